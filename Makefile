@@ -1,0 +1,42 @@
+# Two commands matter: `make run` and `make test`. Everything is installed into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# Timings and tests use one BLAS thread: small matrices, and both cores belong to the test runner.
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+
+.PHONY: help run test lint bench docs clean
+
+help:  ## list the commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "sketchbandit needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+run: $(READY)  ## sketch two matrices, show error, certificate and bound (table and picture)
+	$(BIN)/sketchbandit reproduce matrix-approximation --out results
+
+test: $(READY)  ## run the tests
+	$(BIN)/python -m pytest -n 2
+
+lint: $(READY)  ## ruff, mypy strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## speed beside the rivals, and the scaling plot (about four minutes)
+	$(BIN)/python -m benchmarks --out results
+
+docs: $(READY)  ## build the documentation into site/
+	$(BIN)/mkdocs build --strict --quiet
+
+clean:  ## remove what the other commands made
+	rm -rf $(VENV) results site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,45 @@
+"""Every exception the library raises on purpose.
+
+    SketchBanditError
+    ├── InputError         (ValueError)  a value that cannot be used
+    ├── InputTypeError     (TypeError)   a thing of the wrong type
+    ├── MergeError         (ValueError)  sketches whose settings differ
+    │   └── MergeKindError (TypeError)   sketches of different kinds
+    └── FileError          (ValueError)  a file that is damaged, foreign or newer
+
+Each message quotes the value seen and names the remedy. A call that raises one of these has
+changed nothing.
+"""
+
+__all__ = [
+    "FileError",
+    "InputError",
+    "InputTypeError",
+    "MergeError",
+    "MergeKindError",
+    "SketchBanditError",
+]
+
+
+class SketchBanditError(Exception):
+    """Base of everything below: catch this to catch them all."""
+
+
+class InputError(SketchBanditError, ValueError):
+    """A value that cannot be used: wrong shape, NaN, out of range."""
+
+
+class InputTypeError(SketchBanditError, TypeError):
+    """A thing of the wrong type: an object array, a float where a count is meant."""
+
+
+class MergeError(SketchBanditError, ValueError):
+    """Two sketches whose dimension or settings differ cannot be merged."""
+
+
+class MergeKindError(MergeError, TypeError):
+    """Two sketches of different kinds cannot be merged."""
+
+
+class FileError(SketchBanditError, ValueError):
+    """A file that is not ours, is damaged, or was written by a newer version."""

@@ -1,0 +1,122 @@
+"""Safe files: safetensors with a format name, a version and a checksum, written atomically.
+
+A file holds arrays and JSON, nothing that could execute. Its metadata are
+
+    format          "sketchbandit"
+    format_version  an integer; files of a newer one are refused
+    kind            what it holds, e.g. "frequent-directions"
+    scalars         JSON: settings and learned numbers (floats round-trip to the bit)
+    sha256          of the kind, the scalars and every array
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_safetensors
+
+from sketchbandit.errors import FileError
+
+FORMAT = "sketchbandit"
+FORMAT_VERSION = 1
+
+
+class Contents(NamedTuple):
+    """What a file holds."""
+
+    kind: str
+    scalars: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
+def write(path: Path, kind: str, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Write a temporary file beside ``path``, sync it, rename it: a crash leaves the old file or the new."""
+    text = json.dumps(scalars, sort_keys=True)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    metadata = {
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
+        "kind": kind,
+        "scalars": text,
+        "sha256": _digest(kind, text, arrays),
+    }
+    payload = to_safetensors(arrays, metadata=metadata)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(payload)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def read(path: Path) -> Contents:
+    """The contents of a file that ``write`` made; anything else raises FileError."""
+    if not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            _check_format(path, metadata)
+            names = file.keys()
+            arrays = {name: file.get_tensor(name) for name in names}
+    except SafetensorError as error:
+        raise FileError(f"{path} is damaged or not a safetensors file: {error}") from error
+    try:
+        kind, text, expected = metadata["kind"], metadata["scalars"], metadata["sha256"]
+    except KeyError as error:
+        raise FileError(f"{path} is damaged: its header lacks {error}") from None
+    if _digest(kind, text, arrays) != expected:
+        raise FileError(f"{path} is damaged: its contents do not match their checksum; restore a copy")
+    if not all(np.isfinite(array).all() for array in arrays.values()):
+        raise FileError(f"{path} holds NaN or inf: whatever wrote it was not sketchbandit")
+    return Contents(kind, json.loads(text), arrays)
+
+
+def _check_format(path: Path, metadata: dict[str, str]) -> None:
+    if metadata.get("format") != FORMAT:
+        raise FileError(f"{path} was not written by sketchbandit: its format is {metadata.get('format')!r}")
+    version = metadata.get("format_version", "")
+    if not version.isdecimal() or int(version) < 1:
+        raise FileError(f"{path} is damaged: its format version is {version!r}")
+    if int(version) > FORMAT_VERSION:
+        raise FileError(
+            f"{path} has format version {version}, and this sketchbandit reads up to {FORMAT_VERSION}; "
+            "upgrade sketchbandit to load it"
+        )
+
+
+def _digest(kind: str, text: str, arrays: dict[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(f"{kind}\n{text}\n".encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.data if array.size else b"")
+    return digest.hexdigest()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_directory(directory: Path) -> None:
+    if os.name != "posix":  # elsewhere a directory cannot be opened for syncing
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

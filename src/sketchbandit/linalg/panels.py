@@ -1,0 +1,53 @@
+"""Products with a tall-and-wide row buffer, a panel of columns at a time.
+
+A buffer of m rows of length d is multiplied from the left by small matrices only, so each panel of
+columns can be read, used and overwritten before the next: the work space is one panel instead of a
+second buffer. Panels are float64 whatever the buffer's dtype: float32 is a way to store rows, not to
+compute with them, so that the small directions of a float32 sketch are as accurate as its rows.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+_PANEL_ELEMENTS = 1 << 18  # 2 MiB of float64: stays in the cache, wide enough for full BLAS speed
+
+
+def column_panels(rows: NDArray[Any]) -> Iterator[tuple[slice, Matrix]]:
+    """The columns of ``rows`` as (slice, float64 panel) pairs, at most 2 MiB each."""
+    count, dim = rows.shape
+    width = max(64, _PANEL_ELEMENTS // max(count, 1))
+    for start in range(0, dim, width):
+        columns = slice(start, min(start + width, dim))
+        yield columns, rows[:, columns].astype(np.float64, copy=False)
+
+
+def gram(rows: NDArray[Any]) -> Matrix:
+    """``rows @ rows.T`` in float64."""
+    if rows.dtype == np.float64:
+        products: Matrix = rows @ rows.T
+        return products
+    total = np.zeros((len(rows), len(rows)))
+    for _, panel in column_panels(rows):
+        total += panel @ panel.T
+    return total
+
+
+def multiply_in_place(weights: Matrix, rows: NDArray[Any]) -> None:
+    """Overwrite the first ``len(weights)`` rows with ``weights @ rows``."""
+    kept = len(weights)
+    for columns, panel in column_panels(rows):
+        rows[:kept, columns] = weights @ panel
+
+
+def residual_norm_sq(vectors: Matrix, rows: NDArray[Any]) -> float:
+    """Squared Frobenius norm of ``rows - vectors @ vectors.T @ rows``, computed without cancellation."""
+    total = 0.0
+    for _, panel in column_panels(rows):
+        residual = panel - vectors @ (vectors.T @ panel)
+        total += float(np.vdot(residual, residual))
+    return total

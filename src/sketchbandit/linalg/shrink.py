@@ -1,0 +1,108 @@
+"""The shrink of Frequent Directions."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchbandit.linalg.eigen import leading_eigenpairs
+from sketchbandit.linalg.panels import gram, multiply_in_place, residual_norm_sq
+from sketchbandit.linalg.span import rank_tolerance
+
+Matrix = NDArray[np.float64]
+
+_GRAM_IS_ACCURATE = 1e-10  # above this fraction of the largest, an eigenvalue of the Gram matrix has 5 digits
+
+
+class Shrinkage(NamedTuple):
+    """What a shrink did: how many rows are left, and the amount taken from every squared singular value."""
+
+    kept: int
+    amount: float
+
+
+def shrink(rows: NDArray[Any], size: int, *, head: int = 0) -> Shrinkage:
+    """Shrink ``rows`` in place to at most ``size - 1`` rows (Alg. FD of the paper, buffered).
+
+    With the singular values sigma_1 >= sigma_2 >= ... of ``rows`` and s = sigma_size², the rows kept are
+    sqrt(sigma_i² - s) v_i' for i < size, so that for the old rows Q and the new rows S
+
+        S'S  ⪯  Q'Q  ⪯  S'S + s I,        trace(Q'Q - S'S) >= (size - head) s.
+
+    The first ``head`` directions keep their sigma_i unreduced (incremental SVD; 0 for Frequent
+    Directions). Rows of numerical rank below ``size`` lose redundancy only: s = 0 and S'S = Q'Q.
+
+    The eigenvectors come from the Gram matrix QQ'; where sigma_size² falls under 1e-10 of the largest,
+    where that is inaccurate, from a QR factorisation and an SVD.
+
+    >>> rows = np.array([[2.0, 0.0], [0.0, 1.0]])
+    >>> shrink(rows, size=2)
+    Shrinkage(kept=1, amount=1.0)
+    >>> abs(rows[:1]).round(6)
+    array([[1.732051, 0.      ]])
+    """
+    count, dim = rows.shape
+    if count > dim:  # R'R = Q'Q with at most dim rows
+        rows[:dim] = np.linalg.qr(rows.astype(np.float64, copy=False), mode="r")
+        rows = rows[:dim]
+        count = dim
+    if count == 0:
+        return Shrinkage(0, 0.0)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        products = gram(rows)
+    exponent = _exponent_out_of_range(products)
+    if exponent is None:
+        return _shrink_scaled(rows, products, size, head)
+    np.ldexp(rows, -exponent, out=rows)  # a power of two: exact
+    kept, amount = _shrink_scaled(rows, gram(rows), size, head)
+    np.ldexp(rows[:kept], exponent, out=rows[:kept])
+    return Shrinkage(kept, float(np.ldexp(amount, 2 * exponent)))
+
+
+def _exponent_out_of_range(products: Matrix) -> int | None:
+    """The binary exponent of the longest row, if its square is too near overflow or underflow."""
+    largest = float(products.diagonal().max())
+    if 1e-200 < largest < 1e200:
+        return None
+    return 512 if not largest < np.inf else int(np.frexp(largest)[1]) // 2
+
+
+def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int) -> Shrinkage:
+    count = len(rows)
+    wanted = min(size - 1, count)
+    sigma_sq, left = leading_eigenpairs(products, wanted)
+    sigma_sq = np.maximum(sigma_sq, 0.0)  # rounding leaves tiny negative eigenvalues on rank-deficient rows
+    largest = sigma_sq[0]
+    if largest == 0.0:
+        return Shrinkage(0, 0.0)
+    amount = float(sigma_sq[size - 1]) if count >= size else 0.0
+    if amount <= _GRAM_IS_ACCURATE * largest:
+        resolvable = int(np.count_nonzero(sigma_sq[:wanted] > count * np.finfo(np.float64).eps * largest))
+        lost = residual_norm_sq(left[:, :resolvable], rows)
+        if lost <= _negligible_sq(rows) * largest:  # rank < size: an orthogonal projection loses nothing
+            return _keep(rows, sigma_sq[:resolvable], left[:, :resolvable], 0.0, head)
+        sigma_sq, left = _by_qr_and_svd(rows)
+        amount = float(sigma_sq[size - 1]) if count >= size else 0.0
+        amount = amount if amount > _negligible_sq(rows) * sigma_sq[0] else 0.0
+    return _keep(rows, sigma_sq[:wanted], left[:, :wanted], amount, head)
+
+
+def _keep(rows: NDArray[Any], sigma_sq: Matrix, left: Matrix, amount: float, head: int) -> Shrinkage:
+    """Write sqrt(sigma_i² - amount) v_i' over the rows, using sigma_i v_i' = u_i' rows."""
+    alive = sigma_sq > max(amount, _negligible_sq(rows) * float(sigma_sq[0]))
+    sigma_sq, left = sigma_sq[alive], left[:, alive]
+    factors = np.sqrt(1.0 - amount / sigma_sq)
+    factors[:head] = 1.0
+    multiply_in_place(factors[:, np.newaxis] * left.T, rows)
+    return Shrinkage(len(factors), amount)
+
+
+def _by_qr_and_svd(rows: NDArray[Any]) -> tuple[Matrix, Matrix]:
+    """Squared singular values and left singular vectors, accurate to rounding of the largest sigma."""
+    triangle = np.asarray(np.linalg.qr(rows.T.astype(np.float64, copy=False), mode="r"))
+    left, sigma, _ = np.linalg.svd(triangle.T, full_matrices=False)
+    return sigma**2, left
+
+
+def _negligible_sq(rows: NDArray[Any]) -> float:
+    return rank_tolerance(rows.dtype) ** 2

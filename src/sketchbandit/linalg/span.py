@@ -1,0 +1,96 @@
+"""Row spaces and numerical rank: the test behind ``willExcessSketch``."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy import linalg
+
+from sketchbandit.linalg.norms import row_norms_sq
+from sketchbandit.linalg.panels import gram
+
+Matrix = NDArray[np.float64]
+
+_CLEARLY_INDEPENDENT = 1e-4  # a Cholesky pivot of a Gram matrix is accurate to about 1e-8
+
+
+def rank_tolerance(dtype: DTypeLike) -> float:
+    """The fraction of a length under which a component counts as zero: eps^0.6.
+
+    Its square, eps^1.2, is below the rounding of S'S in that dtype: what is dropped for being under the
+    tolerance could not have been seen in the covariance.
+
+    >>> rank_tolerance(np.float64) < 1e-9 < 1e-5 < rank_tolerance(np.float32) < 1e-4
+    True
+    """
+    return float(np.finfo(dtype).eps ** 0.6)
+
+
+def row_space(rows: NDArray[Any]) -> Matrix:
+    """Orthonormal rows that span the row space of ``rows`` to its numerical rank."""
+    directions = _normalised(rows)
+    if not len(directions):
+        return directions
+    basis, triangle, _ = linalg.qr(directions.T, mode="economic", pivoting=True, check_finite=False)
+    pivots = np.abs(triangle.diagonal())
+    rank = int(np.count_nonzero(pivots > rank_tolerance(rows.dtype) * pivots[0]))
+    return np.ascontiguousarray(basis[:, :rank].T)
+
+
+def extend_span(basis: Matrix, rows: NDArray[Any], limit: int) -> tuple[int, Matrix]:
+    """How many leading ``rows`` fit into a row space of at most ``limit`` dimensions, and that space.
+
+    ``basis`` holds orthonormal rows. A row lies in their span when its residual is under the rank
+    tolerance; otherwise it adds a dimension while ``limit`` allows. Stops at the first row that would
+    exceed the limit. Rows must not be zero. O(limit · dim) a row.
+
+    >>> fitting, basis = extend_span(np.eye(1, 3), np.eye(3), limit=2)
+    >>> fitting, len(basis)
+    (2, 2)
+    """
+    tolerance = rank_tolerance(rows.dtype)
+    residual = _normalised(rows)
+    residual -= (residual @ basis.T) @ basis
+    distance_sq = row_norms_sq(residual)
+    start = 0
+    while True:
+        outside = np.flatnonzero(distance_sq[start:] > tolerance**2)
+        if not len(outside):
+            return len(rows), basis
+        start += int(outside[0])
+        if len(basis) >= limit:
+            return start, basis
+        direction = residual[start] - (basis @ residual[start]) @ basis  # once more, for orthogonality
+        direction /= np.linalg.norm(direction)
+        basis = np.vstack([basis, direction])
+        start += 1
+        later = residual[start:]
+        later -= np.outer(later @ direction, direction)
+        distance_sq[start:] = row_norms_sq(later)
+
+
+def are_independent(rows: NDArray[Any]) -> bool:
+    """Whether the rows are clearly linearly independent; False also means "not sure".
+
+    One Cholesky factorisation of the Gram matrix of the normalised rows: far cheaper than a rank.
+
+    >>> are_independent(np.eye(3)), are_independent(np.ones((2, 3)))
+    (True, False)
+    """
+    if not len(rows):
+        return True
+    products = gram(rows)
+    lengths = np.sqrt(products.diagonal())
+    if not np.all(lengths > 0.0):
+        return False
+    factor, failed = linalg.lapack.dpotrf(products / lengths / lengths[:, np.newaxis], lower=1)
+    return not failed and bool(factor.diagonal().min() > _CLEARLY_INDEPENDENT)
+
+
+def _normalised(rows: NDArray[Any]) -> Matrix:
+    """The non-zero rows divided by their norms, as a new float64 array."""
+    norms_sq = row_norms_sq(rows)
+    if not norms_sq.all():
+        rows, norms_sq = rows[norms_sq > 0.0], norms_sq[norms_sq > 0.0]
+    normalised: Matrix = rows / np.sqrt(norms_sq)[:, np.newaxis]
+    return normalised

@@ -1,0 +1,75 @@
+"""How far a sketch is from its data: for tests, plots and reports, not for the streaming path."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+Matrix = NDArray[np.float64]
+
+_DENSE_UP_TO = 600  # columns; beyond, Lanczos is faster and needs no dim x dim matrix
+
+
+def covariance_error(covariance: Matrix, rows: NDArray[Any], alpha: float = 0.0) -> float:
+    """Spectral norm of ``covariance - (S'S + alpha I)`` for a symmetric ``covariance`` and S = ``rows``."""
+    rows = rows.astype(np.float64, copy=False)
+    difference = covariance - rows.T @ rows
+    difference[np.diag_indices_from(difference)] -= alpha
+    return float(np.abs(np.linalg.eigvalsh(difference)).max())
+
+
+def spectral_error(data: Any, rows: NDArray[Any], alpha: float = 0.0) -> float:
+    """Spectral norm of ``X'X - (S'S + alpha I)`` for X = ``data`` (dense or sparse) and S = ``rows``.
+
+    Dense up to 600 columns; beyond, the largest eigenvalue in magnitude by Lanczos, without forming a
+    dim x dim matrix.
+
+    >>> spectral_error(np.diag([3.0, 1.0]), np.array([[3.0, 0.0]]))
+    1.0
+    """
+    data = data.tocsr() if sparse.issparse(data) else np.asarray(data, dtype=np.float64)
+    dim = data.shape[1]
+    if dim <= _DENSE_UP_TO:
+        product = data.T @ data
+        return covariance_error(product.toarray() if sparse.issparse(product) else product, rows, alpha)
+    sketch = rows.astype(np.float64, copy=False)
+
+    def apply(vector: Matrix) -> Matrix:
+        vector = vector.ravel()
+        result: Matrix = data.T @ (data @ vector) - sketch.T @ (sketch @ vector) - alpha * vector
+        return result
+
+    operator = LinearOperator((dim, dim), matvec=apply, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(dim)
+    if not apply(start).any():
+        return 0.0
+    (extreme,) = eigsh(operator, k=1, which="LM", return_eigenvectors=False, v0=start, tol=1e-10)
+    return float(abs(extreme))
+
+
+def singular_values_sq(data: Any) -> Matrix:
+    """Squared singular values of ``data`` (dense or sparse), largest first.
+
+    Those beyond the smaller side of the matrix are zero and left out.
+    """
+    if sparse.issparse(data):
+        small = data.T @ data if data.shape[0] > data.shape[1] else data @ data.T
+        return np.maximum(np.linalg.eigvalsh(small.toarray().astype(np.float64))[::-1], 0.0)
+    return np.asarray(np.linalg.svd(np.asarray(data, dtype=np.float64), compute_uv=False) ** 2)
+
+
+def fd_bound(sigma_sq: Matrix, size: int) -> float:
+    """The bound Delta of the paper's eq. (spectral error) on Frequent Directions of ``size`` rows.
+
+        Delta = min over 0 <= k < size of (sum of sigma_i² over i > k) / (size - k)
+
+    ``sigma_sq`` are the squared singular values of the stream, in any order.
+
+    >>> fd_bound(np.array([5.0, 1.0]), size=2)
+    1.0
+    """
+    descending = np.sort(sigma_sq)[::-1]
+    tails = np.append(np.cumsum(descending[::-1])[::-1], 0.0)[:size]  # tails[k]: the mass outside rank k
+    return float((tails / (size - np.arange(len(tails)))).min())

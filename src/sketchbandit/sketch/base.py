@@ -1,0 +1,247 @@
+"""What every sketch is: the contract, and the parts of it that do not depend on the kind."""
+
+import copy
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sketchbandit import files
+from sketchbandit.errors import FileError, InputError, MergeError, MergeKindError
+from sketchbandit.sketch.checks import check_count, check_dtype
+from sketchbandit.sketch.rows import read_rows
+
+Scalars = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
+
+
+class Change(NamedTuple):
+    """What an update did to ``rows``, for whoever keeps something derived from them.
+
+    Not ``rebuilt``: the old rows stand as they were and ``appended`` new ones follow them.
+    ``rebuilt``: any row may differ, and alpha with them; read the sketch anew.
+    """
+
+    appended: int = 0
+    rebuilt: bool = False
+
+    def then(self, later: "Change") -> "Change":
+        """This change followed by another."""
+        if self.rebuilt or later.rebuilt:
+            return Change(rebuilt=True)
+        return Change(self.appended + later.appended)
+
+
+class Sketch(ABC):
+    """A streaming summary (S, alpha, e) of the rows X seen so far.
+
+    At every moment
+
+        S'S  ⪯  X'X  ⪯  S'S + e I,        e = ``error_bound``, S = ``rows``.
+
+    Subclasses implement the abstract members below; ``sketchbandit.testing`` ships the laws as tests to
+    inherit. The hooks that start with an underscore are for subclasses, never for callers.
+    """
+
+    kind: ClassVar[str]
+    """The name under which files know the class."""
+
+    _differs_between_parts: ClassVar[frozenset[str]] = frozenset()
+    """Settings that sketches to be merged need not share."""
+
+    _kinds: ClassVar[dict[str, type["Sketch"]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in cls.__dict__:
+            Sketch._kinds[cls.kind] = cls
+
+    def __init__(self, dim: int, dtype: DTypeLike) -> None:
+        self._dim = check_count("dim", dim, at_least=1)
+        self._dtype = check_dtype(dtype)
+        self._count = 0
+        self._mass = 0.0
+
+    # -- what a sketch tells ------------------------------------------------------------------------
+
+    @property
+    def dim(self) -> int:
+        """Length of a row."""
+        return self._dim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype in which rows are stored."""
+        return self._dtype
+
+    @property
+    def count(self) -> int:
+        """How many rows were seen, zero rows included."""
+        return self._count
+
+    @property
+    def mass(self) -> float:
+        """Sum of the squared norms of the rows seen."""
+        return self._mass
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The current sketch size l."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> NDArray[Any]:
+        """S, (r, dim), buffered rows included, read-only."""
+
+    @property
+    @abstractmethod
+    def alpha(self) -> float:
+        """What the sketch adds to the diagonal: X'X is estimated by S'S + alpha I."""
+
+    @property
+    @abstractmethod
+    def error_bound(self) -> float:
+        """The certificate e: no direction of X'X exceeds that of S'S by more."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of every array held."""
+
+    @property
+    def guarantee(self) -> float:
+        """The g for which ``error_bound <= mass / g`` on every stream; 0 if nothing is promised."""
+        return 0.0
+
+    @property
+    def exact_rank(self) -> int:
+        """The largest rank of a stream that is kept without any loss; 0 if nothing is promised."""
+        return 0
+
+    def covariance(self) -> NDArray[np.float64]:
+        """S'S + alpha I as a dense (dim, dim) matrix: for small dim."""
+        rows = self.rows.astype(np.float64, copy=False)
+        covariance: NDArray[np.float64] = rows.T @ rows
+        covariance[np.diag_indices_from(covariance)] += self.alpha
+        return covariance
+
+    # -- what can be done with it -------------------------------------------------------------------
+
+    def update(self, rows: Any) -> Change:
+        """Take one row (dim,) or many (n, dim): numpy, lists or scipy.sparse; returns what happened to S.
+
+        Many at once give the same sketch as one by one, faster. Input that cannot be used raises before
+        anything changes.
+        """
+        batch = read_rows(rows, self._dim, self._dtype)
+        self._check_mass(batch.mass)
+        change = Change()
+        for chunk, norms_sq in batch.chunks():
+            self._count += len(chunk)
+            # One after the other, as if the rows had come one by one: the sum is the same to the bit.
+            self._mass = float(np.add.accumulate(np.concatenate([[self._mass], norms_sq]))[-1])
+            # A zero row changes nothing but the count.
+            nonzero = chunk if norms_sq.all() else chunk[norms_sq > 0.0]
+            if len(nonzero):
+                change = change.then(self._ingest(nonzero))
+        return change
+
+    def compress(self) -> Change:
+        """Bring the sketch to the fewest rows it can have now; buffered rows are shrunk in."""
+        return Change()
+
+    def merge(self, other: "Sketch") -> Change:
+        """Take in what another sketch of the same kind and settings has seen; certificates add."""
+        if type(other) is not type(self):
+            raise MergeKindError(f"cannot merge a {type(other).__name__} into a {type(self).__name__}")
+        self._check_mergeable(other)
+        self._check_mass(other.mass)
+        if other is self:
+            other = copy.deepcopy(self)
+        change = self._absorb(other)
+        self._count += other.count
+        self._mass += other.mass
+        return change
+
+    def save(self, path: str | Path) -> None:
+        """Write the sketch to ``path`` (safetensors, atomically); ``sketchbandit.load`` reads it back."""
+        scalars, arrays = self._dump()
+        files.write(Path(path), self.kind, scalars, arrays)
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
+        return (
+            f"<{type(self).__name__}({settings}): {self.count} rows seen, {len(self.rows)} kept, "
+            f"error <= {self.error_bound:.4g}>"
+        )
+
+    # -- hooks for subclasses -----------------------------------------------------------------------
+
+    @abstractmethod
+    def _settings(self) -> Scalars:
+        """The constructor's keyword arguments, as JSON values."""
+
+    @abstractmethod
+    def _ingest(self, rows: NDArray[Any]) -> Change:
+        """Take checked, non-zero rows of the sketch's dtype; count and mass are already up to date."""
+
+    @abstractmethod
+    def _absorb(self, other: Any) -> Change:
+        """Take in another sketch of the same class and settings; count and mass are not its business."""
+
+    @abstractmethod
+    def _state(self) -> tuple[Scalars, Arrays]:
+        """What was learned, apart from count and mass: JSON values and arrays."""
+
+    @abstractmethod
+    def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
+        """Set the state that ``_state`` returned, on a fresh instance."""
+
+    def _check_mergeable(self, other: Any) -> None:
+        mine, theirs = self._settings(), other._settings()
+        differing = [n for n in mine if mine[n] != theirs[n] and n not in self._differs_between_parts]
+        if differing:
+            name = differing[0]
+            raise MergeError(
+                f"cannot merge sketches with different settings: {name} is {mine[name]!r} here "
+                f"and {theirs[name]!r} there"
+            )
+
+    # -- shared machinery ---------------------------------------------------------------------------
+
+    def _check_mass(self, added: float) -> None:
+        """Refuse what would overflow: entries of X'X and squared norms of sketch rows reach the mass."""
+        with np.errstate(over="ignore"):
+            total = (np.float64(self._mass) + added).astype(self._dtype)
+        if not np.isfinite(total):
+            raise InputError(
+                f"the sum of squared norms would overflow {self._dtype}: "
+                f"{self._mass:g} so far, {added:g} to come; rescale the rows"
+            )
+
+    def _dump(self) -> tuple[Scalars, Arrays]:
+        learned, arrays = self._state()
+        scalars = {"settings": self._settings(), "count": self._count, "mass": self._mass, "state": learned}
+        return scalars, arrays
+
+    @classmethod
+    def _undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
+        sketch = cls(**scalars["settings"], **extra)
+        sketch._count = check_count("count", scalars["count"], at_least=0)
+        sketch._mass = float(scalars["mass"])
+        sketch._restore(scalars["state"], arrays)
+        return sketch
+
+
+def sketch_class(kind: str) -> type[Sketch]:
+    """The class that files call ``kind``."""
+    try:
+        return Sketch._kinds[kind]
+    except KeyError:
+        raise FileError(
+            f"unknown kind of sketch {kind!r} (known: {', '.join(sorted(Sketch._kinds))}); "
+            "if a package of yours defines it, import that package before loading"
+        ) from None

@@ -1,0 +1,63 @@
+"""The array that holds a sketch's rows."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_FIRST_ALLOCATION = 16  # rows
+
+
+class RowBuffer:
+    """Up to ``limit`` rows of length ``dim``, allocated as they come: the array doubles up to the limit."""
+
+    def __init__(self, dim: int, limit: int, dtype: np.dtype[Any]) -> None:
+        self.limit = limit
+        self._array: NDArray[Any] = np.empty((0, dim), dtype)
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def room(self) -> int:
+        """How many more rows fit."""
+        return self.limit - self._count
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """The rows held, as a read-only view."""
+        view = self._array[: self._count]
+        view.flags.writeable = False
+        return view
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated, used or not."""
+        return self._array.nbytes
+
+    def writable(self) -> NDArray[Any]:
+        """The rows held, to be changed in place."""
+        return self._array[: self._count]
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Add rows at the end; there must be room."""
+        end = self._count + len(rows)
+        if end > len(self._array):
+            self._reallocate(min(self.limit, max(end, 2 * len(self._array), _FIRST_ALLOCATION)))
+        self._array[self._count : end] = rows
+        self._count = end
+
+    def truncate(self, count: int) -> None:
+        """Forget all but the first ``count`` rows."""
+        self._count = count
+
+    def trim(self) -> None:
+        """Give back the memory that no row uses."""
+        if len(self._array) > self._count:
+            self._reallocate(self._count)
+
+    def _reallocate(self, allocated: int) -> None:
+        array = np.empty((allocated, self._array.shape[1]), self._array.dtype)
+        array[: self._count] = self._array[: self._count]
+        self._array = array

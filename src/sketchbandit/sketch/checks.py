@@ -1,0 +1,52 @@
+"""Validation of hyperparameters, once, at construction."""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from sketchbandit.errors import InputError, InputTypeError
+
+
+def check_count(name: str, value: Any, *, at_least: int) -> int:
+    """``value`` as an int, refusing floats, bools and anything below ``at_least``."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise InputTypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
+    if value < at_least:
+        raise InputError(f"{name} must be at least {at_least}, got {value}")
+    return int(value)
+
+
+def check_real(name: str, value: Any, *, above: float, at_most: float = math.inf) -> float:
+    """``value`` as a finite float in (above, at_most]."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise InputTypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}")
+    number = float(value)
+    if not math.isfinite(number) or not above < number <= at_most:
+        upper = "" if at_most == math.inf else f" and at most {at_most:g}"
+        raise InputError(f"{name} must be finite, above {above:g}{upper}, got {value!r}")
+    return number
+
+
+def check_compensation(value: Any) -> float:
+    """``value`` if it is one of the three compensations that have a name and a theorem."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise InputTypeError(
+            f"compensation must be 0, 0.5 or 1, got {value!r} of type {type(value).__name__}"
+        )
+    if value not in (0.0, 0.5, 1.0):
+        raise InputError(f"compensation must be 0 (FD), 0.5 (RFD) or 1 (SCFD), got {value!r}")
+    return float(value)
+
+
+def check_dtype(value: DTypeLike) -> np.dtype[Any]:
+    """float64 or float32 as a numpy dtype."""
+    try:
+        dtype = np.dtype(value)
+    except TypeError as error:
+        raise InputTypeError(f"dtype must be numpy.float64 or numpy.float32, got {value!r}") from error
+    if dtype not in (np.dtype(np.float64), np.dtype(np.float32)):
+        raise InputTypeError(f"dtype must be numpy.float64 or numpy.float32, got {dtype}")
+    return dtype

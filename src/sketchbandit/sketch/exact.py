@@ -1,0 +1,165 @@
+"""The sketch that loses nothing."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sketchbandit.linalg import are_independent, shrink
+from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch
+from sketchbandit.sketch.buffer import RowBuffer
+
+_FIRST_LIMIT = 32  # rows before the first look for redundancy
+_PENDING = 64  # rows that a dense covariance takes in at a time
+
+
+class ExactSketch(Sketch):
+    """Keeps X'X exactly: the oracle, and the last block of dyadic block sketching.
+
+    While the rows span at most half the space it holds rows, without redundancy: O(dim · k) memory for a
+    stream of rank k. Beyond that a dense covariance is smaller, and it holds X'X, (dim, dim), which takes
+    in pending rows 64 at a time. ``rows`` is then a factor computed on demand, O(dim³):
+    ``covariance()`` is the cheap way to read a dense one.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((500, 3)) @ np.eye(3, 1000)
+    >>> sketch = ExactSketch(1000)
+    >>> change = sketch.update(X)
+    >>> sketch.error_bound, len(sketch.rows) < 64, sketch.is_dense
+    (0.0, True, False)
+
+    """
+
+    kind = "exact"
+
+    def __init__(self, dim: int, *, dtype: DTypeLike = np.float64) -> None:
+        super().__init__(dim, dtype)
+        self._buffer = RowBuffer(self.dim, min(_FIRST_LIMIT, self.dim), self.dtype)
+        self._dense: NDArray[Any] | None = None
+
+    @property
+    def size(self) -> int:
+        """The rank it can hold: all of it."""
+        return self.dim
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether X'X is held as a (dim, dim) matrix rather than as rows."""
+        return self._dense is not None
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """S with S'S = X'X, read-only. O(dim³) when the sketch is dense."""
+        if self._dense is None:
+            return self._buffer.rows
+        sigma_sq, right = np.linalg.eigh(self._dense.astype(np.float64, copy=False))
+        alive = sigma_sq > 0.0
+        factor = np.sqrt(sigma_sq[alive])[:, np.newaxis] * right[:, alive].T
+        rows = np.concatenate([factor.astype(self.dtype), self._buffer.rows])
+        rows.flags.writeable = False
+        return rows
+
+    @property
+    def alpha(self) -> float:
+        """Zero: there is nothing to compensate."""
+        return 0.0
+
+    @property
+    def error_bound(self) -> float:
+        """Zero: nothing is ever shrunk."""
+        return 0.0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, or of the covariance and its pending rows."""
+        return self._buffer.nbytes + (0 if self._dense is None else self._dense.nbytes)
+
+    @property
+    def guarantee(self) -> float:
+        """No loss whatever the stream."""
+        return float("inf")
+
+    @property
+    def exact_rank(self) -> int:
+        """Any rank is kept."""
+        return self.dim
+
+    def covariance(self) -> NDArray[np.float64]:
+        """X'X."""
+        if self._dense is None:
+            return super().covariance()
+        pending = self._buffer.rows.astype(np.float64, copy=False)
+        return self._dense.astype(np.float64, copy=False) + pending.T @ pending
+
+    def compress(self) -> Change:
+        """Remove redundant rows now and give back the memory they took."""
+        change = self._remove_redundancy() if self._dense is None else self._add_pending(self._dense)
+        self._buffer.trim()
+        return change
+
+    def _ingest(self, rows: NDArray[Any]) -> Change:
+        change = Change()
+        taken = 0
+        while taken < len(rows):
+            some = rows[taken : taken + self._buffer.room]
+            self._buffer.append(some)
+            taken += len(some)
+            change = change.then(Change(len(some)))
+            if not self._buffer.room:
+                change = change.then(self._make_room())
+        return change
+
+    def _make_room(self) -> Change:
+        if self._dense is not None:
+            return self._add_pending(self._dense)
+        change = self._remove_redundancy()
+        if 2 * len(self._buffer) <= self._buffer.limit:
+            return change
+        if self._buffer.limit < self.dim:
+            self._buffer.limit = min(2 * self._buffer.limit, self.dim)
+            return change
+        self._become_dense()
+        return Change(rebuilt=True)
+
+    def _remove_redundancy(self) -> Change:
+        if are_independent(self._buffer.rows):
+            return Change()
+        # No stream has rank above dim, so size = dim + 1 never subtracts anything.
+        kept, _ = shrink(self._buffer.writable(), self.dim + 1)
+        self._buffer.truncate(kept)
+        return Change(rebuilt=True)
+
+    def _become_dense(self) -> NDArray[Any]:
+        rows = self._buffer.rows
+        self._dense = rows.T @ rows
+        self._buffer = RowBuffer(self.dim, _PENDING, self.dtype)
+        return self._dense
+
+    def _add_pending(self, dense: NDArray[Any]) -> Change:
+        pending = self._buffer.rows
+        dense += pending.T @ pending
+        self._buffer.truncate(0)
+        return Change(rebuilt=True)
+
+    def _absorb(self, other: "ExactSketch") -> Change:
+        change = Change()
+        if other._dense is not None:
+            dense = self._become_dense() if self._dense is None else self._dense
+            dense += other._dense
+            change = Change(rebuilt=True)
+        return change.then(self._ingest(other._buffer.rows))
+
+    def _settings(self) -> Scalars:
+        return {"dim": self.dim, "dtype": self.dtype.name}
+
+    def _state(self) -> tuple[Scalars, Arrays]:
+        arrays: Arrays = {"rows": self._buffer.rows}
+        if self._dense is not None:
+            arrays["dense"] = self._dense
+        return {"limit": self._buffer.limit}, arrays
+
+    def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
+        self._dense = arrays.get("dense")
+        self._buffer.limit = int(scalars["limit"])
+        self._buffer.append(arrays["rows"])

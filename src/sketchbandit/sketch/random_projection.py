@@ -1,0 +1,108 @@
+"""Gaussian random projection of the rows."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sketchbandit.errors import MergeError
+from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch
+from sketchbandit.sketch.checks import check_count
+
+
+class RandomProjection(Sketch):
+    """S = G X with independent entries N(0, 1/size) in G: S'S is an unbiased estimate of X'X.
+
+    Nothing is certified (``error_bound`` is inf): the estimate is right on average, not on any stream.
+    Rows are drawn from ``seed``; sketches that are to be merged need different seeds, because equal
+    draws on both parts would correlate them and bias the sum.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(1).standard_normal((300, 5))
+    >>> estimates = []
+    >>> for seed in range(400):
+    ...     sketch = RandomProjection(5, size=10, seed=seed)
+    ...     change = sketch.update(X)
+    ...     estimates.append(sketch.covariance())
+    >>> bool(np.allclose(np.mean(estimates, axis=0), X.T @ X, atol=25))
+    True
+
+    """
+
+    kind = "random-projection"
+    _differs_between_parts = frozenset({"seed"})
+
+    def __init__(self, dim: int, *, size: int = 50, seed: int = 0, dtype: DTypeLike = np.float64) -> None:
+        super().__init__(dim, dtype)
+        self._size = check_count("size", size, at_least=2)
+        self._seed = check_count("seed", seed, at_least=0)
+        self._seeds_seen = {self._seed}
+        self._random = np.random.default_rng(self._seed)
+        self._rows: NDArray[Any] = np.zeros((self._size, self.dim), self.dtype)
+
+    @property
+    def size(self) -> int:
+        """The number of rows of S."""
+        return self._size
+
+    @property
+    def seed(self) -> int:
+        """What the projection was drawn from."""
+        return self._seed
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """S, (size, dim), read-only."""
+        view = self._rows[:]
+        view.flags.writeable = False
+        return view
+
+    @property
+    def alpha(self) -> float:
+        """Zero: nothing is compensated."""
+        return 0.0
+
+    @property
+    def error_bound(self) -> float:
+        """Infinite: nothing is certified."""
+        return float("inf")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of S, the only array held."""
+        return self._rows.nbytes
+
+    def _ingest(self, rows: NDArray[Any]) -> Change:
+        # A block of rows at a time: the draws come in the same order as for one row after the other.
+        for start in range(0, len(rows), self._size):
+            some = rows[start : start + self._size]
+            draws = self._random.standard_normal((len(some), self._size)) / np.sqrt(self._size)
+            self._rows += draws.astype(self.dtype, copy=False).T @ some
+        return Change(rebuilt=True)
+
+    def _check_mergeable(self, other: "RandomProjection") -> None:
+        super()._check_mergeable(other)
+        shared = self._seeds_seen & other._seeds_seen
+        if shared:
+            raise MergeError(
+                f"cannot merge projections drawn from the same seed {min(shared)}: their errors are "
+                "correlated and the sum would be biased; give every part its own seed"
+            )
+
+    def _absorb(self, other: "RandomProjection") -> Change:
+        self._rows += other._rows
+        self._seeds_seen |= other._seeds_seen
+        return Change(rebuilt=True)
+
+    def _settings(self) -> Scalars:
+        return {"dim": self.dim, "size": self.size, "seed": self.seed, "dtype": self.dtype.name}
+
+    def _state(self) -> tuple[Scalars, Arrays]:
+        scalars = {"seeds_seen": sorted(self._seeds_seen), "random": self._random.bit_generator.state}
+        return scalars, {"rows": self._rows}
+
+    def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
+        self._seeds_seen = set(scalars["seeds_seen"])
+        self._random.bit_generator.state = scalars["random"]
+        self._rows[:] = arrays["rows"]

@@ -1,0 +1,98 @@
+"""Reading rows from whatever the user has: checked as a whole first, then handed out in dense chunks."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.linalg import row_norms_sq
+
+_CHUNK_ELEMENTS = 1 << 22  # 32 MiB of float64: what is converted or densified at a time
+
+
+class RowBatch:
+    """Checked rows. ``chunks()`` yields them as dense C-ordered arrays with their squared norms.
+
+    Nothing of the input is copied when it already has the dtype and the layout; otherwise (sparse rows,
+    another dtype, a strided view) one chunk at a time is.
+    """
+
+    def __init__(self, source: Any, dtype: np.dtype[Any]) -> None:
+        self._source = source
+        self._dtype = dtype
+        self._sparse = sparse.issparse(source)
+        self._count, dim = source.shape
+        ready = not self._sparse and source.dtype == dtype and source.flags.c_contiguous
+        self._step = max(self._count, 1) if ready else max(1, _CHUNK_ELEMENTS // dim)
+        self._only_chunk = self._dense(0) if self._count <= self._step else None
+        self._norms_sq: NDArray[np.float64] | None = None
+        norms_sq = self._sparse_norms_sq() if self._sparse else self._dense_norms_sq()
+        if not np.isfinite(norms_sq).all():
+            raise self._complaint(int(np.flatnonzero(~np.isfinite(norms_sq))[0]))
+        self._norms_sq = None if self._sparse else norms_sq
+        with np.errstate(over="ignore"):  # the sketch refuses a mass that is not finite
+            self.mass = float(norms_sq.sum())
+
+    def chunks(self) -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
+        """Dense chunks and the squared norms of their rows, in order."""
+        for start in range(0, self._count, self._step):
+            rows = self._dense(start) if self._only_chunk is None else self._only_chunk
+            known = self._norms_sq
+            yield rows, row_norms_sq(rows) if known is None else known[start : start + self._step]
+
+    def _dense(self, start: int) -> NDArray[Any]:
+        piece = self._source[start : start + self._step]
+        with np.errstate(over="ignore"):  # too large for float32 becomes inf, which is reported
+            return np.ascontiguousarray(piece.toarray() if self._sparse else piece, dtype=self._dtype)
+
+    def _dense_norms_sq(self) -> NDArray[np.float64]:
+        return np.concatenate([norms_sq for _, norms_sq in self.chunks()] or [np.empty(0)])
+
+    def _sparse_norms_sq(self) -> NDArray[np.float64]:
+        """From the stored entries: to rounding those of the dense rows, without making them."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = self._source.astype(self._dtype).astype(np.float64).power(2)
+            return np.asarray(squares.sum(axis=1)).ravel()
+
+    def _complaint(self, at: int) -> InputError:
+        given = self._source[[at]].data if self._sparse else self._source[at]
+        bad = given[~np.isfinite(given)]
+        if len(bad):
+            return InputError(f"row {at} contains {bad[0]}; rows must be finite")
+        return InputError(
+            f"row {at} is too long: its largest entry is {np.abs(given).max():g}, and it or its squared norm "
+            f"overflows {self._dtype}; rescale the rows"
+        )
+
+
+def read_rows(rows: Any, dim: int, dtype: np.dtype[Any]) -> RowBatch:
+    """``rows`` as a RowBatch: a vector (dim,), a matrix (n, dim), nested lists or a scipy sparse matrix."""
+    source = _sparse_source(rows) if sparse.issparse(rows) else _dense_source(rows)
+    if source.dtype.kind not in "fiub":
+        raise InputTypeError(f"rows must be real numbers, got an array of dtype {source.dtype}")
+    if source.ndim != 2:
+        raise InputError(f"rows must be a vector or a matrix, got {source.ndim} dimensions {source.shape}")
+    if source.shape[1] != dim:
+        raise InputError(f"rows have length {source.shape[1]}, but dim is {dim}")
+    return RowBatch(source, dtype)
+
+
+def _dense_source(rows: Any) -> NDArray[Any]:
+    try:
+        array = np.asarray(rows)
+    except ValueError as error:  # ragged nested lists
+        raise InputError(f"rows do not form a matrix: {error}") from error
+    return array[np.newaxis] if array.ndim == 1 else array
+
+
+def _sparse_source(rows: Any) -> Any:
+    if rows.ndim == 1:
+        rows = rows.reshape(1, -1)
+    rows = rows.tocsr()
+    if not rows.has_canonical_format:  # duplicate entries add up
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows

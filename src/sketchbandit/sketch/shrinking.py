@@ -1,0 +1,105 @@
+"""What Frequent Directions and incremental SVD share: a buffer of rows, shrunk whenever it is full."""
+
+from typing import Any
+
+from numpy.typing import DTypeLike, NDArray
+
+from sketchbandit.linalg import shrink
+from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch
+from sketchbandit.sketch.buffer import RowBuffer
+from sketchbandit.sketch.checks import check_compensation, check_count
+
+
+class ShrinkingSketch(Sketch):
+    """Up to 2·size buffered rows -> at most size - 1, by taking s = sigma_size² from the squared spectrum.
+
+    The certificate is the sum of every s so far; ``compensation`` says how much of it alpha gives back.
+    The first ``head`` directions of each shrink are not reduced.
+    """
+
+    def __init__(self, dim: int, size: int, head: int, compensation: float, dtype: DTypeLike) -> None:
+        super().__init__(dim, dtype)
+        self._size = check_count("size", size, at_least=2)
+        self._head = head
+        self._compensation = check_compensation(compensation)
+        # No stream has a rank above dim, so a longer buffer would hold redundancy only.
+        self._buffer = RowBuffer(self.dim, 2 * min(self._size, self.dim), self.dtype)
+        self._error = 0.0
+
+    @property
+    def size(self) -> int:
+        """The sketch size l: after a shrink at most l - 1 rows are left."""
+        return self._size
+
+    @property
+    def compensation(self) -> float:
+        """The part of the certificate that alpha gives back."""
+        return self._compensation
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """S, (r, dim), buffered rows included, read-only."""
+        return self._buffer.rows
+
+    @property
+    def error_bound(self) -> float:
+        """The certificate e: the sum of all shrinkage so far."""
+        return self._error
+
+    @property
+    def alpha(self) -> float:
+        """compensation · e: X'X is estimated by S'S + alpha I."""
+        return self._compensation * self._error
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the row buffer, the only array held."""
+        return self._buffer.nbytes
+
+    @property
+    def guarantee(self) -> float:
+        """Each shrink by s takes s from this many directions, so error_bound <= mass / guarantee."""
+        return float(self._size - self._head)
+
+    @property
+    def exact_rank(self) -> int:
+        """Streams of rank below size are never shrunk."""
+        return min(self._size - 1, self.dim)
+
+    def compress(self) -> Change:
+        """Shrink now, to at most size - 1 rows, and give back the memory of the buffer."""
+        change = Change()
+        if len(self._buffer) >= self._size:
+            change = self._shrink()
+        self._buffer.trim()
+        return change
+
+    def _shrink(self) -> Change:
+        kept, amount = shrink(self._buffer.writable(), self._size, head=self._head)
+        self._buffer.truncate(kept)
+        self._error += amount
+        return Change(rebuilt=True)
+
+    def _ingest(self, rows: NDArray[Any]) -> Change:
+        change = Change()
+        taken = 0
+        while taken < len(rows):
+            some = rows[taken : taken + self._buffer.room]
+            self._buffer.append(some)
+            taken += len(some)
+            change = change.then(Change(len(some)))
+            if not self._buffer.room:
+                change = change.then(self._shrink())
+        return change
+
+    def _absorb(self, other: "ShrinkingSketch") -> Change:
+        self._error += other._error
+        rows = other.rows
+        return self._ingest(rows)
+
+    def _state(self) -> tuple[Scalars, Arrays]:
+        return {"error": self._error}, {"rows": self.rows}
+
+    def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
+        self._error = float(scalars["error"])
+        self._buffer.append(arrays["rows"])

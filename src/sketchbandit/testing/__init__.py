@@ -1,0 +1,32 @@
+"""The laws of a sketch, as test classes that the author of a new sketch inherits.
+
+    from sketchbandit.testing import SketchLaws
+
+    class TestMySketch(SketchLaws):
+        def make(self, dim, size, dtype=np.float64):
+            return MySketch(dim, size=size, dtype=dtype)
+
+pytest then checks, by property tests against dense oracles and at every step of each stream, that the
+certificate is honest, that batches equal single rows and sparse rows dense ones, that bad input changes
+nothing, that merging adds up and that files continue where they stopped. A sketch without a certificate
+inherits ``InputLaws`` and ``FileLaws`` alone. Needs the extra ``sketchbandit[testing]``.
+"""
+
+from sketchbandit.testing.laws import CovarianceLaws, FileLaws, InputLaws, MergeLaws, SketchLaws
+from sketchbandit.testing.oracles import UnbufferedFrequentDirections, assert_bracketed, snapshot
+from sketchbandit.testing.streams import STREAM_KINDS, Stream, make_rows, streams
+
+__all__ = [
+    "STREAM_KINDS",
+    "CovarianceLaws",
+    "FileLaws",
+    "InputLaws",
+    "MergeLaws",
+    "SketchLaws",
+    "Stream",
+    "UnbufferedFrequentDirections",
+    "assert_bracketed",
+    "make_rows",
+    "snapshot",
+    "streams",
+]

@@ -1,0 +1,55 @@
+"""Slow and obvious counterparts to test against."""
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchbandit.sketch import Sketch
+
+Matrix = NDArray[np.float64]
+
+
+def assert_bracketed(covariance: Matrix, sketch: Any, mass: float, *, tolerance: float = 1e-11) -> None:
+    """S'S ⪯ X'X ⪯ S'S + e I, up to ``tolerance`` times the mass of the stream."""
+    rows = np.asarray(sketch.rows, dtype=np.float64)
+    assert np.isfinite(rows).all(), "the sketch holds NaN or inf"
+    loss = np.linalg.eigvalsh(covariance - rows.T @ rows)
+    slack = tolerance * mass
+    assert loss[0] >= -slack, f"S'S exceeds X'X by {-loss[0]:g}, beyond rounding ({slack:g})"
+    assert loss[-1] <= sketch.error_bound + slack, (
+        f"X'X exceeds S'S by {loss[-1]:g}, but the certificate is {sketch.error_bound:g}"
+    )
+
+
+def snapshot(sketch: Sketch) -> tuple[str, dict[str, bytes]]:
+    """Everything a sketch knows, to be compared bit for bit."""
+    scalars, arrays = sketch._dump()
+    return json.dumps(scalars, sort_keys=True), {name: array.tobytes() for name, array in arrays.items()}
+
+
+class UnbufferedFrequentDirections:
+    """Algorithms FD and RFD of the paper to the letter: an SVD for every row. An oracle, not an option."""
+
+    def __init__(self, dim: int, *, size: int, compensation: float = 0.0) -> None:
+        self.rows = np.zeros((size, dim))
+        self.compensation = compensation
+        self.error_bound = 0.0
+
+    @property
+    def alpha(self) -> float:
+        """The counter of Algorithm RFD."""
+        return self.compensation * self.error_bound
+
+    def update(self, row: Matrix) -> None:
+        """Put the row in place of the last one, which is zero; subtract sigma_l² from the spectrum."""
+        size, dim = self.rows.shape
+        self.rows[-1] = row
+        _, sigma, right = np.linalg.svd(self.rows, full_matrices=False)
+        sigma_sq = np.zeros(size)
+        sigma_sq[: len(sigma)] = sigma**2
+        s = sigma_sq[size - 1]
+        self.error_bound += float(s)
+        self.rows = np.zeros((size, dim))
+        self.rows[: len(sigma)] = np.sqrt(np.maximum(sigma_sq - s, 0.0))[: len(sigma), np.newaxis] * right

@@ -1,0 +1,115 @@
+"""Streams that sketches find hard, as a hypothesis strategy."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+Maker = Callable[[np.random.Generator, int, int], Matrix]
+
+
+class Stream(NamedTuple):
+    """Rows, and the sketch size with which to read them."""
+
+    kind: str
+    rows: Matrix
+    size: int
+
+    @property
+    def dim(self) -> int:
+        """Length of a row."""
+        return int(self.rows.shape[1])
+
+
+def _gaussian(random: np.random.Generator, count: int, dim: int) -> Matrix:
+    return random.standard_normal((count, dim))
+
+
+def _power_law(random: np.random.Generator, count: int, dim: int) -> Matrix:
+    return _gaussian(random, count, dim) / np.arange(1, dim + 1)
+
+
+def _low_rank(random: np.random.Generator, count: int, dim: int) -> Matrix:
+    rank = int(random.integers(1, max(2, dim // 2 + 1)))
+    return _gaussian(random, count, rank) @ _gaussian(random, rank, dim)
+
+
+def _one_row_repeated(random: np.random.Generator, count: int, dim: int) -> Matrix:
+    return np.tile(_gaussian(random, 1, dim), (count, 1))
+
+
+def _few_distinct_rows(random: np.random.Generator, count: int, dim: int) -> Matrix:
+    return _gaussian(random, 3, dim)[random.integers(0, 3, count)]
+
+
+def _axes(random: np.random.Generator, count: int, dim: int) -> Matrix:
+    return np.take(np.eye(dim), random.permutation(np.arange(count) % dim), axis=0)
+
+
+def _with_zero_rows(random: np.random.Generator, count: int, dim: int) -> Matrix:
+    return _gaussian(random, count, dim) * random.integers(0, 2, (count, 1))
+
+
+def _tiny(random: np.random.Generator, count: int, dim: int) -> Matrix:
+    return 1e-150 * _gaussian(random, count, dim)
+
+
+def _huge(random: np.random.Generator, count: int, dim: int) -> Matrix:
+    return 1e150 * _gaussian(random, count, dim)
+
+
+def _tiny_and_huge(random: np.random.Generator, count: int, dim: int) -> Matrix:
+    return _gaussian(random, count, dim) * 10.0 ** random.choice([-150.0, 0.0, 150.0], (count, 1))
+
+
+def _mixed_lengths(random: np.random.Generator, count: int, dim: int) -> Matrix:
+    return _gaussian(random, count, dim) * 10.0 ** random.uniform(-6, 6, (count, 1))
+
+
+def _ill_conditioned(random: np.random.Generator, count: int, dim: int) -> Matrix:
+    return _gaussian(random, count, dim) * 10.0 ** -np.linspace(0, 12, dim)
+
+
+def _one_spike(random: np.random.Generator, count: int, dim: int) -> Matrix:
+    rows = _gaussian(random, count, dim)
+    if count:
+        rows[count // 2] *= 1e4
+    return rows
+
+
+STREAM_KINDS: dict[str, Maker] = {
+    "gaussian": _gaussian,
+    "power law": _power_law,
+    "low rank": _low_rank,
+    "one row repeated": _one_row_repeated,
+    "few distinct rows": _few_distinct_rows,
+    "axes": _axes,
+    "with zero rows": _with_zero_rows,
+    "tiny": _tiny,
+    "huge": _huge,
+    "tiny and huge": _tiny_and_huge,
+    "mixed lengths": _mixed_lengths,
+    "ill conditioned": _ill_conditioned,
+    "one spike": _one_spike,
+}
+
+
+def make_rows(kind: str, count: int, dim: int, seed: int) -> Matrix:
+    """``count`` rows of a named kind of stream."""
+    return STREAM_KINDS[kind](np.random.default_rng(seed), count, dim)
+
+
+@st.composite
+def streams(
+    draw: Any, *, max_count: int = 50, max_dim: int = 12, max_size: int = 6, extreme: bool = True
+) -> Stream:
+    """Streams of every kind; with ``extreme=False`` only those whose squares fit into float32."""
+    kinds = [k for k in STREAM_KINDS if extreme or k not in ("tiny", "huge", "tiny and huge")]
+    kind = draw(st.sampled_from(kinds))
+    count, dim = draw(st.integers(0, max_count)), draw(st.integers(1, max_dim))
+    return Stream(
+        kind, make_rows(kind, count, dim, draw(st.integers(0, 2**16))), draw(st.integers(2, max_size))
+    )

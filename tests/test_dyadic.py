@@ -1,0 +1,318 @@
+"""DyadicBlockSketch over four bases: the inherited laws and the invariants of Algorithm 1."""
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
+
+import sketchbandit as sb
+from sketchbandit.testing import SketchLaws, Stream, assert_bracketed, make_rows, snapshot, streams
+from tests.theorems import assert_scfd_theorems
+
+EPSILON = 3.0
+
+
+def incremental_svd(dim: int, size: int) -> sb.IncrementalSVD:
+    """A base of another kind: its guarantee is a fifth of its size."""
+    return sb.IncrementalSVD(dim, size=5 * size)
+
+
+def robust(dim: int, size: int) -> sb.FrequentDirections:
+    """The paper's RFD as an explicit base."""
+    return sb.FrequentDirections(dim, size=size, compensation=1.0)
+
+
+def fd(dim: int, size: int) -> sb.FrequentDirections:
+    """The default, as an explicit base."""
+    return sb.FrequentDirections(dim, size=size)
+
+
+class TestDyadicFD(SketchLaws):
+    """DBS-FD."""
+
+    def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
+        """With the default base."""
+        return sb.DyadicBlockSketch(dim, size=size, epsilon=EPSILON, dtype=dtype)
+
+
+class TestDyadicRFD(SketchLaws):
+    """DBS-RFD."""
+
+    def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
+        """With the default base, compensated."""
+        return sb.DyadicBlockSketch(dim, size=size, epsilon=EPSILON, compensation=1.0, dtype=dtype)
+
+
+class TestDyadicIncrementalSVD(SketchLaws):
+    """Any certified sketch can be the base: here incremental SVD."""
+
+    def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
+        """With a base of another kind."""
+
+        def base(dim: int, size: int) -> sb.IncrementalSVD:
+            return sb.IncrementalSVD(dim, size=5 * size, dtype=dtype)
+
+        return sb.DyadicBlockSketch(dim, size=size, epsilon=EPSILON, base=base, dtype=dtype)
+
+    def load(self, path: Path) -> sb.Sketch:
+        """Code is not saved: the base is given again."""
+        return sb.load(path, base=incremental_svd)
+
+
+def scaled_streams() -> st.SearchStrategy[tuple[Stream, float]]:
+    """Streams in dimensions that allow several blocks, and an epsilon that makes them happen."""
+    wide = streams(max_count=80, max_dim=40, max_size=4)
+    return st.tuples(wide, st.sampled_from([0.05, 0.3, 1.0, 4.0]))
+
+
+@pytest.mark.parametrize("base", [None, fd, robust, incremental_svd])
+@given(given_stream=scaled_streams())
+def test_invariants_at_every_step(base: Any, given_stream: tuple[Stream, float]) -> None:
+    """Theorem 1 and both invariants, at every step, for every base."""
+    stream, fraction = given_stream
+    longest = float(np.square(stream.rows).sum(axis=1).max(initial=0.0)) or 1.0
+    epsilon = fraction * longest
+    sketch = sb.DyadicBlockSketch(stream.dim, size=stream.size, epsilon=epsilon, base=base)
+    most = max(1, int(np.floor(np.log2(stream.dim / stream.size + 1))))
+    covariance, mass = np.zeros((stream.dim, stream.dim)), 0.0
+    shrunk_at: dict[int, float] = {}
+    for row in stream.rows:
+        before = {b.size: b.error_bound for b in sketch.blocks}
+        sketch.update(row)
+        covariance += np.outer(row, row)
+        mass += float(row @ row)
+        blocks = sketch.blocks
+        assert len(blocks) <= most
+        assert [b.size for b in blocks] == [stream.size * 2**i for i in range(len(blocks))]
+        assert [b.active for b in blocks] == [False] * (len(blocks) - 1) + [True]
+        assert [b.exact for b in blocks] == [i + 1 == most for i in range(len(blocks))]
+        assert sketch.size == blocks[-1].size
+        assert sketch.error_bound <= 2 * epsilon * (1 + 1e-12)
+        assert sum(len(b.rows) for b in blocks) == len(sketch.rows)
+        for b in blocks:
+            if b.error_bound > before.get(b.size, 0.0):
+                shrunk_at[b.size] = b.mass
+            if b.exact:
+                assert b.error_bound == 0.0
+            elif not b.active:
+                share = epsilon * stream.size
+                assert b.mass < share or shrunk_at.get(b.size, 0.0) < share
+                assert len(b.rows) < (b.size if base is not incremental_svd else 5 * b.size)
+        assert_bracketed(covariance, sketch, mass)
+
+
+@given(streams(max_dim=30, max_size=3))
+def test_scfd_theorems_hold_across_blocks(stream: Stream) -> None:
+    """The decomposition into blocks keeps the properties of RFD (App. Properties for RFD)."""
+    epsilon = float(np.square(stream.rows).sum(axis=1).mean()) * 2 if stream.rows.any() else 1.0
+    sketch = sb.DyadicBlockSketch(stream.dim, size=stream.size, epsilon=epsilon, compensation=1.0)
+    assert_scfd_theorems(sketch, stream.rows)
+
+
+@given(streams(), st.lists(st.integers(0, 50), max_size=3))
+def test_decomposability(stream: Stream, cuts: list[int]) -> None:
+    """Lemma Decomposability: stacking the sketches of parts adds their certificates."""
+    parts = np.split(stream.rows, sorted(min(cut, len(stream.rows)) for cut in cuts))
+    sketches = [sb.FrequentDirections(stream.dim, size=stream.size) for _ in parts]
+    for sketch, part in zip(sketches, parts, strict=True):
+        sketch.update(part)
+    stacked = np.concatenate([sketch.rows for sketch in sketches])
+    loss = np.linalg.eigvalsh(stream.rows.T @ stream.rows - stacked.T @ stacked)
+    slack = 1e-11 * sum(sketch.mass for sketch in sketches)
+    assert loss[0] >= -slack
+    assert loss[-1] <= sum(sketch.error_bound for sketch in sketches) + slack
+
+
+@pytest.mark.parametrize("size", [7, 20])
+def test_a_first_block_that_may_be_the_last_is_exact(size: int) -> None:
+    """With floor(log2(dim/size + 1)) <= 1 nothing is ever shrunk."""
+    sketch = sb.DyadicBlockSketch(20, size=size, epsilon=1e-9)
+    rows = make_rows("gaussian", 300, 20, 0)
+    sketch.update(rows)
+    if size == 20:
+        assert [b.exact for b in sketch.blocks] == [True]
+    assert sketch.error_bound <= 2e-9
+    assert np.allclose(sketch.covariance(), rows.T @ rows, rtol=1e-10, atol=1e-8)
+
+
+def test_tiny_epsilon_is_exact() -> None:
+    """When nothing may be lost nothing is lost."""
+    rows = make_rows("gaussian", 400, 60, 0)
+    sketch = sb.DyadicBlockSketch(60, size=4, epsilon=1e-6)
+    sketch.update(rows)
+    assert sketch.error_bound == 0.0
+    assert np.allclose(sketch.covariance(), rows.T @ rows, rtol=1e-12, atol=1e-9)
+
+
+def low_rank_stream(count: int, dim: int, rank: int) -> NDArray[np.float64]:
+    """Unit rows in a fixed subspace of ``rank`` dimensions."""
+    rows = make_rows("gaussian", count, rank, 0) @ make_rows("gaussian", rank, dim, 1)
+    normalised: NDArray[np.float64] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return normalised
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_million_rows_of_low_rank_stay_in_the_first_block(dtype: DTypeLike) -> None:
+    """Rank k < l0 forever: one block, exact, O(dim · l0) memory, whatever the mass."""
+    rows = low_rank_stream(20_000, 24, 6)
+    sketch = sb.DyadicBlockSketch(24, size=7, epsilon=8.0, dtype=dtype)
+    for _ in range(50):
+        sketch.update(rows)
+    assert sketch.count == 1_000_000
+    assert len(sketch.blocks) == 1
+    assert sketch.error_bound == 0.0
+    assert len(sketch.rows) < 14
+    tolerance = 1e-9 if dtype is np.float64 else 1e-3
+    assert np.allclose(sketch.covariance(), 50 * rows.T @ rows, rtol=0, atol=tolerance * sketch.mass)
+
+
+def test_rank_one_more_than_fits_leaves_the_first_block() -> None:
+    """Rank l0 would shrink, so the block is frozen once its mass is used up."""
+    sketch = sb.DyadicBlockSketch(24, size=7, epsilon=8.0)
+    sketch.update(low_rank_stream(2000, 24, 7))
+    assert len(sketch.blocks) > 1
+
+
+def test_rank_that_grows_late_freezes_the_block_before_it_shrinks() -> None:
+    """A block kept open by its low rank is closed by the first row that would make it shrink."""
+    sketch = sb.DyadicBlockSketch(24, size=7, epsilon=8.0)
+    sketch.update(low_rank_stream(2000, 24, 5))
+    counts = []
+    for seed in (5, 6):
+        sketch.update(make_rows("gaussian", 1, 24, seed))
+        counts.append(len(sketch.blocks))
+    assert counts == [1, 2], "rank 6 still fits into size 7, rank 7 does not"
+    assert sketch.error_bound == 0.0
+
+
+def test_low_rank_costs_little_memory_in_the_exact_block() -> None:
+    """The exact last block keeps O(dim · k) for a stream of rank k."""
+    rows = low_rank_stream(5000, 400, 5)
+    sketch = sb.DyadicBlockSketch(400, size=250, epsilon=1e-3)
+    sketch.update(rows)
+    assert sketch.blocks[-1].exact
+    assert sketch.nbytes <= 32 * 400 * 8
+    assert np.allclose(sketch.covariance(), rows.T @ rows, rtol=0, atol=1e-10 * sketch.mass)
+
+
+def test_a_giant_row_does_not_waste_a_block() -> None:
+    """A row longer than epsilon·l0 goes into the empty first block."""
+    sketch = sb.DyadicBlockSketch(40, size=4, epsilon=1.0)
+    sketch.update(100.0 * np.ones(40))
+    assert len(sketch.blocks) == 1
+    assert sketch.error_bound == 0.0
+
+
+def test_sparse_rows_are_never_densified_as_a_whole() -> None:
+    """A sparse matrix whose dense form would take 800 MB is read within 100."""
+    rows = sparse.random_array((2000, 50_000), density=1e-5, rng=np.random.default_rng(0), format="csr")
+    sketch = sb.DyadicBlockSketch(50_000, size=4, epsilon=1e3)
+    tracemalloc.start()
+    try:
+        sketch.update(rows)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100e6
+    part = sb.DyadicBlockSketch(50_000, size=4, epsilon=1e3)
+    for start in range(0, 2000, 500):
+        part.update(rows[start : start + 500])
+    assert snapshot(sketch) == snapshot(part)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"epsilon": 0}, ValueError),
+        ({"epsilon": -1.0}, ValueError),
+        ({"epsilon": float("nan")}, ValueError),
+        ({"epsilon": float("inf")}, ValueError),
+        ({"epsilon": "8"}, TypeError),
+        ({"size": 1}, ValueError),
+        ({"size": 2.0}, TypeError),
+        ({"compensation": 2}, ValueError),
+        ({"base": lambda dim, size: sb.RandomProjection(dim, size=size)}, ValueError),
+        ({"base": lambda dim, size: sb.IncrementalSVD(dim, size=size)}, ValueError),
+        ({"base": lambda dim, size: sb.FrequentDirections(dim + 1, size=size)}, ValueError),
+        ({"base": lambda *_: object()}, TypeError),
+        ({"base": fd, "compensation": 1.0}, ValueError),
+    ],
+)
+def test_bad_settings(arguments: dict[str, Any], error: type[Exception]) -> None:
+    """Each is refused at construction."""
+    with pytest.raises(error) as caught:
+        sb.DyadicBlockSketch(30, **{"size": 4, **arguments})
+    assert isinstance(caught.value, sb.SketchBanditError)
+
+
+def test_merging_adds_certificates_and_keeps_the_blocks_legal() -> None:
+    """e <= 2·epsilon for each sketch merged, and never more blocks than one sketch may have."""
+    rows = make_rows("gaussian", 900, 60, 0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    parts = [sb.DyadicBlockSketch(60, size=4, epsilon=5.0, compensation=1.0) for _ in range(3)]
+    for sketch, part in zip(parts, np.split(rows, 3), strict=True):
+        sketch.update(part)
+    total = sum(sketch.error_bound for sketch in parts)
+    whole = parts[0]
+    for sketch in parts[1:]:
+        whole.merge(sketch)
+    assert total <= whole.error_bound <= 3 * 2 * 5.0
+    assert whole.alpha == pytest.approx(whole.error_bound)
+    assert len(whole.blocks) <= 4
+    assert_bracketed(rows.T @ rows, whole, whole.mass)
+
+
+def test_different_bases_do_not_merge() -> None:
+    """What differs is named."""
+    one = sb.DyadicBlockSketch(30, size=4, base=fd)
+    with pytest.raises(sb.MergeError, match="base"):
+        one.merge(sb.DyadicBlockSketch(30, size=4, base=robust))
+
+
+def test_a_custom_base_must_be_given_again(tmp_path: Path) -> None:
+    """Code is not saved: loading asks for the base, and checks that it makes the same sketches."""
+    sketch = sb.DyadicBlockSketch(30, size=4, base=robust)
+    sketch.update(make_rows("gaussian", 50, 30, 0))
+    sketch.save(tmp_path / "s")
+    with pytest.raises(sb.FileError, match="base="):
+        sb.load(tmp_path / "s")
+    with pytest.raises(sb.FileError, match="the base given"):
+        sb.load(tmp_path / "s", base=fd)
+    assert snapshot(sb.load(tmp_path / "s", base=robust)) == snapshot(sketch)
+
+
+class Duck:
+    """A sketch written without knowing this library: the bare surface, over numpy alone."""
+
+    def __init__(self, dim: int, size: int) -> None:
+        self._inner = sb.FrequentDirections(dim, size=size)
+
+    alpha = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("rows", "error_bound", "nbytes"):
+            return getattr(self._inner, name)
+        raise AttributeError(name)
+
+    def update(self, rows: NDArray[np.float64]) -> None:
+        """Take rows and say nothing."""
+        self._inner.update(rows)
+
+
+def test_any_object_with_the_surface_can_be_a_base(tmp_path: Path) -> None:
+    """A foreign class works as a block; only saving needs more, and says so."""
+    sketch = sb.DyadicBlockSketch(40, size=4, epsilon=8.0, base=Duck)
+    rows = make_rows("gaussian", 200, 40, 0) / 6.0
+    for row in rows:
+        sketch.update(row)
+        assert sketch.error_bound <= 16.0
+    assert len(sketch.blocks) > 1
+    assert_bracketed(rows.T @ rows, sketch, sketch.mass)
+    with pytest.raises(sb.InputTypeError, match="Duck"):
+        sketch.save(tmp_path / "s")

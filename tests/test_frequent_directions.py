@@ -1,0 +1,168 @@
+"""FrequentDirections for every compensation: the inherited laws, the paper's lemma, the RFD theorems."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from numpy.typing import DTypeLike
+
+import sketchbandit as sb
+from sketchbandit.linalg import fd_bound, singular_values_sq
+from sketchbandit.testing import SketchLaws, Stream, UnbufferedFrequentDirections, make_rows, streams
+from tests.theorems import assert_scfd_theorems
+
+
+class TestFD(SketchLaws):
+    """Compensation 0."""
+
+    def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
+        """Frequent Directions."""
+        return sb.FrequentDirections(dim, size=size, dtype=dtype)
+
+
+class TestRFD(SketchLaws):
+    """Compensation 0.5, the RFD of Luo et al."""
+
+    def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
+        """Robust Frequent Directions."""
+        return sb.FrequentDirections(dim, size=size, compensation=0.5, dtype=dtype)
+
+
+class TestSCFD(SketchLaws):
+    """Compensation 1, the RFD of the paper."""
+
+    def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
+        """Spectral-compensation Frequent Directions."""
+        return sb.FrequentDirections(dim, size=size, compensation=1.0, dtype=dtype)
+
+
+@given(streams())
+def test_lemma_fd_at_every_step(stream: Stream) -> None:
+    """The certificate is at most Delta of eq. (spectral error), whose minimum covers every k."""
+    sketch = sb.FrequentDirections(stream.dim, size=stream.size)
+    for t, row in enumerate(stream.rows, start=1):
+        sketch.update(row)
+        bound = fd_bound(singular_values_sq(stream.rows[:t]), stream.size)
+        assert sketch.error_bound <= bound * (1 + 1e-9) + 1e-11 * sketch.mass
+
+
+@given(streams())
+def test_unbuffered_oracle_obeys_the_same_lemma(stream: Stream) -> None:
+    """Algorithm FD to the letter satisfies the bound, as the buffered one does."""
+    oracle = UnbufferedFrequentDirections(stream.dim, size=stream.size)
+    for row in stream.rows:
+        oracle.update(row)
+    covariance = stream.rows.T @ stream.rows
+    mass = float(np.trace(covariance))
+    loss = np.linalg.eigvalsh(covariance - oracle.rows.T @ oracle.rows)
+    assert loss[0] >= -1e-11 * mass
+    assert loss[-1] <= oracle.error_bound + 1e-11 * mass
+    bound = fd_bound(singular_values_sq(stream.rows), stream.size)
+    assert oracle.error_bound <= bound * (1 + 1e-9) + 1e-11 * mass
+
+
+@given(streams(extreme=False))
+def test_a_full_buffer_is_one_oracle_shrink(stream: Stream) -> None:
+    """The first shrink takes sigma_size² of the 2·size rows read, not of another index."""
+    size = stream.size
+    rows = stream.rows[stream.rows.any(axis=1)][: 2 * size]  # zero rows take no place in the buffer
+    if len(rows) < 2 * size or size > stream.dim:
+        return
+    sketch = sb.FrequentDirections(stream.dim, size=size)
+    sketch.update(rows)
+    sigma_sq = singular_values_sq(rows)
+    expected = sigma_sq[size - 1] if len(sigma_sq) >= size else 0.0
+    assert sketch.error_bound == pytest.approx(expected, rel=1e-6, abs=1e-11 * sketch.mass)
+    kept = singular_values_sq(sketch.rows) if len(sketch.rows) else np.zeros(1)
+    wanted = np.maximum(sigma_sq[: len(kept)] - expected, 0.0)
+    assert np.allclose(kept, wanted, rtol=1e-6, atol=1e-11 * sketch.mass)
+
+
+@given(streams())
+def test_scfd_is_monotone_dominates_and_is_well_conditioned(stream: Stream) -> None:
+    """The paper's theorems on RFD, the second as corrected, at every step."""
+    assert_scfd_theorems(sb.FrequentDirections(stream.dim, size=stream.size, compensation=1.0), stream.rows)
+
+
+@pytest.mark.parametrize("compensation", [0.0, 0.5, 1.0])
+@given(stream=streams())
+def test_alpha_is_the_compensated_certificate(compensation: float, stream: Stream) -> None:
+    """Alpha = compensation · e, neither once too few nor once too many; e is the same for all three."""
+    sketch = sb.FrequentDirections(stream.dim, size=stream.size, compensation=compensation)
+    plain = sb.FrequentDirections(stream.dim, size=stream.size)
+    sketch.update(stream.rows)
+    plain.update(stream.rows)
+    assert sketch.error_bound == plain.error_bound
+    assert sketch.alpha == compensation * plain.error_bound
+    assert np.array_equal(sketch.rows, plain.rows)
+
+
+def test_size_above_dim_equals_exact() -> None:
+    """With size > dim nothing is ever shrunk, over many more rows than the buffer holds."""
+    rows = make_rows("gaussian", 500, 7, 0)
+    sketch = sb.FrequentDirections(7, size=8)
+    sketch.update(rows)
+    assert sketch.error_bound == 0.0
+    assert np.allclose(sketch.covariance(), rows.T @ rows, rtol=1e-12)
+
+
+def test_buffered_rows_count() -> None:
+    """The last row is part of the sketch at once, however full the buffer."""
+    rows = make_rows("gaussian", 40, 30, 0)
+    sketch = sb.FrequentDirections(30, size=10)
+    for row in rows:
+        sketch.update(row)
+        share = row @ (sketch.rows.T @ (sketch.rows @ row)) + sketch.error_bound * (row @ row)
+        assert share >= (row @ row) ** 2 * (1 - 1e-12)
+
+
+def test_one_row_a_million_times() -> None:
+    """One direction, exact, without a warning or a NaN."""
+    row = np.arange(1.0, 6.0)
+    sketch = sb.FrequentDirections(5, size=2, compensation=1.0)
+    sketch.update(np.broadcast_to(row, (1_000_000, 5)))
+    assert sketch.error_bound == 0.0
+    assert np.allclose(sketch.covariance(), 1e6 * np.outer(row, row), rtol=1e-9)
+
+
+def test_float32_halves_memory() -> None:
+    """The same stream in half the bytes."""
+    rows = make_rows("gaussian", 300, 100, 0)
+    single, double = (sb.FrequentDirections(100, size=20, dtype=d) for d in (np.float32, np.float64))
+    single.update(rows)
+    double.update(rows)
+    assert single.nbytes * 2 == double.nbytes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"dim": 0}, ValueError),
+        ({"dim": -3}, ValueError),
+        ({"dim": 5.0}, TypeError),
+        ({"dim": True}, TypeError),
+        ({"dim": "5"}, TypeError),
+        ({"dim": 5, "size": 1}, ValueError),
+        ({"dim": 5, "size": 2.5}, TypeError),
+        ({"dim": 5, "compensation": 0.3}, ValueError),
+        ({"dim": 5, "compensation": "1"}, TypeError),
+        ({"dim": 5, "dtype": np.int64}, TypeError),
+        ({"dim": 5, "dtype": np.float16}, TypeError),
+        ({"dim": 5, "dtype": "nonsense"}, TypeError),
+    ],
+)
+def test_bad_settings(arguments: dict[str, Any], error: type[Exception]) -> None:
+    """Each is refused at construction with the value seen in the message."""
+    bad = list(arguments.values())[-1]
+    with pytest.raises(error) as caught:
+        sb.FrequentDirections(**arguments)
+    assert isinstance(caught.value, sb.SketchBanditError)
+    seen = np.dtype(bad).name if isinstance(bad, type) else str(bad)
+    assert seen in str(caught.value)
+
+
+def test_settings_are_keyword_only() -> None:
+    """Only dim may be positional."""
+    with pytest.raises(TypeError):
+        sb.FrequentDirections(5, 3)  # type: ignore[call-arg]

@@ -1,0 +1,183 @@
+"""What a stranger meets first: exported names, README, files, errors, the wheel."""
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sketchbandit as sb
+from sketchbandit import files
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_exported_names() -> None:
+    """The public surface, pinned."""
+    assert set(sb.__all__) == {
+        "Block",
+        "Change",
+        "DyadicBlockSketch",
+        "ExactSketch",
+        "FileError",
+        "FrequentDirections",
+        "IncrementalSVD",
+        "InputError",
+        "InputTypeError",
+        "MergeError",
+        "MergeKindError",
+        "RandomProjection",
+        "Sketch",
+        "SketchBanditError",
+        "__version__",
+        "load",
+    }
+    assert all(hasattr(sb, name) for name in sb.__all__)
+
+
+@pytest.mark.parametrize("page", ["README.md", *sorted(p.name for p in (ROOT / "docs").glob("*.md"))])
+def test_python_examples_run(page: str, tmp_path: Path) -> None:
+    """Every python block of the README and the docs runs, in order, in one interpreter."""
+    path = ROOT / page if page == "README.md" else ROOT / "docs" / page
+    blocks = re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+    if page == "README.md":
+        assert blocks
+    script = tmp_path / "example.py"
+    script.write_text("\n".join(blocks), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_changelog_and_citation_name_this_version() -> None:
+    """One version, said in one place and repeated correctly where people read it."""
+    assert f"## {sb.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"version: {sb.__version__}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_the_core_imports_nothing_optional() -> None:
+    """`import sketchbandit` needs numpy, scipy and safetensors alone."""
+    code = (
+        "import sys, sketchbandit\n"
+        "optional = {'matplotlib', 'sklearn', 'typer', 'rich', 'hypothesis', 'pytest', 'threadpoolctl'}\n"
+        "assert not optional & set(sys.modules), optional & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_wheel_holds_the_package(tmp_path: Path) -> None:
+    """The built wheel has the code, its type marker and its licence, and imports on its own."""
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        tmp_path,
+        ROOT,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    (wheel,) = tmp_path.glob("*.whl")
+    assert f"-{sb.__version__}-" in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        archive.extractall(tmp_path / "site")
+    assert "sketchbandit/py.typed" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    code = "import sketchbandit as sb; assert 'site' in sb.__file__; sb.ExactSketch(3).update([1, 2, 3])"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+def test_every_error_is_ours_and_pythons() -> None:
+    """The tree of errors: each is a SketchBanditError and the builtin that Python users expect."""
+    assert issubclass(sb.InputError, ValueError)
+    assert issubclass(sb.InputTypeError, TypeError)
+    assert issubclass(sb.MergeError, ValueError)
+    assert issubclass(sb.MergeKindError, TypeError)
+    assert issubclass(sb.FileError, ValueError)
+    for error in (sb.InputError, sb.InputTypeError, sb.MergeKindError, sb.FileError):
+        assert issubclass(error, sb.SketchBanditError)
+
+
+def test_messages_say_what_was_seen() -> None:
+    """A width, a NaN with its row, a setting that differs."""
+    sketch = sb.FrequentDirections(3, size=2)
+    with pytest.raises(sb.InputError, match="length 4, but dim is 3"):
+        sketch.update(np.zeros(4))
+    with pytest.raises(sb.InputError, match="row 1 contains nan"):
+        sketch.update([[1, 2, 3], [1, float("nan"), 3]])
+    with pytest.raises(sb.InputError, match=r"row 0 is too long.*1e\+200"):
+        sketch.update([1e200, 0, 0])
+    with pytest.raises(sb.InputError, match="overflow"):
+        sketch.update(np.full((3, 3), 7e153))
+    with pytest.raises(sb.MergeError, match="size is 2 here and 3 there"):
+        sketch.merge(sb.FrequentDirections(3, size=3))
+    with pytest.raises(sb.MergeKindError, match="ExactSketch into a FrequentDirections"):
+        sketch.merge(sb.ExactSketch(3))
+    with pytest.raises(sb.InputError, match="overflows float32"):
+        sb.FrequentDirections(3, dtype=np.float32).update([1e39, 0, 0])
+
+
+def test_repr_tells_settings_and_state() -> None:
+    """What one wants to see at a prompt."""
+    sketch = sb.DyadicBlockSketch(30, size=4, epsilon=2.0)
+    sketch.update(np.eye(30))
+    text = repr(sketch)
+    assert "dim=30" in text
+    assert "epsilon=2.0" in text
+    assert "30 rows seen" in text
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the disk fails in the middle, the file that was there is whole and no debris is left."""
+    path = tmp_path / "s"
+    sketch = sb.FrequentDirections(3, size=2)
+    sketch.save(path)
+    before = path.read_bytes()
+    sketch.update(np.ones(3))
+
+    def no_space(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", no_space)
+    with pytest.raises(OSError, match="No space"):
+        sketch.save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["s"]
+
+
+def test_saving_into_a_missing_folder_says_so(tmp_path: Path) -> None:
+    """The operating system's own error."""
+    with pytest.raises(FileNotFoundError):
+        sb.ExactSketch(3).save(tmp_path / "absent" / "s")
+
+
+def test_a_valid_file_with_invalid_contents_is_refused(tmp_path: Path) -> None:
+    """A well-formed file whose contents make no sketch raises FileError, not whatever comes up inside."""
+    path = tmp_path / "s"
+    settings = {"dim": 3, "size": 2, "compensation": 0.0, "dtype": "float64"}
+    good = {"settings": settings, "count": 1, "mass": 1.0, "state": {"error": 0.0}}
+    rows = np.ones((1, 3))
+    for scalars, arrays in (
+        ({**good, "state": {}}, {"rows": rows}),
+        ({**good, "count": -1}, {"rows": rows}),
+        ({**good, "settings": {**settings, "nonsense": 1}}, {"rows": rows}),
+        (good, {}),
+        (good, {"rows": np.ones((1, 4))}),
+        (good, {"rows": np.ones((5, 3))}),
+        (good, {"rows": np.full((1, 3), np.nan)}),
+    ):
+        files.write(path, "frequent-directions", scalars, arrays)
+        with pytest.raises(sb.SketchBanditError):
+            sb.load(path)
+    files.write(path, "unheard-of", good, {"rows": rows})
+    with pytest.raises(sb.FileError, match="unheard-of"):
+        sb.load(path)
