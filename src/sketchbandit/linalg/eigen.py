@@ -10,28 +10,34 @@ _BLOCK = 64  # LAPACK's blocking factor, for the size of its scratch arrays
 
 
 def leading_eigenpairs(gram: Matrix, count: int) -> tuple[Matrix, Matrix]:
-    """All eigenvalues of ``gram``, largest first, and the eigenvectors (columns) of the ``count`` largest.
+    """All eigenvalues of ``gram``, largest first, and the eigenvectors (rows) of the ``count`` largest.
+
+    Overwrites ``gram``, a C-ordered array of which only the upper triangle is read.
 
     The three stages of LAPACK's ``syevd`` called one by one, because the last one, the
     back-transformation, can then skip the eigenvectors that nobody asked for: 10 to 20 % of the whole
     when half of them are wanted, as in every shrink.
     """
     n = len(gram)
-    if n == 1:
-        return gram[0].copy(), np.ones((1, min(count, 1)))
     scale = float(np.abs(gram.diagonal()).max()) or 1.0  # sytrd, unlike syevd, does not guard its range
-    reflectors, diagonal, off_diagonal, tau, failed = lapack.dsytrd(
-        (gram / scale).T, lower=1, lwork=_BLOCK * n, overwrite_a=1
+    gram /= scale
+    if n == 1:
+        return gram[0] * scale, np.ones((min(count, 1), 1))
+    # LAPACK counts by columns: the transpose of the C-ordered gram is the lower triangle it works on.
+    reflectors, diagonal, off_diagonal, tau, _ = lapack.dsytrd(
+        gram.T, lower=1, lwork=_BLOCK * n, overwrite_a=1
     )
-    if not failed:
-        values, vectors, failed = lapack.dstevd(diagonal, off_diagonal)
-    if failed:  # divide and conquer did not converge: numpy's driver scales and retries on its own
-        values, vectors = np.linalg.eigh(gram / scale)
-        return values[::-1] * scale, vectors[:, ::-1][:, :count]
-    chosen = np.asfortranarray(vectors[:, ::-1][:, :count])
-    # Q = diag(1, H_1 ... H_(n-1)): the reflectors sit below the subdiagonal, as in a QR factorisation.
+    values, vectors, failed = lapack.dstevd(diagonal, off_diagonal)
+    if failed:
+        raise np.linalg.LinAlgError("the eigenvalues of the Gram matrix did not converge")
+    leading = vectors.T[::-1][:count]
+    # Q = diag(1, H_1 ... H_(n-1)), and H_i is stored below the subdiagonal of column i: seen from one
+    # element further on in memory, that is the layout of a QR factorisation.
+    shifted = reflectors.ravel(order="K")[1 : 1 + n * (n - 1)].reshape((n, n - 1), order="F")
     turned, _, _ = lapack.dormqr(
-        "L", "N", np.asfortranarray(reflectors[1:, :-1]), tau, np.asfortranarray(chosen[1:]), lwork=_BLOCK * n
+        "L", "N", shifted, tau, leading[:, 1:].T.copy(order="F"), lwork=_BLOCK * n, overwrite_c=1
     )
-    chosen[1:] = turned
-    return values[::-1] * scale, chosen
+    eigenvectors = np.empty((len(leading), n))
+    eigenvectors[:, 0] = leading[:, 0]
+    eigenvectors[:, 1:] = turned.T
+    return values[::-1] * scale, eigenvectors

@@ -16,5 +16,5 @@ def row_norms_sq(rows: NDArray[Any]) -> NDArray[np.float64]:
     array([25.,  0.])
     """
     with np.errstate(over="ignore", invalid="ignore"):  # inf and NaN are the caller's to judge
-        norms_sq: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+        norms_sq: NDArray[np.float64] = np.vecdot(rows, rows, dtype=np.float64)
     return norms_sq

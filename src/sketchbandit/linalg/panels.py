@@ -45,9 +45,9 @@ def multiply_in_place(weights: Matrix, rows: NDArray[Any]) -> None:
 
 
 def residual_norm_sq(vectors: Matrix, rows: NDArray[Any]) -> float:
-    """Squared Frobenius norm of ``rows - vectors @ vectors.T @ rows``, computed without cancellation."""
+    """Squared Frobenius norm of ``rows - V'V rows`` for orthonormal rows V, without cancellation."""
     total = 0.0
     for _, panel in column_panels(rows):
-        residual = panel - vectors @ (vectors.T @ panel)
+        residual = panel - vectors.T @ (vectors @ panel)
         total += float(np.vdot(residual, residual))
     return total

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from sketchbandit.linalg.eigen import leading_eigenpairs
 from sketchbandit.linalg.panels import gram, multiply_in_place, residual_norm_sq
@@ -45,8 +46,7 @@ def shrink(rows: NDArray[Any], size: int, *, head: int = 0) -> Shrinkage:
     if count > dim:  # R'R = Q'Q with at most dim rows
         rows[:dim] = np.linalg.qr(rows.astype(np.float64, copy=False), mode="r")
         rows = rows[:dim]
-        count = dim
-    if count == 0:
+    if not len(rows):
         return Shrinkage(0, 0.0)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = gram(rows)
@@ -70,38 +70,46 @@ def _exponent_out_of_range(products: Matrix) -> int | None:
 def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int) -> Shrinkage:
     count = len(rows)
     wanted = min(size - 1, count)
-    sigma_sq, left = leading_eigenpairs(products, wanted)
+    try:
+        sigma_sq, left = leading_eigenpairs(products, wanted)
+    except np.linalg.LinAlgError:  # no convergence, which an SVD may still reach
+        return _shrink_by_svd(rows, size, head)
     sigma_sq = np.maximum(sigma_sq, 0.0)  # rounding leaves tiny negative eigenvalues on rank-deficient rows
     largest = sigma_sq[0]
     if largest == 0.0:
         return Shrinkage(0, 0.0)
     amount = float(sigma_sq[size - 1]) if count >= size else 0.0
-    if amount <= _GRAM_IS_ACCURATE * largest:
-        resolvable = int(np.count_nonzero(sigma_sq[:wanted] > count * np.finfo(np.float64).eps * largest))
-        lost = residual_norm_sq(left[:, :resolvable], rows)
-        if lost <= _negligible_sq(rows) * largest:  # rank < size: an orthogonal projection loses nothing
-            return _keep(rows, sigma_sq[:resolvable], left[:, :resolvable], 0.0, head)
-        sigma_sq, left = _by_qr_and_svd(rows)
-        amount = float(sigma_sq[size - 1]) if count >= size else 0.0
-        amount = amount if amount > _negligible_sq(rows) * sigma_sq[0] else 0.0
-    return _keep(rows, sigma_sq[:wanted], left[:, :wanted], amount, head)
+    if amount > _GRAM_IS_ACCURATE * largest:
+        return _keep(rows, sigma_sq[:wanted], left, amount, head)
+    resolvable = int(np.count_nonzero(sigma_sq[:wanted] > count * np.finfo(np.float64).eps * largest))
+    if residual_norm_sq(left[:resolvable], rows) <= _negligible_sq(rows) * largest:
+        # Rank below size: an orthogonal projection, whose loss was just measured, suffices.
+        return _keep(rows, sigma_sq[:resolvable], left[:resolvable], 0.0, head)
+    return _shrink_by_svd(rows, size, head)
+
+
+def _shrink_by_svd(rows: NDArray[Any], size: int, head: int) -> Shrinkage:
+    """The same by QR, then SVD of the triangle: accurate to rounding of the largest sigma, not its square."""
+    triangle = np.asarray(np.linalg.qr(rows.T.astype(np.float64, copy=False), mode="r"))
+    try:
+        left, sigma, _ = np.linalg.svd(triangle.T)
+    except np.linalg.LinAlgError:  # divide and conquer failed: the slower QR iteration does not
+        left, sigma, _ = linalg.svd(triangle.T, lapack_driver="gesvd", check_finite=False)
+    sigma_sq = sigma**2
+    wanted = min(size - 1, len(rows))
+    amount = float(sigma_sq[size - 1]) if len(rows) >= size else 0.0
+    if amount <= _negligible_sq(rows) * sigma_sq[0]:
+        amount = 0.0
+    return _keep(rows, sigma_sq[:wanted], left.T[:wanted], amount, head)
 
 
 def _keep(rows: NDArray[Any], sigma_sq: Matrix, left: Matrix, amount: float, head: int) -> Shrinkage:
-    """Write sqrt(sigma_i² - amount) v_i' over the rows, using sigma_i v_i' = u_i' rows."""
-    alive = sigma_sq > max(amount, _negligible_sq(rows) * float(sigma_sq[0]))
-    sigma_sq, left = sigma_sq[alive], left[:, alive]
-    factors = np.sqrt(1.0 - amount / sigma_sq)
+    """Write sqrt(sigma_i² - amount) v_i' over the rows, using sigma_i v_i' = u_i' rows; u_i' = left[i]."""
+    alive = int(np.count_nonzero(sigma_sq > max(amount, _negligible_sq(rows) * float(sigma_sq[0]))))
+    factors = np.sqrt(1.0 - amount / sigma_sq[:alive])
     factors[:head] = 1.0
-    multiply_in_place(factors[:, np.newaxis] * left.T, rows)
-    return Shrinkage(len(factors), amount)
-
-
-def _by_qr_and_svd(rows: NDArray[Any]) -> tuple[Matrix, Matrix]:
-    """Squared singular values and left singular vectors, accurate to rounding of the largest sigma."""
-    triangle = np.asarray(np.linalg.qr(rows.T.astype(np.float64, copy=False), mode="r"))
-    left, sigma, _ = np.linalg.svd(triangle.T, full_matrices=False)
-    return sigma**2, left
+    multiply_in_place(factors[:, np.newaxis] * left[:alive], rows)
+    return Shrinkage(alive, amount)
 
 
 def _negligible_sq(rows: NDArray[Any]) -> float:

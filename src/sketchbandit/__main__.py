@@ -1,0 +1,5 @@
+"""``python -m sketchbandit`` is the command ``sketchbandit``."""
+
+from sketchbandit.cli import main
+
+main()
