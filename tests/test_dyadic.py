@@ -309,10 +309,29 @@ def test_any_object_with_the_surface_can_be_a_base(tmp_path: Path) -> None:
     """A foreign class works as a block; only saving needs more, and says so."""
     sketch = sb.DyadicBlockSketch(40, size=4, epsilon=8.0, base=Duck)
     rows = make_rows("gaussian", 200, 40, 0) / 6.0
-    for row in rows:
+    for row in rows[:60]:
         sketch.update(row)
         assert sketch.error_bound <= 16.0
     assert len(sketch.blocks) > 1
-    assert_bracketed(rows.T @ rows, sketch, sketch.mass)
     with pytest.raises(sb.InputTypeError, match="Duck"):
         sketch.save(tmp_path / "s")
+    sketch.update(rows[60:])
+    assert sketch.error_bound <= 16.0
+    assert_bracketed(rows.T @ rows, sketch, sketch.mass)
+
+
+def test_a_dense_exact_block_takes_the_frozen_rows() -> None:
+    """At full rank the whole sketch is one (dim, dim) matrix, and the certificates of the past remain."""
+    rows = make_rows("gaussian", 600, 60, 0)
+    sketch = sb.DyadicBlockSketch(60, size=4, epsilon=100.0, compensation=1.0)
+    most = 0.0
+    for row in rows:
+        sketch.update(row)
+        assert sketch.error_bound >= most
+        most = sketch.error_bound
+    assert [len(b.rows) for b in sketch.blocks[:-1]] == [0, 0, 0]
+    assert sketch.error_bound > 0.0
+    assert sketch.alpha == pytest.approx(sketch.error_bound)
+    assert sketch.nbytes <= (60 + 64) * 60 * 8
+    assert len(sketch.rows) <= 60 + 64
+    assert_bracketed(rows.T @ rows, sketch, sketch.mass)

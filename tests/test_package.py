@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 def test_exported_names() -> None:
     """The public surface, pinned."""
     assert set(sb.__all__) == {
+        "BaseSketch",
         "Block",
         "Change",
         "DyadicBlockSketch",

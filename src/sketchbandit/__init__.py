@@ -21,6 +21,7 @@ from sketchbandit.errors import (
     SketchBanditError,
 )
 from sketchbandit.sketch import (
+    BaseSketch,
     Block,
     Change,
     DyadicBlockSketch,
@@ -33,6 +34,7 @@ from sketchbandit.sketch import (
 )
 
 __all__ = [
+    "BaseSketch",
     "Block",
     "Change",
     "DyadicBlockSketch",

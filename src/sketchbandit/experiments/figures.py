@@ -29,8 +29,9 @@ def save(figure: Figure, path: Path) -> list[Path]:
     """Write ``path`` as PNG and as SVG; returns both paths."""
     path.parent.mkdir(parents=True, exist_ok=True)
     written = [path.with_suffix(".png"), path.with_suffix(".svg")]
-    figure.savefig(written[0], dpi=160)
-    figure.savefig(written[1], metadata={"Date": None})
+    with mpl.rc_context(STYLE):
+        figure.savefig(written[0], dpi=160)
+        figure.savefig(written[1], metadata={"Date": None})
     return written
 
 
@@ -50,8 +51,12 @@ def matrix_approximation(measurements: Sequence[Measurement], settings: Settings
                 right, [m for m in of_matrix if m.epsilon in (None, settings.compared_epsilon)], bounds=True
             )
             right.set_title(f"{title}: FD beside DBS, with the paper's bounds")
-        styles = {"true error": "-", "certificate e": "--", "the paper's bound: Δ for FD, 2ε for DBS": ":"}
-        handles = [Line2D([], [], color="0.3", linestyle=style, label=text) for text, style in styles.items()]
+        styles: dict[str, Any] = {
+            "true error": "-",
+            "certificate e": "--",
+            "the paper's bound: Δ for FD, 2ε for DBS": ":",
+        }
+        handles = [Line2D([], [], color="0.3", ls=style, label=text) for text, style in styles.items()]
         figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return figure
 

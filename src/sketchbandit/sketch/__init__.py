@@ -1,7 +1,8 @@
 """Streaming sketches with certificates."""
 
 from sketchbandit.sketch.base import Change, Sketch
-from sketchbandit.sketch.dyadic import Block, DyadicBlockSketch
+from sketchbandit.sketch.blocks import BaseSketch, Block
+from sketchbandit.sketch.dyadic import DyadicBlockSketch
 from sketchbandit.sketch.exact import ExactSketch
 from sketchbandit.sketch.frequent_directions import FrequentDirections
 from sketchbandit.sketch.incremental_svd import IncrementalSVD
@@ -9,6 +10,7 @@ from sketchbandit.sketch.load import load
 from sketchbandit.sketch.random_projection import RandomProjection
 
 __all__ = [
+    "BaseSketch",
     "Block",
     "Change",
     "DyadicBlockSketch",

@@ -1,77 +1,27 @@
 """Dyadic Block Sketching: the paper's Algorithm 1."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sketchbandit.errors import FileError, InputError, InputTypeError
-from sketchbandit.linalg import extend_span, row_norms_sq, row_space
-from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch, sketch_class
+from sketchbandit.errors import FileError, InputError
+from sketchbandit.linalg import row_norms_sq
+from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch
+from sketchbandit.sketch.blocks import (
+    BaseFactory,
+    BaseSketch,
+    Block,
+    WorkingBlock,
+    check_base,
+    describe_base,
+)
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.exact import ExactSketch
 from sketchbandit.sketch.frequent_directions import FrequentDirections
 
 _LOOK_AHEAD = 1024  # rows examined at a time
 _LOOK_AHEAD_ELEMENTS = 1 << 18  # and at most 2 MiB of them while the rank is watched
-
-
-class BaseSketch(Protocol):
-    """What a block's sketch must have: any object with this surface can be one.
-
-    Its certificate must never exceed mass / size. Where the object also tells ``guarantee`` and
-    ``exact_rank`` and can ``compress``, as every ``Sketch`` does, the promise is checked, low-rank blocks
-    stay open, and frozen blocks are small.
-    """
-
-    def update(self, rows: Any) -> Any:
-        """Take rows (n, dim)."""
-
-    @property
-    def rows(self) -> NDArray[Any]:
-        """S."""
-
-    @property
-    def alpha(self) -> float:
-        """What is added to the diagonal."""
-
-    @property
-    def error_bound(self) -> float:
-        """The certificate."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-
-
-BaseFactory = Callable[[int, int], BaseSketch]
-"""``(dim, size) -> sketch`` whose certificate never exceeds mass / size."""
-
-
-class Block(NamedTuple):
-    """One block of a dyadic block sketch, as ``DyadicBlockSketch.blocks`` shows it."""
-
-    size: int
-    rows: NDArray[Any]
-    mass: float
-    error_bound: float
-    active: bool
-    exact: bool
-
-
-@dataclass
-class _Block:
-    """A block at work. ``mass`` is that of the rows it was given."""
-
-    sketch: BaseSketch
-    size: int
-    exact: bool
-    count: int = 0
-    mass: float = 0.0
-    span: NDArray[np.float64] | None = None
-    """Orthonormal rows spanning the block, once only its rank keeps it open."""
 
 
 class DyadicBlockSketch(Sketch):
@@ -96,8 +46,10 @@ class DyadicBlockSketch(Sketch):
     Where the paper is silent: an empty block takes any row, however long, because it need not shrink for
     it (Alg. 1 would freeze an empty block). A block is compressed when it is frozen, to size - 1 rows:
     its mass is under epsilon·size then, or its rank under size, so that its certificate stays
-    under its share epsilon/2^i. A merge hands the rows of the other sketch to Alg. 1 as if they came from
-    the stream and adds the other's certificate: e <= 2·epsilon for each of the sketches merged.
+    under its share epsilon/2^i. Once the exact block is a dense matrix the rows of the frozen ones are
+    folded into it (line 4 of Alg. 1 modifies the whole of S'S); their certificates stay. A merge hands
+    the rows of the other sketch to Alg. 1 as if they came from the stream and adds the other's
+    certificate: e <= 2·epsilon for each of the sketches merged.
 
     Examples
     --------
@@ -133,7 +85,7 @@ class DyadicBlockSketch(Sketch):
                 f"compensation={compensation!r} is for the default base; give it to what base makes"
             )
         self._base = base
-        self._base_described = None if base is None else _described(self._make_base(self._first_size))
+        self._base_described = None if base is None else describe_base(self._make_base(self._first_size))
         # floor(log2(dim/size + 1)) in integers: the largest b with 2^b <= dim/size + 1.
         self._most_blocks = max(1, ((self.dim + self._first_size) // self._first_size).bit_length() - 1)
         self._merged_error = 0.0
@@ -183,8 +135,7 @@ class DyadicBlockSketch(Sketch):
     @property
     def nbytes(self) -> int:
         """Bytes of every array of every block."""
-        spans = sum(block.span.nbytes for block in self._blocks if block.span is not None)
-        return spans + sum(block.sketch.nbytes for block in self._blocks)
+        return sum(block.nbytes for block in self._blocks)
 
     @property
     def exact_rank(self) -> int:
@@ -205,12 +156,12 @@ class DyadicBlockSketch(Sketch):
 
     def compress(self) -> Change:
         """Compress the active block; the others are compressed already."""
-        return _compressed(self._active.sketch)
+        return self._active.compress()
 
     # -- Algorithm 1 --------------------------------------------------------------------------------
 
     @property
-    def _active(self) -> _Block:
+    def _active(self) -> WorkingBlock:
         return self._blocks[-1]
 
     def _ingest(self, rows: NDArray[Any]) -> Change:
@@ -222,15 +173,16 @@ class DyadicBlockSketch(Sketch):
             if not fitting:
                 change = change.then(self._freeze())
                 fitting = 1  # line 10: the row that did not fit opens the new block
-            change = change.then(self._give(rows[taken : taken + fitting], norms_sq[taken : taken + fitting]))
-            taken += fitting
+            end = taken + fitting
+            change = change.then(self._active.give(rows[taken:end], norms_sq[taken:end])).then(self._fold())
+            taken = end
         return change
 
     def _count_fitting(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> int:
         """How many leading rows the active block takes as it is (line 7)."""
         block = self._active
-        if block.exact:
-            return len(rows)
+        if isinstance(block.sketch, ExactSketch):
+            return min(len(rows), block.sketch.rows_before_it_may_turn_dense)
         threshold = self._epsilon * self._first_size
         if block.mass + norms_sq[0] < threshold:
             masses = np.add.accumulate(np.concatenate([[block.mass], norms_sq[:_LOOK_AHEAD]]))[1:]
@@ -238,61 +190,34 @@ class DyadicBlockSketch(Sketch):
         if not block.count:
             return 1
         some = max(block.size, min(_LOOK_AHEAD, _LOOK_AHEAD_ELEMENTS // self.dim))
-        return self._count_without_excess(block, rows[:some])
-
-    @staticmethod
-    def _count_without_excess(block: _Block, rows: NDArray[Any]) -> int:
-        """How many leading rows leave ``willExcessSketch`` False: the block keeps their rank without loss.
-
-        O(dim · size) a row: the block's row space is computed once and then extended.
-        """
-        limit = getattr(block.sketch, "exact_rank", 0)
-        if not limit or block.count < block.size:  # too few rows to tell: the mass rule alone decides
-            return 0
-        if block.span is None:
-            block.span = row_space(block.sketch.rows)
-        if len(block.span) > limit:  # unshrunk rows in the buffer: the next shrink will lose something
-            return 0
-        fitting, block.span = extend_span(block.span, rows, limit)
-        return fitting
+        return block.count_without_excess(rows[:some])
 
     def _freeze(self) -> Change:
-        frozen = self._active
-        change = _compressed(frozen.sketch)
-        frozen.span = None
-        self._blocks.append(self._new_block(2 * frozen.size))
+        change = self._active.compress()
+        self._blocks.append(self._new_block(2 * self._active.size))
         return change
 
-    def _give(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> Change:
-        block = self._active
-        block.count += len(rows)
-        block.mass = float(np.add.accumulate(np.concatenate([[block.mass], norms_sq]))[-1])
-        change = block.sketch.update(rows)
-        return change if isinstance(change, Change) else Change(rebuilt=True)
+    def _fold(self) -> Change:
+        """Once the exact block is a dense (dim, dim) matrix, let it take the rows of the frozen ones too."""
+        exact = self._active.sketch
+        if not (isinstance(exact, ExactSketch) and exact.is_dense):
+            return Change()
+        frozen = [block for block in self._blocks[:-1] if len(block.sketch.rows)]
+        if not frozen:
+            return Change()
+        for block in frozen:
+            exact._ingest(block.hand_over_rows().astype(self.dtype, copy=False))
+        return Change(rebuilt=True)
 
-    def _new_block(self, size: int) -> _Block:
+    def _new_block(self, size: int) -> WorkingBlock:
         exact = len(getattr(self, "_blocks", ())) + 1 >= self._most_blocks
-        return _Block(
-            ExactSketch(self.dim, dtype=self.dtype) if exact else self._make_base(size), size, exact
-        )
+        sketch = ExactSketch(self.dim, dtype=self.dtype) if exact else self._make_base(size)
+        return WorkingBlock(sketch, size, exact)
 
     def _make_base(self, size: int) -> BaseSketch:
-        if self._base is None:
-            return FrequentDirections(self.dim, size=size, compensation=self._compensation, dtype=self.dtype)
-        sketch = self._base(self.dim, size)
-        missing = [n for n in ("update", "rows", "alpha", "error_bound", "nbytes") if not hasattr(sketch, n)]
-        if missing:
-            raise InputTypeError(f"base made a {type(sketch).__name__}, which lacks {', '.join(missing)}")
-        dim = getattr(sketch, "dim", self.dim)
-        if dim != self.dim:
-            raise InputError(f"base was asked for dim={self.dim} and made a sketch of dim={dim}")
-        promised = getattr(sketch, "guarantee", float(size))
-        if promised < size:
-            raise InputError(
-                f"base must make sketches with error_bound <= mass / {size}, but its {type(sketch).__name__} "
-                f"promises mass / {promised:g} only; let the factory ask for a larger one"
-            )
-        return sketch
+        if self._base is not None:
+            return check_base(self._base(self.dim, size), self.dim, size)
+        return FrequentDirections(self.dim, size=size, compensation=self._compensation, dtype=self.dtype)
 
     # -- merge and files ----------------------------------------------------------------------------
 
@@ -313,30 +238,14 @@ class DyadicBlockSketch(Sketch):
         }
 
     def _state(self) -> tuple[Scalars, Arrays]:
-        scalars: list[Scalars] = []
+        blocks: list[Scalars] = []
         arrays: Arrays = {}
         for index, block in enumerate(self._blocks):
-            if not isinstance(block.sketch, Sketch):
-                raise InputTypeError(
-                    f"base makes {type(block.sketch).__name__}, which cannot be saved; derive it from "
-                    "sketchbandit.Sketch"
-                )
-            content, parts = block.sketch._dump()
+            scalars, parts = block.dump()
+            blocks.append(scalars)
             arrays |= {f"{index}.{name}": array for name, array in parts.items()}
-            if block.span is not None:
-                arrays[f"{index}:span"] = block.span
-            scalars.append(
-                {
-                    "kind": block.sketch.kind,
-                    "content": content,
-                    "size": block.size,
-                    "exact": block.exact,
-                    "count": block.count,
-                    "mass": block.mass,
-                }
-            )
         merged = {"merged_error": self._merged_error, "merged_alpha": self._merged_alpha}
-        return {**merged, "blocks": scalars}, arrays
+        return {**merged, "blocks": blocks}, arrays
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         self._merged_error = float(scalars["merged_error"])
@@ -345,11 +254,7 @@ class DyadicBlockSketch(Sketch):
         for index, saved in enumerate(scalars["blocks"]):
             prefix = f"{index}."
             parts = {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
-            sketch = sketch_class(saved["kind"])._undump(saved["content"], parts)
-            span = arrays.get(f"{index}:span")
-            self._blocks.append(
-                _Block(sketch, saved["size"], saved["exact"], saved["count"], float(saved["mass"]), span)
-            )
+            self._blocks.append(WorkingBlock.undump(saved, parts))
 
     @classmethod
     def _undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
@@ -364,14 +269,3 @@ class DyadicBlockSketch(Sketch):
         if sketch._base_described != described:
             raise FileError(f"the base given makes {sketch._base_described}, but the file holds {described}")
         return sketch
-
-
-def _compressed(sketch: BaseSketch) -> Change:
-    change = sketch.compress() if hasattr(sketch, "compress") else Change()
-    return change if isinstance(change, Change) else Change(rebuilt=True)
-
-
-def _described(sketch: BaseSketch) -> Scalars:
-    """What identifies the sketches that a base makes, as JSON values."""
-    settings = sketch._settings() if isinstance(sketch, Sketch) else {}
-    return {"kind": getattr(sketch, "kind", type(sketch).__qualname__), **settings}

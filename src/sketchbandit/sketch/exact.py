@@ -1,5 +1,6 @@
 """The sketch that loses nothing."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,11 @@ class ExactSketch(Sketch):
     def is_dense(self) -> bool:
         """Whether X'X is held as a (dim, dim) matrix rather than as rows."""
         return self._dense is not None
+
+    @property
+    def rows_before_it_may_turn_dense(self) -> int:
+        """How many rows can come before it may turn dense: no limit once it has."""
+        return self._buffer.room if self._dense is None else sys.maxsize
 
     @property
     def rows(self) -> NDArray[Any]:

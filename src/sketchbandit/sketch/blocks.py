@@ -1,0 +1,177 @@
+"""The blocks of dyadic block sketching: what a base must offer, and how a block is kept."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.linalg import extend_span, row_space
+from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch, sketch_class
+
+
+class BaseSketch(Protocol):
+    """What a block's sketch must have: any object with this surface can be one.
+
+    Its certificate must never exceed mass / size. Where the object also tells ``guarantee`` and
+    ``exact_rank`` and can ``compress``, as every ``Sketch`` does, the promise is checked, low-rank blocks
+    stay open, and frozen blocks are small.
+    """
+
+    def update(self, rows: Any) -> Any:
+        """Take rows (n, dim)."""
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """S."""
+
+    @property
+    def alpha(self) -> float:
+        """What is added to the diagonal."""
+
+    @property
+    def error_bound(self) -> float:
+        """The certificate."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+
+
+BaseFactory = Callable[[int, int], BaseSketch]
+"""``(dim, size) -> sketch`` whose certificate never exceeds mass / size."""
+
+
+class Block(NamedTuple):
+    """One block of a dyadic block sketch, as ``DyadicBlockSketch.blocks`` shows it."""
+
+    size: int
+    rows: NDArray[Any]
+    mass: float
+    error_bound: float
+    active: bool
+    exact: bool
+
+
+@dataclass
+class WorkingBlock:
+    """A block at work. ``mass`` is that of the rows it was given."""
+
+    sketch: BaseSketch
+    size: int
+    exact: bool
+    count: int = 0
+    mass: float = 0.0
+    span: NDArray[np.float64] | None = None
+    """Orthonormal rows spanning the block, once only its rank keeps it open."""
+
+    def give(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> Change:
+        """Pass rows on to the sketch."""
+        self.count += len(rows)
+        self.mass = float(np.add.accumulate(np.concatenate([[self.mass], norms_sq]))[-1])
+        return _known(self.sketch.update(rows))
+
+    def compress(self) -> Change:
+        """Let the sketch drop what it can, and forget the row space."""
+        self.span = None
+        return _known(self.sketch.compress()) if hasattr(self.sketch, "compress") else Change()
+
+    def count_without_excess(self, rows: NDArray[Any]) -> int:
+        """How many leading rows leave ``willExcessSketch`` False: the block keeps their rank without loss.
+
+        O(dim · size) a row: the block's row space is computed once and then extended.
+        """
+        limit = getattr(self.sketch, "exact_rank", 0)
+        if not limit or self.count < self.size:  # too few rows to tell: the mass rule alone decides
+            return 0
+        if self.span is None:
+            self.span = row_space(self.sketch.rows)
+        if len(self.span) > limit:  # unshrunk rows in the buffer: the next shrink will lose something
+            return 0
+        fitting, self.span = extend_span(self.span, rows, limit)
+        return fitting
+
+    def hand_over_rows(self) -> NDArray[Any]:
+        """Give the rows to the caller; only the certificate and alpha stay here."""
+        rows = self.sketch.rows
+        self.sketch = Folded(rows[:0].copy(), self.sketch.alpha, self.sketch.error_bound)
+        return rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every array."""
+        return self.sketch.nbytes + (0 if self.span is None else self.span.nbytes)
+
+    def dump(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays that ``undump`` turns into the same block."""
+        arrays: Arrays
+        if isinstance(self.sketch, Folded):
+            kind, content = "folded", {"alpha": self.sketch.alpha, "error": self.sketch.error_bound}
+            arrays = {"rows": self.sketch.rows}
+        elif isinstance(self.sketch, Sketch):
+            kind, (content, arrays) = self.sketch.kind, self.sketch._dump()
+        else:
+            raise InputTypeError(
+                f"base makes {type(self.sketch).__name__}, which cannot be saved; derive it from "
+                "sketchbandit.Sketch"
+            )
+        if self.span is not None:
+            arrays = {**arrays, "span": self.span}
+        settings = {"size": self.size, "exact": self.exact, "count": self.count, "mass": self.mass}
+        return {"kind": kind, "content": content, **settings}, arrays
+
+    @classmethod
+    def undump(cls, saved: Scalars, arrays: Arrays) -> "WorkingBlock":
+        """The block that ``dump`` described."""
+        span = arrays.pop("span", None)
+        content = saved["content"]
+        sketch: BaseSketch
+        if saved["kind"] == "folded":
+            sketch = Folded(arrays["rows"], float(content["alpha"]), float(content["error"]))
+        else:
+            sketch = sketch_class(saved["kind"])._undump(content, arrays)
+        return cls(sketch, saved["size"], saved["exact"], saved["count"], float(saved["mass"]), span)
+
+
+class Folded(NamedTuple):
+    """What is left of a frozen block whose rows went into the dense exact one: its alpha and certificate."""
+
+    rows: NDArray[Any]
+    alpha: float
+    error_bound: float
+    nbytes: int = 0
+
+    def update(self, rows: Any) -> Any:
+        """Not for frozen blocks."""
+        raise InputError(f"a folded block takes no rows, got {len(rows)}")
+
+
+def check_base(sketch: BaseSketch, dim: int, size: int) -> BaseSketch:
+    """``sketch`` if it can be a block of that size."""
+    name = type(sketch).__name__
+    missing = [n for n in ("update", "rows", "alpha", "error_bound", "nbytes") if not hasattr(sketch, n)]
+    if missing:
+        raise InputTypeError(f"base made a {name}, which lacks {', '.join(missing)}")
+    given = getattr(sketch, "dim", dim)
+    if given != dim:
+        raise InputError(f"base was asked for dim={dim} and made a sketch of dim={given}")
+    promised = getattr(sketch, "guarantee", float(size))
+    if promised < size:
+        raise InputError(
+            f"base must make sketches with error_bound <= mass / {size}, but its {name} promises "
+            f"mass / {promised:g} only; let the factory ask for a larger one"
+        )
+    return sketch
+
+
+def describe_base(sketch: BaseSketch) -> Scalars:
+    """What identifies the sketches that a base makes, as JSON values."""
+    settings = sketch._settings() if isinstance(sketch, Sketch) else {}
+    return {"kind": getattr(sketch, "kind", type(sketch).__qualname__), **settings}
+
+
+def _known(change: Any) -> Change:
+    """A sketch that does not say what happened may have changed everything."""
+    return change if isinstance(change, Change) else Change(rebuilt=True)
