@@ -6,7 +6,8 @@ from scipy.linalg import lapack
 
 Matrix = NDArray[np.float64]
 
-_BLOCK = 64  # LAPACK's blocking factor, for the size of its scratch arrays
+_REDUCTION_BLOCK = 8  # columns LAPACK reduces at a time: its default of 32 is slower below n = 400
+_TURNING_BLOCK = 64  # reflectors applied at a time
 
 
 def leading_eigenpairs(gram: Matrix, count: int) -> tuple[Matrix, Matrix]:
@@ -25,7 +26,7 @@ def leading_eigenpairs(gram: Matrix, count: int) -> tuple[Matrix, Matrix]:
         return gram[0] * scale, np.ones((min(count, 1), 1))
     # LAPACK counts by columns: the transpose of the C-ordered gram is the lower triangle it works on.
     reflectors, diagonal, off_diagonal, tau, _ = lapack.dsytrd(
-        gram.T, lower=1, lwork=_BLOCK * n, overwrite_a=1
+        gram.T, lower=1, lwork=_REDUCTION_BLOCK * n, overwrite_a=1
     )
     values, vectors, failed = lapack.dstevd(diagonal, off_diagonal)
     if failed:
@@ -34,8 +35,9 @@ def leading_eigenpairs(gram: Matrix, count: int) -> tuple[Matrix, Matrix]:
     # Q = diag(1, H_1 ... H_(n-1)), and H_i is stored below the subdiagonal of column i: seen from one
     # element further on in memory, that is the layout of a QR factorisation.
     shifted = reflectors.ravel(order="K")[1 : 1 + n * (n - 1)].reshape((n, n - 1), order="F")
+    scratch = _TURNING_BLOCK * (len(leading) + _TURNING_BLOCK + 1)
     turned, _, _ = lapack.dormqr(
-        "L", "N", shifted, tau, leading[:, 1:].T.copy(order="F"), lwork=_BLOCK * n, overwrite_c=1
+        "L", "N", shifted, tau, leading[:, 1:].T.copy(order="F"), lwork=scratch, overwrite_c=1
     )
     eigenvectors = np.empty((len(leading), n))
     eigenvectors[:, 0] = leading[:, 0]
