@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: help run test lint bench docs clean
+.PHONY: help run test lint bench soak docs clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,7 +32,10 @@ lint: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY)  ## speed beside the rivals, and the scaling plot (about four minutes)
+soak: $(READY)  ## the property tests with many more, random, examples (about half an hour)
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
+
+bench: $(READY)  ## speed beside the rivals, and the scaling plot (three minutes)
 	$(BIN)/python -m benchmarks --out results
 
 docs: $(READY)  ## build the documentation into site/
