@@ -105,6 +105,8 @@ def test_invariants_at_every_step(base: Any, given_stream: tuple[Stream, float])
                 assert b.mass < share or shrunk_at.get(b.size, 0.0) < share
                 assert len(b.rows) < (b.size if base is not incremental_svd else 5 * b.size)
         assert_bracketed(covariance, sketch, mass)
+        estimate = sketch.rows.T @ sketch.rows + sketch.alpha * np.eye(stream.dim)
+        assert np.allclose(sketch.covariance(), estimate, rtol=0.0, atol=1e-11 * mass)
 
 
 @given(streams(max_dim=30, max_size=3))
@@ -335,3 +337,27 @@ def test_a_dense_exact_block_takes_the_frozen_rows() -> None:
     assert sketch.nbytes <= (60 + 64) * 60 * 8
     assert len(sketch.rows) <= 60 + 64
     assert_bracketed(rows.T @ rows, sketch, sketch.mass)
+
+
+def test_alpha_and_ridge_enter_once_whatever_the_number_of_blocks() -> None:
+    """S'S + (lambda + alpha) I has lambda + alpha, the sum over blocks, as its smallest eigenvalue: once."""
+    rows = make_rows("power law", 400, 80, 0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    sketch = sb.DyadicBlockSketch(80, size=4, epsilon=30.0, compensation=1.0)
+    sketch.update(rows)
+    assert len(sketch.blocks) == 4
+    assert len(sketch.rows) < 80, "a direction outside the sketch is needed to see alpha alone"
+    assert sketch.alpha == sum(block.error_bound for block in sketch.blocks) > 0.0
+    ridge = 0.5
+    smallest = np.linalg.eigvalsh(sketch.covariance() + ridge * np.eye(80))[0]
+    assert smallest == pytest.approx(ridge + sketch.alpha, rel=1e-9)
+
+
+def test_a_block_kept_open_by_its_rank_is_saved_with_its_row_space(tmp_path: Path) -> None:
+    """The decision about the next row is the same after loading, because what it rests on is the same."""
+    sketch = sb.DyadicBlockSketch(24, size=7, epsilon=8.0)
+    sketch.update(low_rank_stream(2000, 24, 5))
+    sketch.save(tmp_path / "s")
+    loaded = sb.load(tmp_path / "s")
+    assert snapshot(loaded) == snapshot(sketch)
+    assert any(name.endswith("span") for name in snapshot(loaded)[1])

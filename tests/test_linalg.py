@@ -99,6 +99,16 @@ def test_leading_eigenpairs(n: int, count: int, seed: int, scale: float) -> None
     assert np.abs(residual).max(initial=0.0) <= 1e-12 * matrix.max() * n
 
 
+def test_eigenvalues_are_never_negative() -> None:
+    """Rounding makes the zero eigenvalues of a rank-deficient Gram matrix negative; they are clipped."""
+    for seed in range(20):
+        rows = make_rows("gaussian", 30, 4, seed)
+        products = rows @ rows.T
+        assert np.linalg.eigvalsh(products)[0] < 0.0, "not the case this test is about"
+        values, _ = leading_eigenpairs(products, 30)
+        assert values.min() == 0.0
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("dim", [1, 63, 7000])
 def test_panels_equal_the_whole(dtype: DTypeLike, dim: int) -> None:

@@ -1,4 +1,4 @@
-"""The leading eigenpairs of a small symmetric matrix."""
+"""The leading eigenpairs of a small Gram matrix."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ _TURNING_BLOCK = 64  # reflectors applied at a time
 def leading_eigenpairs(gram: Matrix, count: int) -> tuple[Matrix, Matrix]:
     """All eigenvalues of ``gram``, largest first, and the eigenvectors (rows) of the ``count`` largest.
 
-    Overwrites ``gram``, a C-ordered array of which only the upper triangle is read.
+    ``gram`` is positive semi-definite: what rounding leaves below zero is clipped. Overwrites ``gram``, a
+    C-ordered array of which only the upper triangle is read.
 
     The three stages of LAPACK's ``syevd`` called one by one, because the last one, the
     back-transformation, can then skip the eigenvectors that nobody asked for: 10 to 20 % of the whole
@@ -42,4 +43,4 @@ def leading_eigenpairs(gram: Matrix, count: int) -> tuple[Matrix, Matrix]:
     eigenvectors = np.empty((len(leading), n))
     eigenvectors[:, 0] = leading[:, 0]
     eigenvectors[:, 1:] = turned.T
-    return values[::-1] * scale, eigenvectors
+    return np.maximum(values[::-1], 0.0) * scale, eigenvectors

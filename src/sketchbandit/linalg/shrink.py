@@ -74,7 +74,6 @@ def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int) -
         sigma_sq, left = leading_eigenpairs(products, wanted)
     except np.linalg.LinAlgError:  # no convergence, which an SVD may still reach
         return _shrink_by_svd(rows, size, head)
-    sigma_sq = np.maximum(sigma_sq, 0.0)  # rounding leaves tiny negative eigenvalues on rank-deficient rows
     largest = sigma_sq[0]
     if largest == 0.0:
         return Shrinkage(0, 0.0)
