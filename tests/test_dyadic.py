@@ -334,8 +334,8 @@ def test_a_dense_exact_block_takes_the_frozen_rows() -> None:
     assert [len(b.rows) for b in sketch.blocks[:-1]] == [0, 0, 0]
     assert sketch.error_bound > 0.0
     assert sketch.alpha == pytest.approx(sketch.error_bound)
-    assert sketch.nbytes <= (60 + 64) * 60 * 8
-    assert len(sketch.rows) <= 60 + 64
+    assert sketch.nbytes <= (60 + 7) * 60 * 8
+    assert len(sketch.rows) <= 60 + 7
     assert_bracketed(rows.T @ rows, sketch, sketch.mass)
 
 

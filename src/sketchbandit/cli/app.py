@@ -84,13 +84,19 @@ def _write_table(measurements: list[approximation.Measurement], path: Path) -> P
 
 
 def _summary(measurements: list[approximation.Measurement]) -> Table:
-    table = Table(title="At the end of the stream: true error <= certificate <= the paper's bound")
+    """Each sketch early, half-way and at the end of the stream; the file has every measurement."""
+    table = Table(title="True error <= certificate e <= the paper's bound, over time")
     table.add_column("matrix", no_wrap=True)
     table.add_column("sketch", no_wrap=True)
     for heading in ("read", "kept", "error", "certificate", "bound"):
-        table.add_column(heading, justify="right")
-    last = {(m.matrix, m.sketch): m for m in measurements}
-    for m in last.values():
-        figures_of_m = (m.error, m.certificate, m.bound)
-        table.add_row(m.matrix, m.sketch, str(m.t), str(m.rows), *(f"{value:.3f}" for value in figures_of_m))
+        table.add_column(heading, justify="right", no_wrap=True)
+    series: dict[tuple[str, str], list[approximation.Measurement]] = {}
+    for m in measurements:
+        series.setdefault((m.matrix, m.sketch), []).append(m)
+    for (matrix, sketch), of_sketch in series.items():
+        for index in sorted({(len(of_sketch) - 1) // 4, (len(of_sketch) - 1) // 2, len(of_sketch) - 1}):
+            m = of_sketch[index]
+            numbers = (f"{value:.3f}" for value in (m.error, m.certificate, m.bound))
+            table.add_row(matrix, sketch, str(m.t), str(m.rows), *numbers)
+        table.add_section()
     return table

@@ -11,7 +11,7 @@ from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch
 from sketchbandit.sketch.buffer import RowBuffer
 
 _FIRST_LIMIT = 32  # rows before the first look for redundancy
-_PENDING = 64  # rows that a dense covariance takes in at a time
+_MOST_PENDING = 64  # rows that a dense covariance takes in at a time: enough for full BLAS speed
 
 
 class ExactSketch(Sketch):
@@ -19,7 +19,7 @@ class ExactSketch(Sketch):
 
     While the rows span at most half the space it holds rows, without redundancy: O(dim · k) memory for a
     stream of rank k. Beyond that a dense covariance is smaller, and it holds X'X, (dim, dim), which takes
-    in pending rows 64 at a time. ``rows`` is then a factor computed on demand, O(dim³):
+    in pending rows up to 64 at a time. ``rows`` is then a factor computed on demand, O(dim³):
     ``covariance()`` is the cheap way to read a dense one.
 
     Examples
@@ -139,7 +139,7 @@ class ExactSketch(Sketch):
     def _become_dense(self) -> NDArray[Any]:
         rows = self._buffer.rows
         self._dense = rows.T @ rows
-        self._buffer = RowBuffer(self.dim, _PENDING, self.dtype)
+        self._buffer = RowBuffer(self.dim, min(_MOST_PENDING, max(1, self.dim // 8)), self.dtype)
         return self._dense
 
     def _add_pending(self, dense: NDArray[Any]) -> Change:
