@@ -1,6 +1,6 @@
 """Linear algebra without state: each function is tested on its own against a dense oracle."""
 
-from sketchbandit.linalg.norms import row_norms_sq
+from sketchbandit.linalg.norms import row_norms_sq, running_sums
 from sketchbandit.linalg.shrink import Shrinkage, shrink
 from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
 from sketchbandit.linalg.spectral import covariance_error, fd_bound, singular_values_sq, spectral_error
@@ -14,6 +14,7 @@ __all__ = [
     "rank_tolerance",
     "row_norms_sq",
     "row_space",
+    "running_sums",
     "shrink",
     "singular_values_sq",
     "spectral_error",

@@ -1,4 +1,4 @@
-"""Squared row norms."""
+"""Squared row norms and their sums."""
 
 from typing import Any
 
@@ -15,6 +15,18 @@ def row_norms_sq(rows: NDArray[Any]) -> NDArray[np.float64]:
     >>> row_norms_sq(np.array([[3.0, 4.0], [0.0, 0.0]]))
     array([25.,  0.])
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # inf and NaN are the caller's to judge
-        norms_sq: NDArray[np.float64] = np.vecdot(rows, rows, dtype=np.float64)
+    norms_sq: NDArray[np.float64] = np.vecdot(rows, rows, dtype=np.float64)
     return norms_sq
+
+
+def running_sums(start: float, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``start`` plus the first, the first two, ... values, added one after the other.
+
+    The last of them is what adding the values one by one to ``start`` gives, to the bit.
+
+    >>> running_sums(1.0, np.array([2.0, 3.0]))
+    array([3., 6.])
+    """
+    if len(values) == 1:
+        return values + start
+    return np.add.accumulate(np.concatenate([[start], values]))[1:]

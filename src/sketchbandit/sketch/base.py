@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit import files
 from sketchbandit.errors import FileError, InputError, MergeError, MergeKindError
+from sketchbandit.linalg import running_sums
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.rows import read_rows
 
@@ -61,6 +62,7 @@ class Sketch(ABC):
     def __init__(self, dim: int, dtype: DTypeLike) -> None:
         self._dim = check_count("dim", dim, at_least=1)
         self._dtype = check_dtype(dtype)
+        self._most_mass = float(np.finfo(self._dtype).max)
         self._count = 0
         self._mass = 0.0
 
@@ -142,7 +144,7 @@ class Sketch(ABC):
         for chunk, norms_sq in batch.chunks():
             self._count += len(chunk)
             # One after the other, as if the rows had come one by one: the sum is the same to the bit.
-            self._mass = float(np.add.accumulate(np.concatenate([[self._mass], norms_sq]))[-1])
+            self._mass = float(running_sums(self._mass, norms_sq)[-1])
             # A zero row changes nothing but the count.
             nonzero = chunk if norms_sq.all() else chunk[norms_sq > 0.0]
             if len(nonzero):
@@ -214,9 +216,7 @@ class Sketch(ABC):
 
     def _check_mass(self, added: float) -> None:
         """Refuse what would overflow: entries of X'X and squared norms of sketch rows reach the mass."""
-        with np.errstate(over="ignore"):
-            total = (np.float64(self._mass) + added).astype(self._dtype)
-        if not np.isfinite(total):
+        if not self._mass + added <= self._most_mass:
             raise InputError(
                 f"the sum of squared norms would overflow {self._dtype}: "
                 f"{self._mass:g} so far, {added:g} to come; rescale the rows"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.linalg import extend_span, row_space
+from sketchbandit.linalg import extend_span, row_space, running_sums
 from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch, sketch_class
 
 
@@ -70,7 +70,7 @@ class WorkingBlock:
     def give(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> Change:
         """Pass rows on to the sketch."""
         self.count += len(rows)
-        self.mass = float(np.add.accumulate(np.concatenate([[self.mass], norms_sq]))[-1])
+        self.mass = float(running_sums(self.mass, norms_sq)[-1])
         return _known(self.sketch.update(rows))
 
     def compress(self) -> Change:

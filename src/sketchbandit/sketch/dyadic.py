@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit.errors import FileError, InputError
-from sketchbandit.linalg import row_norms_sq
+from sketchbandit.linalg import row_norms_sq, running_sums
 from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch
 from sketchbandit.sketch.blocks import (
     BaseFactory,
@@ -185,8 +185,7 @@ class DyadicBlockSketch(Sketch):
             return min(len(rows), block.sketch.rows_before_it_may_turn_dense)
         threshold = self._epsilon * self._first_size
         if block.mass + norms_sq[0] < threshold:
-            masses = np.add.accumulate(np.concatenate([[block.mass], norms_sq[:_LOOK_AHEAD]]))[1:]
-            return int(np.searchsorted(masses, threshold))
+            return int(np.searchsorted(running_sums(block.mass, norms_sq[:_LOOK_AHEAD]), threshold))
         if not block.count:
             return 1
         some = max(block.size, min(_LOOK_AHEAD, _LOOK_AHEAD_ELEMENTS // self.dim))

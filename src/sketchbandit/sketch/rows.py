@@ -27,35 +27,39 @@ class RowBatch:
         self._count, dim = source.shape
         ready = not self._sparse and source.dtype == dtype and source.flags.c_contiguous
         self._step = max(self._count, 1) if ready else max(1, _CHUNK_ELEMENTS // dim)
-        self._only_chunk = self._dense(0) if self._count <= self._step else None
-        self._norms_sq: NDArray[np.float64] | None = None
-        norms_sq = self._sparse_norms_sq() if self._sparse else self._dense_norms_sq()
-        if not np.isfinite(norms_sq).all():
+        self._only_chunk: NDArray[Any] | None = None
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is reported below
+            if self._count <= self._step:
+                self._only_chunk = self._dense(0)
+            norms_sq = self._sparse_norms_sq() if self._sparse else self._dense_norms_sq()
+            self.mass = float(norms_sq.sum())
+        if not self.mass < np.inf and not np.isfinite(norms_sq).all():
             raise self._complaint(int(np.flatnonzero(~np.isfinite(norms_sq))[0]))
         self._norms_sq = None if self._sparse else norms_sq
-        with np.errstate(over="ignore"):  # the sketch refuses a mass that is not finite
-            self.mass = float(norms_sq.sum())
 
     def chunks(self) -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
         """Dense chunks and the squared norms of their rows, in order."""
         for start in range(0, self._count, self._step):
-            rows = self._dense(start) if self._only_chunk is None else self._only_chunk
+            rows = self._dense(start)
             known = self._norms_sq
             yield rows, row_norms_sq(rows) if known is None else known[start : start + self._step]
 
     def _dense(self, start: int) -> NDArray[Any]:
+        if self._only_chunk is not None:
+            return self._only_chunk
         piece = self._source[start : start + self._step]
-        with np.errstate(over="ignore"):  # too large for float32 becomes inf, which is reported
-            return np.ascontiguousarray(piece.toarray() if self._sparse else piece, dtype=self._dtype)
+        return np.ascontiguousarray(piece.toarray() if self._sparse else piece, dtype=self._dtype)
 
     def _dense_norms_sq(self) -> NDArray[np.float64]:
-        return np.concatenate([norms_sq for _, norms_sq in self.chunks()] or [np.empty(0)])
+        if self._only_chunk is not None:
+            return row_norms_sq(self._only_chunk)
+        starts = range(0, self._count, self._step)
+        return np.concatenate([row_norms_sq(self._dense(start)) for start in starts])
 
     def _sparse_norms_sq(self) -> NDArray[np.float64]:
         """From the stored entries: to rounding those of the dense rows, without making them."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = self._source.astype(self._dtype).astype(np.float64).power(2)
-            return np.asarray(squares.sum(axis=1)).ravel()
+        squares = self._source.astype(self._dtype).astype(np.float64).power(2)
+        return np.asarray(squares.sum(axis=1)).ravel()
 
     def _complaint(self, at: int) -> InputError:
         given = self._source[[at]].data if self._sparse else self._source[at]
