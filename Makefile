@@ -42,4 +42,4 @@ docs: $(READY)  ## build the documentation into site/
 	$(BIN)/mkdocs build --strict --quiet
 
 clean:  ## remove what the other commands made
-	rm -rf $(VENV) results site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) results site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -244,6 +244,7 @@ def test_sparse_rows_are_never_densified_as_a_whole() -> None:
         ({"base": lambda dim, size: sb.FrequentDirections(dim + 1, size=size)}, ValueError),
         ({"base": lambda *_: object()}, TypeError),
         ({"base": fd, "compensation": 1.0}, ValueError),
+        ({"base": "fd"}, TypeError),
     ],
 )
 def test_bad_settings(arguments: dict[str, Any], error: type[Exception]) -> None:
@@ -287,6 +288,15 @@ def test_a_custom_base_must_be_given_again(tmp_path: Path) -> None:
     with pytest.raises(sb.FileError, match="the base given"):
         sb.load(tmp_path / "s", base=fd)
     assert snapshot(sb.load(tmp_path / "s", base=robust)) == snapshot(sketch)
+
+
+def test_a_sketch_class_is_a_base_too() -> None:
+    """base=FrequentDirections means what it says, although its settings are keyword-only."""
+    by_class, by_factory = (sb.DyadicBlockSketch(40, size=4, base=b) for b in (sb.FrequentDirections, fd))
+    rows = make_rows("gaussian", 100, 40, 0)
+    by_class.update(rows)
+    by_factory.update(rows)
+    assert snapshot(by_class) == snapshot(by_factory)
 
 
 class Duck:

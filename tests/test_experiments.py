@@ -96,6 +96,21 @@ def test_command_line_manners() -> None:
     assert "matrix-approximation" in wrong.output
 
 
+def test_an_unwritable_folder_is_said_before_any_work(tmp_path: Path) -> None:
+    """A file in the way of --out is an error at once, without a traceback."""
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    done = runner.invoke(app, ["reproduce", "--out", str(tmp_path / "file" / "out")])
+    assert done.exit_code == 2
+    assert "cannot write" in done.output
+
+
+def test_the_laws_say_which_extra_they_need() -> None:
+    """`import sketchbandit.testing` without hypothesis is an instruction."""
+    code = "import sys; sys.modules['hypothesis'] = None; import sketchbandit.testing"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'sketchbandit[testing]'" in done.stderr
+
+
 def test_without_the_extra_the_command_says_what_to_install() -> None:
     """A missing typer is an instruction, not a traceback."""
     code = "import sys; sys.modules['typer'] = None; from sketchbandit.cli import main; main()"

@@ -1,5 +1,6 @@
 """What a stranger meets first: exported names, README, files, errors, the wheel."""
 
+import copy
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit import files
+from sketchbandit.testing import snapshot
 
 ROOT = Path(__file__).parents[1]
 
@@ -127,6 +129,27 @@ def test_messages_say_what_was_seen() -> None:
         sb.FrequentDirections(3, dtype=np.float32).update([1e39, 0, 0])
 
 
+def test_copies_share_nothing() -> None:
+    """copy.copy is as independent as copy.deepcopy: an update of one leaves the other honest."""
+    sketch = sb.FrequentDirections(3, size=2)
+    sketch.update(np.eye(3))
+    before = snapshot(sketch)
+    copy.copy(sketch).update(1e3 * np.ones((5, 3)))
+    assert snapshot(sketch) == before
+
+
+def test_inputs_that_need_a_word_of_advice() -> None:
+    """An object array, masked entries and an empty list."""
+    sketch = sb.FrequentDirections(3, size=2)
+    with pytest.raises(sb.InputTypeError, match="to_numpy"):
+        sketch.update(np.array([1.0, True, 2], dtype=object))
+    with pytest.raises(sb.InputError, match="masked"):
+        sketch.update(np.ma.masked_equal(np.array([1.0, 0.0, 2.0]), 0.0))
+    sketch.update(np.ma.masked_equal(np.array([1.0, 3.0, 2.0]), 0.0))
+    sketch.update([])
+    assert sketch.count == 1
+
+
 def test_repr_tells_settings_and_state() -> None:
     """What one wants to see at a prompt."""
     sketch = sb.DyadicBlockSketch(30, size=4, epsilon=2.0)
@@ -156,9 +179,11 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_saving_into_a_missing_folder_says_so(tmp_path: Path) -> None:
-    """The operating system's own error."""
-    with pytest.raises(FileNotFoundError):
+    """And so does saving onto a folder; the message names what the user named."""
+    with pytest.raises(FileNotFoundError, match=r"no folder .*absent"):
         sb.ExactSketch(3).save(tmp_path / "absent" / "s")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        sb.ExactSketch(3).save(tmp_path)
 
 
 def test_a_valid_file_with_invalid_contents_is_refused(tmp_path: Path) -> None:

@@ -47,6 +47,10 @@ def write(path: Path, kind: str, scalars: dict[str, Any], arrays: dict[str, NDAr
         "sha256": _digest(kind, text, arrays),
     }
     payload = to_safetensors(arrays, metadata=metadata)
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:

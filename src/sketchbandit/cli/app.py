@@ -52,6 +52,10 @@ def reproduce(
     """
     if experiment not in EXPERIMENTS:
         raise typer.BadParameter(f"unknown experiment {experiment!r}; choose from: {', '.join(EXPERIMENTS)}")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot write to {out}: {error.strerror}", param_hint="--out") from error
     settings = approximation.Settings(every=every, seed=seed)
     measurements = _measure(settings)
     table = _write_table(measurements, out / f"{experiment}.csv")
@@ -75,7 +79,6 @@ def _measure(settings: approximation.Settings) -> list[approximation.Measurement
 
 
 def _write_table(measurements: list[approximation.Measurement], path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(approximation.Measurement._fields)
@@ -85,7 +88,7 @@ def _write_table(measurements: list[approximation.Measurement], path: Path) -> P
 
 def _summary(measurements: list[approximation.Measurement]) -> Table:
     """Each sketch early, half-way and at the end of the stream; the file has every measurement."""
-    table = Table(title="True error <= certificate e <= the paper's bound, over time")
+    table = Table(title="true error <= certificate <= the paper's bound")
     table.add_column("matrix", no_wrap=True)
     table.add_column("sketch", no_wrap=True)
     for heading in ("read", "kept", "error", "certificate", "bound"):

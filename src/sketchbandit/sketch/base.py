@@ -156,7 +156,10 @@ class Sketch(ABC):
         return Change()
 
     def merge(self, other: "Sketch") -> Change:
-        """Take in what another sketch of the same kind and settings has seen; certificates add."""
+        """Take in what another sketch of the same kind and settings has seen.
+
+        Certificates add, and with them whatever the merge itself has to shrink.
+        """
         if type(other) is not type(self):
             raise MergeKindError(f"cannot merge a {type(other).__name__} into a {type(self).__name__}")
         self._check_mergeable(other)
@@ -172,6 +175,9 @@ class Sketch(ABC):
         """Write the sketch to ``path`` (safetensors, atomically); ``sketchbandit.load`` reads it back."""
         scalars, arrays = self._dump()
         files.write(Path(path), self.kind, scalars, arrays)
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)  # two sketches never share their arrays
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())

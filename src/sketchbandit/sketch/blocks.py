@@ -40,8 +40,8 @@ class BaseSketch(Protocol):
         """Bytes held."""
 
 
-BaseFactory = Callable[[int, int], BaseSketch]
-"""``(dim, size) -> sketch`` whose certificate never exceeds mass / size."""
+BaseFactory = Callable[[int, int], BaseSketch] | type[Sketch]
+"""``(dim, size) -> sketch`` whose certificate never exceeds mass / size, or the class of such a sketch."""
 
 
 class Block(NamedTuple):
@@ -148,8 +148,13 @@ class Folded(NamedTuple):
         raise InputError(f"a folded block takes no rows, got {len(rows)}")
 
 
-def check_base(sketch: BaseSketch, dim: int, size: int) -> BaseSketch:
-    """``sketch`` if it can be a block of that size."""
+def make_base(base: BaseFactory, dim: int, size: int) -> BaseSketch:
+    """The sketch that ``base`` makes, if it can be a block of that size."""
+    if not callable(base):
+        raise InputTypeError(f"base must be a factory (dim, size) -> sketch, got {base!r}")
+    make: Callable[..., BaseSketch] = base
+    ours = isinstance(base, type) and issubclass(base, Sketch)  # a class whose settings are keyword-only
+    sketch = make(dim, size=size) if ours else make(dim, size)
     name = type(sketch).__name__
     missing = [n for n in ("update", "rows", "alpha", "error_bound", "nbytes") if not hasattr(sketch, n)]
     if missing:
@@ -158,6 +163,8 @@ def check_base(sketch: BaseSketch, dim: int, size: int) -> BaseSketch:
     if given != dim:
         raise InputError(f"base was asked for dim={dim} and made a sketch of dim={given}")
     promised = getattr(sketch, "guarantee", float(size))
+    if not promised:
+        raise InputError(f"base makes {name}, which promises no bound on its error and cannot be a block")
     if promised < size:
         raise InputError(
             f"base must make sketches with error_bound <= mass / {size}, but its {name} promises "

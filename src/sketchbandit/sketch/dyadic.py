@@ -13,8 +13,8 @@ from sketchbandit.sketch.blocks import (
     BaseSketch,
     Block,
     WorkingBlock,
-    check_base,
     describe_base,
+    make_base,
 )
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.exact import ExactSketch
@@ -33,13 +33,19 @@ class DyadicBlockSketch(Sketch):
 
     Parameters
     ----------
-    dim : length of a row.
-    size : l0, the sketch size of the first block. With size > dim the first block is already exact.
-    epsilon : the error allowed; in units of a squared row norm.
-    compensation : as for FrequentDirections, the default base: 0 is DBS-FD, 1 the paper's DBS-RFD.
-    base : ``(dim, size) -> sketch``, any sketch whose certificate never exceeds mass / size, instead of
-        FrequentDirections.
-    dtype : float64, or float32 for half the memory.
+    dim : int
+        Length of a row.
+    size : int
+        l0, the sketch size of the first block. With size > dim the first block is already exact.
+    epsilon : float
+        Half the error that is allowed, in units of a squared row norm.
+    compensation : float
+        As for FrequentDirections, the default base: 0 is DBS-FD, 1 the paper's DBS-RFD.
+    base : callable
+        ``(dim, size) -> sketch``: any sketch whose certificate never exceeds mass / size, instead of
+        FrequentDirections. ``sketchbandit.load`` needs it again.
+    dtype : dtype
+        float64, or float32 for half the memory.
 
     Notes
     -----
@@ -215,7 +221,7 @@ class DyadicBlockSketch(Sketch):
 
     def _make_base(self, size: int) -> BaseSketch:
         if self._base is not None:
-            return check_base(self._base(self.dim, size), self.dim, size)
+            return make_base(self._base, self.dim, size)
         return FrequentDirections(self.dim, size=size, compensation=self._compensation, dtype=self.dtype)
 
     # -- merge and files ----------------------------------------------------------------------------

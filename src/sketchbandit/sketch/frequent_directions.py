@@ -16,11 +16,15 @@ class FrequentDirections(ShrinkingSketch):
 
     Parameters
     ----------
-    dim : length of a row.
-    size : the sketch size l; up to 2·l rows are held, the last ones still unshrunk.
-    compensation : alpha = compensation · e. 0 is FD; 0.5 the RFD of Luo et al. (2019); 1 the paper's
-        "RFD" (the SCFD of Chen et al. 2021), with which S'S + alpha I dominates X'X.
-    dtype : float64, or float32 for half the memory.
+    dim : int
+        Length of a row.
+    size : int
+        The sketch size l; up to 2·l rows are held, the last ones still unshrunk.
+    compensation : float
+        alpha = compensation · e. 0 is FD; 0.5 the RFD of Luo et al. (2019); 1 the paper's "RFD" (the SCFD
+        of Chen et al. 2021), with which S'S + alpha I dominates X'X.
+    dtype : dtype
+        float64, or float32 for half the memory.
 
     Examples
     --------

@@ -24,10 +24,16 @@ class IncrementalSVD(ShrinkingSketch):
 
     Parameters
     ----------
-    dim : length of a row.
-    size : at most size - 1 rows after a shrink, up to 2·size in between.
-    tail : the fraction of directions that is reduced; 1 is Frequent Directions.
-    compensation, dtype : as for FrequentDirections.
+    dim : int
+        Length of a row.
+    size : int
+        At most size - 1 rows after a shrink, up to 2·size in between.
+    tail : float
+        The fraction of directions that is reduced; 1 is Frequent Directions.
+    compensation : float
+        alpha = compensation · e, as for FrequentDirections.
+    dtype : dtype
+        float64, or float32 for half the memory.
 
     Examples
     --------

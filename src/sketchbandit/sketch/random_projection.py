@@ -15,7 +15,8 @@ class RandomProjection(Sketch):
 
     Nothing is certified (``error_bound`` is inf): the estimate is right on average, not on any stream.
     Rows are drawn from ``seed``; sketches that are to be merged need different seeds, because equal
-    draws on both parts would correlate them and bias the sum.
+    draws on both parts would correlate them and bias the sum. Blocks of rows give the sketch that single
+    rows give to rounding, not to the bit.
 
     Examples
     --------

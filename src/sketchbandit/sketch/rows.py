@@ -74,9 +74,10 @@ class RowBatch:
 
 def read_rows(rows: Any, dim: int, dtype: np.dtype[Any]) -> RowBatch:
     """``rows`` as a RowBatch: a vector (dim,), a matrix (n, dim), nested lists or a scipy sparse matrix."""
-    source = _sparse_source(rows) if sparse.issparse(rows) else _dense_source(rows)
+    source = _sparse_source(rows) if sparse.issparse(rows) else _dense_source(rows, dim)
     if source.dtype.kind not in "fiub":
-        raise InputTypeError(f"rows must be real numbers, got an array of dtype {source.dtype}")
+        hint = "; convert it first, e.g. frame.to_numpy(float)" if source.dtype.kind == "O" else ""
+        raise InputTypeError(f"rows must be real numbers, got an array of dtype {source.dtype}{hint}")
     if source.ndim != 2:
         raise InputError(f"rows must be a vector or a matrix, got {source.ndim} dimensions {source.shape}")
     if source.shape[1] != dim:
@@ -84,12 +85,16 @@ def read_rows(rows: Any, dim: int, dtype: np.dtype[Any]) -> RowBatch:
     return RowBatch(source, dtype)
 
 
-def _dense_source(rows: Any) -> NDArray[Any]:
+def _dense_source(rows: Any, dim: int) -> NDArray[Any]:
+    if isinstance(rows, np.ma.MaskedArray) and np.ma.getmaskarray(rows).any():
+        raise InputError("rows have masked entries; fill them first, e.g. rows.filled(0.0)")
     try:
         array = np.asarray(rows)
     except ValueError as error:  # ragged nested lists
         raise InputError(f"rows do not form a matrix: {error}") from error
-    return array[np.newaxis] if array.ndim == 1 else array
+    if array.ndim != 1:
+        return array
+    return array[np.newaxis] if array.size else np.empty((0, dim))  # [] is an empty batch
 
 
 def _sparse_source(rows: Any) -> Any:

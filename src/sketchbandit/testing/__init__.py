@@ -12,6 +12,14 @@ nothing, that merging adds up and that files continue where they stopped. A sket
 inherits ``InputLaws`` and ``FileLaws`` alone. Needs the extra ``sketchbandit[testing]``.
 """
 
+try:
+    import hypothesis  # noqa: F401
+    import pytest  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"sketchbandit.testing needs {error.name}: pip install 'sketchbandit[testing]'", name=error.name
+    ) from error
+
 from sketchbandit.testing.laws import CovarianceLaws, FileLaws, InputLaws, MergeLaws, SketchLaws
 from sketchbandit.testing.oracles import UnbufferedFrequentDirections, assert_bracketed, snapshot
 from sketchbandit.testing.streams import STREAM_KINDS, Stream, make_rows, streams
