@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from threadpoolctl import threadpool_limits
 
 import sketchbandit
 from sketchbandit.experiments import figures
@@ -33,6 +34,7 @@ def about(
 ) -> None:
     """Matrix sketches with certificates, for linear bandits in high dimension."""
     del version
+    threadpool_limits(1)  # the process is ours, and its matrices are small: more threads only wait
 
 
 @app.command()

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from sketchbandit.linalg.eigen import leading_eigenpairs
 from sketchbandit.linalg.panels import gram, multiply_in_place, residual_norm_sq
 from sketchbandit.linalg.span import rank_tolerance
 
@@ -71,7 +70,7 @@ def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int) -
     count = len(rows)
     wanted = min(size - 1, count)
     try:
-        sigma_sq, left = leading_eigenpairs(products, wanted)
+        sigma_sq, left = gram_spectrum(products)
     except np.linalg.LinAlgError:  # no convergence, which an SVD may still reach
         return _shrink_by_svd(rows, size, head)
     largest = sigma_sq[0]
@@ -79,12 +78,18 @@ def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int) -
         return Shrinkage(0, 0.0)
     amount = float(sigma_sq[size - 1]) if count >= size else 0.0
     if amount > _GRAM_IS_ACCURATE * largest:
-        return _keep(rows, sigma_sq[:wanted], left, amount, head)
+        return _keep(rows, sigma_sq[:wanted], left[:wanted], amount, head)
     resolvable = int(np.count_nonzero(sigma_sq[:wanted] > count * np.finfo(np.float64).eps * largest))
     if residual_norm_sq(left[:resolvable], rows) <= _negligible_sq(rows) * largest:
         # Rank below size: an orthogonal projection, whose loss was just measured, suffices.
         return _keep(rows, sigma_sq[:resolvable], left[:resolvable], 0.0, head)
     return _shrink_by_svd(rows, size, head)
+
+
+def gram_spectrum(products: Matrix) -> tuple[Matrix, Matrix]:
+    """Eigenvalues of a Gram matrix, largest first and clipped at zero, and its eigenvectors as rows."""
+    values, vectors = np.linalg.eigh(products)
+    return np.maximum(values[::-1], 0.0), vectors.T[::-1]
 
 
 def _shrink_by_svd(rows: NDArray[Any], size: int, head: int) -> Shrinkage:

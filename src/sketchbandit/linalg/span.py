@@ -83,8 +83,11 @@ def are_independent(rows: NDArray[Any]) -> bool:
     lengths = np.sqrt(products.diagonal())
     if not np.all(lengths > 0.0):
         return False
-    factor, failed = linalg.lapack.dpotrf(products / lengths / lengths[:, np.newaxis], lower=1)
-    return not failed and bool(factor.diagonal().min() > _CLEARLY_INDEPENDENT)
+    try:
+        factor = np.linalg.cholesky(products / lengths / lengths[:, np.newaxis])
+    except np.linalg.LinAlgError:
+        return False
+    return bool(factor.diagonal().min() > _CLEARLY_INDEPENDENT)
 
 
 def _normalised(rows: NDArray[Any]) -> Matrix:
