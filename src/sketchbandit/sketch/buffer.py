@@ -1,9 +1,12 @@
-"""The array that holds a sketch's rows."""
+"""The array that holds a sketch's rows, and what the sketches that fill one have in common."""
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
+
+from sketchbandit.sketch.base import Change, Sketch
 
 _FIRST_ALLOCATION = 16  # rows
 
@@ -61,3 +64,27 @@ class RowBuffer:
         array = np.empty((allocated, self._array.shape[1]), self._array.dtype)
         array[: self._count] = self._array[: self._count]
         self._array = array
+
+
+class BufferedSketch(Sketch):
+    """A sketch that appends rows to a buffer and makes room whenever it is full. Subclasses set its limit."""
+
+    def __init__(self, dim: int, dtype: DTypeLike) -> None:
+        super().__init__(dim, dtype)
+        self._buffer = RowBuffer(self.dim, 0, self.dtype)
+
+    @abstractmethod
+    def _make_room(self) -> Change:
+        """Leave the full buffer with room for at least one row."""
+
+    def _ingest(self, rows: NDArray[Any]) -> Change:
+        change = Change()
+        taken = 0
+        while taken < len(rows):
+            some = rows[taken : taken + self._buffer.room]
+            self._buffer.append(some)
+            taken += len(some)
+            change = change.then(Change(len(some)))
+            if not self._buffer.room:
+                change = change.then(self._make_room())
+        return change

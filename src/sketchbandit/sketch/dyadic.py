@@ -96,7 +96,7 @@ class DyadicBlockSketch(Sketch):
         self._most_blocks = max(1, ((self.dim + self._first_size) // self._first_size).bit_length() - 1)
         self._merged_error = 0.0
         self._merged_alpha = 0.0
-        self._blocks = [self._new_block(self._first_size)]
+        self._blocks = [self._new_block(0)]
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class DyadicBlockSketch(Sketch):
 
     def _freeze(self) -> Change:
         change = self._active.compress()
-        self._blocks.append(self._new_block(2 * self._active.size))
+        self._blocks.append(self._new_block(len(self._blocks)))
         return change
 
     def _fold(self) -> Change:
@@ -214,8 +214,8 @@ class DyadicBlockSketch(Sketch):
             exact._ingest(block.hand_over_rows().astype(self.dtype, copy=False))
         return Change(rebuilt=True)
 
-    def _new_block(self, size: int) -> WorkingBlock:
-        exact = len(getattr(self, "_blocks", ())) + 1 >= self._most_blocks
+    def _new_block(self, index: int) -> WorkingBlock:
+        size, exact = self._first_size * 2**index, index + 1 >= self._most_blocks
         sketch = ExactSketch(self.dim, dtype=self.dtype) if exact else self._make_base(size)
         return WorkingBlock(sketch, size, exact)
 

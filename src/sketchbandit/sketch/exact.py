@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit.linalg import are_independent, shrink
-from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch
-from sketchbandit.sketch.buffer import RowBuffer
+from sketchbandit.sketch.base import Arrays, Change, Scalars
+from sketchbandit.sketch.buffer import BufferedSketch, RowBuffer
 
 _FIRST_LIMIT = 32  # rows before the first look for redundancy
 _MOST_PENDING = 64  # rows that a dense covariance takes in at a time: enough for full BLAS speed
 
 
-class ExactSketch(Sketch):
+class ExactSketch(BufferedSketch):
     """Keeps X'X exactly: the oracle, and the last block of dyadic block sketching.
 
     While the rows span at most half the space it holds rows, without redundancy: O(dim · k) memory for a
@@ -36,7 +36,7 @@ class ExactSketch(Sketch):
 
     def __init__(self, dim: int, *, dtype: DTypeLike = np.float64) -> None:
         super().__init__(dim, dtype)
-        self._buffer = RowBuffer(self.dim, min(_FIRST_LIMIT, self.dim), self.dtype)
+        self._buffer.limit = min(_FIRST_LIMIT, self.dim)
         self._dense: NDArray[Any] | None = None
 
     @property
@@ -102,18 +102,6 @@ class ExactSketch(Sketch):
         """Remove redundant rows now and give back the memory they took."""
         change = self._remove_redundancy() if self._dense is None else self._add_pending(self._dense)
         self._buffer.trim()
-        return change
-
-    def _ingest(self, rows: NDArray[Any]) -> Change:
-        change = Change()
-        taken = 0
-        while taken < len(rows):
-            some = rows[taken : taken + self._buffer.room]
-            self._buffer.append(some)
-            taken += len(some)
-            change = change.then(Change(len(some)))
-            if not self._buffer.room:
-                change = change.then(self._make_room())
         return change
 
     def _make_room(self) -> Change:

@@ -5,12 +5,12 @@ from typing import Any
 from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit.linalg import shrink
-from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch
-from sketchbandit.sketch.buffer import RowBuffer
+from sketchbandit.sketch.base import Arrays, Change, Scalars
+from sketchbandit.sketch.buffer import BufferedSketch
 from sketchbandit.sketch.checks import check_compensation, check_count
 
 
-class ShrinkingSketch(Sketch):
+class ShrinkingSketch(BufferedSketch):
     """Up to 2·size buffered rows -> at most size - 1, by taking s = sigma_size² from the squared spectrum.
 
     The certificate is the sum of every s so far; ``compensation`` says how much of it alpha gives back.
@@ -23,7 +23,7 @@ class ShrinkingSketch(Sketch):
         self._head = head
         self._compensation = check_compensation(compensation)
         # No stream has a rank above dim, so a longer buffer would hold redundancy only.
-        self._buffer = RowBuffer(self.dim, 2 * min(self._size, self.dim), self.dtype)
+        self._buffer.limit = 2 * min(self._size, self.dim)
         self._error = 0.0
 
     @property
@@ -70,27 +70,15 @@ class ShrinkingSketch(Sketch):
         """Shrink now, to at most size - 1 rows, and give back the memory of the buffer."""
         change = Change()
         if len(self._buffer) >= self._size:
-            change = self._shrink()
+            change = self._make_room()
         self._buffer.trim()
         return change
 
-    def _shrink(self) -> Change:
+    def _make_room(self) -> Change:
         kept, amount = shrink(self._buffer.writable(), self._size, head=self._head)
         self._buffer.truncate(kept)
         self._error += amount
         return Change(rebuilt=True)
-
-    def _ingest(self, rows: NDArray[Any]) -> Change:
-        change = Change()
-        taken = 0
-        while taken < len(rows):
-            some = rows[taken : taken + self._buffer.room]
-            self._buffer.append(some)
-            taken += len(some)
-            change = change.then(Change(len(some)))
-            if not self._buffer.room:
-                change = change.then(self._shrink())
-        return change
 
     def _absorb(self, other: "ShrinkingSketch") -> Change:
         self._error += other._error
