@@ -1,5 +1,6 @@
 """ExactSketch, IncrementalSVD and RandomProjection."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,17 @@ from numpy.typing import DTypeLike
 
 import sketchbandit as sb
 from sketchbandit.linalg import fd_bound, singular_values_sq
-from sketchbandit.testing import FileLaws, InputLaws, SketchLaws, Stream, make_rows, snapshot, streams
+from sketchbandit.testing import (
+    FileLaws,
+    InputLaws,
+    MergeLaws,
+    SketchLaws,
+    Stream,
+    assert_bracketed,
+    make_rows,
+    snapshot,
+    streams,
+)
 
 
 class TestExact(SketchLaws):
@@ -37,7 +48,7 @@ class TestIncrementalSVDHalfTail(SketchLaws):
         return sb.IncrementalSVD(dim, size=size, tail=0.5, compensation=1.0, dtype=dtype)
 
 
-class TestRandomProjection(InputLaws, FileLaws):
+class TestRandomProjection(InputLaws, MergeLaws, FileLaws):
     """No certificate, but the same manners."""
 
     same_to_the_bit = False
@@ -45,6 +56,10 @@ class TestRandomProjection(InputLaws, FileLaws):
     def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
         """With a fixed seed."""
         return sb.RandomProjection(dim, size=size, seed=7, dtype=dtype)
+
+    def make_part(self, dim: int, size: int, part: int) -> Any:
+        """Parts to be merged are drawn from different seeds."""
+        return sb.RandomProjection(dim, size=size, seed=part)
 
 
 @given(streams())
@@ -177,3 +192,46 @@ def test_bad_seed(seed: Any) -> None:
     """A seed is a count."""
     with pytest.raises((ValueError, TypeError), match="seed"):
         sb.RandomProjection(5, seed=seed)
+
+
+def test_the_seeds_of_a_merged_projection_are_remembered_in_its_file(tmp_path: Path) -> None:
+    """A part that was merged before saving is refused after loading."""
+    one, other = sb.RandomProjection(3, size=2, seed=1), sb.RandomProjection(3, size=2, seed=2)
+    one.merge(other)
+    one.save(tmp_path / "s")
+    with pytest.raises(sb.MergeError, match="seed 2"):
+        sb.load(tmp_path / "s").merge(other)
+
+
+def test_float32_sums_of_a_long_stream_do_not_drift() -> None:
+    """A dense covariance of float32 rows is summed in float64: no error to speak of after 300,000 rows."""
+    rows = np.vstack([np.eye(8), np.tile(np.linspace(0.1, 1.0, 8), (300_000, 1))]).astype(np.float32)
+    sketch = sb.ExactSketch(8, dtype=np.float32)
+    sketch.update(rows)
+    wide = rows.astype(np.float64)
+    assert np.allclose(sketch.covariance(), wide.T @ wide, rtol=0.0, atol=1e-9 * sketch.mass)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_small_rows_after_a_giant_one_add_up(dtype: DTypeLike) -> None:
+    """What is small beside one long row is not dropped again and again without a certificate."""
+    rows = np.zeros((100_000, 6))
+    rows[:, 1] = 25.0
+    rows[0] = [1e6, 0, 0, 0, 0, 0]
+    for sketch in (
+        sb.FrequentDirections(6, size=4, dtype=dtype),
+        sb.DyadicBlockSketch(6, size=2, dtype=dtype),
+        sb.ExactSketch(6, dtype=dtype),
+    ):
+        sketch.update(rows)
+        assert_bracketed(rows.T @ rows, sketch, 25.0**2 * 100_000, tolerance=1e-3)
+
+
+def test_a_subclass_needs_a_kind_of_its_own_to_be_saved(tmp_path: Path) -> None:
+    """Else its file would come back as its parent."""
+
+    class Renamed(sb.ExactSketch):
+        pass
+
+    with pytest.raises(sb.InputTypeError, match="kind"):
+        Renamed(3).save(tmp_path / "s")

@@ -12,7 +12,7 @@ A file holds arrays and JSON, nothing that could execute. Its metadata are
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,16 +51,15 @@ def write(path: Path, kind: str, scalars: dict[str, Any], arrays: dict[str, NDAr
         raise IsADirectoryError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: there is no folder {path.parent}")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(payload)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     _sync_directory(path.parent)
 
@@ -108,12 +107,6 @@ def _digest(kind: str, text: str, arrays: dict[str, NDArray[Any]]) -> str:
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.data if array.size else b"")
     return digest.hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _sync_directory(directory: Path) -> None:

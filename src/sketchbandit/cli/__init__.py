@@ -2,14 +2,9 @@
 
 import sys
 
-from sketchbandit._version import __version__
-
 
 def main() -> None:
     """Run the command line, or say which extra it needs."""
-    if sys.argv[1:] == ["--version"]:
-        print(__version__)  # noqa: T201
-        return
     try:
         from sketchbandit.cli.app import app  # noqa: PLC0415  (the extra may be missing)
     except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
 """Matrix approximation: the paper's figure of spectral error, certificate and bound over time."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ class Settings:
     compared_epsilon: float = 10.0
     every: int = 25
     seed: int = 0
-    matrices: tuple[str, ...] = field(default=("gaussian", "digits"))
+    matrices: tuple[str, ...] = ("gaussian", "digits")
 
 
 class Measurement(NamedTuple):

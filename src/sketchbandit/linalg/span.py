@@ -15,10 +15,10 @@ _CLEARLY_INDEPENDENT = 1e-4  # a Cholesky pivot of a Gram matrix is accurate to 
 
 
 def rank_tolerance(dtype: DTypeLike) -> float:
-    """The fraction of a length under which a component counts as zero: eps^0.6.
+    """The fraction of a row's length under which its distance from a span counts as zero: eps^0.6.
 
-    Its square, eps^1.2, is below the rounding of S'S in that dtype: what is dropped for being under the
-    tolerance could not have been seen in the covariance.
+    Its square, eps^1.2, is below rounding. Nothing is dropped for being under it: a row that counts as
+    inside the span is kept like any other, and what a later shrink takes of it is certified.
 
     >>> rank_tolerance(np.float64) < 1e-9 < 1e-5 < rank_tolerance(np.float32) < 1e-4
     True
@@ -49,24 +49,32 @@ def extend_span(basis: Matrix, rows: NDArray[Any], limit: int) -> tuple[int, Mat
     (2, 2)
     """
     tolerance = rank_tolerance(rows.dtype)
-    residual = _normalised(rows)
-    residual -= (residual @ basis.T) @ basis
-    distance_sq = row_norms_sq(residual)
+    directions = _normalised(rows)
+    residual = directions - (directions @ basis.T) @ basis  # to sort the clear cases out, all at once
+    distance = np.sqrt(row_norms_sq(residual))
     start = 0
     while True:
-        outside = np.flatnonzero(distance_sq[start:] > tolerance**2)
-        if not len(outside):
+        unclear = np.flatnonzero(distance[start:] > tolerance / 2)
+        if not len(unclear):
             return len(rows), basis
-        start += int(outside[0])
-        if len(basis) >= limit:
-            return start, basis
-        direction = residual[start] - (basis @ residual[start]) @ basis  # once more, for orthogonality
-        direction /= np.linalg.norm(direction)
-        basis = np.vstack([basis, direction])
+        start += int(unclear[0])
+        # From here on the row alone decides, so that a stream in blocks and row by row agree to the bit.
+        direction, outside = _distance(basis, directions[start])
+        if outside > tolerance:
+            if len(basis) >= limit:
+                return start, basis
+            direction, _ = _distance(basis, direction / outside)  # once more, for orthogonality
+            direction /= np.linalg.norm(direction)
+            basis = np.vstack([basis, direction])
+            residual[start:] -= np.outer(residual[start:] @ direction, direction)
+            distance[start:] = np.sqrt(row_norms_sq(residual[start:]))
         start += 1
-        later = residual[start:]
-        later -= np.outer(later @ direction, direction)
-        distance_sq[start:] = row_norms_sq(later)
+
+
+def _distance(basis: Matrix, row: Matrix) -> tuple[Matrix, float]:
+    """What is left of the row outside the span of the basis, and its length."""
+    left = row - (basis @ row) @ basis
+    return left, float(np.linalg.norm(left))
 
 
 def are_independent(rows: NDArray[Any]) -> bool:

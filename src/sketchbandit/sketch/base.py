@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit import files
-from sketchbandit.errors import FileError, InputError, MergeError, MergeKindError
+from sketchbandit.errors import FileError, InputError, InputTypeError, MergeError, MergeKindError
 from sketchbandit.linalg import running_sums
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.rows import read_rows
@@ -152,7 +152,7 @@ class Sketch(ABC):
         return change
 
     def compress(self) -> Change:
-        """Bring the sketch to the fewest rows it can have now; buffered rows are shrunk in."""
+        """Shrink buffered rows in where there are enough for it, and give back memory that no row uses."""
         return Change()
 
     def merge(self, other: "Sketch") -> Change:
@@ -166,10 +166,10 @@ class Sketch(ABC):
         self._check_mass(other.mass)
         if other is self:
             other = copy.deepcopy(self)
-        change = self._absorb(other)
+        self._absorb(other)
         self._count += other.count
         self._mass += other.mass
-        return change
+        return Change(rebuilt=True)  # alpha may have moved even where rows were only appended
 
     def save(self, path: str | Path) -> None:
         """Write the sketch to ``path`` (safetensors, atomically); ``sketchbandit.load`` reads it back."""
@@ -197,7 +197,7 @@ class Sketch(ABC):
         """Take checked, non-zero rows of the sketch's dtype; count and mass are already up to date."""
 
     @abstractmethod
-    def _absorb(self, other: Any) -> Change:
+    def _absorb(self, other: Any) -> None:
         """Take in another sketch of the same class and settings; count and mass are not its business."""
 
     @abstractmethod
@@ -229,6 +229,11 @@ class Sketch(ABC):
             )
 
     def _dump(self) -> tuple[Scalars, Arrays]:
+        if Sketch._kinds.get(self.kind) is not type(self):
+            raise InputTypeError(
+                f"{type(self).__name__} needs a `kind` of its own to be saved; {self.kind!r} names "
+                f"{Sketch._kinds[self.kind].__name__}"
+            )
         learned, arrays = self._state()
         scalars = {"settings": self._settings(), "count": self._count, "mass": self._mass, "state": learned}
         return scalars, arrays

@@ -16,8 +16,8 @@ class BaseSketch(Protocol):
     """What a block's sketch must have: any object with this surface can be one.
 
     Its certificate must never exceed mass / size. Where the object also tells ``guarantee`` and
-    ``exact_rank`` and can ``compress``, as every ``Sketch`` does, the promise is checked, low-rank blocks
-    stay open, and frozen blocks are small.
+    ``exact_rank`` and can ``compress``, as every ``Sketch`` does, the promise is checked, blocks stay open
+    for long or low-rank rows, and frozen blocks are small.
     """
 
     def update(self, rows: Any) -> Any:
@@ -148,7 +148,7 @@ class Folded(NamedTuple):
         raise InputError(f"a folded block takes no rows, got {len(rows)}")
 
 
-def make_base(base: BaseFactory, dim: int, size: int) -> BaseSketch:
+def make_base(base: BaseFactory, dim: int, size: int, dtype: np.dtype[Any]) -> BaseSketch:
     """The sketch that ``base`` makes, if it can be a block of that size."""
     if not callable(base):
         raise InputTypeError(f"base must be a factory (dim, size) -> sketch, got {base!r}")
@@ -159,9 +159,10 @@ def make_base(base: BaseFactory, dim: int, size: int) -> BaseSketch:
     missing = [n for n in ("update", "rows", "alpha", "error_bound", "nbytes") if not hasattr(sketch, n)]
     if missing:
         raise InputTypeError(f"base made a {name}, which lacks {', '.join(missing)}")
-    given = getattr(sketch, "dim", dim)
-    if given != dim:
-        raise InputError(f"base was asked for dim={dim} and made a sketch of dim={given}")
+    for setting, wanted in (("dim", dim), ("dtype", dtype)):
+        given = getattr(sketch, setting, wanted)
+        if given != wanted:
+            raise InputError(f"base must make sketches of {setting} {wanted}, but its {name} has {given}")
     promised = getattr(sketch, "guarantee", float(size))
     if not promised:
         raise InputError(f"base makes {name}, which promises no bound on its error and cannot be a block")

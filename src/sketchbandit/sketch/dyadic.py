@@ -49,13 +49,13 @@ class DyadicBlockSketch(Sketch):
 
     Notes
     -----
-    Where the paper is silent: an empty block takes any row, however long, because it need not shrink for
-    it (Alg. 1 would freeze an empty block). A block is compressed when it is frozen, to size - 1 rows:
-    its mass is under epsilon·size then, or its rank under size, so that its certificate stays
-    under its share epsilon/2^i. Once the exact block is a dense matrix the rows of the frozen ones are
-    folded into it (line 4 of Alg. 1 modifies the whole of S'S); their certificates stay. A merge hands
-    the rows of the other sketch to Alg. 1 as if they came from the stream and adds the other's
-    certificate: e <= 2·epsilon for each of the sketches merged.
+    Where the paper is silent: an empty block takes any row, however long, if its sketch keeps rank 1
+    without loss, as Frequent Directions does (Alg. 1 would freeze an empty block). A block is compressed
+    when it is frozen, to size - 1 rows: its mass is under epsilon·size then, or its rank under size, so
+    that its certificate stays under its share epsilon/2^i. Once the exact block is a dense matrix the rows
+    of the frozen ones are folded into it (line 4 of Alg. 1 modifies the whole of S'S); their certificates
+    stay. A merge hands the rows of the other sketch to Alg. 1 as if they came from the stream and adds the
+    other's certificate: e <= 2·epsilon for each of the sketches merged.
 
     Examples
     --------
@@ -94,9 +94,13 @@ class DyadicBlockSketch(Sketch):
         self._base_described = None if base is None else describe_base(self._make_base(self._first_size))
         # floor(log2(dim/size + 1)) in integers: the largest b with 2^b <= dim/size + 1.
         self._most_blocks = max(1, ((self.dim + self._first_size) // self._first_size).bit_length() - 1)
+        if base is not None:  # a base that cannot make some block is refused now, not in mid-stream
+            for index in range(1, self._most_blocks - 1):
+                self._make_base(self._first_size * 2**index)
         self._merged_error = 0.0
         self._merged_alpha = 0.0
         self._blocks = [self._new_block(0)]
+        self._exact_rank = int(getattr(self._active.sketch, "exact_rank", 0))
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -144,9 +148,14 @@ class DyadicBlockSketch(Sketch):
         return sum(block.nbytes for block in self._blocks)
 
     @property
+    def guarantee(self) -> float:
+        """error_bound <= mass / size of the first block, with the default base; merged or not."""
+        return float(self._first_size) if self._base is None else 0.0
+
+    @property
     def exact_rank(self) -> int:
-        """No rank is promised to be exact: the mass rule may shrink first."""
-        return 0
+        """What the first block keeps without loss, every later one keeps too."""
+        return self._exact_rank
 
     def covariance(self) -> NDArray[np.float64]:
         """S'S + alpha I, with alpha entering once, whatever the number of blocks."""
@@ -178,10 +187,11 @@ class DyadicBlockSketch(Sketch):
             fitting = self._count_fitting(rows[taken:], norms_sq[taken:])
             if not fitting:
                 change = change.then(self._freeze())
-                fitting = 1  # line 10: the row that did not fit opens the new block
+                continue
             end = taken + fitting
-            change = change.then(self._active.give(rows[taken:end], norms_sq[taken:end])).then(self._fold())
+            change = change.then(self._active.give(rows[taken:end], norms_sq[taken:end]))
             taken = end
+            self._fold()
         return change
 
     def _count_fitting(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> int:
@@ -192,8 +202,8 @@ class DyadicBlockSketch(Sketch):
         threshold = self._epsilon * self._first_size
         if block.mass + norms_sq[0] < threshold:
             return int(np.searchsorted(running_sums(block.mass, norms_sq[:_LOOK_AHEAD]), threshold))
-        if not block.count:
-            return 1
+        if not block.count:  # one row, however long, is no reason to shrink, if the sketch keeps rank 1
+            return min(1, getattr(block.sketch, "exact_rank", 0))
         some = max(block.size, min(_LOOK_AHEAD, _LOOK_AHEAD_ELEMENTS // self.dim))
         return block.count_without_excess(rows[:some])
 
@@ -202,17 +212,13 @@ class DyadicBlockSketch(Sketch):
         self._blocks.append(self._new_block(len(self._blocks)))
         return change
 
-    def _fold(self) -> Change:
+    def _fold(self) -> None:
         """Once the exact block is a dense (dim, dim) matrix, let it take the rows of the frozen ones too."""
         exact = self._active.sketch
-        if not (isinstance(exact, ExactSketch) and exact.is_dense):
-            return Change()
-        frozen = [block for block in self._blocks[:-1] if len(block.sketch.rows)]
-        if not frozen:
-            return Change()
-        for block in frozen:
-            exact._ingest(block.hand_over_rows().astype(self.dtype, copy=False))
-        return Change(rebuilt=True)
+        if isinstance(exact, ExactSketch) and exact.is_dense:
+            for block in self._blocks[:-1]:
+                if len(block.sketch.rows):
+                    exact._ingest(block.hand_over_rows().astype(self.dtype, copy=False))
 
     def _new_block(self, index: int) -> WorkingBlock:
         size, exact = self._first_size * 2**index, index + 1 >= self._most_blocks
@@ -221,16 +227,16 @@ class DyadicBlockSketch(Sketch):
 
     def _make_base(self, size: int) -> BaseSketch:
         if self._base is not None:
-            return make_base(self._base, self.dim, size)
+            return make_base(self._base, self.dim, size, self.dtype)
         return FrequentDirections(self.dim, size=size, compensation=self._compensation, dtype=self.dtype)
 
     # -- merge and files ----------------------------------------------------------------------------
 
-    def _absorb(self, other: "DyadicBlockSketch") -> Change:
+    def _absorb(self, other: "DyadicBlockSketch") -> None:
         self._merged_error += other.error_bound
         self._merged_alpha += other.alpha
         rows = other.rows
-        return self._ingest(rows[row_norms_sq(rows) > 0.0])
+        self._ingest(rows[row_norms_sq(rows) > 0.0])
 
     def _settings(self) -> Scalars:
         return {

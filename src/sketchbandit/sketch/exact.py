@@ -19,8 +19,8 @@ class ExactSketch(BufferedSketch):
 
     While the rows span at most half the space it holds rows, without redundancy: O(dim · k) memory for a
     stream of rank k. Beyond that a dense covariance is smaller, and it holds X'X, (dim, dim), which takes
-    in pending rows up to 64 at a time. ``rows`` is then a factor computed on demand, O(dim³):
-    ``covariance()`` is the cheap way to read a dense one.
+    in up to 64 pending rows at a time: in float64 whatever the dtype, because it sums a long stream.
+    ``rows`` is then a factor computed on demand, O(dim³); ``covariance()`` is the cheap way to read it.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class ExactSketch(BufferedSketch):
     def __init__(self, dim: int, *, dtype: DTypeLike = np.float64) -> None:
         super().__init__(dim, dtype)
         self._buffer.limit = min(_FIRST_LIMIT, self.dim)
-        self._dense: NDArray[Any] | None = None
+        self._dense: NDArray[np.float64] | None = None
 
     @property
     def size(self) -> int:
@@ -59,7 +59,7 @@ class ExactSketch(BufferedSketch):
         """S with S'S = X'X, read-only. O(dim³) when the sketch is dense."""
         if self._dense is None:
             return self._buffer.rows
-        sigma_sq, right = np.linalg.eigh(self._dense.astype(np.float64, copy=False))
+        sigma_sq, right = np.linalg.eigh(self._dense)
         alive = sigma_sq > 0.0
         factor = np.sqrt(sigma_sq[alive])[:, np.newaxis] * right[:, alive].T
         rows = np.concatenate([factor.astype(self.dtype), self._buffer.rows])
@@ -95,8 +95,7 @@ class ExactSketch(BufferedSketch):
         """X'X."""
         if self._dense is None:
             return super().covariance()
-        pending = self._buffer.rows.astype(np.float64, copy=False)
-        return self._dense.astype(np.float64, copy=False) + pending.T @ pending
+        return self._dense + _product(self._buffer.rows)
 
     def compress(self) -> Change:
         """Remove redundant rows now and give back the memory they took."""
@@ -124,25 +123,21 @@ class ExactSketch(BufferedSketch):
         self._buffer.truncate(kept)
         return Change(rebuilt=True)
 
-    def _become_dense(self) -> NDArray[Any]:
-        rows = self._buffer.rows
-        self._dense = rows.T @ rows
+    def _become_dense(self) -> NDArray[np.float64]:
+        self._dense = _product(self._buffer.rows)
         self._buffer = RowBuffer(self.dim, min(_MOST_PENDING, max(1, self.dim // 8)), self.dtype)
         return self._dense
 
-    def _add_pending(self, dense: NDArray[Any]) -> Change:
-        pending = self._buffer.rows
-        dense += pending.T @ pending
+    def _add_pending(self, dense: NDArray[np.float64]) -> Change:
+        dense += _product(self._buffer.rows)
         self._buffer.truncate(0)
         return Change(rebuilt=True)
 
-    def _absorb(self, other: "ExactSketch") -> Change:
-        change = Change()
+    def _absorb(self, other: "ExactSketch") -> None:
         if other._dense is not None:
             dense = self._become_dense() if self._dense is None else self._dense
             dense += other._dense
-            change = Change(rebuilt=True)
-        return change.then(self._ingest(other._buffer.rows))
+        self._ingest(other._buffer.rows)
 
     def _settings(self) -> Scalars:
         return {"dim": self.dim, "dtype": self.dtype.name}
@@ -157,3 +152,8 @@ class ExactSketch(BufferedSketch):
         self._dense = arrays.get("dense")
         self._buffer.limit = int(scalars["limit"])
         self._buffer.append(arrays["rows"])
+
+
+def _product(rows: NDArray[Any]) -> NDArray[np.float64]:
+    wide = rows.astype(np.float64, copy=False)
+    return np.asarray(wide.T @ wide)

@@ -91,10 +91,9 @@ class RandomProjection(Sketch):
                 "correlated and the sum would be biased; give every part its own seed"
             )
 
-    def _absorb(self, other: "RandomProjection") -> Change:
+    def _absorb(self, other: "RandomProjection") -> None:
         self._rows += other._rows
         self._seeds_seen |= other._seeds_seen
-        return Change(rebuilt=True)
 
     def _settings(self) -> Scalars:
         return {"dim": self.dim, "size": self.size, "seed": self.seed, "dtype": self.dtype.name}

@@ -80,10 +80,9 @@ class ShrinkingSketch(BufferedSketch):
         self._error += amount
         return Change(rebuilt=True)
 
-    def _absorb(self, other: "ShrinkingSketch") -> Change:
+    def _absorb(self, other: "ShrinkingSketch") -> None:
         self._error += other._error
-        rows = other.rows
-        return self._ingest(rows)
+        self._ingest(other.rows)
 
     def _state(self) -> tuple[Scalars, Arrays]:
         return {"error": self._error}, {"rows": self.rows}

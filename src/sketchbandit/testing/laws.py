@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from safetensors.numpy import save as to_safetensors
 from scipy import sparse
 
-from sketchbandit.errors import FileError, MergeError, SketchBanditError
+from sketchbandit.errors import FileError, InputError, MergeError, SketchBanditError
 from sketchbandit.sketch import Sketch, load
 from sketchbandit.testing.oracles import assert_bracketed, snapshot
 from sketchbandit.testing.streams import Stream, make_rows, streams
@@ -108,9 +108,10 @@ class CovarianceLaws(Laws):
         """compress() may shrink, with a certificate, and never adds rows."""
         sketch = self.make(stream.dim, stream.size)
         sketch.update(stream.rows)
-        before = len(sketch.rows)
-        sketch.compress()
-        assert len(sketch.rows) <= before
+        before, alpha = np.array(sketch.rows), sketch.alpha
+        change = sketch.compress()
+        assert len(sketch.rows) <= len(before)
+        assert change.rebuilt or (np.array_equal(sketch.rows, before) and sketch.alpha == alpha)
         assert_bracketed(stream.rows.T @ stream.rows, sketch, sketch.mass)
 
 
@@ -265,10 +266,17 @@ class MergeLaws(Laws):
             other = self.make_part(stream.dim, stream.size, 1)
             other.update(parts[second])
             untouched, least = snapshot(other), one.error_bound + other.error_bound
-            one.merge(other)
+            change = one.merge(other)
+            assert change.rebuilt, "whoever keeps alpha must be told"
             assert snapshot(other) == untouched
             assert one.count == len(stream.rows)
             assert np.isclose(one.mass, np.vdot(stream.rows, stream.rows), rtol=1e-12)
+            assert np.allclose(
+                one.covariance(),
+                one.rows.T @ one.rows + one.alpha * np.eye(stream.dim),
+                rtol=0.0,
+                atol=1e-11 * one.mass,
+            )
             if np.isfinite(least):
                 assert one.error_bound >= least
                 assert_bracketed(covariance, one, one.mass)
@@ -288,7 +296,7 @@ class MergeLaws(Laws):
             assert_bracketed(3.0 * (stream.rows.T @ stream.rows), one, one.mass)
 
     def test_unlike_sketches_do_not_merge(self) -> None:
-        """Another dim, size, dtype or class is refused, and nothing changes."""
+        """Another dim, dtype or class is refused, and nothing changes; so is a mass that would overflow."""
         sketch = self.make_part(3, 2, 0)
         sketch.update(make_rows("gaussian", 9, 3, 0))
         before = snapshot(sketch)
@@ -297,6 +305,13 @@ class MergeLaws(Laws):
             with pytest.raises(MergeError):
                 sketch.merge(other)
         assert snapshot(sketch) == before
+        huge, other_huge = self.make_part(1, 2, 0), self.make_part(1, 2, 1)
+        for part in (huge, other_huge):
+            part.update([1.2e154])
+        before = snapshot(huge)
+        with pytest.raises(InputError, match="overflow"):
+            huge.merge(other_huge)
+        assert snapshot(huge) == before
 
 
 class FileLaws(Laws):

@@ -24,9 +24,14 @@ def assert_bracketed(covariance: Matrix, sketch: Any, mass: float, *, tolerance:
 
 
 def snapshot(sketch: Sketch) -> tuple[str, dict[str, bytes]]:
-    """Everything a sketch knows, to be compared bit for bit."""
+    """Everything a sketch tells and everything it would save, to be compared bit for bit.
+
+    What it tells is read from the sketch itself, so that a file which forgets it is found out.
+    """
     scalars, arrays = sketch._dump()
-    return json.dumps(scalars, sort_keys=True), {name: array.tobytes() for name, array in arrays.items()}
+    told = (sketch.count, sketch.mass, sketch.size, sketch.alpha, sketch.error_bound)
+    saved = {name: array.tobytes() for name, array in arrays.items()}
+    return json.dumps([scalars, told], sort_keys=True), {**saved, "rows told": sketch.rows.tobytes()}
 
 
 class UnbufferedFrequentDirections:
