@@ -96,7 +96,8 @@ def test_invariants_at_every_step(base: Any, given_stream: tuple[Stream, float])
         assert sketch.error_bound <= 2 * epsilon * (1 + 1e-12)
         assert sum(len(b.rows) for b in blocks) == len(sketch.rows)
         for b in blocks:
-            if b.error_bound > before.get(b.size, 0.0):
+            # A row within the rank tolerance, eps^0.6, of the block's span may cost its square later on.
+            if b.error_bound > before.get(b.size, 0.0) + 1e-18 * mass:
                 shrunk_at[b.size] = b.mass
             if b.exact:
                 assert b.error_bound == 0.0

@@ -108,7 +108,8 @@ def _shrink_by_svd(rows: NDArray[Any], size: int, head: int) -> Shrinkage:
 
 def _keep(rows: NDArray[Any], sigma_sq: Matrix, left: Matrix, amount: float, head: int) -> Shrinkage:
     """Write sqrt(sigma_i² - amount) v_i' over the rows, using sigma_i v_i' = u_i' rows; u_i' = left[i]."""
-    alive = int(np.count_nonzero(sigma_sq > max(amount, _negligible_sq(rows) * float(sigma_sq[0]))))
+    present = int(np.count_nonzero(sigma_sq > _negligible_sq(rows) * sigma_sq[0]))
+    alive = min(present, max(head, int(np.count_nonzero(sigma_sq > amount))))
     factors = np.sqrt(1.0 - amount / sigma_sq[:alive])
     factors[:head] = 1.0
     multiply_in_place(factors[:, np.newaxis] * left[:alive], rows)
