@@ -15,7 +15,7 @@ from sketchbandit.linalg.panels import column_panels, gram, multiply_in_place, r
 from sketchbandit.linalg.shrink import gram_spectrum
 from sketchbandit.testing import Stream, make_rows, streams
 
-Matrix = NDArray[np.float64]
+Matrix = NDArray[np.floating[Any]]
 
 
 @given(streams(max_dim=12, max_size=8), st.integers(0, 3))
