@@ -1,7 +1,6 @@
 """Run every benchmark: ``make bench``, or ``python -m benchmarks --out results``."""
 
 import argparse
-import csv
 import platform
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchmarks import scaling, streaming
 from sketchbandit.experiments.figures import save
+from sketchbandit.experiments.tables import write_csv
 
 
 def main() -> None:
@@ -29,8 +29,8 @@ def main() -> None:
         _low_rank()
         print("\nscaling over n, d and l (a minute or two) ...", flush=True)
         found = scaling.points()
-    _write(out / "bench-scaling.csv", scaling.Point._fields, found)
-    for path in save(scaling.figure(found), out / "bench-scaling"):
+    table = write_csv(out / "bench-scaling.csv", scaling.Point._fields, found)
+    for path in (table, *save(scaling.figure(found), out / "bench-scaling")):
         print(f"wrote {path}")
 
 
@@ -49,21 +49,13 @@ def _streaming(out: Path) -> None:
             f"{ratio:7.2f}x {speed.peak_mb:8.1f} {speed.error:11.4f}",
             flush=True,
         )
-    _write(out / "bench-streaming.csv", streaming.Speed._fields, speeds)
+    print(f"wrote {write_csv(out / 'bench-streaming.csv', streaming.Speed._fields, speeds)}")
 
 
 def _low_rank() -> None:
     print("\nlow-rank stream, d = 784, l = l0 = 50 (rows/s)")
     for name, rate in streaming.low_rank_speeds().items():
         print(f"  {name:16} {rate:9,.0f}")
-
-
-def _write(path: Path, header: tuple[str, ...], rows: list[streaming.Speed] | list[scaling.Point]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(rows)
-    print(f"wrote {path}")
 
 
 main()

@@ -1,6 +1,5 @@
 """The commands. Each is a verb of the library; help texts carry examples."""
 
-import csv
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from threadpoolctl import threadpool_limits
 import sketchbandit
 from sketchbandit.experiments import figures
 from sketchbandit.experiments import matrix_approximation as approximation
+from sketchbandit.experiments.tables import write_csv
 
 EXPERIMENTS = ("matrix-approximation",)
 
@@ -60,7 +60,7 @@ def reproduce(
         raise typer.BadParameter(f"cannot write to {out}: {error.strerror}", param_hint="--out") from error
     settings = approximation.Settings(every=every, seed=seed)
     measurements = _measure(settings)
-    table = _write_table(measurements, out / f"{experiment}.csv")
+    table = write_csv(out / f"{experiment}.csv", approximation.Measurement._fields, measurements)
     written = figures.save(figures.matrix_approximation(measurements, settings), out / experiment)
     console.print(_summary(measurements))
     for path in (*written, table):
@@ -78,14 +78,6 @@ def _measure(settings: approximation.Settings) -> list[approximation.Measurement
                 measurements.append(measurement)
                 progress.advance(task)
     return measurements
-
-
-def _write_table(measurements: list[approximation.Measurement], path: Path) -> Path:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(approximation.Measurement._fields)
-        writer.writerows(measurements)
-    return path
 
 
 def _summary(measurements: list[approximation.Measurement]) -> Table:

@@ -3,12 +3,19 @@
 from sketchbandit.linalg.norms import row_norms_sq, running_sums
 from sketchbandit.linalg.shrink import Shrinkage, shrink
 from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
-from sketchbandit.linalg.spectral import covariance_error, fd_bound, singular_values_sq, spectral_error
+from sketchbandit.linalg.spectral import (
+    covariance_error,
+    covariance_of,
+    fd_bound,
+    singular_values_sq,
+    spectral_error,
+)
 
 __all__ = [
     "Shrinkage",
     "are_independent",
     "covariance_error",
+    "covariance_of",
     "extend_span",
     "fd_bound",
     "rank_tolerance",

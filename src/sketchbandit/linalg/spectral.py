@@ -1,4 +1,4 @@
-"""How far a sketch is from its data: for tests, plots and reports, not for the streaming path."""
+"""Covariances of rows, and how far a sketch is from its data (for tests, plots and reports)."""
 
 from typing import Any
 
@@ -12,10 +12,16 @@ Matrix = NDArray[np.float64]
 _DENSE_UP_TO = 600  # columns; beyond, Lanczos is faster and needs no dim x dim matrix
 
 
+def covariance_of(rows: NDArray[Any]) -> Matrix:
+    """S'S for S = ``rows``, (dim, dim), in float64 whatever the dtype of rows."""
+    wide = rows.astype(np.float64, copy=False)
+    product: Matrix = wide.T @ wide
+    return product
+
+
 def covariance_error(covariance: Matrix, rows: NDArray[Any], alpha: float = 0.0) -> float:
     """Spectral norm of ``covariance - (S'S + alpha I)`` for a symmetric ``covariance`` and S = ``rows``."""
-    rows = rows.astype(np.float64, copy=False)
-    difference = covariance - rows.T @ rows
+    difference = covariance - covariance_of(rows)
     difference[np.diag_indices_from(difference)] -= alpha
     return float(np.abs(np.linalg.eigvalsh(difference)).max())
 

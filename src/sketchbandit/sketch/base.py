@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit import files
 from sketchbandit.errors import FileError, InputError, InputTypeError, MergeError, MergeKindError
-from sketchbandit.linalg import running_sums
+from sketchbandit.linalg import covariance_of, running_sums
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.rows import read_rows
 
@@ -125,8 +125,7 @@ class Sketch(ABC):
 
     def covariance(self) -> NDArray[np.float64]:
         """S'S + alpha I as a dense (dim, dim) matrix: for small dim."""
-        rows = self.rows.astype(np.float64, copy=False)
-        covariance: NDArray[np.float64] = rows.T @ rows
+        covariance = covariance_of(self.rows)
         covariance[np.diag_indices_from(covariance)] += self.alpha
         return covariance
 

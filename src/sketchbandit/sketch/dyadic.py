@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit.errors import FileError, InputError
-from sketchbandit.linalg import row_norms_sq, running_sums
+from sketchbandit.linalg import covariance_of, row_norms_sq, running_sums
 from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch
 from sketchbandit.sketch.blocks import (
     BaseFactory,
@@ -161,11 +161,10 @@ class DyadicBlockSketch(Sketch):
         """S'S + alpha I, with alpha entering once, whatever the number of blocks."""
         covariance = np.zeros((self.dim, self.dim))
         for block in self._blocks:
-            if isinstance(block.sketch, ExactSketch):
-                covariance += block.sketch.covariance()
-            else:
-                rows = block.sketch.rows.astype(np.float64, copy=False)
-                covariance += rows.T @ rows
+            sketch = block.sketch  # a dense exact one has no rows at hand
+            covariance += (
+                sketch.covariance() if isinstance(sketch, ExactSketch) else covariance_of(sketch.rows)
+            )
         covariance[np.diag_indices_from(covariance)] += self.alpha
         return covariance
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sketchbandit.linalg import are_independent, shrink
+from sketchbandit.linalg import are_independent, covariance_of, shrink
 from sketchbandit.sketch.base import Arrays, Change, Scalars
 from sketchbandit.sketch.buffer import BufferedSketch, RowBuffer
 
@@ -95,7 +95,7 @@ class ExactSketch(BufferedSketch):
         """X'X."""
         if self._dense is None:
             return super().covariance()
-        return self._dense + _product(self._buffer.rows)
+        return self._dense + covariance_of(self._buffer.rows)
 
     def compress(self) -> Change:
         """Remove redundant rows now and give back the memory they took."""
@@ -124,12 +124,12 @@ class ExactSketch(BufferedSketch):
         return Change(rebuilt=True)
 
     def _become_dense(self) -> NDArray[np.float64]:
-        self._dense = _product(self._buffer.rows)
+        self._dense = covariance_of(self._buffer.rows)
         self._buffer = RowBuffer(self.dim, min(_MOST_PENDING, max(1, self.dim // 8)), self.dtype)
         return self._dense
 
     def _add_pending(self, dense: NDArray[np.float64]) -> Change:
-        dense += _product(self._buffer.rows)
+        dense += covariance_of(self._buffer.rows)
         self._buffer.truncate(0)
         return Change(rebuilt=True)
 
@@ -152,8 +152,3 @@ class ExactSketch(BufferedSketch):
         self._dense = arrays.get("dense")
         self._buffer.limit = int(scalars["limit"])
         self._buffer.append(arrays["rows"])
-
-
-def _product(rows: NDArray[Any]) -> NDArray[np.float64]:
-    wide = rows.astype(np.float64, copy=False)
-    return np.asarray(wide.T @ wide)
