@@ -21,7 +21,8 @@ from sketchbandit.sketch.exact import ExactSketch
 from sketchbandit.sketch.frequent_directions import FrequentDirections
 
 _LOOK_AHEAD = 1024  # rows examined at a time
-_LOOK_AHEAD_ELEMENTS = 1 << 18  # and at most 2 MiB of them while the rank is watched
+# While the rank is watched, at most 1 MiB of them: the system takes larger scratch back after every look.
+_LOOK_AHEAD_ELEMENTS = 1 << 17
 
 
 class DyadicBlockSketch(Sketch):
