@@ -337,7 +337,7 @@ def test_any_object_with_the_surface_can_be_a_base(tmp_path: Path) -> None:
 
 
 def test_a_dense_exact_block_takes_the_frozen_rows() -> None:
-    """At full rank the whole sketch is one (dim, dim) matrix, and the certificates of the past remain."""
+    """At full rank the whole sketch is one symmetric matrix, and the certificates of the past remain."""
     rows = make_rows("gaussian", 600, 60, 0)
     sketch = sb.DyadicBlockSketch(60, size=4, epsilon=100.0, compensation=1.0)
     most = 0.0
@@ -355,7 +355,7 @@ def test_a_dense_exact_block_takes_the_frozen_rows() -> None:
 
 def test_alpha_and_ridge_enter_once_whatever_the_number_of_blocks() -> None:
     """S'S + (lambda + alpha) I has lambda + alpha, the sum over blocks, as its smallest eigenvalue: once."""
-    rows = make_rows("power law", 400, 80, 0)
+    rows = make_rows("power law", 370, 80, 0)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     sketch = sb.DyadicBlockSketch(80, size=4, epsilon=30.0, compensation=1.0)
     sketch.update(rows)

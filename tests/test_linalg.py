@@ -1,5 +1,6 @@
 """The stateless functions, each against the dense and obvious way to do the same."""
 
+import copy
 import itertools
 from typing import Any
 
@@ -245,3 +246,26 @@ def test_svd_that_does_not_converge_is_tried_another_way(monkeypatch: pytest.Mon
     rows = original.copy()
     assert linalg.shrink(rows, 10).amount == pytest.approx(answer.amount)
     assert np.allclose(rows[:9].T @ rows[:9], expected[:9].T @ expected[:9])
+
+
+@given(streams(extreme=False))
+def test_packed_symmetric_is_the_covariance(stream: Stream) -> None:
+    """The triangle adds up to the full covariance, in half the memory, and copies stand on their own."""
+    packed = linalg.PackedSymmetric(stream.dim)
+    for half in np.array_split(stream.rows, 2):
+        packed.add_covariance(half)
+    expected = stream.rows.T @ stream.rows
+    other = copy.deepcopy(packed)
+    other.add(packed)
+    other.add_covariance(stream.rows)
+    assert np.allclose(packed.full(), expected, rtol=1e-12, atol=1e-12 * np.trace(expected))
+    assert np.allclose(other.full(), 3 * expected, rtol=1e-12, atol=1e-12 * np.trace(expected))
+    assert linalg.PackedSymmetric(1000).nbytes <= 8 * (1000 * 1000 / 2 + 16 * 1000)
+
+
+def test_packed_symmetric_over_several_panels() -> None:
+    """More columns than one panel."""
+    rows = make_rows("gaussian", 50, 75, 0)
+    packed = linalg.PackedSymmetric(75)
+    packed.add_covariance(rows)
+    assert np.allclose(packed.full(), rows.T @ rows, rtol=1e-12, atol=1e-11)

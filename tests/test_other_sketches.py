@@ -86,13 +86,13 @@ def test_exact_of_low_rank_stays_small() -> None:
 
 
 def test_exact_turns_dense_when_that_is_smaller() -> None:
-    """Full rank is held as one covariance, never as more rows than dim."""
+    """Full rank is held as a triangle of X'X, never as more rows than half of dim."""
     rows = make_rows("gaussian", 1000, 100, 0)
     sketch = sb.ExactSketch(100)
     for start in range(0, 1000, 10):
         sketch.update(rows[start : start + 10])
-        assert sketch.nbytes <= (100 + 12) * 100 * 8
-        assert sketch.is_dense == (start + 10 >= 100)
+        assert sketch.nbytes <= (50 + 16 + 12) * 100 * 8
+        assert sketch.is_dense == (start + 10 >= 50)
     assert np.allclose(sketch.covariance(), rows.T @ rows, rtol=1e-12, atol=1e-10)
 
 

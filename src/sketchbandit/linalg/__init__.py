@@ -1,6 +1,7 @@
 """Linear algebra without state: each function is tested on its own against a dense oracle."""
 
 from sketchbandit.linalg.norms import row_norms_sq, running_sums
+from sketchbandit.linalg.packed import PackedSymmetric
 from sketchbandit.linalg.shrink import Shrinkage, shrink
 from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
 from sketchbandit.linalg.spectral import (
@@ -12,6 +13,7 @@ from sketchbandit.linalg.spectral import (
 )
 
 __all__ = [
+    "PackedSymmetric",
     "Shrinkage",
     "are_independent",
     "covariance_error",

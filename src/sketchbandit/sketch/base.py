@@ -22,17 +22,37 @@ class Change(NamedTuple):
     """What an update did to ``rows``, for whoever keeps something derived from them.
 
     Not ``rebuilt``: the old rows stand as they were and ``appended`` new ones follow them.
-    ``rebuilt``: any row may differ, and alpha with them; read the sketch anew.
+    ``rebuilt``: any row may differ, and alpha with them; read the sketch anew. Two things may be known
+    even then: ``lossless``, that S'S has grown by exactly the rows given and alpha stands; ``orthogonal``,
+    that the rows are now orthogonal to one another.
     """
 
     appended: int = 0
     rebuilt: bool = False
+    lossless: bool = False
+    orthogonal: bool = False
+
+    @property
+    def additive(self) -> bool:
+        """Whether S'S has grown by exactly the rows given and alpha stands."""
+        return self.lossless or not self.rebuilt
 
     def then(self, later: "Change") -> "Change":
         """This change followed by another."""
-        if self.rebuilt or later.rebuilt:
-            return Change(rebuilt=True)
-        return Change(self.appended + later.appended)
+        if later == NO_CHANGE:
+            return self
+        if not (self.rebuilt or later.rebuilt):
+            return Change(self.appended + later.appended)
+        return Change(0, True, self.additive and later.additive, later.orthogonal)
+
+
+NO_CHANGE = Change()
+ONE_APPENDED = Change(1)
+
+
+def known_change(change: Any) -> Change:
+    """What a sketch's ``update`` returned; one that does not say may have changed everything."""
+    return change if isinstance(change, Change) else Change(rebuilt=True)
 
 
 class Sketch(ABC):
@@ -99,6 +119,16 @@ class Sketch(ABC):
         """S, (r, dim), buffered rows included, read-only."""
 
     @property
+    def parts(self) -> tuple[NDArray[Any], ...]:
+        """``rows`` in pieces that are not copied: one below the other they are S."""
+        return (self.rows,)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether S'S is held as a matrix: ``covariance()`` is then cheap and ``rows`` is not."""
+        return False
+
+    @property
     @abstractmethod
     def alpha(self) -> float:
         """What the sketch adds to the diagonal: X'X is estimated by S'S + alpha I."""
@@ -117,6 +147,11 @@ class Sketch(ABC):
     def guarantee(self) -> float:
         """The g for which ``error_bound <= mass / g`` on every stream; 0 if nothing is promised."""
         return 0.0
+
+    @property
+    def error_limit(self) -> float:
+        """What ``error_bound`` will never exceed, whatever the stream; inf if nothing is promised."""
+        return float("inf")
 
     @property
     def exact_rank(self) -> int:
@@ -139,20 +174,14 @@ class Sketch(ABC):
         """
         batch = read_rows(rows, self._dim, self._dtype)
         self._check_mass(batch.mass)
-        change = Change()
+        change = NO_CHANGE
         for chunk, norms_sq in batch.chunks():
-            self._count += len(chunk)
-            # One after the other, as if the rows had come one by one: the sum is the same to the bit.
-            self._mass = float(running_sums(self._mass, norms_sq)[-1])
-            # A zero row changes nothing but the count.
-            nonzero = chunk if norms_sq.all() else chunk[norms_sq > 0.0]
-            if len(nonzero):
-                change = change.then(self._ingest(nonzero))
+            change = change.then(self._take(chunk, norms_sq))
         return change
 
     def compress(self) -> Change:
         """Shrink buffered rows in where there are enough for it, and give back memory that no row uses."""
-        return Change()
+        return NO_CHANGE
 
     def merge(self, other: "Sketch") -> Change:
         """Take in what another sketch of the same kind and settings has seen.
@@ -218,6 +247,23 @@ class Sketch(ABC):
             )
 
     # -- shared machinery ---------------------------------------------------------------------------
+
+    def _take(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> Change:
+        """Rows that were checked, mass included: what ``update`` does with them."""
+        if len(rows) == 1:
+            return self._take_one(rows, float(norms_sq[0]))
+        self._count += len(rows)
+        # One after the other, as if the rows had come one by one: the sum is the same to the bit.
+        self._mass = float(running_sums(self._mass, norms_sq)[-1])
+        # A zero row changes nothing but the count.
+        nonzero = rows if norms_sq.all() else rows[norms_sq > 0.0]
+        return self._ingest(nonzero) if len(nonzero) else NO_CHANGE
+
+    def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:
+        """One checked row, (1, dim)."""
+        self._count += 1
+        self._mass += norm_sq
+        return self._ingest(row) if norm_sq else NO_CHANGE
 
     def _check_mass(self, added: float) -> None:
         """Refuse what would overflow: entries of X'X and squared norms of sketch rows reach the mass."""

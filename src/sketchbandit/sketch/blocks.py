@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.linalg import extend_span, row_space, running_sums
-from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch, sketch_class
+from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch, known_change, sketch_class
 
 
 class BaseSketch(Protocol):
@@ -71,12 +71,14 @@ class WorkingBlock:
         """Pass rows on to the sketch."""
         self.count += len(rows)
         self.mass = float(running_sums(self.mass, norms_sq)[-1])
-        return _known(self.sketch.update(rows))
+        if isinstance(self.sketch, Sketch):  # ours: the rows were checked already
+            return self.sketch._take(rows, norms_sq)
+        return known_change(self.sketch.update(rows))
 
     def compress(self) -> Change:
         """Let the sketch drop what it can, and forget the row space."""
         self.span = None
-        return _known(self.sketch.compress()) if hasattr(self.sketch, "compress") else Change()
+        return known_change(self.sketch.compress()) if hasattr(self.sketch, "compress") else Change()
 
     def count_without_excess(self, rows: NDArray[Any]) -> int:
         """How many leading rows leave ``willExcessSketch`` False: the block keeps their rank without loss.
@@ -178,8 +180,3 @@ def describe_base(sketch: BaseSketch) -> Scalars:
     """What identifies the sketches that a base makes, as JSON values."""
     settings = sketch._settings() if isinstance(sketch, Sketch) else {}
     return {"kind": getattr(sketch, "kind", type(sketch).__qualname__), **settings}
-
-
-def _known(change: Any) -> Change:
-    """A sketch that does not say what happened may have changed everything."""
-    return change if isinstance(change, Change) else Change(rebuilt=True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sketchbandit.sketch.base import Change, Sketch
+from sketchbandit.sketch.base import NO_CHANGE, ONE_APPENDED, Change, Sketch
 
 _FIRST_ALLOCATION = 16  # rows
 
@@ -78,7 +78,10 @@ class BufferedSketch(Sketch):
         """Leave the full buffer with room for at least one row."""
 
     def _ingest(self, rows: NDArray[Any]) -> Change:
-        change = Change()
+        if len(rows) == 1:
+            self._buffer.append(rows)
+            return ONE_APPENDED if self._buffer.room else ONE_APPENDED.then(self._make_room())
+        change = NO_CHANGE
         taken = 0
         while taken < len(rows):
             some = rows[taken : taken + self._buffer.room]

@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.linalg import covariance_of, row_norms_sq, running_sums
-from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch
+from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars, Sketch
 from sketchbandit.sketch.blocks import (
     BaseFactory,
     BaseSketch,
@@ -100,7 +100,8 @@ class DyadicBlockSketch(Sketch):
                 self._make_base(self._first_size * 2**index)
         self._merged_error = 0.0
         self._merged_alpha = 0.0
-        self._blocks = [self._new_block(0)]
+        self._blocks: list[WorkingBlock] = []
+        self._blocks.append(self._new_block(0))
         self._exact_rank = int(getattr(self._active.sketch, "exact_rank", 0))
 
     # -- what it tells ------------------------------------------------------------------------------
@@ -126,12 +127,22 @@ class DyadicBlockSketch(Sketch):
     @property
     def rows(self) -> NDArray[Any]:
         """S of eq. (combination): the rows of all blocks, oldest first. A copy when there are several."""
-        parts = [block.sketch.rows for block in self._blocks]
+        parts = self.parts
         if len(parts) == 1:
-            return np.asarray(parts[0])
+            return parts[0]
         rows = np.concatenate(parts)
         rows.flags.writeable = False
         return rows
+
+    @property
+    def parts(self) -> tuple[NDArray[Any], ...]:
+        """The rows of each block, oldest first, not copied."""
+        return tuple([np.asarray(block.sketch.rows) for block in self._blocks])
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the exact block holds S'S as a matrix."""
+        return isinstance(self._active.sketch, ExactSketch) and self._active.sketch.is_dense
 
     @property
     def alpha(self) -> float:
@@ -154,18 +165,22 @@ class DyadicBlockSketch(Sketch):
         return float(self._first_size) if self._base is None else 0.0
 
     @property
+    def error_limit(self) -> float:
+        """2·epsilon (Thm. 1), and the certificates of what was merged in."""
+        return 2.0 * self._epsilon + self._merged_error
+
+    @property
     def exact_rank(self) -> int:
         """What the first block keeps without loss, every later one keeps too."""
         return self._exact_rank
 
     def covariance(self) -> NDArray[np.float64]:
         """S'S + alpha I, with alpha entering once, whatever the number of blocks."""
-        covariance = np.zeros((self.dim, self.dim))
-        for block in self._blocks:
-            sketch = block.sketch  # a dense exact one has no rows at hand
-            covariance += (
-                sketch.covariance() if isinstance(sketch, ExactSketch) else covariance_of(sketch.rows)
-            )
+        active = self._active.sketch  # a dense exact one has no rows at hand
+        covariance = active.covariance() if isinstance(active, ExactSketch) else covariance_of(active.rows)
+        for block in self._blocks[:-1]:
+            if len(block.sketch.rows):
+                covariance += covariance_of(block.sketch.rows)
         covariance[np.diag_indices_from(covariance)] += self.alpha
         return covariance
 
@@ -179,9 +194,19 @@ class DyadicBlockSketch(Sketch):
     def _active(self) -> WorkingBlock:
         return self._blocks[-1]
 
+    def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:
+        block = self._active
+        if norm_sq and isinstance(block.sketch, ExactSketch) and block.sketch.is_dense:
+            self._count += 1
+            self._mass += norm_sq
+            block.count += 1
+            block.mass += norm_sq
+            return block.sketch._take_one(row, norm_sq)
+        return super()._take_one(row, norm_sq)
+
     def _ingest(self, rows: NDArray[Any]) -> Change:
         norms_sq = row_norms_sq(rows)
-        change = Change()
+        change = NO_CHANGE
         taken = 0
         while taken < len(rows):
             fitting = self._count_fitting(rows[taken:], norms_sq[taken:])
@@ -189,9 +214,10 @@ class DyadicBlockSketch(Sketch):
                 change = change.then(self._freeze())
                 continue
             end = taken + fitting
-            change = change.then(self._active.give(rows[taken:end], norms_sq[taken:end]))
+            given = self._active.give(rows[taken:end], norms_sq[taken:end])
+            change = change.then(given if len(self._blocks) == 1 else given._replace(orthogonal=False))
             taken = end
-            self._fold()
+            change = change.then(self._fold())
         return change
 
     def _count_fitting(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> int:
@@ -209,21 +235,29 @@ class DyadicBlockSketch(Sketch):
 
     def _freeze(self) -> Change:
         change = self._active.compress()
+        if len(self._blocks) > 1:  # orthogonal among themselves, not to the older ones
+            change = change._replace(orthogonal=False)
         self._blocks.append(self._new_block(len(self._blocks)))
         return change
 
-    def _fold(self) -> None:
-        """Once the exact block is a dense (dim, dim) matrix, let it take the rows of the frozen ones too."""
+    def _fold(self) -> Change:
+        """Once the exact block holds a matrix, let it take the rows of the frozen ones too."""
         exact = self._active.sketch
-        if isinstance(exact, ExactSketch) and exact.is_dense:
-            for block in self._blocks[:-1]:
-                if len(block.sketch.rows):
-                    exact._ingest(block.hand_over_rows().astype(self.dtype, copy=False))
+        if not isinstance(exact, ExactSketch) or not exact.is_dense or len(self._blocks) == 1:
+            return NO_CHANGE
+        change = NO_CHANGE
+        for block in self._blocks[:-1]:
+            if len(block.sketch.rows):
+                exact._ingest(block.hand_over_rows().astype(self.dtype, copy=False))
+                change = Change(rebuilt=True, lossless=True)  # S'S is what it was
+        return change
 
     def _new_block(self, index: int) -> WorkingBlock:
         size, exact = self._first_size * 2**index, index + 1 >= self._most_blocks
-        sketch = ExactSketch(self.dim, dtype=self.dtype) if exact else self._make_base(size)
-        return WorkingBlock(sketch, size, exact)
+        if exact:
+            frozen = sum(len(block.sketch.rows) for block in self._blocks)
+            return WorkingBlock(ExactSketch.beside(frozen, self.dim, self.dtype), size, exact)
+        return WorkingBlock(self._make_base(size), size, exact)
 
     def _make_base(self, size: int) -> BaseSketch:
         if self._base is not None:

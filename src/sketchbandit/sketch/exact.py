@@ -6,20 +6,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sketchbandit.linalg import are_independent, covariance_of, shrink
+from sketchbandit.linalg import PackedSymmetric, are_independent, covariance_of, shrink
 from sketchbandit.sketch.base import Arrays, Change, Scalars
 from sketchbandit.sketch.buffer import BufferedSketch, RowBuffer
 
 _FIRST_LIMIT = 32  # rows before the first look for redundancy
-_MOST_PENDING = 64  # rows that a dense covariance takes in at a time: enough for full BLAS speed
+_MOST_PENDING = 32  # rows that a dense covariance takes in at a time: enough for full BLAS speed
 
 
 class ExactSketch(BufferedSketch):
     """Keeps X'X exactly: the oracle, and the last block of dyadic block sketching.
 
-    While the rows span at most half the space it holds rows, without redundancy: O(dim · k) memory for a
-    stream of rank k. Beyond that a dense covariance is smaller, and it holds X'X, (dim, dim), which takes
-    in up to 64 pending rows at a time: in float64 whatever the dtype, because it sums a long stream.
+    It holds rows, without redundancy, O(dim · k) memory for a stream of rank k, until they fill half of
+    dim²: from a rank between 3/8 and 1/2 of dim on. Then a triangle of X'X is smaller, and it holds that,
+    which takes in up to 32 pending rows at a time: in float64 whatever the dtype, because it sums a long
+    stream.
     ``rows`` is then a factor computed on demand, O(dim³); ``covariance()`` is the cheap way to read it.
 
     Examples
@@ -36,8 +37,17 @@ class ExactSketch(BufferedSketch):
 
     def __init__(self, dim: int, *, dtype: DTypeLike = np.float64) -> None:
         super().__init__(dim, dtype)
-        self._buffer.limit = min(_FIRST_LIMIT, self.dim)
-        self._dense: NDArray[np.float64] | None = None
+        self._most_rows = max(1, self.dim // 2)
+        self._buffer.limit = min(_FIRST_LIMIT, self._most_rows)
+        self._dense: PackedSymmetric | None = None
+
+    @classmethod
+    def beside(cls, others: int, dim: int, dtype: DTypeLike) -> "ExactSketch":
+        """One that counts ``others`` rows, held elsewhere, as its own when it decides to turn dense."""
+        sketch = cls(dim, dtype=dtype)
+        sketch._most_rows = max(1, sketch._most_rows - others)
+        sketch._buffer.limit = min(_FIRST_LIMIT, sketch._most_rows)
+        return sketch
 
     @property
     def size(self) -> int:
@@ -46,7 +56,7 @@ class ExactSketch(BufferedSketch):
 
     @property
     def is_dense(self) -> bool:
-        """Whether X'X is held as a (dim, dim) matrix rather than as rows."""
+        """Whether X'X is held as a matrix rather than as rows."""
         return self._dense is not None
 
     @property
@@ -59,7 +69,7 @@ class ExactSketch(BufferedSketch):
         """S with S'S = X'X, read-only. O(dim³) when the sketch is dense."""
         if self._dense is None:
             return self._buffer.rows
-        sigma_sq, right = np.linalg.eigh(self._dense)
+        sigma_sq, right = np.linalg.eigh(self._dense.full())
         alive = sigma_sq > 0.0
         factor = np.sqrt(sigma_sq[alive])[:, np.newaxis] * right[:, alive].T
         rows = np.concatenate([factor.astype(self.dtype), self._buffer.rows])
@@ -87,6 +97,11 @@ class ExactSketch(BufferedSketch):
         return float("inf")
 
     @property
+    def error_limit(self) -> float:
+        """No loss whatever the stream."""
+        return 0.0
+
+    @property
     def exact_rank(self) -> int:
         """Any rank is kept."""
         return self.dim
@@ -95,7 +110,9 @@ class ExactSketch(BufferedSketch):
         """X'X."""
         if self._dense is None:
             return super().covariance()
-        return self._dense + covariance_of(self._buffer.rows)
+        covariance = self._dense.full()
+        covariance += covariance_of(self._buffer.rows)
+        return covariance
 
     def compress(self) -> Change:
         """Remove redundant rows now and give back the memory they took."""
@@ -109,11 +126,13 @@ class ExactSketch(BufferedSketch):
         change = self._remove_redundancy()
         if 2 * len(self._buffer) <= self._buffer.limit:
             return change
-        if self._buffer.limit < self.dim:
-            self._buffer.limit = min(2 * self._buffer.limit, self.dim)
+        if self._buffer.limit < self._most_rows:
+            self._buffer.limit = min(2 * self._buffer.limit, self._most_rows)
+            return change
+        if 4 * self._buffer.room >= self._most_rows:  # enough that looking again pays
             return change
         self._become_dense()
-        return Change(rebuilt=True)
+        return Change(rebuilt=True, lossless=True)
 
     def _remove_redundancy(self) -> Change:
         if are_independent(self._buffer.rows):
@@ -121,22 +140,23 @@ class ExactSketch(BufferedSketch):
         # No stream has rank above dim, so size = dim + 1 never subtracts anything.
         kept, _ = shrink(self._buffer.writable(), self.dim + 1)
         self._buffer.truncate(kept)
-        return Change(rebuilt=True)
+        return Change(rebuilt=True, lossless=True, orthogonal=self.dtype == np.float64)
 
-    def _become_dense(self) -> NDArray[np.float64]:
-        self._dense = covariance_of(self._buffer.rows)
+    def _become_dense(self) -> PackedSymmetric:
+        self._dense = PackedSymmetric(self.dim)
+        self._dense.add_covariance(self._buffer.rows)
         self._buffer = RowBuffer(self.dim, min(_MOST_PENDING, max(1, self.dim // 8)), self.dtype)
         return self._dense
 
-    def _add_pending(self, dense: NDArray[np.float64]) -> Change:
-        dense += covariance_of(self._buffer.rows)
+    def _add_pending(self, dense: PackedSymmetric) -> Change:
+        dense.add_covariance(self._buffer.rows)
         self._buffer.truncate(0)
-        return Change(rebuilt=True)
+        return Change(rebuilt=True, lossless=True)
 
     def _absorb(self, other: "ExactSketch") -> None:
         if other._dense is not None:
             dense = self._become_dense() if self._dense is None else self._dense
-            dense += other._dense
+            dense.add(other._dense)
         self._ingest(other._buffer.rows)
 
     def _settings(self) -> Scalars:
@@ -145,10 +165,13 @@ class ExactSketch(BufferedSketch):
     def _state(self) -> tuple[Scalars, Arrays]:
         arrays: Arrays = {"rows": self._buffer.rows}
         if self._dense is not None:
-            arrays["dense"] = self._dense
-        return {"limit": self._buffer.limit}, arrays
+            arrays["triangle"] = self._dense.flat
+        return {"limit": self._buffer.limit, "most_rows": self._most_rows}, arrays
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        self._dense = arrays.get("dense")
+        if "triangle" in arrays:
+            self._dense = PackedSymmetric(self.dim)
+            self._dense.flat[:] = arrays["triangle"]
+        self._most_rows = int(scalars["most_rows"])
         self._buffer.limit = int(scalars["limit"])
         self._buffer.append(arrays["rows"])

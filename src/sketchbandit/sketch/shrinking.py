@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit.linalg import shrink
@@ -78,7 +79,8 @@ class ShrinkingSketch(BufferedSketch):
         kept, amount = shrink(self._buffer.writable(), self._size, head=self._head)
         self._buffer.truncate(kept)
         self._error += amount
-        return Change(rebuilt=True)
+        # float32 rows are orthogonal to their own precision only.
+        return Change(0, True, lossless=amount == 0.0, orthogonal=self.dtype == np.float64)
 
     def _absorb(self, other: "ShrinkingSketch") -> None:
         self._error += other._error
