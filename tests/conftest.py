@@ -1,9 +1,23 @@
 """Profiles of the property tests: repeatable by default, many random examples for a soak."""
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+
+from sketchbandit.ridge.backend import kernels
 
 settings.register_profile("default", max_examples=25, derandomize=True, deadline=None)
 settings.register_profile("soak", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(params=["numpy", "compiled"])
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Run a test twice: with numpy alone, and with the compiled loops."""
+    monkeypatch.setenv("SKETCHBANDIT_COMPILED", "1" if request.param == "compiled" else "0")
+    kernels.cache_clear()
+    assert (kernels() is not None) == (request.param == "compiled")
+    yield request.param
+    kernels.cache_clear()

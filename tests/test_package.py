@@ -24,20 +24,31 @@ def test_exported_names() -> None:
         "BaseSketch",
         "Block",
         "Change",
+        "Confidence",
         "DyadicBlockSketch",
         "ExactSketch",
         "FileError",
         "FrequentDirections",
+        "Health",
         "IncrementalSVD",
         "InputError",
         "InputTypeError",
+        "LinUCB",
         "MergeError",
         "MergeKindError",
+        "ProjectedLinUCB",
         "RandomProjection",
         "Sketch",
         "SketchBanditError",
+        "SketchTooSmallWarning",
         "__version__",
+        "cbrap",
+        "cbscfd",
+        "dbslinucb",
         "load",
+        "oful",
+        "soful",
+        "theory",
     }
     assert all(hasattr(sb, name) for name in sb.__all__)
 
@@ -67,7 +78,7 @@ def test_the_core_imports_nothing_optional() -> None:
     """`import sketchbandit` needs numpy, scipy and safetensors alone."""
     code = (
         "import sys, sketchbandit\n"
-        "optional = {'matplotlib', 'sklearn', 'typer', 'rich', 'hypothesis', 'pytest', 'threadpoolctl'}\n"
+        "optional = {'matplotlib', 'sklearn', 'typer', 'rich', 'hypothesis', 'pytest', 'threadpoolctl', 'numba'}\n"
         "assert not optional & set(sys.modules), optional & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,16 +1,25 @@
-"""Matrix sketches with certificates, for linear contextual bandits in high dimension.
+"""Linear contextual bandits in high dimension, on matrix sketches that certify their own error.
 
-A sketch reads a stream of rows X and keeps a small S, a scalar alpha and a certificate e with
-S'S ⪯ X'X ⪯ S'S + e I at every moment:
+A policy chooses among arms described by features, and learns from the reward of the one chosen:
 
 >>> import numpy as np, sketchbandit as sb
->>> X = np.random.default_rng(0).standard_normal((5000, 200)) * 0.9 ** np.arange(200)
+>>> policy = sb.dbslinucb(200, size=10, epsilon=8.0)
+>>> random = np.random.default_rng(0)
+>>> arms = random.standard_normal((5, 200)) / np.sqrt(200)
+>>> chosen = policy.select(arms)
+>>> policy.update(arms[chosen], reward=1.0)
+
+The sketch below it reads a stream of rows X and keeps a small S, a scalar alpha and a certificate e with
+S'S ⪯ X'X ⪯ S'S + e I at every moment:
+
+>>> X = random.standard_normal((5000, 200)) * 0.9 ** np.arange(200)
 >>> sketch = sb.FrequentDirections(200, size=50)
 >>> change = sketch.update(X)
 >>> bool(np.linalg.norm(X.T @ X - sketch.covariance(), 2) <= sketch.error_bound)
 True
 """
 
+from sketchbandit import theory
 from sketchbandit._version import __version__
 from sketchbandit.errors import (
     FileError,
@@ -19,6 +28,18 @@ from sketchbandit.errors import (
     MergeError,
     MergeKindError,
     SketchBanditError,
+    SketchTooSmallWarning,
+)
+from sketchbandit.loading import load
+from sketchbandit.policy import (
+    Health,
+    LinUCB,
+    ProjectedLinUCB,
+    cbrap,
+    cbscfd,
+    dbslinucb,
+    oful,
+    soful,
 )
 from sketchbandit.sketch import (
     BaseSketch,
@@ -30,25 +51,36 @@ from sketchbandit.sketch import (
     IncrementalSVD,
     RandomProjection,
     Sketch,
-    load,
 )
+from sketchbandit.theory import Confidence
 
 __all__ = [
     "BaseSketch",
     "Block",
     "Change",
+    "Confidence",
     "DyadicBlockSketch",
     "ExactSketch",
     "FileError",
     "FrequentDirections",
+    "Health",
     "IncrementalSVD",
     "InputError",
     "InputTypeError",
+    "LinUCB",
     "MergeError",
     "MergeKindError",
+    "ProjectedLinUCB",
     "RandomProjection",
     "Sketch",
     "SketchBanditError",
+    "SketchTooSmallWarning",
     "__version__",
+    "cbrap",
+    "cbscfd",
+    "dbslinucb",
     "load",
+    "oful",
+    "soful",
+    "theory",
 ]

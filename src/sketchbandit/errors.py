@@ -7,6 +7,8 @@
     │   └── MergeKindError (TypeError)   sketches of different kinds
     └── FileError          (ValueError)  a file that is damaged, foreign or newer
 
+    SketchTooSmallWarning  (UserWarning) a fixed sketch size whose error makes the regret bound vacuous
+
 Each message quotes the value seen and names the remedy. A call that raises one of these has
 changed nothing.
 """
@@ -18,6 +20,7 @@ __all__ = [
     "MergeError",
     "MergeKindError",
     "SketchBanditError",
+    "SketchTooSmallWarning",
 ]
 
 
@@ -43,3 +46,7 @@ class MergeKindError(MergeError, TypeError):
 
 class FileError(SketchBanditError, ValueError):
     """A file that is not ours, is damaged, or was written by a newer version."""
+
+
+class SketchTooSmallWarning(UserWarning):
+    """A fixed-size sketch loses so much that the policy's regret bound is linear."""

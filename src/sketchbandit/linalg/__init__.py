@@ -1,5 +1,6 @@
 """Linear algebra without state: each function is tested on its own against a dense oracle."""
 
+from sketchbandit.linalg.inverses import InverseAndDeterminant, invert_lower, invert_positive
 from sketchbandit.linalg.norms import row_norms_sq, running_sums
 from sketchbandit.linalg.packed import PackedSymmetric
 from sketchbandit.linalg.shrink import Shrinkage, shrink
@@ -11,20 +12,39 @@ from sketchbandit.linalg.spectral import (
     singular_values_sq,
     spectral_error,
 )
+from sketchbandit.linalg.vectors import (
+    AnyVector,
+    SparseVector,
+    add_multiple,
+    dot,
+    rows_times,
+    same_vector,
+    times_rows,
+)
 
 __all__ = [
+    "AnyVector",
+    "InverseAndDeterminant",
     "PackedSymmetric",
     "Shrinkage",
+    "SparseVector",
+    "add_multiple",
     "are_independent",
     "covariance_error",
     "covariance_of",
+    "dot",
     "extend_span",
     "fd_bound",
+    "invert_lower",
+    "invert_positive",
     "rank_tolerance",
     "row_norms_sq",
     "row_space",
+    "rows_times",
     "running_sums",
+    "same_vector",
     "shrink",
     "singular_values_sq",
     "spectral_error",
+    "times_rows",
 ]

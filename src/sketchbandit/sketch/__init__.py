@@ -6,7 +6,6 @@ from sketchbandit.sketch.dyadic import DyadicBlockSketch
 from sketchbandit.sketch.exact import ExactSketch
 from sketchbandit.sketch.frequent_directions import FrequentDirections
 from sketchbandit.sketch.incremental_svd import IncrementalSVD
-from sketchbandit.sketch.load import load
 from sketchbandit.sketch.random_projection import RandomProjection
 
 __all__ = [
@@ -19,5 +18,4 @@ __all__ = [
     "IncrementalSVD",
     "RandomProjection",
     "Sketch",
-    "load",
 ]

@@ -19,14 +19,23 @@ def check_count(name: str, value: Any, *, at_least: int) -> int:
     return int(value)
 
 
-def check_real(name: str, value: Any, *, above: float, at_most: float = math.inf) -> float:
-    """``value`` as a finite float in (above, at_most]."""
+def check_real(
+    name: str,
+    value: Any,
+    *,
+    above: float = -math.inf,
+    at_least: float = -math.inf,
+    below: float = math.inf,
+    at_most: float = math.inf,
+) -> float:
+    """``value`` as a finite float within the limits given."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise InputTypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}")
     number = float(value)
-    if not math.isfinite(number) or not above < number <= at_most:
-        upper = "" if at_most == math.inf else f" and at most {at_most:g}"
-        raise InputError(f"{name} must be finite, above {above:g}{upper}, got {value!r}")
+    if not math.isfinite(number) or not (above < number < below and at_least <= number <= at_most):
+        limits = [("above", above), ("at least", at_least), ("below", below), ("at most", at_most)]
+        said = " and ".join(f"{word} {limit:g}" for word, limit in limits if math.isfinite(limit))
+        raise InputError(f"{name} must be finite{', ' if said else ''}{said}, got {value!r}")
     return number
 
 

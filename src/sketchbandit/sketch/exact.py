@@ -145,7 +145,7 @@ class ExactSketch(BufferedSketch):
     def _become_dense(self) -> PackedSymmetric:
         self._dense = PackedSymmetric(self.dim)
         self._dense.add_covariance(self._buffer.rows)
-        self._buffer = RowBuffer(self.dim, min(_MOST_PENDING, max(1, self.dim // 8)), self.dtype)
+        self._buffer = RowBuffer(self.dim, min(_MOST_PENDING, max(1, self.dim // 4)), self.dtype)
         return self._dense
 
     def _add_pending(self, dense: PackedSymmetric) -> Change:

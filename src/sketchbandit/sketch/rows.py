@@ -34,8 +34,11 @@ class RowBatch:
             norms_sq = self._sparse_norms_sq() if self._sparse else self._dense_norms_sq()
             self.mass = float(norms_sq.sum())
         if not self.mass < np.inf and not np.isfinite(norms_sq).all():
-            raise self._complaint(int(np.flatnonzero(~np.isfinite(norms_sq))[0]))
+            raise complaint(source, int(np.flatnonzero(~np.isfinite(norms_sq))[0]), dtype)
         self._norms_sq = None if self._sparse else norms_sq
+
+    def __len__(self) -> int:
+        return int(self._count)
 
     def chunks(self) -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
         """Dense chunks and the squared norms of their rows, in order."""
@@ -61,37 +64,44 @@ class RowBatch:
         squares = self._source.astype(self._dtype).astype(np.float64).power(2)
         return np.asarray(squares.sum(axis=1)).ravel()
 
-    def _complaint(self, at: int) -> InputError:
-        given = self._source[[at]].data if self._sparse else self._source[at]
-        bad = given[~np.isfinite(given)]
-        if len(bad):
-            return InputError(f"row {at} contains {bad[0]}; rows must be finite")
-        return InputError(
-            f"row {at} is too long: its largest entry is {np.abs(given).max():g}, and it or its squared norm "
-            f"overflows {self._dtype}; rescale the rows"
-        )
-
 
 def read_rows(rows: Any, dim: int, dtype: np.dtype[Any]) -> RowBatch:
     """``rows`` as a RowBatch: a vector (dim,), a matrix (n, dim), nested lists or a scipy sparse matrix."""
-    source = _sparse_source(rows) if sparse.issparse(rows) else _dense_source(rows, dim)
+    return RowBatch(row_source(rows, dim), dtype)
+
+
+def row_source(rows: Any, dim: int, noun: str = "rows") -> Any:
+    """``rows`` as a real (n, dim) numpy array or canonical CSR matrix; entries are not looked at."""
+    source = _sparse_source(rows) if sparse.issparse(rows) else _dense_source(rows, dim, noun)
     if source.dtype.kind not in "fiub":
         hint = "; convert it first, e.g. frame.to_numpy(float)" if source.dtype.kind == "O" else ""
-        raise InputTypeError(f"rows must be real numbers, got an array of dtype {source.dtype}{hint}")
+        raise InputTypeError(f"{noun} must be real numbers, got an array of dtype {source.dtype}{hint}")
     if source.ndim != 2:
-        raise InputError(f"rows must be a vector or a matrix, got {source.ndim} dimensions {source.shape}")
+        raise InputError(f"{noun} must be a vector or a matrix, got {source.ndim} dimensions {source.shape}")
     if source.shape[1] != dim:
-        raise InputError(f"rows have length {source.shape[1]}, but dim is {dim}")
-    return RowBatch(source, dtype)
+        raise InputError(f"{noun} have length {source.shape[1]}, but dim is {dim}")
+    return source
 
 
-def _dense_source(rows: Any, dim: int) -> NDArray[Any]:
+def complaint(source: Any, at: int, dtype: np.dtype[Any], noun: str = "row") -> InputError:
+    """Why one row of a source cannot be used: NaN, inf, or too long."""
+    given = source[[at]].data if sparse.issparse(source) else source[at]
+    bad = given[~np.isfinite(given)]
+    if len(bad):
+        return InputError(f"{noun} {at} contains {bad[0]}; {noun}s must be finite")
+    return InputError(
+        f"{noun} {at} is too long: its largest entry is {np.abs(given).max():g}, and it or its squared norm "
+        f"overflows {dtype}; rescale the {noun}s"
+    )
+
+
+def _dense_source(rows: Any, dim: int, noun: str) -> NDArray[Any]:
     if isinstance(rows, np.ma.MaskedArray) and np.ma.getmaskarray(rows).any():
-        raise InputError("rows have masked entries; fill them first, e.g. rows.filled(0.0)")
+        raise InputError(f"{noun} have masked entries; fill them first, e.g. {noun}.filled(0.0)")
     try:
         array = np.asarray(rows)
     except ValueError as error:  # ragged nested lists
-        raise InputError(f"rows do not form a matrix: {error}") from error
+        raise InputError(f"{noun} do not form a matrix: {error}") from error
     if array.ndim != 1:
         return array
     return array[np.newaxis] if array.size else np.empty((0, dim))  # [] is an empty batch

@@ -16,7 +16,8 @@ from safetensors.numpy import save as to_safetensors
 from scipy import sparse
 
 from sketchbandit.errors import FileError, InputError, MergeError, SketchBanditError
-from sketchbandit.sketch import Sketch, load
+from sketchbandit.loading import load
+from sketchbandit.sketch import Sketch
 from sketchbandit.testing.oracles import assert_bracketed, snapshot
 from sketchbandit.testing.streams import Stream, make_rows, streams
 
@@ -36,7 +37,8 @@ class Laws:
 
     def load(self, path: Path) -> Sketch:
         """Read a saved sketch; override where loading needs more than the path."""
-        return load(path)
+        loaded: Sketch = load(path)
+        return loaded
 
 
 class CovarianceLaws(Laws):

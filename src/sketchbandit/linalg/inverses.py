@@ -1,0 +1,70 @@
+"""Inverses of symmetric positive definite and of triangular matrices."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+Matrix = NDArray[np.float64]
+
+_SMALL = 32  # below this a triangle is inverted outright
+
+
+class InverseAndDeterminant(NamedTuple):
+    """A^-1 and log det A."""
+
+    inverse: Matrix
+    log_det: float
+
+
+def invert_positive(matrix: Matrix) -> InverseAndDeterminant:
+    """Invert a symmetric positive definite matrix in its own memory, by its Cholesky factor.
+
+    >>> invert_positive(np.array([[4.0, 0.0], [0.0, 0.25]]))
+    InverseAndDeterminant(inverse=array([[0.25, 0.  ],
+           [0.  , 4.  ]]), log_det=0.0)
+    """
+    # A C-ordered symmetric matrix read in Fortran order is itself, so LAPACK can work in place.
+    factor, failed = lapack.dpotrf(matrix.T, lower=False, overwrite_a=True)
+    if failed:
+        raise np.linalg.LinAlgError(f"the matrix is not positive definite: pivot {failed} is not positive")
+    log_det = 2.0 * float(np.log(factor.diagonal()).sum())
+    inverse, _ = lapack.dpotri(factor, lower=False, overwrite_c=True)
+    result: Matrix = inverse.T
+    _mirror_lower(result)
+    return InverseAndDeterminant(result, log_det)
+
+
+def invert_lower(lower: Matrix) -> Matrix:
+    """The inverse of a lower triangular matrix, by halves.
+
+    >>> invert_lower(np.array([[2.0, 0.0], [1.0, 1.0]]))
+    array([[ 0.5,  0. ],
+           [-0.5,  1. ]])
+    """
+    inverse = np.zeros_like(lower)
+    _invert_lower_into(lower, inverse)
+    return inverse
+
+
+def _invert_lower_into(lower: Matrix, out: Matrix) -> None:
+    count = len(lower)
+    if count <= _SMALL:
+        for i in range(count):  # forward substitution for all columns at once
+            out[i, :i] = -(lower[i, :i] @ out[:i, :i]) / lower[i, i]
+            out[i, i] = 1.0 / lower[i, i]
+        return
+    half = count // 2
+    _invert_lower_into(lower[:half, :half], out[:half, :half])
+    _invert_lower_into(lower[half:, half:], out[half:, half:])
+    out[half:, :half] = -(out[half:, half:] @ lower[half:, :half]) @ out[:half, :half]
+
+
+def _mirror_lower(matrix: Matrix) -> None:
+    """Copy the lower triangle over the upper one, a panel at a time."""
+    for start in range(0, len(matrix), 64):
+        stop = min(start + 64, len(matrix))
+        corner = matrix[start:stop, start:stop]
+        corner[:] = np.tril(corner) + np.tril(corner, -1).T
+        matrix[start:stop, stop:] = matrix[stop:, start:stop].T

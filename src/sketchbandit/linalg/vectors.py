@@ -1,0 +1,66 @@
+"""Products with one vector, dense or sparse, in float64 whatever the dtype of the rows."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchbandit.linalg.panels import column_panels
+
+Vector = NDArray[np.float64]
+
+
+class SparseVector(NamedTuple):
+    """The non-zero entries of a vector: O(non-zeros) wherever a dense one would cost O(dim)."""
+
+    indices: NDArray[np.integer[Any]]
+    values: Vector
+
+
+AnyVector = Vector | SparseVector
+
+
+def dot(vector: Vector, x: AnyVector) -> float:
+    """``vector' x``."""
+    if isinstance(x, SparseVector):
+        return float(vector[x.indices] @ x.values)
+    return float(vector @ x)
+
+
+def add_multiple(vector: Vector, factor: float, x: AnyVector) -> None:
+    """``vector += factor * x`` in place."""
+    if isinstance(x, SparseVector):
+        vector[x.indices] += factor * x.values  # indices are unique
+    else:
+        vector += factor * x
+
+
+def same_vector(one: AnyVector, other: AnyVector) -> bool:
+    """Whether two vectors are equal, entry by entry, in the same form."""
+    if isinstance(one, SparseVector) and isinstance(other, SparseVector):
+        return np.array_equal(one.indices, other.indices) and np.array_equal(one.values, other.values)
+    if isinstance(one, SparseVector) or isinstance(other, SparseVector):
+        return False
+    return one is other or bool((one == other).all())
+
+
+def rows_times(rows: NDArray[Any], x: Vector) -> Vector:
+    """``rows @ x``."""
+    if rows.dtype == np.float64:
+        product: Vector = rows @ x
+        return product
+    product = np.zeros(len(rows))
+    for columns, panel in column_panels(rows):
+        product += panel @ x[columns]
+    return product
+
+
+def times_rows(weights: Vector, rows: NDArray[Any]) -> Vector:
+    """``weights' rows``."""
+    if rows.dtype == np.float64:
+        product: Vector = weights @ rows
+        return product
+    product = np.empty(rows.shape[1])
+    for columns, panel in column_panels(rows):
+        product[columns] = weights @ panel
+    return product

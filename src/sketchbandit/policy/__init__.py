@@ -1,0 +1,19 @@
+"""The policies: linear UCB over any sketch, and the paper's algorithms as recipes."""
+
+from sketchbandit.policy.health import Health
+from sketchbandit.policy.linucb import LinUCB
+from sketchbandit.policy.projected import ProjectedLinUCB
+from sketchbandit.policy.recipes import cbrap, cbscfd, dbslinucb, oful, soful
+from sketchbandit.theory import Confidence
+
+__all__ = [
+    "Confidence",
+    "Health",
+    "LinUCB",
+    "ProjectedLinUCB",
+    "cbrap",
+    "cbscfd",
+    "dbslinucb",
+    "oful",
+    "soful",
+]

@@ -1,0 +1,85 @@
+"""Reading arms and rewards from whatever the user has."""
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.ridge import Arms, DenseArms, SparseArms
+from sketchbandit.sketch.rows import complaint, row_source
+
+Vector = NDArray[np.float64]
+
+
+def read_arms(arms: Any, dim: int, dtype: np.dtype[Any], *, may_be_empty: bool = False) -> Arms:
+    """``arms`` as (K, dim) of the policy's dtype; whether they are finite shows in their norms."""
+    if type(arms) is np.ndarray and arms.dtype == dtype and arms.flags.c_contiguous:
+        shape = arms.shape
+        if len(shape) == 2 and shape[1] == dim and shape[0]:
+            return DenseArms(arms)
+        if shape == (dim,):
+            return DenseArms(arms[np.newaxis])
+    source = row_source(arms, dim, "arms")
+    if not source.shape[0] and not may_be_empty:
+        raise InputError("there are no arms to choose from: the set is empty")
+    with np.errstate(over="ignore"):  # what is not finite is reported by whoever takes the norms
+        if sparse.issparse(source):
+            return SparseArms(source.astype(dtype), dtype)
+        return DenseArms(np.ascontiguousarray(source, dtype=dtype))
+
+
+def refuse(arms: Arms, norms_sq: Vector, means: Vector | None = None) -> InputError:
+    """Why these arms have no finite scores."""
+    bad = np.flatnonzero(~np.isfinite(norms_sq))
+    source = arms.array if isinstance(arms, DenseArms) else arms.matrix
+    if len(bad):
+        return complaint(source, int(bad[0]), source.dtype, "arm")
+    at = 0 if means is None or np.isfinite(means).all() else int(np.flatnonzero(~np.isfinite(means))[0])
+    return InputError(f"the score of arm {at} overflows; rescale arms or rewards")
+
+
+def is_vector(arms: Any) -> bool:
+    """Whether one arm was given instead of a set."""
+    return getattr(arms, "ndim", None) == 1 or (not hasattr(arms, "ndim") and np.ndim(arms) == 1)
+
+
+def is_scalar(reward: Any) -> bool:
+    """Whether one reward was given instead of several."""
+    try:
+        return np.ndim(reward) == 0
+    except ValueError:  # ragged nested lists
+        return False
+
+
+def read_reward(reward: Any) -> float:
+    """One finite reward."""
+    if isinstance(reward, np.ndarray) and reward.size == 1:
+        reward = reward.item()
+    if not isinstance(reward, (Real, np.bool_)):
+        raise InputTypeError(
+            f"a reward must be a real number, got {reward!r} of type {type(reward).__name__}"
+        )
+    if not math.isfinite(reward):
+        raise InputError(f"the reward is {reward}; rewards must be finite")
+    return float(reward)
+
+
+def read_rewards(rewards: Any, count: int) -> Vector:
+    """``count`` finite rewards."""
+    try:
+        array = np.asarray(rewards)
+    except ValueError as error:
+        raise InputError(f"rewards do not form a vector: {error}") from error
+    if array.dtype.kind not in "fiub":
+        raise InputTypeError(f"rewards must be real numbers, got an array of dtype {array.dtype}")
+    if array.shape != (count,):
+        raise InputError(f"{count} arms need {count} rewards, got an array of shape {array.shape}")
+    values = array.astype(np.float64)
+    if not np.isfinite(values).all():
+        at = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise InputError(f"reward {at} is {values[at]}; rewards must be finite")
+    return values

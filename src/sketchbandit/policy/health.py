@@ -1,0 +1,95 @@
+"""Does the sketch still support the regret bound? The paper's question, answered while the policy runs."""
+
+import math
+import warnings
+from typing import Any, NamedTuple
+
+from sketchbandit.errors import SketchTooSmallWarning
+from sketchbandit.theory import vacuous_exponent
+
+_SHARE = 0.25  # of mass / size, the most that the certificate can be
+
+
+class Health(NamedTuple):
+    """What ``policy.health()`` tells."""
+
+    error_bound: float
+    """The certificate e."""
+    exponent: float
+    """log(e) / log(t), the growth exponent of the paper's figure; -inf while e = 0."""
+    growth: float
+    """The slope of log e over log t since half the rounds ago; nan where there was no loss yet."""
+    limit: float
+    """The exponent from which on the bound is linear: 1/3 for FD, 1 compensated; inf if e is bounded."""
+    heading_for_linear_regret: bool
+    """Whether the certificate, as it grows, makes the regret bound vacuous."""
+    sentence: str
+    """The same in words."""
+
+
+class HealthWatch:
+    """Keeps the certificate of half the rounds ago, and warns once when a fixed size proves too small."""
+
+    def __init__(self) -> None:
+        self.marks = [(1, 0.0), (1, 0.0)]  # (rounds, certificate); the older at most half the rounds ago
+        self.has_warned = False
+
+    def look(self, sketch: Any, rounds: int) -> None:
+        """After the certificate may have changed."""
+        if rounds >= 2 * self.marks[1][0]:
+            self.marks = [self.marks[1], (rounds, float(sketch.error_bound))]
+        if not self.has_warned:
+            health = self.report(sketch, rounds)
+            if health.heading_for_linear_regret:
+                self.has_warned = True
+                warnings.warn(health.sentence, SketchTooSmallWarning, stacklevel=4)
+
+    def report(self, sketch: Any, rounds: int) -> Health:
+        """The state of things."""
+        error = float(sketch.error_bound)
+        exponent = _exponent(error, rounds)
+        earlier, error_then = self.marks[0]
+        growth = math.nan
+        if 0.0 < error_then < math.inf and rounds > earlier:
+            growth = math.log(error / error_then) / math.log(rounds / earlier)
+        most = float(getattr(sketch, "error_limit", math.inf))
+        if math.isfinite(most):
+            return Health(error, exponent, growth, math.inf, False, _bounded_sentence(error, most))
+        if not math.isfinite(error):
+            name = type(sketch).__name__
+            sentence = f"{name} certifies nothing: whether its regret stays sublinear cannot be told."
+            return Health(error, exponent, growth, math.nan, False, sentence)
+        limit = vacuous_exponent(sketch.alpha / error if error else 1.0)
+        heading = exponent >= limit and growth >= limit
+        if limit == 1.0:  # e <= mass/size, so that log e / log t alone would take for ever to reach 1
+            share = error * getattr(sketch, "size", 0) / max(getattr(sketch, "mass", 0.0), 1e-300)
+            heading = exponent >= 1.0 or (growth >= 1.0 and share >= _SHARE)
+        return Health(error, exponent, growth, limit, heading, _sentence(sketch, error, exponent, heading))
+
+
+def _exponent(error: float, rounds: int) -> float:
+    if error <= 0.0:
+        return -math.inf
+    return math.log(error) / math.log(rounds) if rounds > 1 else math.copysign(math.inf, math.log(error))
+
+
+def _bounded_sentence(error: float, most: float) -> str:
+    if most == 0.0:
+        return "The sketch is exact: nothing is lost and the regret is that of OFUL."
+    return (
+        f"The spectral error is at most {error:.4g} and never exceeds {most:.4g}: the regret stays sublinear."
+    )
+
+
+def _sentence(sketch: Any, error: float, exponent: float, heading: bool) -> str:
+    kind = type(sketch).__name__
+    if hasattr(sketch, "size"):
+        kind += f" of size {sketch.size}"
+    if heading:
+        return (
+            f"{kind} is too small for this stream: its spectral error, {error:.4g}, grows so fast that the "
+            "regret bound is linear; use a larger size, or dbslinucb, whose error is bounded."
+        )
+    if error == 0.0:
+        return f"{kind} has lost nothing so far: the regret is that of OFUL."
+    return f"{kind} has lost at most {error:.4g} (t^{exponent:.2f}), which the regret bound can bear."

@@ -1,0 +1,360 @@
+"""Linear UCB over any sketch."""
+
+import copy
+import math
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchbandit import files
+from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
+from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
+from sketchbandit.policy.health import Health, HealthWatch
+from sketchbandit.policy.pruning import best_arms, optimistic_bounds
+from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Scan
+from sketchbandit.sketch.base import Sketch, sketch_class
+from sketchbandit.sketch.checks import check_count, check_real
+from sketchbandit.sketch.rows import read_rows
+from sketchbandit.theory import Confidence
+
+Vector = NDArray[np.float64]
+Scalars = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
+
+_MOST_REACH = 1e300  # the sum of |reward|·|arm|, over the ridge: a bound on theta, kept from overflowing
+
+
+class LinUCB:
+    """Chooses the arm of the largest upper confidence bound x'theta + beta·sqrt(x' A^-1 x).
+
+    A = (ridge + alpha) I + S'S with the sketch's S and alpha, theta = A^-1 (sum of reward·x): Alg. 2 of
+    the paper, and with other sketches the algorithms it compares with.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        A fresh sketch, which the policy feeds from now on. Any object that keeps the contract will do.
+    ridge : float
+        lambda.
+    beta : float or Confidence
+        The radius: a constant, or the theorem's.
+
+    Examples
+    --------
+    >>> from sketchbandit import FrequentDirections
+    >>> policy = LinUCB(FrequentDirections(3, size=2), ridge=1.0, beta=0.1)
+    >>> arms = np.eye(3)
+    >>> policy.select(arms)
+    0
+    >>> policy.update(arms[0], reward=-1.0)
+    >>> policy.select(arms)
+    1
+    >>> policy.mean(arms)
+    array([-0.5,  0. ,  0. ])
+
+    """
+
+    kind: ClassVar[str] = "linucb"
+
+    def __init__(self, sketch: Any, *, ridge: float = 1.0, beta: float | Confidence = 0.1) -> None:
+        missing = [n for n in ("update", "rows", "alpha", "error_bound", "dim") if not hasattr(sketch, n)]
+        if missing:
+            raise InputTypeError(f"sketch is a {type(sketch).__name__}, which lacks {', '.join(missing)}")
+        if getattr(sketch, "count", 0):
+            raise InputError(
+                f"the sketch has seen {sketch.count} rows whose rewards are unknown; give a fresh one"
+            )
+        self._set_up(sketch, ridge, beta)
+
+    def _set_up(self, sketch: Any, ridge: float, beta: float | Confidence) -> None:
+        self._ridge = check_real("ridge", ridge, above=0.0)
+        self._beta = check_beta(beta)
+        if isinstance(self._beta, Confidence) and not math.isfinite(sketch.error_bound):
+            raise InputError(
+                f"{type(sketch).__name__} certifies no error, so there is no theorem for its radius; "
+                "give a constant beta"
+            )
+        self._is_ours = isinstance(sketch, Sketch)
+        self._dtype = np.dtype(getattr(sketch, "dtype", np.float64))
+        self._dim = int(sketch.dim)
+        self._system = RidgeSystem(sketch, self._ridge, with_determinant=isinstance(beta, Confidence))
+        self._watch = HealthWatch()
+        self._rounds = 0
+        self._reach = 0.0
+        self._most_reach = _MOST_REACH * min(1.0, self._ridge)
+        self._radius = self._beta if isinstance(self._beta, float) else self._realised_radius(self._beta)
+
+    # -- what it tells ------------------------------------------------------------------------------
+
+    @property
+    def dim(self) -> int:
+        """Length of an arm."""
+        return self._dim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype in which arms are read and stored; sums are float64 whatever it is."""
+        return self._dtype
+
+    @property
+    def ridge(self) -> float:
+        """lambda."""
+        return self._ridge
+
+    @property
+    def beta(self) -> float | Confidence:
+        """As given."""
+        return self._beta
+
+    @property
+    def sketch(self) -> Any:
+        """The sketch of the arms played. The policy feeds it; look, but do not update it."""
+        return self._system.sketch
+
+    @property
+    def theta(self) -> Vector:
+        """The estimate A^-1 b, a copy."""
+        return self._system.theta.copy()
+
+    @property
+    def radius(self) -> float:
+        """The radius beta_t that the next choice uses."""
+        return self._radius
+
+    @property
+    def rounds(self) -> int:
+        """How many rewards were learned from."""
+        return self._rounds
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every array held, the sketch's included."""
+        return self._system.nbytes + int(getattr(self.sketch, "nbytes", 0))
+
+    def health(self) -> Health:
+        """The certificate, how it grows, and what that means for the regret, in a sentence."""
+        return self._watch.report(self.sketch, self._rounds)
+
+    # -- choosing -----------------------------------------------------------------------------------
+
+    def select(self, arms: Any) -> int:
+        """The index of the arm with the largest ``ucb``, ties to the lowest.
+
+        ``arms``: (K, dim), numpy, scipy.sparse or anything that converts. Widths are computed only for arms
+        that can still win.
+        """
+        read = read_arms(arms, self._dim, self._dtype)
+        index = self._system.search(read, self._radius)
+        return self._best(read, 1)[0] if index is None or index < 0 else index
+
+    def top(self, arms: Any, k: int) -> NDArray[np.intp]:
+        """The indices of the ``k`` arms with the largest ``ucb``, best first, ties to the lowest."""
+        wanted = check_count("k", k, at_least=1)
+        return np.array(self._best(read_arms(arms, self._dim, self._dtype), wanted), dtype=np.intp)
+
+    def mean(self, arms: Any) -> Any:
+        """x'theta for every arm, (K,); a number for a single arm (dim,)."""
+        scan = self._scan(read_arms(arms, self._dim, self._dtype))
+        return float(scan.means[0]) if is_vector(arms) else scan.means
+
+    def width(self, arms: Any) -> Any:
+        """sqrt(x'A^-1 x) for every arm, (K,); a number for a single arm (dim,)."""
+        widths = self._widths(self._scan(read_arms(arms, self._dim, self._dtype)))
+        return float(widths[0]) if is_vector(arms) else widths
+
+    def ucb(self, arms: Any) -> Any:
+        """mean + radius·width for every arm, (K,); a number for a single arm (dim,)."""
+        scan = self._scan(read_arms(arms, self._dim, self._dtype))
+        scores = scan.means + self._radius * self._widths(scan)
+        return float(scores[0]) if is_vector(arms) else scores
+
+    def _best(self, arms: Arms, count: int) -> list[int]:
+        if count > len(arms):
+            raise InputError(f"k is {count}, but there are {len(arms)} arms")
+        with np.errstate(over="ignore", invalid="ignore"):
+            scan = self._system.scan(arms)
+            bounds = optimistic_bounds(scan, self._radius, self._system.shift)
+        if not math.isfinite(bounds[bounds.argmax()]):  # NaN counts as the largest
+            raise refuse(arms, scan.norms_sq, scan.means)
+        return best_arms(self._system, scan, bounds, self._radius, count)
+
+    def _scan(self, arms: Arms) -> Scan:
+        with np.errstate(over="ignore", invalid="ignore"):
+            scan = self._system.scan(arms)
+        if not (np.isfinite(scan.norms_sq).all() and np.isfinite(scan.means).all()):
+            raise refuse(arms, scan.norms_sq, scan.means)
+        return scan
+
+    def _widths(self, scan: Scan) -> Vector:
+        system = self._system
+        norms_sq = scan.norms_sq.tolist()
+        return np.sqrt([system.quadratic(system.shadow(scan, i), norm) for i, norm in enumerate(norms_sq)])
+
+    # -- learning -----------------------------------------------------------------------------------
+
+    def update(self, arm: Any, reward: Any) -> None:
+        """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards, one after another.
+
+        Input that cannot be used raises before anything changes.
+        """
+        if isinstance(reward, float) and self._is_plain(arm):  # as quick as can be
+            self._learn_one(DenseArms(arm[np.newaxis]), float(reward))
+        elif is_scalar(reward) or is_vector(arm):
+            arms = read_arms(arm, self._dim, self._dtype)
+            if len(arms) != 1:
+                raise InputError(f"{len(arms)} arms need {len(arms)} rewards, got one")
+            self._learn_one(arms, read_reward(reward))
+        else:
+            self._update_many(arm, reward)
+
+    def _is_plain(self, arm: Any) -> bool:
+        return (
+            type(arm) is np.ndarray
+            and arm.shape == (self._dim,)
+            and arm.dtype == self._dtype
+            and arm.flags.c_contiguous
+        )
+
+    def _learn_one(self, arms: Arms, reward: float) -> None:
+        norm_sq = arms.norm_sq(0)
+        reach = self._reach + abs(reward) * math.sqrt(norm_sq)
+        if not reach < self._most_reach:  # NaN and inf end here too
+            raise self._complaint(arms, norm_sq, reward, reach)
+        self._check_mass(norm_sq)
+        change = self._system.observe(arms.vector(0), arms.row(0), norm_sq, reward)
+        self._learned(1, reach, rebuilt=change.rebuilt)
+
+    def _update_many(self, arms: Any, rewards: Any) -> None:
+        batch = read_rows(arms, self._dim, self._dtype)
+        values = read_rewards(rewards, len(batch))
+        self._check_mass(batch.mass)
+        reach = self._checked_reach(float(np.sqrt(batch.mass) * np.linalg.norm(values)))
+        taken, rebuilt = 0, False
+        for rows, norms_sq in batch.chunks():
+            some = values[taken : taken + len(rows)]
+            rebuilt |= self._system.observe_many(rows, norms_sq, some).rebuilt
+            taken += len(rows)
+        self._learned(taken, reach, rebuilt=rebuilt)
+
+    def _learned(self, count: int, reach: float, *, rebuilt: bool) -> None:
+        self._rounds += count
+        self._reach = reach
+        if isinstance(self._beta, Confidence):
+            self._radius = self._realised_radius(self._beta)
+        if rebuilt:
+            self._watch.look(self.sketch, self._rounds)
+
+    def _check_mass(self, added: float) -> None:
+        if self._is_ours:
+            self._system.sketch._check_mass(added)
+
+    def _checked_reach(self, added: float) -> float:
+        reach = self._reach + added
+        if not reach < self._most_reach:
+            raise _too_much(reach)
+        return reach
+
+    def _complaint(self, arms: Arms, norm_sq: float, reward: float, reach: float) -> InputError:
+        if not math.isfinite(norm_sq):
+            return refuse(arms, np.array([norm_sq]))
+        if not math.isfinite(reward):
+            return InputError(f"the reward is {reward}; rewards must be finite")
+        return _too_much(reach)
+
+    def _realised_radius(self, confidence: Confidence) -> float:
+        sketch = self.sketch
+        return confidence.radius(
+            dim=self._dim,
+            ridge=self._ridge,
+            alpha=sketch.alpha,
+            error_bound=sketch.error_bound,
+            log_det=self._system.log_det,
+        )
+
+    # -- merge and files ----------------------------------------------------------------------------
+
+    def merge(self, other: "LinUCB") -> None:
+        """Take in what another policy of the same settings has learned, both having started from nothing."""
+        if type(other) is not type(self):
+            raise MergeKindError(f"cannot merge a {type(other).__name__} into a {type(self).__name__}")
+        for name, mine, theirs in (
+            ("dim", self._dim, other._dim),
+            ("ridge", self._ridge, other._ridge),
+            ("beta", self._beta, other._beta),
+        ):
+            if mine != theirs:
+                raise MergeError(f"cannot merge policies: {name} is {mine!r} here and {theirs!r} there")
+        if not hasattr(self.sketch, "merge"):
+            raise MergeError(f"{type(self.sketch).__name__} cannot merge, so its policies cannot")
+        reach = self._checked_reach(other._reach)
+        if other is self:
+            other = copy.deepcopy(self)
+        self.sketch.merge(other.sketch)  # raises before it changes anything
+        self._system.add(other._system)
+        self._learned(other._rounds, reach, rebuilt=True)
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy to ``path`` (safetensors, atomically); ``sketchbandit.load`` reads it back."""
+        scalars, arrays = self._dump()
+        files.write(Path(path), self.kind, scalars, arrays)
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__}(ridge={self._ridge:g}, beta={self._beta}): {self._rounds} rounds, "
+            f"{type(self.sketch).__name__} of size {getattr(self.sketch, 'size', '?')}, "
+            f"error <= {self.sketch.error_bound:.4g}, {self.nbytes:,} bytes>"
+        )
+
+    def _dump(self) -> tuple[Scalars, Arrays]:
+        if not isinstance(self.sketch, Sketch):
+            raise InputTypeError(
+                f"a policy on {type(self.sketch).__name__} cannot be saved; it must be a sketchbandit.Sketch"
+            )
+        content, sketch_arrays = self.sketch._dump()
+        derived, system_arrays = self._system.dump()
+        beta = vars(self._beta) if isinstance(self._beta, Confidence) else self._beta
+        scalars = {
+            "ridge": self._ridge,
+            "beta": beta,
+            "rounds": self._rounds,
+            "reach": self._reach,
+            "marks": self._watch.marks,
+            "has_warned": self._watch.has_warned,
+            "sketch": {"kind": self.sketch.kind, "content": content},
+            "system": derived,
+        }
+        arrays = {f"sketch.{name}": array for name, array in sketch_arrays.items()}
+        return scalars, arrays | {f"system.{name}": array for name, array in system_arrays.items()}
+
+    @classmethod
+    def _undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
+        saved, beta = scalars["sketch"], scalars["beta"]
+        parts: dict[str, Arrays] = {"sketch": {}, "system": {}}
+        for name, array in arrays.items():
+            owner, _, rest = name.partition(".")
+            parts[owner][rest] = array
+        sketch = sketch_class(saved["kind"])._undump(saved["content"], parts["sketch"], **extra)
+        policy = cls.__new__(cls)
+        policy._set_up(sketch, scalars["ridge"], Confidence(**beta) if isinstance(beta, dict) else beta)
+        policy._rounds = check_count("rounds", scalars["rounds"], at_least=0)
+        policy._reach = float(scalars["reach"])
+        policy._watch.marks = [(int(t), float(e)) for t, e in scalars["marks"]]
+        policy._watch.has_warned = bool(scalars["has_warned"])
+        policy._system.restore(scalars["system"], parts["system"])
+        if isinstance(policy._beta, Confidence):
+            policy._radius = policy._realised_radius(policy._beta)
+        return policy
+
+
+def check_beta(beta: Any) -> float | Confidence:
+    """A constant >= 0 or a Confidence."""
+    return beta if isinstance(beta, Confidence) else check_real("beta", beta, at_least=0.0)
+
+
+def _too_much(reach: float) -> InputError:
+    return InputError(f"rewards times arms add up to {reach:g}, which overflows; rescale the rewards")

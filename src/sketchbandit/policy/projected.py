@@ -1,0 +1,178 @@
+"""CBRAP: a random projection of the arms, then exact linear UCB in the small space."""
+
+import copy
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sketchbandit import files
+from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
+from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
+from sketchbandit.policy.health import Health
+from sketchbandit.policy.linucb import Arrays, LinUCB, Scalars
+from sketchbandit.ridge import DenseArms, project_arms
+from sketchbandit.sketch.checks import check_count, check_dtype, check_real
+from sketchbandit.sketch.exact import ExactSketch
+from sketchbandit.theory import Confidence
+
+Vector = NDArray[np.float64]
+
+
+class ProjectedLinUCB:
+    """LinUCB on z = R'x, R (dim, size) with independent entries N(0, 1/size) drawn from ``seed``.
+
+    The interface is that of LinUCB: arms have length dim, ``theta`` is R times the estimate in the small
+    space, so that mean = x'theta; ``sketch`` is the exact one of the projected arms.
+
+    Examples
+    --------
+    >>> policy = ProjectedLinUCB(100, size=8, seed=1)
+    >>> arms = np.random.default_rng(0).standard_normal((5, 100))
+    >>> policy.update(arms[2], 1.0)
+    >>> policy.select(arms)
+    2
+
+    """
+
+    kind: ClassVar[str] = "projected-linucb"
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        size: int = 50,
+        ridge: float = 1.0,
+        beta: float = 0.1,
+        seed: int = 0,
+        dtype: DTypeLike = np.float64,
+    ) -> None:
+        if isinstance(beta, Confidence):
+            raise InputTypeError(
+                "CBRAP takes a constant beta only: no theorem gives an ellipsoid for randomly projected arms"
+            )
+        self._dim = check_count("dim", dim, at_least=1)
+        size = check_count("size", size, at_least=2)
+        self._seed = check_count("seed", seed, at_least=0)
+        self._dtype = check_dtype(dtype)
+        draws = np.random.default_rng(self._seed).standard_normal((self._dim, size))
+        self._projection: NDArray[Any] = (draws / np.sqrt(size)).astype(self._dtype, copy=False)
+        self._inner = LinUCB(ExactSketch(size), ridge=ridge, beta=check_real("beta", beta, at_least=0.0))
+
+    dim = property(lambda self: self._dim, doc="Length of an arm.")
+    dtype = property(lambda self: self._dtype, doc="The dtype in which arms are read.")
+    size = property(lambda self: self._inner.dim, doc="The dimension of the small space.")
+    seed = property(lambda self: self._seed, doc="What the projection was drawn from.")
+    ridge = property(lambda self: self._inner.ridge, doc="lambda.")
+    beta = property(lambda self: self._inner.beta, doc="The constant radius.")
+    radius = property(lambda self: self._inner.radius, doc="The constant radius.")
+    rounds = property(lambda self: self._inner.rounds, doc="How many rewards were learned from.")
+    sketch = property(lambda self: self._inner.sketch, doc="The exact sketch of the projected arms.")
+
+    @property
+    def theta(self) -> Vector:
+        """R times the estimate in the small space."""
+        theta: Vector = self._projection @ self._inner.theta
+        return theta
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every array held, the projection included."""
+        return self._inner.nbytes + self._projection.nbytes
+
+    def health(self) -> Health:
+        """Nothing is certified: the error of the projection is not known."""
+        sentence = "A random projection certifies nothing: whether the regret stays sublinear cannot be told."
+        return Health(float("inf"), float("inf"), float("nan"), float("nan"), False, sentence)
+
+    def select(self, arms: Any) -> int:
+        """The index of the arm with the largest ``ucb``, ties to the lowest."""
+        return self._inner.select(self._project(arms))
+
+    def top(self, arms: Any, k: int) -> NDArray[np.intp]:
+        """The indices of the ``k`` arms with the largest ``ucb``, best first, ties to the lowest."""
+        return self._inner.top(self._project(arms), k)
+
+    def mean(self, arms: Any) -> Any:
+        """x'theta for every arm, (K,); a number for a single arm (dim,)."""
+        means = self._inner.mean(self._project(arms))
+        return float(means[0]) if is_vector(arms) else means
+
+    def width(self, arms: Any) -> Any:
+        """The width of every projected arm, (K,); a number for a single arm (dim,)."""
+        widths = self._inner.width(self._project(arms))
+        return float(widths[0]) if is_vector(arms) else widths
+
+    def ucb(self, arms: Any) -> Any:
+        """mean + radius·width for every arm, (K,); a number for a single arm (dim,)."""
+        scores = self._inner.ucb(self._project(arms))
+        return float(scores[0]) if is_vector(arms) else scores
+
+    def update(self, arm: Any, reward: Any) -> None:
+        """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards."""
+        if is_scalar(reward):
+            value = read_reward(reward)
+            projected = self._project(arm)
+            if len(projected) != 1:
+                raise InputError(f"{len(projected)} arms need {len(projected)} rewards, got one")
+            self._inner.update(projected[0], value)
+        else:
+            projected = self._project(arm, may_be_empty=True)
+            self._inner.update(projected, read_rewards(reward, len(projected)))
+
+    def merge(self, other: "ProjectedLinUCB") -> None:
+        """Take in what another policy with the same projection has learned."""
+        if type(other) is not type(self):
+            raise MergeKindError(f"cannot merge a {type(other).__name__} into a {type(self).__name__}")
+        if not np.array_equal(self._projection, other._projection):
+            raise MergeError(
+                "cannot merge policies of different projections: give both the same dim, size, seed and dtype"
+            )
+        self._inner.merge(other._inner)
+
+    def save(self, path: str | Path) -> None:
+        """Write the policy to ``path`` (safetensors, atomically); ``sketchbandit.load`` reads it back."""
+        scalars, arrays = self._dump()
+        files.write(Path(path), self.kind, scalars, arrays)
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__}(dim={self.dim}, size={self.size}, ridge={self.ridge:g}, "
+            f"beta={self.beta}, seed={self.seed}): {self.rounds} rounds, {self.nbytes:,} bytes>"
+        )
+
+    def _project(self, arms: Any, *, may_be_empty: bool = False) -> Vector:
+        """R'x for every arm, refusing arms that are not finite."""
+        read = read_arms(arms, self._dim, self._dtype, may_be_empty=may_be_empty)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if isinstance(read, DenseArms):
+                projected = project_arms(read.array, self._projection)
+            else:
+                projected = read.matrix @ self._projection
+            if not np.isfinite(projected.sum()) and not np.isfinite(projected).all():
+                raise refuse(read, read.norms_sq())
+        return np.asarray(projected, dtype=np.float64)
+
+    def _dump(self) -> tuple[Scalars, Arrays]:
+        scalars, arrays = self._inner._dump()
+        settings = {"dim": self._dim, "size": self.size, "seed": self._seed, "dtype": self._dtype.name}
+        # The projection itself is kept: another version of numpy may draw other numbers.
+        inner = {f"inner.{name}": array for name, array in arrays.items()}
+        return {"settings": settings, "inner": scalars}, {"projection": self._projection, **inner}
+
+    @classmethod
+    def _undump(cls, scalars: Scalars, arrays: Arrays) -> Self:
+        inner = {n.removeprefix("inner."): a for n, a in arrays.items() if n.startswith("inner.")}
+        policy = cls.__new__(cls)
+        settings = scalars["settings"]
+        policy._dim, policy._seed = int(settings["dim"]), int(settings["seed"])
+        policy._dtype = check_dtype(settings["dtype"])
+        policy._projection = arrays["projection"]
+        policy._inner = LinUCB._undump(scalars["inner"], inner)
+        if policy._projection.shape != (policy._dim, policy._inner.dim):
+            raise InputError(f"the projection has shape {policy._projection.shape}")
+        return policy

@@ -1,0 +1,74 @@
+"""The algorithms of the paper, each a recipe over the same parts."""
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from sketchbandit.policy.linucb import LinUCB
+from sketchbandit.policy.projected import ProjectedLinUCB
+from sketchbandit.sketch import DyadicBlockSketch, ExactSketch, FrequentDirections
+from sketchbandit.theory import Confidence
+
+Beta = float | Confidence
+
+
+def oful(dim: int, *, ridge: float = 1.0, beta: Beta = 0.1, dtype: DTypeLike = np.float64) -> LinUCB:
+    """OFUL (Abbasi-Yadkori et al. 2011): exact, O(dim²) time a round and memory.
+
+    A stream of arms of low rank costs less: rows are kept until a (dim, dim) matrix is cheaper.
+    """
+    return LinUCB(ExactSketch(dim, dtype=dtype), ridge=ridge, beta=beta)
+
+
+def soful(
+    dim: int, *, size: int = 50, ridge: float = 1.0, beta: Beta = 0.1, dtype: DTypeLike = np.float64
+) -> LinUCB:
+    """SOFUL (Kuzborskij et al. 2019): Frequent Directions of a fixed size, O(dim · size).
+
+    Its regret is linear where the spectral error grows like t^(1/3) or faster; ``health()`` tells, and a
+    SketchTooSmallWarning says so once.
+    """
+    return LinUCB(FrequentDirections(dim, size=size, dtype=dtype), ridge=ridge, beta=beta)
+
+
+def cbscfd(
+    dim: int, *, size: int = 50, ridge: float = 1.0, beta: Beta = 0.1, dtype: DTypeLike = np.float64
+) -> LinUCB:
+    """CBSCFD (Chen et al. 2021): Frequent Directions whose loss is compensated in full, O(dim · size)."""
+    sketch = FrequentDirections(dim, size=size, compensation=1.0, dtype=dtype)
+    return LinUCB(sketch, ridge=ridge, beta=beta)
+
+
+def dbslinucb(
+    dim: int,
+    *,
+    size: int = 50,
+    epsilon: float = 8.0,
+    compensation: float = 1.0,
+    ridge: float = 1.0,
+    beta: Beta = 0.1,
+    dtype: DTypeLike = np.float64,
+) -> LinUCB:
+    """DBSLinUCB (Alg. 2 of the paper): the spectral error stays under 2·epsilon on every stream.
+
+    ``size`` is l0, the sketch size of the first block. ``compensation`` 0 is DBSLinUCB-FD, 1
+    DBSLinUCB-RFD. epsilon is in units of a squared arm norm; ``theory.epsilon_for`` chooses it for a
+    horizon and a regret order.
+    """
+    sketch = DyadicBlockSketch(dim, size=size, epsilon=epsilon, compensation=compensation, dtype=dtype)
+    return LinUCB(sketch, ridge=ridge, beta=beta)
+
+
+def cbrap(
+    dim: int,
+    *,
+    size: int = 50,
+    ridge: float = 1.0,
+    beta: float = 0.1,
+    seed: int = 0,
+    dtype: DTypeLike = np.float64,
+) -> ProjectedLinUCB:
+    """CBRAP (Yu et al. 2017): arms projected to ``size`` Gaussian directions, then exact: O(dim · size).
+
+    There is no ellipsoid in the original space, so ``beta`` is a constant.
+    """
+    return ProjectedLinUCB(dim, size=size, ridge=ridge, beta=beta, seed=seed, dtype=dtype)

@@ -1,0 +1,132 @@
+"""Arms as the ridge system reads them: checked in shape and type, dense or sparse."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchbandit.linalg import AnyVector, SparseVector, row_norms_sq
+from sketchbandit.ridge.backend import kernels
+
+Vector = NDArray[np.float64]
+
+
+class DenseArms:
+    """K arms as the rows of a C-ordered array."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def nonzeros(self) -> int:
+        """Entries that a product with the arms reads."""
+        return self.array.size
+
+    def norms_sq(self) -> Vector:
+        """|x|² of every arm."""
+        return row_norms_sq(self.array)
+
+    def norm_sq(self, index: int) -> float:
+        """|x|² of one arm."""
+        x, compiled = self.array[index], kernels()
+        if compiled is not None and x.dtype == np.float64:
+            return float(compiled.norm_sq(x))
+        with np.errstate(over="ignore"):
+            return float(row_norms_sq(x[np.newaxis])[0])
+
+    def times(self, vector: Vector) -> Vector:
+        """x'v for every arm x. An arm's value does not depend on which others stand beside it."""
+        products: Vector = np.vecdot(self.array, vector)
+        return products
+
+    def vector(self, index: int) -> Vector:
+        """One arm."""
+        x: Vector = self.array[index]
+        return x if x.dtype == np.float64 else x.astype(np.float64)
+
+    def row(self, index: int) -> NDArray[Any]:
+        """One arm as the sketch stores it, (1, dim)."""
+        return self.array[index : index + 1]
+
+
+@dataclass(frozen=True)
+class SparseArms:
+    """K arms as the rows of a canonical CSR matrix."""
+
+    matrix: Any
+    dtype: np.dtype[Any]
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0])
+
+    @property
+    def nonzeros(self) -> int:
+        """Entries that a product with the arms reads."""
+        return int(self.matrix.nnz)
+
+    def norms_sq(self) -> Vector:
+        """|x|² of every arm."""
+        return self._sums(np.square(self.matrix.data, dtype=np.float64))
+
+    def norm_sq(self, index: int) -> float:
+        """|x|² of one arm."""
+        return float(self.norms_sq()[index])
+
+    def times(self, vector: Vector) -> Vector:
+        """x'v for every arm x."""
+        return self._sums(self.matrix.data * vector[self.matrix.indices])
+
+    def vector(self, index: int) -> SparseVector:
+        """One arm."""
+        start, stop = self.matrix.indptr[index], self.matrix.indptr[index + 1]
+        values = self.matrix.data[start:stop].astype(np.float64, copy=False)
+        return SparseVector(self.matrix.indices[start:stop], values)
+
+    def row(self, index: int) -> NDArray[Any]:
+        """One arm as the sketch stores it, (1, dim)."""
+        row = np.zeros((1, self.matrix.shape[1]), self.dtype)
+        indices, values = self.vector(index)
+        row[0, indices] = values
+        return row
+
+    def _sums(self, values: Vector) -> Vector:
+        """The sum of ``values`` over each row's entries; 0 for an empty row."""
+        sums: Vector = sum_runs(values[np.newaxis], self.matrix.indptr)[0]
+        return sums
+
+
+Arms = DenseArms | SparseArms
+
+
+def sum_runs(values: NDArray[Any], bounds: NDArray[Any]) -> NDArray[np.float64]:
+    """Sums of ``values[:, bounds[i]:bounds[i+1]]`` over the last axis, in float64; an empty run is 0."""
+    sums = np.zeros((len(values), len(bounds) - 1))
+    filled = np.flatnonzero(np.diff(bounds))
+    if len(filled):
+        sums[:, filled] = np.add.reduceat(values, bounds[filled], axis=1, dtype=np.float64)
+    return sums
+
+
+def project_arms(arms: NDArray[Any], projection: NDArray[Any]) -> NDArray[np.float64]:
+    """``arms @ projection``, each arm for itself: equal arms have equal images to the bit."""
+    compiled = kernels()
+    images = np.empty((len(arms), projection.shape[1]))
+    if compiled is not None and arms.dtype == projection.dtype == np.float64:
+        compiled.project_arms(arms, projection, images)
+    else:
+        for arm, image in zip(arms, images, strict=True):
+            image[:] = arm @ projection
+    return images
+
+
+def own_copy(row: AnyVector) -> AnyVector:
+    """A copy that nobody else can change."""
+    if isinstance(row, SparseVector):
+        return SparseVector(row.indices.copy(), row.values.copy())
+    return row.copy()

@@ -1,0 +1,264 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""The loops of a round, compiled by numba: what numpy does in fifteen calls, in one.
+
+Each function has a counterpart in numpy (``lowrank``, ``dense``, ``system``) that computes the same to
+rounding; which of the two runs changes no choice. Sums may be reordered by the compiler (that is what
+makes them vector code), but in the same way for every arm, so that equal arms have equal scores.
+"""
+
+from math import inf, isfinite, log1p, sqrt
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+_compile: Any = njit(cache=True, fastmath={"contract"}, error_model="numpy")
+# Sums, and nothing but sums, may be reordered, so that they use vector registers.
+_compile_sum: Any = njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
+
+_COLUMNS = 1024  # of S, taken together: the partial result stays in the first-level cache
+_LOOK_EVERY = 8  # rows of S between two looks whether the arm can still win
+
+
+@_compile_sum
+def _dot(a, b, count):
+    total = 0.0
+    for i in range(count):
+        total += a[i] * b[i]
+    return total
+
+
+@_compile_sum
+def _dot4(rows, first, x, out):
+    """Four rows of S at a time: more of memory under way at once."""
+    r0, r1, r2, r3 = rows[first], rows[first + 1], rows[first + 2], rows[first + 3]
+    t0 = t1 = t2 = t3 = 0.0
+    for j in range(len(x)):
+        t0 += r0[j] * x[j]
+        t1 += r1[j] * x[j]
+        t2 += r2[j] * x[j]
+        t3 += r3[j] * x[j]
+    out[first], out[first + 1], out[first + 2], out[first + 3] = t0, t1, t2, t3
+
+
+@_compile_sum
+def _dot_and_norm(x, theta):
+    mean = 0.0
+    squares = 0.0
+    for j in range(len(theta)):
+        mean += x[j] * theta[j]
+        squares += x[j] * x[j]
+    return mean, squares
+
+
+@_compile
+def norm_sq(x):
+    """|x|²."""
+    return _dot(x, x, len(x))
+
+
+@_compile
+def equal(a, b):
+    """Whether two vectors are equal, entry by entry."""
+    for i in range(len(a)):  # noqa: SIM110  a generator is not compiled to a loop
+        if a[i] != b[i]:
+            return False
+    return True
+
+
+@_compile
+def project_arms(arms, projection, images):
+    """``arms @ projection``, each arm for itself."""
+    width = projection.shape[1]
+    for k in range(len(arms)):
+        arm, image = arms[k], images[k]
+        image[:] = 0.0
+        i = 0
+        while i + 4 <= len(arm):
+            a0, a1, a2, a3 = arm[i], arm[i + 1], arm[i + 2], arm[i + 3]
+            p0, p1, p2, p3 = projection[i], projection[i + 1], projection[i + 2], projection[i + 3]
+            for j in range(width):
+                image[j] += a0 * p0[j] + a1 * p1[j] + a2 * p2[j] + a3 * p3[j]
+            i += 4
+        while i < len(arm):
+            a0, p0 = arm[i], projection[i]
+            for j in range(width):
+                image[j] += a0 * p0[j]
+            i += 1
+
+
+@_compile
+def scan(arms, theta, means, norms_sq):
+    """Means and squared norms in one pass over the arms."""
+    for k in range(len(arms)):
+        means[k], norms_sq[k] = _dot_and_norm(arms[k], theta)
+
+
+@_compile
+def shadow_rows(x, norm_sq, mean, radius, least, rows, factor, count, shift, y, u):
+    """y = S x, u = W y and |u|², row by row; -1 as soon as the arm's score must stay below ``least``."""
+    captured = 0.0
+    for i in range(count):
+        if i % 4 == 0 and i + 4 <= count:
+            _dot4(rows, i, x, y)
+        elif i >= count - count % 4:
+            y[i] = _dot(rows[i], x, len(x))
+        u[i] = _dot(factor[i], y, i + 1)
+        captured += u[i] * u[i]
+        if i % _LOOK_EVERY == _LOOK_EVERY - 1 and (
+            mean + radius * sqrt(max(norm_sq - captured, 0.0) / shift) < least
+        ):
+            return -1.0
+    return captured
+
+
+@_compile
+def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y, best_u, best_captured):
+    """The best arm, with its x, y, u and |u|²; -1 if a score is not finite."""
+    arm_count = len(arms)
+    means = np.empty(arm_count)
+    norms_sq = np.empty(arm_count)
+    scan(arms, theta, means, norms_sq)
+    first = 0
+    highest = -inf
+    for k in range(arm_count):
+        bound = means[k] + radius * sqrt(norms_sq[k] / shift)
+        if not isfinite(bound):
+            return -1
+        if bound > highest:
+            highest, first = bound, k
+    y = np.empty(count)
+    u = np.empty(count)
+    best = -1
+    score = -inf
+    for turn in range(arm_count + 1):  # the most promising arm first, then all others
+        k = first if turn == 0 else turn - 1
+        if turn > 0 and k == first:
+            continue
+        if means[k] + radius * sqrt(norms_sq[k] / shift) < score:
+            continue
+        captured = shadow_rows(
+            arms[k], norms_sq[k], means[k], radius, score, rows, factor, count, shift, y, u
+        )
+        if captured < 0.0:
+            continue
+        quadratic = max(norms_sq[k] - captured, 0.0) / shift
+        value = means[k] + radius * sqrt(quadratic)
+        if value > score or (value == score and k < best):
+            score, best = value, k
+            best_x[:] = arms[k]
+            best_y[:] = y
+            best_u[:] = u
+            best_captured[0] = captured
+    return best
+
+
+@_compile
+def grow_rows(x, reward, rows, factor, count, pivot, quadratic, shift, u, theta, b):
+    """Write the factor's row for x, and move theta and b by Sherman-Morrison."""
+    back = factor[count]
+    for j in range(count):
+        back[j] = 0.0
+    for i in range(count):
+        weight = u[i]
+        row = factor[i]
+        for j in range(i + 1):
+            back[j] += weight * row[j]
+    gain = (reward - _dot(theta, x, len(x))) / ((1.0 + quadratic) * shift)
+    part = np.empty(_COLUMNS)
+    for start in range(0, len(x), _COLUMNS):
+        width = min(_COLUMNS, len(x) - start)
+        part[:width] = x[start : start + width]
+        stop = start + width
+        i = 0
+        while i + 4 <= count:
+            w0, w1, w2, w3 = back[i], back[i + 1], back[i + 2], back[i + 3]
+            r0, r1 = rows[i, start:stop], rows[i + 1, start:stop]
+            r2, r3 = rows[i + 2, start:stop], rows[i + 3, start:stop]
+            for j in range(width):
+                part[j] -= w0 * r0[j] + w1 * r1[j] + w2 * r2[j] + w3 * r3[j]
+            i += 4
+        while i < count:
+            w0, r0 = back[i], rows[i, start:stop]
+            for j in range(width):
+                part[j] -= w0 * r0[j]
+            i += 1
+        moved, added, played = theta[start:stop], b[start:stop], x[start:stop]
+        for j in range(width):
+            moved[j] += gain * part[j]
+            added[j] += reward * played[j]
+    for j in range(count):
+        back[j] /= -pivot
+    back[count] = 1.0 / pivot
+
+
+@_compile
+def shadow_dense(x, inverse, pending, pending_count, image, seen):
+    """P x, Q x, and x'P x - |Q x|²."""
+    dim = len(x)
+    for i in range(0, dim - dim % 4, 4):
+        _dot4(inverse, i, x, image)
+    for i in range(dim - dim % 4, dim):
+        image[i] = _dot(inverse[i], x, dim)
+    whole = _dot(image, x, dim)
+    for i in range(pending_count):
+        seen[i] = _dot(pending[i], x, dim)
+        whole -= seen[i] * seen[i]
+    return whole
+
+
+@_compile
+def search_dense(
+    arms, theta, inverse, pending, pending_count, shift, radius, best_x, best_image, best_seen, best_whole
+):
+    """The best arm, with its x, P x, Q x and x'A^-1 x; -1 if a score is not finite."""
+    arm_count, dim = arms.shape
+    means = np.empty(arm_count)
+    norms_sq = np.empty(arm_count)
+    scan(arms, theta, means, norms_sq)
+    first = 0
+    highest = -inf
+    for k in range(arm_count):
+        bound = means[k] + radius * sqrt(norms_sq[k] / shift)
+        if not isfinite(bound):
+            return -1
+        if bound > highest:
+            highest, first = bound, k
+    image = np.empty(dim)
+    seen = np.empty(pending_count)
+    best = -1
+    score = -inf
+    for turn in range(arm_count + 1):
+        k = first if turn == 0 else turn - 1
+        if turn > 0 and k == first:
+            continue
+        if means[k] + radius * sqrt(norms_sq[k] / shift) < score:
+            continue
+        whole = shadow_dense(arms[k], inverse, pending, pending_count, image, seen)
+        value = means[k] + radius * sqrt(min(max(whole, 0.0), norms_sq[k] / shift))
+        if value > score or (value == score and k < best):
+            score, best = value, k
+            best_x[:] = arms[k]
+            best_image[:] = image
+            best_seen[:pending_count] = seen
+            best_whole[0] = whole
+    return best
+
+
+@_compile
+def grow_dense(x, reward, pending, pending_count, quadratic, image, seen, theta, b):
+    """Add a rank-one update to Q, and move theta and b; returns what log det A grows by."""
+    gain = (reward - _dot(theta, x, len(x))) / (1.0 + quadratic)
+    row = pending[pending_count]
+    row[:] = image
+    for i in range(pending_count):
+        weight = seen[i]
+        older = pending[i]
+        for j in range(len(x)):
+            row[j] -= weight * older[j]
+    scale = 1.0 / sqrt(1.0 + quadratic)
+    for j in range(len(x)):
+        theta[j] += gain * row[j]
+        b[j] += reward * x[j]
+        row[j] *= scale
+    return log1p(quadratic)

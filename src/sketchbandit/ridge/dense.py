@@ -1,0 +1,183 @@
+"""A dense inverse that takes rank-one updates: for sketches that are exact, or nearly as large as dim."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot, invert_positive
+from sketchbandit.ridge.backend import kernels
+from sketchbandit.sketch import Change
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+_MOST_PENDING = 32  # rank-one updates that are taken together, at the speed of a matrix product
+_LONGEST = 1e12  # |x|² over the shift: P is known to rounding of its largest entry, 1/shift, only
+
+
+class DenseShadow(NamedTuple):
+    """What a vector x leaves on the inverse: P x, Q x and x'P x - |Q x|²."""
+
+    image: Vector
+    seen: Vector
+    whole: float
+
+
+class DenseInverse:
+    """A^-1 = P - Q'Q: P is (d, d), Q the rank-one updates (Sherman–Morrison) since P was last written.
+
+    A new x adds the row q = A^-1 x / sqrt(1 + x'A^-1 x) to Q, O(d²) for P x alone; every 32 rows P takes
+    Q in with one matrix product. Whoever holds A rebuilds the inverse from it after every d rows or so,
+    before rounding can add up: ``follows`` says when.
+    """
+
+    def __init__(self, inverse: Matrix, log_det: float, shift: float) -> None:
+        dim = len(inverse)
+        self.inverse = inverse
+        self.log_det = log_det
+        self.shift = shift
+        self.pending: Matrix = np.zeros((min(_MOST_PENDING, max(1, dim // 4)), dim))
+        self.pending_count = 0
+        self.updates = 0
+        # Where a search leaves the arm it chose and its shadow: valid until the next one.
+        self._chosen: tuple[Vector, Vector, Vector, Vector] | None = None
+
+    @classmethod
+    def of_matrix(cls, matrix: Matrix, shift: float) -> "DenseInverse":
+        """The inverse of ``matrix`` ⪰ shift I, in the memory of ``matrix``."""
+        inverse, log_det = invert_positive(matrix)
+        return cls(inverse, log_det, shift)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of P and Q."""
+        return self.inverse.nbytes + self.pending.nbytes + sum(a.nbytes for a in self._chosen or ())
+
+    @property
+    def rows_worth_a_rebuild(self) -> int:
+        """From how many rows at once on a rebuild is cheaper than appending them."""
+        return max(2, len(self.inverse) // 4)
+
+    def follows(self, change: Change, norm_sq: float) -> bool:
+        """Whether ``grow`` is all that a change of the sketch asks for: not after many, or a very long x."""
+        few = self.updates < max(256, len(self.inverse))
+        return few and change.additive and norm_sq < _LONGEST * self.shift
+
+    def shadow(self, x: AnyVector, parts: Any = None) -> DenseShadow:
+        """The shadow of one vector: one pass over P."""
+        del parts  # P stands for the rows
+        rows = self.pending[: self.pending_count]
+        if isinstance(x, SparseVector):
+            image = x.values @ self.inverse[x.indices]
+            seen = rows.take(x.indices, axis=1) @ x.values
+            return DenseShadow(image, seen, float(image[x.indices] @ x.values) - float(seen @ seen))
+        compiled = kernels()
+        if compiled is None:
+            image, seen = self.inverse @ x, rows @ x
+            return DenseShadow(image, seen, float(image @ x) - float(seen @ seen))
+        image, seen = np.empty(len(x)), np.empty(self.pending_count)
+        whole = compiled.shadow_dense(x, self.inverse, self.pending, self.pending_count, image, seen)
+        return DenseShadow(image, seen, whole)
+
+    def quadratic(self, shadow: DenseShadow, norm_sq: float) -> float:
+        """x'A^-1 x, which lies between 0 and |x|² / shift."""
+        return min(max(shadow.whole, 0.0), norm_sq / self.shift)
+
+    def search(
+        self, arms: NDArray[Any], theta: Vector, radius: float, parts: Any = None
+    ) -> tuple[int, Vector, DenseShadow] | None:
+        """The best of dense arms in one compiled call (-1: a score is not finite); None: not compiled."""
+        del parts
+        compiled = kernels()
+        if compiled is None or arms.dtype != np.float64:
+            return None
+        if self._chosen is None:
+            dim = len(theta)
+            self._chosen = np.empty(dim), np.empty(dim), np.empty(len(self.pending)), np.empty(1)
+        x, image, seen, whole = self._chosen
+        index = compiled.search_dense(
+            arms,
+            theta,
+            self.inverse,
+            self.pending,
+            self.pending_count,
+            self.shift,
+            radius,
+            x,
+            image,
+            seen,
+            whole,
+        )
+        return index, x, DenseShadow(image, seen, whole.item())
+
+    def solve(self, b: Vector, parts: Any = None) -> Vector:
+        """A^-1 b."""
+        del parts
+        rows = self.pending[: self.pending_count]
+        solution: Vector = self.inverse @ b - (rows @ b) @ rows
+        return solution
+
+    def grow(
+        self,
+        x: AnyVector,
+        reward: float,
+        norm_sq: float,
+        shadow: DenseShadow,
+        parts: Any,
+        theta: Vector,
+        b: Vector,
+    ) -> None:
+        """Take in x, and move theta and b."""
+        del parts
+        compiled = kernels()
+        quadratic = self.quadratic(shadow, norm_sq)
+        if compiled is None or isinstance(x, SparseVector):
+            error = reward - dot(theta, x)
+            image = self.append(x, norm_sq, shadow)
+            theta += (error / (1.0 + quadratic)) * image
+            add_multiple(b, reward, x)
+            return
+        image, seen, _ = shadow
+        compiled.grow_dense(x, reward, self.pending, self.pending_count, quadratic, image, seen, theta, b)
+        self._count_row(quadratic)
+
+    def append(self, x: AnyVector, norm_sq: float, shadow: DenseShadow) -> Vector:
+        """Take in x alone; returns A^-1 x, A as it was before."""
+        del x
+        quadratic = self.quadratic(shadow, norm_sq)
+        count = self.pending_count
+        image: Vector = shadow.image - shadow.seen[:count] @ self.pending[:count]
+        np.multiply(image, 1.0 / math.sqrt(1.0 + quadratic), out=self.pending[self.pending_count])
+        self._count_row(quadratic)
+        return image
+
+    def dump(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """JSON values and arrays that ``undump`` turns into the same inverse."""
+        scalars = {"log_det": self.log_det, "shift": self.shift, "updates": self.updates}
+        return scalars, {"matrix": self.inverse, "pending": self.pending[: self.pending_count]}
+
+    @classmethod
+    def undump(cls, dim: int, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "DenseInverse":
+        """The inverse that ``dump`` described."""
+        inverse = cls(arrays["matrix"].reshape(dim, dim), float(scalars["log_det"]), float(scalars["shift"]))
+        inverse.updates = int(scalars["updates"])
+        inverse.pending_count = len(arrays["pending"])
+        inverse.pending[: inverse.pending_count] = arrays["pending"]
+        return inverse
+
+    def _count_row(self, quadratic: float) -> None:
+        self.pending_count += 1
+        self.updates += 1
+        self.log_det += math.log1p(quadratic)
+        if self.pending_count == len(self.pending):
+            self._flush()
+
+    def _flush(self) -> None:
+        """P := P - Q'Q, a panel of rows at a time."""
+        rows = self.pending
+        for start in range(0, len(self.inverse), 256):
+            stop = start + 256
+            self.inverse[start:stop] -= rows[:, start:stop].T @ rows
+        self.pending_count = 0

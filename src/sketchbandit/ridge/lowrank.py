@@ -1,0 +1,204 @@
+"""(shift I + S'S)^-1 through the rows of the sketch, O(r·d + r²) for everything."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot, row_norms_sq
+from sketchbandit.ridge.arms import SparseArms
+from sketchbandit.ridge.backend import kernels
+from sketchbandit.ridge.factor import GrowingFactor
+from sketchbandit.ridge.parts import Parts, combine, gram_of_parts, project, project_sparse
+from sketchbandit.sketch import Change
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+# With r rows a round costs 2·r·d + 2·r² here and about 1.3·d² through a dense inverse.
+_MOST_ROWS = 0.75  # of dim
+
+
+class Shadow(NamedTuple):
+    """What a vector x leaves on the rows: y = S x, u = W y and |u|²."""
+
+    y: Vector
+    u: Vector
+    captured: float
+
+
+class LowRankInverse:
+    """A^-1 = (I - S' W'W S) / shift for A = shift·I + S'S, S the sketch's own rows, W a GrowingFactor.
+
+    The rows are not kept here: the methods are given the sketch's parts, and read the first ``count`` rows.
+    """
+
+    def __init__(self, dim: int, factor: GrowingFactor) -> None:
+        self._dim = dim
+        self.factor = factor
+
+    @classmethod
+    def of_rows(cls, parts: Parts, dim: int, shift: float, *, orthogonal: bool) -> "LowRankInverse":
+        """The inverse for these rows, O(r²·d + r³), or O(r·d) if they are orthogonal."""
+        if orthogonal:
+            norms_sq = np.concatenate([row_norms_sq(part) for part in parts])
+            return cls(dim, GrowingFactor.of_orthogonal(norms_sq, shift))
+        return cls(dim, GrowingFactor.of_gram(gram_of_parts(parts), shift))
+
+    @property
+    def shift(self) -> float:
+        """What stands on the diagonal of A besides S'S."""
+        return self.factor.shift
+
+    @property
+    def log_det(self) -> float:
+        """log det A = (d - r) log shift + log det G."""
+        return (self._dim - self.factor.count) * math.log(self.shift) + self.factor.log_det
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the factor."""
+        return self.factor.nbytes
+
+    @property
+    def rows_worth_a_rebuild(self) -> int:
+        """From how many rows at once on a rebuild is cheaper than appending them."""
+        return max(2, self.factor.count // 4)
+
+    def follows(self, change: Change, norm_sq: float) -> bool:
+        """Whether ``grow`` is all that a change of the sketch asks for."""
+        del norm_sq
+        return not change.rebuilt and change.appended == 1 and self.factor.count < _MOST_ROWS * self._dim
+
+    def shadow(self, x: AnyVector, parts: Parts) -> Shadow:
+        """The shadow of one vector: one pass over S."""
+        compiled = kernels()
+        if compiled is None or isinstance(x, SparseVector) or not _is_plain(parts):
+            return self.shadow_of(project(parts, x))
+        count = self.factor.count
+        y, u = np.empty(count), np.empty(count)
+        captured = compiled.shadow_rows(
+            x, 0.0, 0.0, 0.0, -math.inf, parts[0], self.factor.array, count, self.shift, y, u
+        )
+        return Shadow(y, u, captured)
+
+    def shadow_of(self, y: Vector) -> Shadow:
+        """The shadow of a vector whose y = S x is known: O(r²)."""
+        u = self.factor.matrix @ y
+        return Shadow(y, u, float(u @ u))
+
+    def sparse_shadow(self, products: Matrix, index: int) -> Shadow:
+        """The shadow of one of the sparse arms that ``means_of_sparse`` has projected."""
+        return self.shadow_of(products[:, index])
+
+    def quadratic(self, shadow: Shadow, norm_sq: float) -> float:
+        """x'A^-1 x = (|x|² - |u|²) / shift."""
+        return max(norm_sq - shadow.captured, 0.0) / self.shift
+
+    def search(
+        self, arms: NDArray[Any], theta: Vector, radius: float, parts: Parts
+    ) -> tuple[int, Vector, Shadow] | None:
+        """The best of dense arms in one compiled call (-1: a score is not finite); None: not compiled."""
+        compiled = kernels()
+        if compiled is None or arms.dtype != np.float64 or not _is_plain(parts):
+            return None
+        count = self.factor.count
+        x, y, u, captured = np.empty(self._dim), np.empty(count), np.empty(count), np.empty(1)
+        index = compiled.search_rows(
+            arms, theta, parts[0], self.factor.array, count, self.shift, radius, x, y, u, captured
+        )
+        return index, x, Shadow(y, u, captured.item())
+
+    def means_of_sparse(
+        self, arms: SparseArms, weights: Vector, b: Vector, parts: Parts
+    ) -> tuple[Vector, Matrix]:
+        """x'theta = (x'b - (S x)'W' (W S b)) / shift, and S X': nothing of length dim is touched."""
+        products = project_sparse(parts, arms)
+        means: Vector = (arms.times(b) - (weights @ self.factor.matrix) @ products) / self.shift
+        return means, products
+
+    def solve(self, b: Vector, parts: Parts) -> Vector:
+        """A^-1 b."""
+        return self._apply(b, self.weights(b, parts) @ self.factor.matrix, parts)
+
+    def weights(self, b: Vector, parts: Parts) -> Vector:
+        """W S b."""
+        weights: Vector = self.factor.matrix @ project(parts, b)
+        return weights
+
+    def grow(
+        self,
+        x: AnyVector,
+        reward: float,
+        norm_sq: float,
+        shadow: Shadow,
+        parts: Parts,
+        theta: Vector,
+        b: Vector,
+    ) -> None:
+        """Append x, which the sketch has just appended too, and move theta and b."""
+        compiled = kernels()
+        factor, quadratic = self.factor, self.quadratic(shadow, norm_sq)
+        if compiled is not None and _is_plain(parts):
+            pivot = factor.begin_row(norm_sq, shadow.captured)
+            compiled.grow_rows(
+                x,
+                reward,
+                parts[0],
+                factor.array,
+                factor.count,
+                pivot,
+                quadratic,
+                self.shift,
+                shadow.u,
+                theta,
+                b,
+            )
+            factor.end_row(pivot)
+            return
+        assert not isinstance(x, SparseVector)  # noqa: S101  the system keeps weights instead of theta then
+        image = self._apply(x, shadow.u @ factor.matrix, parts)
+        theta += ((reward - dot(theta, x)) / (1.0 + quadratic)) * image
+        add_multiple(b, reward, x)
+        self.append(x, norm_sq, shadow)
+
+    def grow_weights(
+        self, x: AnyVector, reward: float, norm_sq: float, shadow: Shadow, weights: Vector, b: Vector
+    ) -> Vector:
+        """Append x, and move W S b and b: O(r² + non-zeros of x)."""
+        add_multiple(b, reward, x)
+        pivot = self.append(x, norm_sq, shadow)
+        weights += reward * shadow.u
+        return np.append(weights, (dot(b, x) - float(weights @ shadow.u)) / pivot)
+
+    def append(self, x: AnyVector, norm_sq: float, shadow: Shadow) -> float:
+        """Append x to the factor alone; returns its pivot."""
+        del x  # all that matters of it is in its shadow
+        back = shadow.u @ self.factor.matrix
+        pivot = self.factor.begin_row(norm_sq, shadow.captured)
+        np.multiply(back, -1.0 / pivot, out=self.factor.array[self.factor.count, : len(back)])
+        self.factor.array[self.factor.count, len(back)] = 1.0 / pivot
+        self.factor.end_row(pivot)
+        return pivot
+
+    def dump(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """JSON values and arrays that ``undump`` turns into the same inverse."""
+        return {"log_det": self.factor.log_det, "shift": self.shift}, {"factor": self.factor.matrix}
+
+    @classmethod
+    def undump(cls, dim: int, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "LowRankInverse":
+        """The inverse that ``dump`` described."""
+        factor = GrowingFactor(float(scalars["shift"]))
+        factor.restore(arrays["factor"], float(scalars["log_det"]))
+        return cls(dim, factor)
+
+    def _apply(self, x: Vector, back: Vector, parts: Parts) -> Vector:
+        """A^-1 x for ``back`` = W'W S x: one pass over S."""
+        image: Vector = (x - combine(back, parts)) / self.shift
+        return image
+
+
+def _is_plain(parts: Parts) -> bool:
+    """Whether S is one float64 array, as the compiled loops read it."""
+    return len(parts) == 1 and parts[0].dtype == np.float64 and bool(parts[0].flags.c_contiguous)

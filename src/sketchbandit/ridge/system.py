@@ -1,0 +1,283 @@
+"""The ridge system: the one owner of b, theta and the factor of A."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, covariance_of, same_vector
+from sketchbandit.ridge.arms import Arms, DenseArms, SparseArms, own_copy
+from sketchbandit.ridge.backend import kernels
+from sketchbandit.ridge.dense import DenseInverse, DenseShadow
+from sketchbandit.ridge.factor import least_jitter
+from sketchbandit.ridge.lowrank import LowRankInverse, Shadow
+from sketchbandit.ridge.parts import Parts
+from sketchbandit.sketch.base import NO_CHANGE, Change, Sketch, known_change
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Inverse = LowRankInverse | DenseInverse
+AnyShadow = Shadow | DenseShadow
+
+# Right after a rebuild; the rows of a fixed-size sketch then double before the next one.
+_DENSE_FROM = 0.37  # of dim
+
+
+class Scan(NamedTuple):
+    """The first look at a set of arms: their means and squared norms, and S X' where it came for free."""
+
+    arms: Arms
+    means: Vector
+    norms_sq: Vector
+    products: Matrix | None
+
+
+class Remembered(NamedTuple):
+    """The arm that was chosen last, with its shadow: ``observe`` needs the same."""
+
+    x: AnyVector
+    shadow: AnyShadow
+
+
+class RidgeSystem:
+    """A = (lambda + alpha) I + S'S, b = sum of reward·x, theta = A^-1 b, fed by what the sketch says it did.
+
+    An appended row costs O(r·d + r²); a rebuilt sketch as much as its shrink. When the rows come near dim
+    in number, or the sketch holds S'S as a matrix, the inverse is a dense matrix instead.
+
+    The state depends on what was observed, never on what was asked in between: one of theta (where dense
+    arms are observed) and W S b (sparse arms: nothing of length dim a round) is kept up to date, and what
+    a choice has computed is reused only where computing it again would give the same bits.
+    """
+
+    def __init__(self, sketch: Any, ridge: float, *, with_determinant: bool = False) -> None:
+        self.sketch = sketch
+        self._is_ours = isinstance(sketch, Sketch)
+        self.ridge = ridge
+        self.b: Vector = np.zeros(sketch.dim)
+        self._with_determinant = with_determinant
+        self._theta: Vector | None
+        self._weights: Vector | None  # W S b
+        self._theta_for_now: Vector | None  # asked for where W S b is kept; gone with the next row
+        self._remembered: Remembered | None
+        self._inverse: Any  # an Inverse; which of the two, its shadows know
+        self._wider: Any  # likewise, of (lambda + e) I + S'S where e > alpha and the determinant is wanted
+        self.rebuild()
+
+    # -- what it tells ------------------------------------------------------------------------------
+
+    @property
+    def shift(self) -> float:
+        """rho = lambda + alpha, the least that an eigenvalue of A can be."""
+        return float(self._inverse.shift)
+
+    @property
+    def theta(self) -> Vector:
+        """A^-1 b."""
+        if self._theta is not None:
+            return self._theta
+        if self._theta_for_now is None:
+            self._theta_for_now = self._solve()
+        return self._theta_for_now
+
+    @property
+    def log_det(self) -> float:
+        """log det((lambda + e) I + S'S), e the certificate; only where the determinant was asked for."""
+        return float((self._inverse if self._wider is None else self._wider).log_det)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every array held here; the sketch counts its own."""
+        held: list[Any] = [self.b, self._theta, self._theta_for_now, self._weights]
+        held += [self._inverse, self._wider]
+        for part in self._remembered or ():
+            held += part if isinstance(part, tuple) else [part]
+        return sum(thing.nbytes for thing in held if hasattr(thing, "nbytes"))
+
+    # -- scoring ------------------------------------------------------------------------------------
+
+    def search(self, arms: Arms, radius: float) -> int | None:
+        """The best arm in one compiled call; -1 if a score is not finite; None where there is no call."""
+        if self._theta is None or not isinstance(arms, DenseArms):
+            return None
+        found = self._inverse.search(arms.array, self._theta, radius, self._parts)
+        if found is None:
+            return None
+        index, x, shadow = found
+        self._remembered = Remembered(x, shadow) if index >= 0 else None
+        return int(index)
+
+    def scan(self, arms: Arms) -> Scan:
+        """Means and norms: one pass over dense arms; for sparse ones their columns of S."""
+        if isinstance(arms, SparseArms) and self._weights is not None and arms.nonzeros < self.sketch.dim:
+            means, products = self._inverse.means_of_sparse(arms, self._weights, self.b, self._parts)
+            return Scan(arms, means, arms.norms_sq(), products)
+        compiled = kernels()
+        if compiled is not None and isinstance(arms, DenseArms) and arms.array.dtype == np.float64:
+            means, norms_sq = np.empty(len(arms)), np.empty(len(arms))
+            compiled.scan(arms.array, self.theta, means, norms_sq)
+            return Scan(arms, means, norms_sq, None)
+        return Scan(arms, arms.times(self.theta), arms.norms_sq(), None)
+
+    def shadow(self, scan: Scan, index: int) -> AnyShadow:
+        """What one arm leaves on the inverse."""
+        if scan.products is not None:
+            return self._inverse.sparse_shadow(scan.products, index)  # type: ignore[no-any-return]
+        return self._inverse.shadow(scan.arms.vector(index), self._parts)  # type: ignore[no-any-return]
+
+    def quadratic(self, shadow: AnyShadow, norm_sq: float) -> float:
+        """x'A^-1 x."""
+        return float(self._inverse.quadratic(shadow, norm_sq))
+
+    def remember(self, scan: Scan, index: int, shadow: AnyShadow) -> None:
+        """Keep what was computed for the arm chosen."""
+        self._remembered = Remembered(own_copy(scan.arms.vector(index)), shadow)
+
+    # -- learning -----------------------------------------------------------------------------------
+
+    def observe(self, x: AnyVector, row: NDArray[Any], norm_sq: float, reward: float) -> Change:
+        """One checked arm x (``row``: the same as the sketch stores it, (1, dim)) and its reward."""
+        if not norm_sq:  # a zero arm: no direction to learn about
+            return self._take(row, norm_sq)
+        inverse, sparse = self._inverse, isinstance(x, SparseVector)
+        shadow = self._shadow_of(x)
+        self._remembered = self._theta_for_now = None
+        if sparse or self._theta is None:
+            self._settle(sparse=sparse)
+        change = self._take(row, norm_sq)
+        if not inverse.follows(change, norm_sq):
+            add_multiple(self.b, reward, x)
+            self.rebuild(orthogonal=change.orthogonal, sparse=sparse)
+            return change
+        if self._weights is None:
+            inverse.grow(x, reward, norm_sq, shadow, self._parts, self._theta, self.b)
+        else:
+            self._weights = inverse.grow_weights(x, reward, norm_sq, shadow, self._weights, self.b)
+        if self._wider is not None:
+            wide = self._wider.shadow_of(shadow.y) if isinstance(shadow, Shadow) else self._wider.shadow(x)
+            self._wider.append(x, norm_sq, wide)
+        return change
+
+    def observe_many(self, rows: NDArray[Any], norms_sq: Vector, rewards: Vector) -> Change:
+        """Many checked rows of the sketch's dtype."""
+        if len(rows) < self._inverse.rows_worth_a_rebuild:
+            change = NO_CHANGE
+            for i, (norm_sq, reward) in enumerate(zip(norms_sq.tolist(), rewards.tolist(), strict=True)):
+                x = rows[i].astype(np.float64, copy=False)
+                change = change.then(self.observe(x, rows[i : i + 1], norm_sq, reward))
+            return change
+        sketch = self.sketch
+        taken = sketch._take(rows, norms_sq) if self._is_ours else sketch.update(rows)
+        self.b += rewards @ rows.astype(np.float64, copy=False)
+        self.rebuild()
+        return known_change(taken)
+
+    def add(self, other: "RidgeSystem") -> None:
+        """Take in what another system learned; the sketches were merged before."""
+        self.b += other.b
+        self.rebuild()
+
+    def rebuild(self, *, orthogonal: bool = False, sparse: bool = False) -> None:
+        """Derive everything from the sketch and b anew."""
+        self._theta = self._weights = self._theta_for_now = self._remembered = None
+        sketch = self.sketch
+        self._inverse = self._make(self.ridge + sketch.alpha, orthogonal)
+        self._wider = None
+        if self._with_determinant and sketch.error_bound > sketch.alpha:
+            self._wider = self._make(self.ridge + sketch.error_bound, orthogonal)
+        self._settle(sparse=sparse)
+
+    # -- files --------------------------------------------------------------------------------------
+
+    def dump(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """JSON values and arrays that ``restore`` turns into the same system, to the bit."""
+        vectors = {"b": self.b, "theta": self._theta, "weights": self._weights}
+        arrays = {name: vector for name, vector in vectors.items() if vector is not None}
+        scalars: dict[str, Any] = {}
+        for name, inverse in (("inverse", self._inverse), ("wider", self._wider)):
+            if inverse is not None:
+                scalars[name], parts = inverse.dump()
+                arrays |= {f"{name}.{part}": array for part, array in parts.items()}
+        return scalars, arrays
+
+    def restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        """Set what ``dump`` told; the sketch is restored already."""
+        self.b = arrays["b"]
+        self._theta, self._weights = arrays.get("theta"), arrays.get("weights")
+        restored: dict[str, Inverse] = {}
+        for name, saved in scalars.items():
+            parts = {n.partition(".")[2]: a for n, a in arrays.items() if n.startswith(f"{name}.")}
+            kind: type[Inverse] = DenseInverse if "updates" in saved else LowRankInverse
+            restored[name] = kind.undump(self.sketch.dim, saved, parts)
+        self._inverse, self._wider = restored["inverse"], restored.get("wider")
+
+    # -- machinery ----------------------------------------------------------------------------------
+
+    @property
+    def _parts(self) -> Parts:
+        if isinstance(self._inverse, DenseInverse):
+            return ()
+        return self._sketch_parts()
+
+    def _sketch_parts(self) -> Parts:
+        return self.sketch.parts if self._is_ours else (self.sketch.rows,)
+
+    def _shadow_of(self, x: AnyVector) -> Any:
+        remembered = self._remembered
+        if remembered is not None and self._are_equal(remembered.x, x):
+            return remembered.shadow
+        return self._inverse.shadow(x, self._parts)
+
+    def _take(self, row: NDArray[Any], norm_sq: float) -> Change:
+        if self._is_ours:
+            return self.sketch._take_one(row, norm_sq)  # type: ignore[no-any-return]
+        return known_change(self.sketch.update(row))
+
+    def _are_equal(self, one: AnyVector, other: AnyVector) -> bool:
+        compiled = kernels()
+        if compiled is None or isinstance(one, SparseVector) or isinstance(other, SparseVector):
+            return same_vector(one, other)
+        return bool(compiled.equal(one, other))
+
+    def _settle(self, *, sparse: bool) -> None:
+        """Keep theta, or W S b instead, from now on."""
+        if sparse and isinstance(self._inverse, LowRankInverse):
+            if self._weights is None:
+                self._weights = self._inverse.weights(self.b, self._parts)
+                self._theta = None
+        elif self._theta is None:
+            self._theta = self._solve()
+            self._weights = None
+
+    def _solve(self) -> Vector:
+        solution: Vector = self._inverse.solve(self.b, self._parts)
+        return solution
+
+    def _make(self, shift: float, orthogonal: bool) -> Inverse:
+        dim = self.sketch.dim
+        if not getattr(self.sketch, "is_dense", False):
+            parts = self._sketch_parts()
+            if sum(len(part) for part in parts) < _DENSE_FROM * dim:
+                return LowRankInverse.of_rows(parts, dim, shift, orthogonal=orthogonal)
+        jitter = 0.0
+        while True:
+            matrix = self._covariance()
+            jitter = max(jitter, least_jitter(float(matrix.diagonal().max()), shift))
+            matrix[np.diag_indices(dim)] += shift + jitter
+            try:
+                return DenseInverse.of_matrix(matrix, shift)
+            except np.linalg.LinAlgError:  # one failure at rounding level can still happen
+                jitter = max(4.0 * jitter, 1e-15 * float(matrix.diagonal().max()), shift)
+
+    def _covariance(self) -> Matrix:
+        """S'S, (dim, dim)."""
+        matrix: Matrix
+        if getattr(self.sketch, "is_dense", False):
+            matrix = self.sketch.covariance()
+            matrix[np.diag_indices_from(matrix)] -= self.sketch.alpha
+            return matrix
+        first, *others = self._sketch_parts()
+        matrix = covariance_of(first)
+        for part in others:
+            matrix += covariance_of(part)
+        return matrix

@@ -1,0 +1,34 @@
+"""The paper's theorems as functions: radii, regret bounds, and what a sketch size means for them."""
+
+from sketchbandit.theory.confidence import Confidence
+from sketchbandit.theory.radii import fd_radius, oful_radius, rfd_radius
+from sketchbandit.theory.regret import (
+    Row,
+    cbrap_regret,
+    epsilon_for,
+    fd_regret,
+    final_size,
+    oful_regret,
+    rfd_regret,
+    table,
+    trivial_regret,
+)
+from sketchbandit.theory.spectrum import spectral_error_of, vacuous_exponent
+
+__all__ = [
+    "Confidence",
+    "Row",
+    "cbrap_regret",
+    "epsilon_for",
+    "fd_radius",
+    "fd_regret",
+    "final_size",
+    "oful_radius",
+    "oful_regret",
+    "rfd_radius",
+    "rfd_regret",
+    "spectral_error_of",
+    "table",
+    "trivial_regret",
+    "vacuous_exponent",
+]

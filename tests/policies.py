@@ -1,0 +1,105 @@
+"""The policies under test, a dense oracle beside them, and streams of arms and rewards."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import sketchbandit as sb
+
+Matrix = NDArray[np.float64]
+Beta = float | sb.Confidence
+
+
+def rfd(dim: int, *, size: int, ridge: float, beta: Beta) -> sb.LinUCB:
+    """The compensation that has no recipe of its own: half of the loss, Luo et al.'s RFD."""
+    sketch = sb.FrequentDirections(dim, size=size, compensation=0.5)
+    return sb.LinUCB(sketch, ridge=ridge, beta=beta)
+
+
+def oful(dim: int, *, size: int, ridge: float, beta: Beta) -> sb.LinUCB:
+    """OFUL has no size."""
+    del size
+    return sb.oful(dim, ridge=ridge, beta=beta)
+
+
+def dbs_fd(dim: int, *, size: int, ridge: float, beta: Beta) -> sb.LinUCB:
+    """DBSLinUCB-FD with an epsilon that a few dozen unit arms fill."""
+    return sb.dbslinucb(dim, size=size, epsilon=6.0, compensation=0.0, ridge=ridge, beta=beta)
+
+
+def dbs_rfd(dim: int, *, size: int, ridge: float, beta: Beta) -> sb.LinUCB:
+    """DBSLinUCB-RFD likewise."""
+    return sb.dbslinucb(dim, size=size, epsilon=6.0, compensation=1.0, ridge=ridge, beta=beta)
+
+
+CERTIFIED: dict[str, Callable[..., sb.LinUCB]] = {
+    "oful": oful,
+    "soful": sb.soful,
+    "cbscfd": sb.cbscfd,
+    "rfd": rfd,
+    "dbs-fd": dbs_fd,
+    "dbs-rfd": dbs_rfd,
+}
+EVERY: dict[str, Callable[..., Any]] = {**CERTIFIED, "cbrap": sb.cbrap}
+
+
+class Round(NamedTuple):
+    """What one round offers, and the reward of every arm."""
+
+    arms: Matrix
+    rewards: Matrix
+
+
+def rounds(
+    count: int, dim: int, *, seed: int, arms: int = 6, decay: float = 1.0, noise: float = 0.1
+) -> Iterator[Round]:
+    """1 to ``arms`` unit arms a round whose coordinates fade like decay^i; rewards linear plus noise."""
+    random = np.random.default_rng(seed)
+    theta = unit(random.standard_normal((1, dim)))[0]
+    for _ in range(count):
+        some = unit(
+            random.standard_normal((int(random.integers(1, arms + 1)), dim)) * decay ** np.arange(dim)
+        )
+        yield Round(some, some @ theta + noise * random.standard_normal(len(some)))
+
+
+def unit(rows: Matrix) -> Matrix:
+    """Rows of length one."""
+    normalised: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return normalised
+
+
+class Oracle:
+    """The same algorithm by dense solves: A from the rows of a sketch of its own, b and theta outright."""
+
+    def __init__(self, sketch: sb.Sketch, ridge: float) -> None:
+        self.sketch, self.ridge = sketch, ridge
+        self.b = np.zeros(sketch.dim)
+
+    def update(self, arm: Matrix, reward: float) -> None:
+        """One row, one reward."""
+        self.sketch.update(arm)
+        self.b += reward * arm
+
+    @property
+    def matrix(self) -> Matrix:
+        """A = S'S + (lambda + alpha) I."""
+        rows = self.sketch.rows
+        return np.asarray(rows.T @ rows + (self.ridge + self.sketch.alpha) * np.eye(self.sketch.dim))
+
+    def theta(self) -> Matrix:
+        """A^-1 b."""
+        return np.asarray(np.linalg.solve(self.matrix, self.b), dtype=np.float64)
+
+    def width(self, arms: Matrix) -> Matrix:
+        """sqrt(x'A^-1 x)."""
+        return np.asarray(np.sqrt(np.vecdot(arms, np.linalg.solve(self.matrix, arms.T).T)))
+
+
+def saved(policy: Any) -> tuple[str, dict[str, bytes]]:
+    """Everything a policy would save, to be compared bit for bit."""
+    scalars, arrays = policy._dump()
+    return json.dumps(scalars, sort_keys=True), {name: array.tobytes() for name, array in arrays.items()}
