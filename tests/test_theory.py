@@ -1,0 +1,292 @@
+"""Radii, regret bounds, and the warning the paper is about."""
+
+import copy
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sketchbandit as sb
+from sketchbandit import theory
+from sketchbandit.testing import Stream, streams
+from tests.policies import CERTIFIED, Matrix, rounds, unit
+
+CONFIDENCE = sb.Confidence(noise=0.3, theta_norm=1.0, arm_norm=1.0, delta=0.1)
+ignore_size = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
+
+
+def design_radius(confidence: sb.Confidence, sketch: Any, ridge: float) -> float:
+    """The one radius for all compensations, by a dense determinant."""
+    dim, rows, e = sketch.dim, sketch.rows, sketch.error_bound
+    c = sketch.alpha / e if e else 1.0
+    log_det = float(np.linalg.slogdet((ridge + e) * np.eye(dim) + rows.T @ rows)[1])
+    root = math.sqrt(2 * math.log(1 / confidence.delta) + log_det - dim * math.log(ridge))
+    variance = confidence.noise * math.sqrt(1 + (1 - c) * e / (ridge + c * e)) * root
+    bias = confidence.theta_norm * max(ridge + c * e, (1 - c) * e - ridge) / math.sqrt(ridge + c * e)
+    return float(variance + bias)
+
+
+@ignore_size
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("name", CERTIFIED)
+@pytest.mark.parametrize(("dim", "size", "ridge"), [(25, 4, 1.0), (25, 4, 0.05), (11, 8, 2.0)])
+def test_the_radius_is_that_of_the_design(name: str, dim: int, size: int, ridge: float) -> None:
+    """Realised certificate and determinant at every round, for every compensation, one or many at a time."""
+    policy = CERTIFIED[name](dim, size=size, ridge=ridge, beta=CONFIDENCE)
+    for t, (arms, rewards) in enumerate(rounds(300, dim, seed=1)):
+        assert policy.radius == pytest.approx(design_radius(CONFIDENCE, policy.sketch, ridge), rel=1e-9)
+        if t % 50 == 0:
+            policy.update(np.tile(arms, (3, 1)), np.tile(rewards, 3))
+        else:
+            policy.update(arms[0], rewards[0])
+    other = copy.deepcopy(policy)
+    policy.merge(other)
+    assert policy.radius == pytest.approx(design_radius(CONFIDENCE, policy.sketch, ridge), rel=1e-9)
+
+
+def closed_form(name: str, policy: sb.LinUCB, count: int) -> float:
+    """The paper's radius for that algorithm, with the number of rows where it writes 2·l."""
+    sketch, dim, ridge = policy.sketch, policy.dim, policy.ridge
+    rank = min(len(sketch.rows), dim)
+    if name == "oful":
+        return theory.oful_radius(CONFIDENCE, rounds=count, dim=dim, ridge=ridge)
+    if name in ("soful", "dbs-fd"):
+        return theory.fd_radius(
+            CONFIDENCE, rounds=count, dim=dim, ridge=ridge, rank=rank, error=sketch.error_bound
+        )
+    blocks = getattr(sketch, "blocks", None)
+    sizes = [b.size for b in blocks] if blocks else [sketch.size]
+    errors = [b.error_bound for b in blocks] if blocks else [sketch.error_bound]
+    return theory.rfd_radius(
+        CONFIDENCE, rounds=count, dim=dim, ridge=ridge, rank=rank, sizes=sizes, errors=errors
+    )
+
+
+@ignore_size
+@pytest.mark.parametrize("name", ["oful", "soful", "cbscfd", "dbs-fd", "dbs-rfd"])
+@pytest.mark.parametrize(("dim", "size", "decay"), [(30, 4, 1.0), (30, 4, 0.7), (60, 6, 0.95)])
+@pytest.mark.parametrize("ridge", [0.1, 1.0, 10.0])
+def test_closed_forms_are_never_smaller_than_the_realised(
+    name: str, dim: int, size: int, decay: float, ridge: float
+) -> None:
+    """On the same stream, at every round."""
+    policy = CERTIFIED[name](dim, size=size, ridge=ridge, beta=CONFIDENCE)
+    for t, (arms, rewards) in enumerate(rounds(300, dim, seed=2, decay=decay)):
+        assert closed_form(name, policy, t) >= policy.radius * (1 - 1e-12)
+        policy.update(arms[0], rewards[0])
+
+
+@ignore_size
+@pytest.mark.parametrize("name", ["oful", "soful", "cbscfd", "rfd", "dbs-fd", "dbs-rfd"])
+def test_coverage(name: str) -> None:
+    """Over 200 seeded runs theta* is in the ellipsoid at every round as often as 1 - delta promises.
+
+    And the check can fail: a tenth of the radius is not enough.
+    """
+    dim, covered, covered_by_a_tenth = 8, 0, 0
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        truth = unit(random.standard_normal((1, dim)))[0]
+        policy = CERTIFIED[name](dim, size=3, ridge=0.5, beta=CONFIDENCE)
+        farthest = 0.0
+        for _ in range(60):
+            arms = unit(random.standard_normal((4, dim)))
+            chosen = policy.select(arms)
+            noise = CONFIDENCE.noise * random.standard_normal()
+            policy.update(arms[chosen], float(arms[chosen] @ truth) + noise)
+            gap = policy.theta - truth
+            matrix = policy.sketch.covariance() + policy.ridge * np.eye(dim)
+            farthest = max(farthest, float(np.sqrt(gap @ matrix @ gap)) / policy.radius)
+        covered += farthest <= 1.0
+        covered_by_a_tenth += farthest <= 0.1
+    assert covered >= 200 * (1 - CONFIDENCE.delta)
+    assert covered_by_a_tenth < 200 * (1 - CONFIDENCE.delta)
+
+
+def test_a_confidence_is_checked() -> None:
+    """Negative noise, delta outside (0, 1), what is no number."""
+    bad: list[dict[str, Any]] = [
+        {"noise": -1.0},
+        {"theta_norm": -1.0},
+        {"arm_norm": math.nan},
+        {"delta": 0.0},
+        {"delta": 1.0},
+        {"delta": "0.1"},
+    ]
+    for settings in bad:
+        with pytest.raises((ValueError, TypeError), match=next(iter(settings))):
+            sb.Confidence(**settings)
+    with pytest.raises(TypeError):
+        sb.Confidence(0.1)  # type: ignore[call-arg]
+
+
+def test_regret_bounds_have_the_orders_of_the_table() -> None:
+    """Over T they grow like sqrt(T) where e is fixed, and are linear where e grows like t^(1/3), or t."""
+    settings: dict[str, Any] = {"dim": 500, "ridge": 1.0, "size": 50}
+    big = sb.Confidence(theta_norm=1e9)  # so that the trivial bound does not interfere
+    for bound in (theory.fd_regret, theory.rfd_regret):
+        ratio = bound(big, horizon=10**9, error=8.0, **settings) / bound(
+            big, horizon=10**7, error=8.0, **settings
+        )
+        assert 10.0 <= ratio <= 20.0  # sqrt(100), and logarithms
+    exact = [theory.oful_regret(big, horizon=t, dim=500, ridge=1.0) for t in (10**7, 10**9)]
+    assert 10.0 <= exact[1] / exact[0] <= 20.0
+    for bound, exponent in ((theory.fd_regret, 1 / 3), (theory.rfd_regret, 1.0)):
+        assert theory.vacuous_exponent(0.0 if exponent < 1 else 1.0) == exponent
+        values = [bound(big, horizon=t, error=float(t) ** exponent, **settings) for t in (10**12, 10**15)]
+        assert values[1] / values[0] >= 1000.0
+    for horizon in (10, 10**6):
+        assert theory.trivial_regret(big, horizon) == 2e9 * horizon
+    small = sb.Confidence()
+    assert theory.fd_regret(small, horizon=10, error=8.0, **settings) == theory.trivial_regret(small, 10)
+
+
+def test_the_table_of_algorithms() -> None:
+    """One row for each of the six; a fixed size that loses much is worse than blocks."""
+    table = theory.table(
+        sb.Confidence(), horizon=10**14, dim=500, size=50, ridge=1.0, delta_t=1e12, epsilon=8.0, last_size=500
+    )
+    bounds = {row.algorithm: row.regret for row in table}
+    assert list(bounds) == ["OFUL", "CBRAP", "SOFUL", "CBSCFD", "DBSLinUCB-FD", "DBSLinUCB-RFD"]
+    assert bounds["OFUL"] < bounds["DBSLinUCB-RFD"] < bounds["DBSLinUCB-FD"] < bounds["SOFUL"]
+    assert bounds["DBSLinUCB-RFD"] < bounds["CBSCFD"]
+    assert bounds["SOFUL"] == theory.trivial_regret(sb.Confidence(), 10**14)
+
+
+def test_epsilon_for_a_regret_order() -> None:
+    """T^((2γ-1)/3), or T^(2γ-1) with a compensation; with it the bound has that order."""
+    assert theory.epsilon_for(10**6, 0.5) == theory.epsilon_for(10**6, 0.5, compensation=1.0) == 1.0
+    assert theory.epsilon_for(10**6, 0.8) == pytest.approx(10 ** (6 * 0.2))
+    assert theory.epsilon_for(10**6, 0.8, compensation=1.0) == pytest.approx(10 ** (6 * 0.6))
+    big = sb.Confidence(theta_norm=1e9)
+    for bound, compensation in ((theory.fd_regret, 0.0), (theory.rfd_regret, 1.0)):
+        values = [
+            bound(
+                big,
+                horizon=t,
+                dim=50,
+                ridge=1.0,
+                size=50,
+                error=theory.epsilon_for(t, 0.8, compensation=compensation),
+            )
+            for t in (10**12, 10**15)
+        ]
+        assert math.log(values[1] / values[0]) / math.log(1000) == pytest.approx(0.8, abs=0.06)
+    for horizon, order in ((0, 0.5), (10, 0.4), (10, 1.0), (10.5, 0.5), (10, "0.5")):
+        with pytest.raises((ValueError, TypeError), match=r"horizon|order"):
+            theory.epsilon_for(horizon, order)  # type: ignore[arg-type]
+
+
+@given(streams(extreme=False), st.integers(1, 8))
+def test_spectral_error_of_a_stream(stream: Stream, size: int) -> None:
+    """Delta_T by its definition, an SVD for every k; and FD's certificate does not exceed it."""
+    sigma_sq = np.linalg.svd(stream.rows, compute_uv=False) ** 2
+    expected = min(float(sigma_sq[k:].sum()) / (size - k) for k in range(size))
+    assert theory.spectral_error_of(stream.rows, size) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    if size >= 2:
+        sketch = sb.FrequentDirections(stream.dim, size=size)
+        sketch.update(stream.rows)
+        assert sketch.error_bound <= theory.spectral_error_of(stream.rows, size) * (1 + 1e-9) + 1e-12
+
+
+def test_final_size_of_dbs() -> None:
+    """l0 doubled once per epsilon·l0 of mass, at most the rank."""
+    assert theory.final_size(size=50, epsilon=8.0, tail_mass=399.0, rank=784) == 50
+    assert theory.final_size(size=50, epsilon=8.0, tail_mass=400.0, rank=784) == 100
+    assert theory.final_size(size=50, epsilon=8.0, tail_mass=1e9, rank=784) == 784
+
+
+# -- health -----------------------------------------------------------------------------------------
+
+
+def play(policy: Any, arms: Matrix) -> list[str]:
+    """Feed arms one by one; the messages of the SketchTooSmallWarnings raised."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for arm in arms:
+            policy.update(arm, 0.1)
+    assert all(w.category is sb.SketchTooSmallWarning for w in caught)
+    return [str(w.message) for w in caught]
+
+
+def test_a_size_that_is_too_small_warns_once() -> None:
+    """Isotropic arms: SOFUL's and CBSCFD's certificates grow like t, and each says so, once."""
+    arms = unit(np.random.default_rng(0).standard_normal((3000, 40)))
+    for make in (sb.soful, sb.cbscfd):
+        policy = make(40, size=5)
+        (message,) = play(policy, arms)
+        assert "size 5 is too small" in message
+        assert "dbslinucb" in message
+        health = policy.health()
+        assert health.error_bound == policy.sketch.error_bound
+        assert health.exponent == math.log(health.error_bound) / math.log(3000)
+        assert health.growth == pytest.approx(1.0, abs=0.1)
+        assert health.heading_for_linear_regret
+        assert health.sentence == policy.health().sentence
+    assert sb.soful(40, size=5).health().limit == 1.0  # nothing lost yet: not known which
+
+
+def test_the_fd_warning_fires_where_the_paper_says() -> None:
+    """Not before log(e)/log(t) has reached 1/3."""
+    policy = sb.soful(200, size=20)
+    arms = unit(np.random.default_rng(0).standard_normal((2000, 200)))
+    for arm in arms:
+        warned = play(policy, arm[np.newaxis])
+        exponent = policy.health().exponent
+        if warned:
+            assert 1 / 3 <= exponent <= 0.4
+            break
+    else:
+        pytest.fail("never warned")
+
+
+def test_a_stream_that_the_size_can_hold_is_healthy() -> None:
+    """Low rank loses nothing; a light tail loses little; neither warns."""
+    random = np.random.default_rng(0)
+    low = unit(random.standard_normal((1000, 4)) @ random.standard_normal((4, 40)))
+    light = unit(random.standard_normal((1000, 40)) * 0.2 ** np.arange(40))
+    for arms, words in ((low, "lost nothing"), (light, "can bear")):
+        for make in (sb.soful, sb.cbscfd):
+            policy = make(40, size=6)
+            assert play(policy, arms) == []
+            health = policy.health()
+            assert words in health.sentence
+            assert not health.heading_for_linear_regret
+            assert health.exponent < 1 / 3
+
+
+def test_blocks_and_exact_sketches_never_warn() -> None:
+    """Their certificate is bounded, and the sentence says by what."""
+    arms = unit(np.random.default_rng(0).standard_normal((1500, 40)))
+    for policy, words in (
+        (sb.dbslinucb(40, size=4, epsilon=3.0), "never exceeds 6"),
+        (sb.oful(40), "exact"),
+        (sb.cbrap(40, size=4), "certifies nothing"),
+        (sb.LinUCB(sb.RandomProjection(40, size=4)), "certifies nothing"),
+    ):
+        assert play(policy, arms) == []
+        assert words in policy.health().sentence
+        assert not policy.health().heading_for_linear_regret
+
+
+def test_the_warning_is_not_repeated_after_loading(tmp_path: Path) -> None:
+    """And the growth is remembered."""
+    arms = unit(np.random.default_rng(0).standard_normal((2000, 40)))
+    policy = sb.soful(40, size=5)
+    assert len(play(policy, arms[:1000])) == 1
+    policy.save(tmp_path / "p")
+    loaded = sb.load(tmp_path / "p")
+    assert loaded.health() == policy.health()
+    assert play(loaded, arms[1000:]) == []
+
+
+def test_a_fresh_policy_has_a_health() -> None:
+    """Before the first round too."""
+    health = sb.soful(5, size=2).health()
+    assert (health.error_bound, health.exponent) == (0.0, -math.inf)
+    assert "lost nothing" in health.sentence
