@@ -8,16 +8,20 @@ import numpy as np
 import scipy
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from benchmarks import scaling, streaming
+from benchmarks import policy_scaling, policy_speed, scaling, streaming
+from benchmarks.policy_rivals import has_vowpal_wabbit
 from sketchbandit.experiments.figures import save
 from sketchbandit.experiments.tables import write_csv
+from sketchbandit.ridge.backend import kernels
 
 
 def main() -> None:
-    """Check, time, print, and write the tables and the scaling plot."""
+    """Check, time, print, and write the tables and the scaling plots."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("results"), help="folder for tables and plot")
-    out = parser.parse_args().out
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder for tables and plots")
+    parser.add_argument("--only", choices=("sketches", "policies"), help="one half of the benchmarks")
+    options = parser.parse_args()
+    out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
     with threadpool_limits(1):
         blas = sorted({f"{pool['internal_api']} {pool['version']}" for pool in threadpool_info()})
@@ -25,13 +29,54 @@ def main() -> None:
             f"numpy {np.__version__}, scipy {scipy.__version__}, {', '.join(blas)}, "
             f"{platform.machine()}, one thread"
         )
-        _streaming(out)
-        _low_rank()
-        print("\nscaling over n, d and l (a minute or two) ...", flush=True)
-        found = scaling.points()
-    table = write_csv(out / "bench-scaling.csv", scaling.Point._fields, found)
-    for path in (table, *save(scaling.figure(found), out / "bench-scaling")):
+        if options.only != "policies":
+            _streaming(out)
+            _low_rank()
+            print("\nscaling of the sketch over n, d and l (a minute or two) ...", flush=True)
+            _scaling(out, "bench-scaling", scaling.points(), scaling.BASE, "seconds, one thread")
+        if options.only != "sketches":
+            _policies(out)
+            _many_arms()
+            print("\nscaling of a round over d, l and K (a minute) ...", flush=True)
+            found = policy_scaling.points()
+            _scaling(out, "bench-policy-scaling", found, policy_scaling.BASE, "seconds a round, one thread")
+
+
+def _scaling(out: Path, name: str, found: list[scaling.Point], base: dict[str, int], ylabel: str) -> None:
+    table = write_csv(out / f"{name}.csv", scaling.Point._fields, found)
+    for path in (table, *save(scaling.figure(found, base=base, ylabel=ylabel), out / name)):
         print(f"wrote {path}")
+
+
+def _policies(out: Path) -> None:
+    print("\nrounds/s, select + update (l = l0 = 50, epsilon 8, ridge 1, beta 0.1; scores checked first)")
+    if kernels() is None:
+        print("numba is not installed: the loops of a round run in numpy")
+    if not has_vowpal_wabbit():
+        print("vowpal-wabbit-next is not installed: left out")
+    head = f"{'stream':18} {'contender':18} {'rounds/s':>9}"
+    print(f"{head} {'x tuned':>8} {'x vw':>7} {'peak MB':>8} {'reward':>7}")
+    found = list(policy_speed.speeds())
+    for speed in found:
+        rates = {s.contender: s.rounds_per_second for s in found if s.stream == speed.stream}
+        beside = [
+            f"{speed.rounds_per_second / rates[name]:.2f}" if name in rates else "-"
+            for name in (policy_speed.TUNED, policy_speed.WABBIT)
+        ]
+        print(
+            f"{speed.stream:18} {speed.contender:18} {speed.rounds_per_second:9,.0f} {beside[0]:>8} "
+            f"{beside[1]:>7} {speed.peak_mb:8.2f} {speed.mean_reward:7.3f}"
+        )
+    print(f"wrote {write_csv(out / 'bench-policies.csv', policy_speed.Speed._fields, found)}")
+
+
+def _many_arms() -> None:
+    best = policy_speed.many_arms()
+    ratio = best["select"] / best["arms @ theta"]
+    print(
+        f"\n1000 image arms after 500 rounds, soful: select {best['select']:.0f} µs, "
+        f"arms @ theta {best['arms @ theta']:.0f} µs, ratio {ratio:.2f}"
+    )
 
 
 def _streaming(out: Path) -> None:

@@ -40,23 +40,24 @@ def points() -> list[Point]:
     return found
 
 
-def figure(found: list[Point]) -> Figure:
-    """Log-log, with a dotted line of slope 1: linear in n, in d, and (until the eigen-solver) in l."""
+def figure(found: list[Point], *, base: dict[str, int], ylabel: str) -> Figure:
+    """Log-log, a panel for each axis, with a dotted line of slope 1 through the first contender's start."""
+    axes, names = list(dict.fromkeys(p.axis for p in found)), list(dict.fromkeys(p.contender for p in found))
     with mpl.rc_context(STYLE):
         drawing = Figure(figsize=(11, 3.6), layout="constrained")
-        for panel, axis in zip(drawing.subplots(1, 3, sharey=True), RANGES, strict=True):
-            for colour, name in zip(COLOURS, CONTENDERS, strict=False):
+        for panel, axis in zip(drawing.subplots(1, len(axes), sharey=True), axes, strict=True):
+            for colour, name in zip(COLOURS, names, strict=False):
                 series = [p for p in found if p.axis == axis and p.contender == name]
                 panel.loglog(
                     [p.value for p in series], [p.seconds for p in series], "o-", color=colour, label=name
                 )
-            ours = [p for p in found if p.axis == axis and p.contender == "sketchbandit FD"]
+            ours = [p for p in found if p.axis == axis and p.contender == names[0]]
             line = [ours[0].seconds * p.value / ours[0].value for p in ours]
             panel.loglog([p.value for p in ours], line, ":", color="0.4", label="linear")
-            fixed = ", ".join(f"{k.split()[-1]} = {v}" for k, v in BASE.items() if k != axis)
+            fixed = ", ".join(f"{k.split()[-1]} = {v}" for k, v in base.items() if k != axis)
             panel.set(xlabel=axis, title=fixed)
             panel.set_xticks([p.value for p in ours], [str(p.value) for p in ours])
             panel.minorticks_off()
-        drawing.axes[0].set_ylabel("seconds, one thread")
+        drawing.axes[0].set_ylabel(ylabel)
         drawing.axes[0].legend(frameon=False)
     return drawing

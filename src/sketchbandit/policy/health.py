@@ -42,7 +42,7 @@ class HealthWatch:
             health = self.report(sketch, rounds)
             if health.heading_for_linear_regret:
                 self.has_warned = True
-                warnings.warn(health.sentence, SketchTooSmallWarning, stacklevel=4)
+                warnings.warn(health.sentence, SketchTooSmallWarning, stacklevel=5)
 
     def report(self, sketch: Any, rounds: int) -> Health:
         """The state of things."""

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from sketchbandit import files
 from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
+from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
 from sketchbandit.policy.health import Health, HealthWatch
 from sketchbandit.policy.pruning import best_arms, optimistic_bounds
-from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Scan
+from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Scan, norm_sq_of
 from sketchbandit.sketch.base import Sketch, sketch_class
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sketch.rows import read_rows
@@ -200,12 +201,12 @@ class LinUCB:
         Input that cannot be used raises before anything changes.
         """
         if isinstance(reward, float) and self._is_plain(arm):  # as quick as can be
-            self._learn_one(DenseArms(arm[np.newaxis]), float(reward))
+            self._learn(arm, arm[np.newaxis], norm_sq_of(arm), float(reward))
         elif is_scalar(reward) or is_vector(arm):
             arms = read_arms(arm, self._dim, self._dtype)
             if len(arms) != 1:
                 raise InputError(f"{len(arms)} arms need {len(arms)} rewards, got one")
-            self._learn_one(arms, read_reward(reward))
+            self._learn(arms.vector(0), arms.row(0), arms.norm_sq(0), read_reward(reward))
         else:
             self._update_many(arm, reward)
 
@@ -213,42 +214,39 @@ class LinUCB:
         return (
             type(arm) is np.ndarray
             and arm.shape == (self._dim,)
-            and arm.dtype == self._dtype
+            and arm.dtype == np.float64 == self._dtype
             and arm.flags.c_contiguous
         )
 
-    def _learn_one(self, arms: Arms, reward: float) -> None:
-        norm_sq = arms.norm_sq(0)
+    def _learn(self, x: AnyVector, row: NDArray[Any], norm_sq: float, reward: float) -> None:
         reach = self._reach + abs(reward) * math.sqrt(norm_sq)
         if not reach < self._most_reach:  # NaN and inf end here too
-            raise self._complaint(arms, norm_sq, reward, reach)
-        self._check_mass(norm_sq)
-        change = self._system.observe(arms.vector(0), arms.row(0), norm_sq, reward)
-        self._learned(1, reach, rebuilt=change.rebuilt)
+            raise self._complaint(row, norm_sq, reward, reach)
+        if self._is_ours:
+            self._system.sketch._check_mass(norm_sq)
+        change = self._system.observe(x, row, norm_sq, reward)
+        self._learned(1, reach, lossy=not change.additive)
 
     def _update_many(self, arms: Any, rewards: Any) -> None:
         batch = read_rows(arms, self._dim, self._dtype)
         values = read_rewards(rewards, len(batch))
-        self._check_mass(batch.mass)
+        if self._is_ours:
+            self.sketch._check_mass(batch.mass)
         reach = self._checked_reach(float(np.sqrt(batch.mass) * np.linalg.norm(values)))
-        taken, rebuilt = 0, False
+        taken, lossy = 0, False
         for rows, norms_sq in batch.chunks():
             some = values[taken : taken + len(rows)]
-            rebuilt |= self._system.observe_many(rows, norms_sq, some).rebuilt
+            lossy |= not self._system.observe_many(rows, norms_sq, some).additive
             taken += len(rows)
-        self._learned(taken, reach, rebuilt=rebuilt)
+        self._learned(taken, reach, lossy=lossy)
 
-    def _learned(self, count: int, reach: float, *, rebuilt: bool) -> None:
+    def _learned(self, count: int, reach: float, *, lossy: bool) -> None:
         self._rounds += count
         self._reach = reach
         if isinstance(self._beta, Confidence):
             self._radius = self._realised_radius(self._beta)
-        if rebuilt:
+        if lossy:  # only then can the certificate have moved
             self._watch.look(self.sketch, self._rounds)
-
-    def _check_mass(self, added: float) -> None:
-        if self._is_ours:
-            self._system.sketch._check_mass(added)
 
     def _checked_reach(self, added: float) -> float:
         reach = self._reach + added
@@ -256,9 +254,9 @@ class LinUCB:
             raise _too_much(reach)
         return reach
 
-    def _complaint(self, arms: Arms, norm_sq: float, reward: float, reach: float) -> InputError:
+    def _complaint(self, row: NDArray[Any], norm_sq: float, reward: float, reach: float) -> InputError:
         if not math.isfinite(norm_sq):
-            return refuse(arms, np.array([norm_sq]))
+            return refuse(DenseArms(row), np.array([norm_sq]))
         if not math.isfinite(reward):
             return InputError(f"the reward is {reward}; rewards must be finite")
         return _too_much(reach)
@@ -293,7 +291,7 @@ class LinUCB:
             other = copy.deepcopy(self)
         self.sketch.merge(other.sketch)  # raises before it changes anything
         self._system.add(other._system)
-        self._learned(other._rounds, reach, rebuilt=True)
+        self._learned(other._rounds, reach, lossy=True)
 
     def save(self, path: str | Path) -> None:
         """Write the policy to ``path`` (safetensors, atomically); ``sketchbandit.load`` reads it back."""

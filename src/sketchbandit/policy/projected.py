@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit import files
 from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
-from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
+from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_rewards, refuse
 from sketchbandit.policy.health import Health
 from sketchbandit.policy.linucb import Arrays, LinUCB, Scalars
 from sketchbandit.ridge import DenseArms, project_arms
@@ -31,8 +31,8 @@ class ProjectedLinUCB:
     >>> policy = ProjectedLinUCB(100, size=8, seed=1)
     >>> arms = np.random.default_rng(0).standard_normal((5, 100))
     >>> policy.update(arms[2], 1.0)
-    >>> policy.select(arms)
-    2
+    >>> float(policy.mean(arms).argmax())
+    2.0
 
     """
 
@@ -111,12 +111,11 @@ class ProjectedLinUCB:
 
     def update(self, arm: Any, reward: Any) -> None:
         """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards."""
-        if is_scalar(reward):
-            value = read_reward(reward)
+        if isinstance(reward, float) or is_scalar(reward):
             projected = self._project(arm)
             if len(projected) != 1:
                 raise InputError(f"{len(projected)} arms need {len(projected)} rewards, got one")
-            self._inner.update(projected[0], value)
+            self._inner.update(projected[0], reward)
         else:
             projected = self._project(arm, may_be_empty=True)
             self._inner.update(projected, read_rewards(reward, len(projected)))
@@ -148,14 +147,16 @@ class ProjectedLinUCB:
     def _project(self, arms: Any, *, may_be_empty: bool = False) -> Vector:
         """R'x for every arm, refusing arms that are not finite."""
         read = read_arms(arms, self._dim, self._dtype, may_be_empty=may_be_empty)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if isinstance(read, DenseArms):
-                projected = project_arms(read.array, self._projection)
-            else:
-                projected = read.matrix @ self._projection
-            if not np.isfinite(projected.sum()) and not np.isfinite(projected).all():
-                raise refuse(read, read.norms_sq())
-        return np.asarray(projected, dtype=np.float64)
+        if isinstance(read, DenseArms):
+            projected = project_arms(read.array, self._projection)
+            if projected is not None:
+                return projected
+        else:
+            images = np.asarray(read.matrix @ self._projection, dtype=np.float64)
+            if np.isfinite(images).all():
+                return images
+        with np.errstate(over="ignore"):
+            raise refuse(read, read.norms_sq())
 
     def _dump(self) -> tuple[Scalars, Arrays]:
         scalars, arrays = self._inner._dump()

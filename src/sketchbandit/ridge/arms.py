@@ -34,11 +34,7 @@ class DenseArms:
 
     def norm_sq(self, index: int) -> float:
         """|x|² of one arm."""
-        x, compiled = self.array[index], kernels()
-        if compiled is not None and x.dtype == np.float64:
-            return float(compiled.norm_sq(x))
-        with np.errstate(over="ignore"):
-            return float(row_norms_sq(x[np.newaxis])[0])
+        return norm_sq_of(self.array[index])
 
     def times(self, vector: Vector) -> Vector:
         """x'v for every arm x. An arm's value does not depend on which others stand beside it."""
@@ -113,16 +109,28 @@ def sum_runs(values: NDArray[Any], bounds: NDArray[Any]) -> NDArray[np.float64]:
     return sums
 
 
-def project_arms(arms: NDArray[Any], projection: NDArray[Any]) -> NDArray[np.float64]:
-    """``arms @ projection``, each arm for itself: equal arms have equal images to the bit."""
+def norm_sq_of(x: NDArray[Any]) -> float:
+    """|x|² of a dense vector; inf or NaN without a warning."""
+    compiled = kernels()
+    if compiled is not None and x.dtype == np.float64:
+        return compiled.norm_sq(x)  # type: ignore[no-any-return]
+    with np.errstate(over="ignore"):
+        return float(row_norms_sq(x[np.newaxis])[0])
+
+
+def project_arms(arms: NDArray[Any], projection: NDArray[Any]) -> NDArray[np.float64] | None:
+    """``arms @ projection``, each arm for itself, so that equal arms have equal images to the bit.
+
+    None if an image is not finite.
+    """
     compiled = kernels()
     images = np.empty((len(arms), projection.shape[1]))
     if compiled is not None and arms.dtype == projection.dtype == np.float64:
-        compiled.project_arms(arms, projection, images)
-    else:
+        return images if compiled.project_arms(arms, projection, images) else None
+    with np.errstate(over="ignore", invalid="ignore"):
         for arm, image in zip(arms, images, strict=True):
             image[:] = arm @ projection
-    return images
+    return images if np.isfinite(images).all() else None
 
 
 def own_copy(row: AnyVector) -> AnyVector:

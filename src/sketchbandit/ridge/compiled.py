@@ -68,8 +68,9 @@ def equal(a, b):
 
 @_compile
 def project_arms(arms, projection, images):
-    """``arms @ projection``, each arm for itself."""
+    """``arms @ projection``, each arm for itself; whether all of it is finite."""
     width = projection.shape[1]
+    total = 0.0
     for k in range(len(arms)):
         arm, image = arms[k], images[k]
         image[:] = 0.0
@@ -85,6 +86,9 @@ def project_arms(arms, projection, images):
             for j in range(width):
                 image[j] += a0 * p0[j]
             i += 1
+        for j in range(width):
+            total += image[j] * 0.0  # 0, or NaN for ever
+    return total == 0.0
 
 
 @_compile
@@ -246,8 +250,9 @@ def search_dense(
 
 
 @_compile
-def grow_dense(x, reward, pending, pending_count, quadratic, image, seen, theta, b):
+def grow_dense(x, reward, pending, pending_count, most, whole, image, seen, theta, b):
     """Add a rank-one update to Q, and move theta and b; returns what log det A grows by."""
+    quadratic = min(max(whole, 0.0), most)
     gain = (reward - _dot(theta, x, len(x))) / (1.0 + quadratic)
     row = pending[pending_count]
     row[:] = image

@@ -41,6 +41,7 @@ class DenseInverse:
         self.pending: Matrix = np.zeros((min(_MOST_PENDING, max(1, dim // 4)), dim))
         self.pending_count = 0
         self.updates = 0
+        self._most_updates = max(256, dim)
         # Where a search leaves the arm it chose and its shadow: valid until the next one.
         self._chosen: tuple[Vector, Vector, Vector, Vector] | None = None
 
@@ -62,8 +63,7 @@ class DenseInverse:
 
     def follows(self, change: Change, norm_sq: float) -> bool:
         """Whether ``grow`` is all that a change of the sketch asks for: not after many, or a very long x."""
-        few = self.updates < max(256, len(self.inverse))
-        return few and change.additive and norm_sq < _LONGEST * self.shift
+        return self.updates < self._most_updates and change.additive and norm_sq < _LONGEST * self.shift
 
     def shadow(self, x: AnyVector, parts: Any = None) -> DenseShadow:
         """The shadow of one vector: one pass over P."""
@@ -132,16 +132,18 @@ class DenseInverse:
         """Take in x, and move theta and b."""
         del parts
         compiled = kernels()
-        quadratic = self.quadratic(shadow, norm_sq)
         if compiled is None or isinstance(x, SparseVector):
             error = reward - dot(theta, x)
             image = self.append(x, norm_sq, shadow)
-            theta += (error / (1.0 + quadratic)) * image
+            theta += (error / (1.0 + self.quadratic(shadow, norm_sq))) * image
             add_multiple(b, reward, x)
             return
-        image, seen, _ = shadow
-        compiled.grow_dense(x, reward, self.pending, self.pending_count, quadratic, image, seen, theta, b)
-        self._count_row(quadratic)
+        image, seen, whole = shadow
+        most = norm_sq / self.shift
+        grown = compiled.grow_dense(
+            x, reward, self.pending, self.pending_count, most, whole, image, seen, theta, b
+        )
+        self._count_row(grown)
 
     def append(self, x: AnyVector, norm_sq: float, shadow: DenseShadow) -> Vector:
         """Take in x alone; returns A^-1 x, A as it was before."""
@@ -150,7 +152,7 @@ class DenseInverse:
         count = self.pending_count
         image: Vector = shadow.image - shadow.seen[:count] @ self.pending[:count]
         np.multiply(image, 1.0 / math.sqrt(1.0 + quadratic), out=self.pending[self.pending_count])
-        self._count_row(quadratic)
+        self._count_row(math.log1p(quadratic))
         return image
 
     def dump(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -167,10 +169,10 @@ class DenseInverse:
         inverse.pending[: inverse.pending_count] = arrays["pending"]
         return inverse
 
-    def _count_row(self, quadratic: float) -> None:
+    def _count_row(self, grown: float) -> None:
         self.pending_count += 1
         self.updates += 1
-        self.log_det += math.log1p(quadratic)
+        self.log_det += grown
         if self.pending_count == len(self.pending):
             self._flush()
 

@@ -182,6 +182,7 @@ class RidgeSystem:
         self._theta = self._weights = self._theta_for_now = self._remembered = None
         sketch = self.sketch
         self._inverse = self._make(self.ridge + sketch.alpha, orthogonal)
+        self._is_dense = isinstance(self._inverse, DenseInverse)
         self._wider = None
         if self._with_determinant and sketch.error_bound > sketch.alpha:
             self._wider = self._make(self.ridge + sketch.error_bound, orthogonal)
@@ -210,14 +211,14 @@ class RidgeSystem:
             kind: type[Inverse] = DenseInverse if "updates" in saved else LowRankInverse
             restored[name] = kind.undump(self.sketch.dim, saved, parts)
         self._inverse, self._wider = restored["inverse"], restored.get("wider")
+        self._is_dense = isinstance(self._inverse, DenseInverse)
 
     # -- machinery ----------------------------------------------------------------------------------
 
     @property
     def _parts(self) -> Parts:
-        if isinstance(self._inverse, DenseInverse):
-            return ()
-        return self._sketch_parts()
+        """S where the inverse needs it."""
+        return () if self._is_dense else self._sketch_parts()
 
     def _sketch_parts(self) -> Parts:
         return self.sketch.parts if self._is_ours else (self.sketch.rows,)

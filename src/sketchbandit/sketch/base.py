@@ -209,8 +209,9 @@ class Sketch(ABC):
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
+        kept = "S'S" if self.is_dense else len(self.rows)
         return (
-            f"<{type(self).__name__}({settings}): {self.count} rows seen, {len(self.rows)} kept, "
+            f"<{type(self).__name__}({settings}): {self.count} rows seen, {kept} kept, "
             f"error <= {self.error_bound:.4g}>"
         )
 

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sketchbandit.linalg import PackedSymmetric, are_independent, covariance_of, shrink
-from sketchbandit.sketch.base import Arrays, Change, Scalars
+from sketchbandit.linalg import are_independent, shrink
+from sketchbandit.sketch.accumulator import Accumulator
+from sketchbandit.sketch.base import NO_CHANGE, ONE_APPENDED, Arrays, Change, Scalars
 from sketchbandit.sketch.buffer import BufferedSketch, RowBuffer
 
 _FIRST_LIMIT = 32  # rows before the first look for redundancy
-_MOST_PENDING = 32  # rows that a dense covariance takes in at a time: enough for full BLAS speed
+_ADDED = Change(rebuilt=True, lossless=True)
 
 
 class ExactSketch(BufferedSketch):
@@ -39,7 +40,7 @@ class ExactSketch(BufferedSketch):
         super().__init__(dim, dtype)
         self._most_rows = max(1, self.dim // 2)
         self._buffer.limit = min(_FIRST_LIMIT, self._most_rows)
-        self._dense: PackedSymmetric | None = None
+        self._dense: Accumulator | None = None
 
     @classmethod
     def beside(cls, others: int, dim: int, dtype: DTypeLike) -> "ExactSketch":
@@ -69,12 +70,7 @@ class ExactSketch(BufferedSketch):
         """S with S'S = X'X, read-only. O(dim³) when the sketch is dense."""
         if self._dense is None:
             return self._buffer.rows
-        sigma_sq, right = np.linalg.eigh(self._dense.full())
-        alive = sigma_sq > 0.0
-        factor = np.sqrt(sigma_sq[alive])[:, np.newaxis] * right[:, alive].T
-        rows = np.concatenate([factor.astype(self.dtype), self._buffer.rows])
-        rows.flags.writeable = False
-        return rows
+        return self._dense.rows
 
     @property
     def alpha(self) -> float:
@@ -110,19 +106,35 @@ class ExactSketch(BufferedSketch):
         """X'X."""
         if self._dense is None:
             return super().covariance()
-        covariance = self._dense.full()
-        covariance += covariance_of(self._buffer.rows)
-        return covariance
+        return self._dense.covariance()
 
     def compress(self) -> Change:
         """Remove redundant rows now and give back the memory they took."""
-        change = self._remove_redundancy() if self._dense is None else self._add_pending(self._dense)
+        if self._dense is not None:
+            self._dense.trim()
+            return _ADDED
+        change = self._remove_redundancy()
         self._buffer.trim()
         return change
 
+    def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:
+        if self._dense is None or not norm_sq:
+            return super()._take_one(row, norm_sq)
+        self._count += 1
+        self._mass += norm_sq
+        return _ADDED if self._dense.take(row) else ONE_APPENDED
+
+    def _ingest(self, rows: NDArray[Any]) -> Change:
+        change = NO_CHANGE
+        while len(rows):
+            if self._dense is not None:
+                return change.then(_ADDED if self._dense.take(rows) else Change(len(rows)))
+            some = rows[: self._buffer.room]
+            change = change.then(super()._ingest(some))
+            rows = rows[len(some) :]
+        return change
+
     def _make_room(self) -> Change:
-        if self._dense is not None:
-            return self._add_pending(self._dense)
         change = self._remove_redundancy()
         if 2 * len(self._buffer) <= self._buffer.limit:
             return change
@@ -132,7 +144,7 @@ class ExactSketch(BufferedSketch):
         if 4 * self._buffer.room >= self._most_rows:  # enough that looking again pays
             return change
         self._become_dense()
-        return Change(rebuilt=True, lossless=True)
+        return _ADDED
 
     def _remove_redundancy(self) -> Change:
         if are_independent(self._buffer.rows):
@@ -142,16 +154,11 @@ class ExactSketch(BufferedSketch):
         self._buffer.truncate(kept)
         return Change(rebuilt=True, lossless=True, orthogonal=self.dtype == np.float64)
 
-    def _become_dense(self) -> PackedSymmetric:
-        self._dense = PackedSymmetric(self.dim)
-        self._dense.add_covariance(self._buffer.rows)
-        self._buffer = RowBuffer(self.dim, min(_MOST_PENDING, max(1, self.dim // 4)), self.dtype)
+    def _become_dense(self) -> Accumulator:
+        self._dense = Accumulator(self.dim, self.dtype)
+        self._dense.replace(self._buffer.rows.astype(np.float64, copy=False))
+        self._buffer = RowBuffer(self.dim, 0, self.dtype)
         return self._dense
-
-    def _add_pending(self, dense: PackedSymmetric) -> Change:
-        dense.add_covariance(self._buffer.rows)
-        self._buffer.truncate(0)
-        return Change(rebuilt=True, lossless=True)
 
     def _absorb(self, other: "ExactSketch") -> None:
         if other._dense is not None:
@@ -163,15 +170,14 @@ class ExactSketch(BufferedSketch):
         return {"dim": self.dim, "dtype": self.dtype.name}
 
     def _state(self) -> tuple[Scalars, Arrays]:
-        arrays: Arrays = {"rows": self._buffer.rows}
-        if self._dense is not None:
-            arrays["triangle"] = self._dense.flat
-        return {"limit": self._buffer.limit, "most_rows": self._most_rows}, arrays
+        scalars = {"limit": self._buffer.limit, "most_rows": self._most_rows}
+        return scalars, {"rows": self._buffer.rows} if self._dense is None else self._dense.state()
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        if "triangle" in arrays:
-            self._dense = PackedSymmetric(self.dim)
-            self._dense.flat[:] = arrays["triangle"]
         self._most_rows = int(scalars["most_rows"])
         self._buffer.limit = int(scalars["limit"])
-        self._buffer.append(arrays["rows"])
+        if "triangle" in arrays:
+            self._dense = Accumulator(self.dim, self.dtype)
+            self._dense.restore(arrays)
+        else:
+            self._buffer.append(arrays["rows"])

@@ -16,7 +16,7 @@ def oful_radius(confidence: Confidence, *, rounds: int, dim: int, ridge: float) 
 
     >>> beta = Confidence(noise=0.1, theta_norm=1.0, arm_norm=1.0, delta=0.01)
     >>> round(oful_radius(beta, rounds=1000, dim=10, ridge=1.0), 4)
-    1.7446
+    1.7441
     """
     information = dim * math.log1p(rounds * confidence.arm_norm**2 / (dim * ridge))
     return confidence.noise * _spread(confidence, information) + confidence.theta_norm * math.sqrt(ridge)

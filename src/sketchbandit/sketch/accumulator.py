@@ -1,0 +1,91 @@
+"""X'X itself, for sketches whose rows would take more memory than that."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchbandit.linalg import PackedSymmetric, covariance_of
+from sketchbandit.sketch.base import Arrays
+from sketchbandit.sketch.buffer import RowBuffer
+
+Matrix = NDArray[np.float64]
+
+_MOST_PENDING = 32  # rows that are added together: enough for full BLAS speed
+
+
+class Accumulator:
+    """A triangle of X'X, and up to 32 pending rows that it takes in together.
+
+    In float64 whatever the dtype of the rows, because it sums a long stream.
+    """
+
+    def __init__(self, dim: int, dtype: np.dtype[Any]) -> None:
+        self._dtype = dtype
+        self._triangle = PackedSymmetric(dim)
+        self._pending = RowBuffer(dim, min(_MOST_PENDING, max(1, dim // 4)), dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the triangle and of the pending rows."""
+        return self._triangle.nbytes + self._pending.nbytes
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """S with S'S = X'X, read-only, O(dim³): a factor of the triangle, and the pending rows."""
+        sigma_sq, right = np.linalg.eigh(self._triangle.full())
+        alive = sigma_sq > len(sigma_sq) * np.finfo(np.float64).eps * sigma_sq[-1]  # the rest is rounding
+        factor = np.sqrt(sigma_sq[alive])[:, np.newaxis] * right[:, alive].T
+        rows = np.concatenate([factor.astype(self._dtype), self._pending.rows])
+        rows.flags.writeable = False
+        return rows
+
+    def covariance(self) -> Matrix:
+        """X'X."""
+        covariance = self._triangle.full()
+        if len(self._pending):
+            covariance += covariance_of(self._pending.rows)
+        return covariance
+
+    def take(self, rows: NDArray[Any]) -> bool:
+        """Add rows; whether pending ones went into the triangle on the way."""
+        pending, flushed = self._pending, False
+        while True:
+            some = rows if len(rows) == 1 else rows[: pending.room]
+            pending.append(some)
+            if not pending.room:
+                self.flush()
+                flushed = True
+            if len(rows) == len(some):
+                return flushed
+            rows = rows[len(some) :]
+
+    def flush(self) -> None:
+        """Add the pending rows to the triangle."""
+        self._triangle.add_covariance(self._pending.rows)
+        self._pending.truncate(0)
+
+    def trim(self) -> None:
+        """Give back the memory of the pending rows."""
+        self.flush()
+        self._pending.trim()
+
+    def add(self, other: "Accumulator") -> None:
+        """Add another X'X."""
+        self._triangle.add(other._triangle)
+        self.take(other._pending.rows)
+
+    def replace(self, rows: Matrix) -> None:
+        """Hold S'S of these rows instead."""
+        self._pending.truncate(0)
+        self._triangle.flat[:] = 0.0
+        self._triangle.add_covariance(rows)
+
+    def state(self) -> Arrays:
+        """What ``restore`` needs."""
+        return {"triangle": self._triangle.flat, "pending": self._pending.rows}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Set the state that ``state`` returned."""
+        self._triangle.flat[:] = arrays["triangle"]
+        self._pending.append(arrays["pending"])
