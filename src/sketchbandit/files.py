@@ -3,7 +3,7 @@
 A file holds arrays and JSON, nothing that could execute. Its metadata are
 
     format          "sketchbandit"
-    format_version  an integer; files of a newer one are refused
+    format_version  an integer; files of another one are refused
     kind            what it holds, e.g. "frequent-directions"
     scalars         JSON: settings and learned numbers (floats round-trip to the bit)
     sha256          of the kind, the scalars and every array
@@ -24,7 +24,7 @@ from safetensors.numpy import save as to_safetensors
 from sketchbandit.errors import FileError
 
 FORMAT = "sketchbandit"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class Contents(NamedTuple):
@@ -93,6 +93,11 @@ def _check_format(path: Path, metadata: dict[str, str]) -> None:
     version = metadata.get("format_version", "")
     if not version.isdecimal() or int(version) < 1:
         raise FileError(f"{path} is damaged: its format version is {version!r}")
+    if int(version) < FORMAT_VERSION:
+        raise FileError(
+            f"{path} has format version {version}, of sketchbandit 0.1, and this one reads {FORMAT_VERSION}; "
+            "load it with sketchbandit 0.1"
+        )
     if int(version) > FORMAT_VERSION:
         raise FileError(
             f"{path} has format version {version}, and this sketchbandit reads up to {FORMAT_VERSION}; "

@@ -380,8 +380,9 @@ class FileLaws(Laws):
         """A safetensors file of another program, of a newer format or of an unknown kind raises FileError."""
         path = tmp_path / "foreign"
         arrays: dict[str, NDArray[Any]] = {"rows": np.zeros((1, 3))}
-        ours = {"format": "sketchbandit", "format_version": "1", "kind": "no-such-kind"}
-        for metadata in (None, {"format": "pt"}, {**ours, "format_version": "99"}, ours):
+        ours = {"format": "sketchbandit", "format_version": "2", "kind": "no-such-kind"}
+        others = [{**ours, "format_version": version} for version in ("1", "99", "x")]
+        for metadata in (None, {"format": "pt"}, *others, ours):
             path.write_bytes(to_safetensors(arrays, metadata=metadata))
             with pytest.raises(FileError):
                 self.load(path)
