@@ -2,16 +2,15 @@
 
 import copy
 import math
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchbandit import files
 from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
+from sketchbandit.policy.base import Arrays, SavedPolicy, Scalars
 from sketchbandit.policy.health import Health, HealthWatch
 from sketchbandit.policy.pruning import best_arms, optimistic_bounds
 from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Scan, norm_sq_of
@@ -21,13 +20,11 @@ from sketchbandit.sketch.rows import read_rows
 from sketchbandit.theory import Confidence
 
 Vector = NDArray[np.float64]
-Scalars = dict[str, Any]
-Arrays = dict[str, NDArray[Any]]
 
 _MOST_REACH = 1e300  # the sum of |reward|·|arm|, over the ridge: a bound on theta, kept from overflowing
 
 
-class LinUCB:
+class LinUCB(SavedPolicy):
     """Chooses the arm of the largest upper confidence bound x'theta + beta·sqrt(x' A^-1 x).
 
     A = (ridge + alpha) I + S'S with the sketch's S and alpha, theta = A^-1 (sum of reward·x): Alg. 2 of
@@ -57,7 +54,7 @@ class LinUCB:
 
     """
 
-    kind: ClassVar[str] = "linucb"
+    kind = "linucb"
 
     def __init__(self, sketch: Any, *, ridge: float = 1.0, beta: float | Confidence = 0.1) -> None:
         missing = [n for n in ("update", "rows", "alpha", "error_bound", "dim") if not hasattr(sketch, n)]
@@ -292,14 +289,6 @@ class LinUCB:
         self.sketch.merge(other.sketch)  # raises before it changes anything
         self._system.add(other._system)
         self._learned(other._rounds, reach, lossy=True)
-
-    def save(self, path: str | Path) -> None:
-        """Write the policy to ``path`` (safetensors, atomically); ``sketchbandit.load`` reads it back."""
-        scalars, arrays = self._dump()
-        files.write(Path(path), self.kind, scalars, arrays)
-
-    def __copy__(self) -> Self:
-        return copy.deepcopy(self)
 
     def __repr__(self) -> str:
         return (

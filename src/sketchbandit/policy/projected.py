@@ -1,17 +1,15 @@
 """CBRAP: a random projection of the arms, then exact linear UCB in the small space."""
 
-import copy
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sketchbandit import files
 from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
 from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_rewards, refuse
+from sketchbandit.policy.base import Arrays, SavedPolicy, Scalars
 from sketchbandit.policy.health import Health
-from sketchbandit.policy.linucb import Arrays, LinUCB, Scalars
+from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.ridge import DenseArms, project_arms
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
 from sketchbandit.sketch.exact import ExactSketch
@@ -20,7 +18,7 @@ from sketchbandit.theory import Confidence
 Vector = NDArray[np.float64]
 
 
-class ProjectedLinUCB:
+class ProjectedLinUCB(SavedPolicy):
     """LinUCB on z = R'x, R (dim, size) with independent entries N(0, 1/size) drawn from ``seed``.
 
     The interface is that of LinUCB: arms have length dim, ``theta`` is R times the estimate in the small
@@ -36,7 +34,7 @@ class ProjectedLinUCB:
 
     """
 
-    kind: ClassVar[str] = "projected-linucb"
+    kind = "projected-linucb"
 
     def __init__(
         self,
@@ -130,14 +128,6 @@ class ProjectedLinUCB:
             )
         self._inner.merge(other._inner)
 
-    def save(self, path: str | Path) -> None:
-        """Write the policy to ``path`` (safetensors, atomically); ``sketchbandit.load`` reads it back."""
-        scalars, arrays = self._dump()
-        files.write(Path(path), self.kind, scalars, arrays)
-
-    def __copy__(self) -> Self:
-        return copy.deepcopy(self)
-
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__}(dim={self.dim}, size={self.size}, ridge={self.ridge:g}, "
@@ -166,14 +156,14 @@ class ProjectedLinUCB:
         return {"settings": settings, "inner": scalars}, {"projection": self._projection, **inner}
 
     @classmethod
-    def _undump(cls, scalars: Scalars, arrays: Arrays) -> Self:
+    def _undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
         inner = {n.removeprefix("inner."): a for n, a in arrays.items() if n.startswith("inner.")}
         policy = cls.__new__(cls)
         settings = scalars["settings"]
         policy._dim, policy._seed = int(settings["dim"]), int(settings["seed"])
         policy._dtype = check_dtype(settings["dtype"])
         policy._projection = arrays["projection"]
-        policy._inner = LinUCB._undump(scalars["inner"], inner)
+        policy._inner = LinUCB._undump(scalars["inner"], inner, **extra)
         if policy._projection.shape != (policy._dim, policy._inner.dim):
             raise InputError(f"the projection has shape {policy._projection.shape}")
         return policy

@@ -99,6 +99,23 @@ def scan(arms, theta, means, norms_sq):
 
 
 @_compile
+def _look(arms, theta, shift, radius):
+    """Means, squared norms and optimistic bounds, and which bound is largest; -1 if one is not finite."""
+    means = np.empty(len(arms))
+    norms_sq = np.empty(len(arms))
+    bounds = np.empty(len(arms))
+    scan(arms, theta, means, norms_sq)
+    first = 0
+    for k in range(len(arms)):
+        bounds[k] = means[k] + radius * sqrt(norms_sq[k] / shift)
+        if not isfinite(bounds[k]):
+            return means, norms_sq, bounds, -1
+        if bounds[k] > bounds[first]:
+            first = k
+    return means, norms_sq, bounds, first
+
+
+@_compile
 def shadow_rows(x, norm_sq, mean, radius, least, rows, factor, count, shift, y, u):
     """y = S x, u = W y and |u|², row by row; -1 as soon as the arm's score must stay below ``least``."""
     captured = 0.0
@@ -119,27 +136,18 @@ def shadow_rows(x, norm_sq, mean, radius, least, rows, factor, count, shift, y, 
 @_compile
 def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y, best_u, best_captured):
     """The best arm, with its x, y, u and |u|²; -1 if a score is not finite."""
-    arm_count = len(arms)
-    means = np.empty(arm_count)
-    norms_sq = np.empty(arm_count)
-    scan(arms, theta, means, norms_sq)
-    first = 0
-    highest = -inf
-    for k in range(arm_count):
-        bound = means[k] + radius * sqrt(norms_sq[k] / shift)
-        if not isfinite(bound):
-            return -1
-        if bound > highest:
-            highest, first = bound, k
+    means, norms_sq, bounds, first = _look(arms, theta, shift, radius)
+    if first < 0:
+        return -1
     y = np.empty(count)
     u = np.empty(count)
     best = -1
     score = -inf
-    for turn in range(arm_count + 1):  # the most promising arm first, then all others
+    for turn in range(len(arms) + 1):  # the most promising arm first, then all others
         k = first if turn == 0 else turn - 1
         if turn > 0 and k == first:
             continue
-        if means[k] + radius * sqrt(norms_sq[k] / shift) < score:
+        if bounds[k] < score:
             continue
         captured = shadow_rows(
             arms[k], norms_sq[k], means[k], radius, score, rows, factor, count, shift, y, u
@@ -216,27 +224,18 @@ def search_dense(
     arms, theta, inverse, pending, pending_count, shift, radius, best_x, best_image, best_seen, best_whole
 ):
     """The best arm, with its x, P x, Q x and x'A^-1 x; -1 if a score is not finite."""
-    arm_count, dim = arms.shape
-    means = np.empty(arm_count)
-    norms_sq = np.empty(arm_count)
-    scan(arms, theta, means, norms_sq)
-    first = 0
-    highest = -inf
-    for k in range(arm_count):
-        bound = means[k] + radius * sqrt(norms_sq[k] / shift)
-        if not isfinite(bound):
-            return -1
-        if bound > highest:
-            highest, first = bound, k
-    image = np.empty(dim)
+    means, norms_sq, bounds, first = _look(arms, theta, shift, radius)
+    if first < 0:
+        return -1
+    image = np.empty(len(theta))
     seen = np.empty(pending_count)
     best = -1
     score = -inf
-    for turn in range(arm_count + 1):
+    for turn in range(len(arms) + 1):
         k = first if turn == 0 else turn - 1
         if turn > 0 and k == first:
             continue
-        if means[k] + radius * sqrt(norms_sq[k] / shift) < score:
+        if bounds[k] < score:
             continue
         whole = shadow_dense(arms[k], inverse, pending, pending_count, image, seen)
         value = means[k] + radius * sqrt(min(max(whole, 0.0), norms_sq[k] / shift))
