@@ -72,6 +72,14 @@ def unit(rows: Matrix) -> Matrix:
     return normalised
 
 
+def train(policy: Any, count: int, dim: int, *, seed: int = 0, decay: float = 1.0) -> Any:
+    """Play so many rounds."""
+    for arms, rewards in rounds(count, dim, seed=seed, decay=decay):
+        chosen = policy.select(arms)
+        policy.update(arms[chosen], rewards[chosen])
+    return policy
+
+
 class Oracle:
     """The same algorithm by dense solves: A from the rows of a sketch of its own, b and theta outright."""
 

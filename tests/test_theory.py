@@ -223,8 +223,8 @@ def test_a_size_that_is_too_small_warns_once() -> None:
         assert "size 5 is too small" in message
         assert "dbslinucb" in message
         health = policy.health()
-        assert health.error_bound == policy.sketch.error_bound
-        assert health.exponent == math.log(health.error_bound) / math.log(3000)
+        assert health.certificate == policy.sketch.error_bound
+        assert health.exponent == math.log(health.certificate) / math.log(3000)
         assert health.growth == pytest.approx(1.0, abs=0.1)
         assert health.heading_for_linear_regret
         assert health.sentence == policy.health().sentence
@@ -288,5 +288,5 @@ def test_the_warning_is_not_repeated_after_loading(tmp_path: Path) -> None:
 def test_a_fresh_policy_has_a_health() -> None:
     """Before the first round too."""
     health = sb.soful(5, size=2).health()
-    assert (health.error_bound, health.exponent) == (0.0, -math.inf)
+    assert (health.certificate, health.exponent) == (0.0, -math.inf)
     assert "lost nothing" in health.sentence

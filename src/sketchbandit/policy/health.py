@@ -13,8 +13,8 @@ _SHARE = 0.25  # of mass / size, the most that the certificate can be
 class Health(NamedTuple):
     """What ``policy.health()`` tells."""
 
-    error_bound: float
-    """The certificate e."""
+    certificate: float
+    """e, the sketch's ``error_bound``."""
     exponent: float
     """log(e) / log(t), the growth exponent of the paper's figure; -inf while e = 0."""
     growth: float

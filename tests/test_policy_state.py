@@ -1,0 +1,216 @@
+"""What a policy holds: merge, files, copies, memory, and no drift over long streams."""
+
+import copy
+import gc
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import sketchbandit as sb
+from sketchbandit.ridge import RidgeSystem
+from tests.policies import CERTIFIED, EVERY, rounds, saved, train, unit
+
+pytestmark = [
+    pytest.mark.usefixtures("backend"),
+    pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning"),
+]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_merge_adds_the_statistics(name: str) -> None:
+    """Two policies that learned apart become one with the summed covariance, b, rounds and certificate."""
+    one, other = (
+        train(EVERY[name](14, size=4, ridge=1.0, beta=0.3), count, 14, seed=count) for count in (90, 130)
+    )
+    covariances = one.sketch.covariance() + other.sketch.covariance()
+    certificate = one.sketch.error_bound + other.sketch.error_bound
+    projection = getattr(one, "_projection", np.eye(14))
+    system = (p._inner._system if name == "cbrap" else p._system for p in (one, other))
+    b = sum((s.b for s in system), np.zeros(one.sketch.dim))
+    untouched = saved(other)
+    one.merge(other)
+    assert saved(other) == untouched
+    assert one.rounds == 220
+    assert one.sketch.error_bound >= certificate
+    loss = np.linalg.eigvalsh(covariances - one.sketch.covariance())
+    assert loss[0] >= -(one.sketch.alpha + 1e-9)
+    assert loss[-1] <= one.sketch.error_bound + 1e-9
+    matrix = one.sketch.covariance() + 1.0 * np.eye(one.sketch.dim)
+    assert np.allclose(one.theta, projection @ np.linalg.solve(matrix, b), rtol=1e-9, atol=1e-12)
+    train(one, 30, 14, seed=9)
+    before = one.rounds
+    one.merge(one)
+    assert one.rounds == 2 * before
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("dim", [9, 40])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_load_then_continue(name: str, dim: int, form: Any, tmp_path: Path) -> None:
+    """A policy saved and loaded at any time goes on bitwise like one that never was."""
+    confidence: Any = sb.Confidence() if name != "cbrap" else 0.3
+    policy = EVERY[name](dim, size=4, ridge=0.5, beta=confidence)
+    path = tmp_path / "policy.safetensors"
+    for t, (arms, rewards) in enumerate(rounds(130, dim, seed=2)):
+        chosen = policy.select(form(arms))
+        if t % 23 == 0:
+            policy.save(path)
+            loaded = sb.load(path)
+            assert type(loaded) is type(policy)
+            assert saved(loaded) == saved(policy)
+            assert (loaded.rounds, loaded.radius, loaded.beta) == (policy.rounds, policy.radius, policy.beta)
+            policy, old = loaded, policy
+            old.update(form(arms)[[chosen]], rewards[[chosen]])
+            policy.update(form(arms)[[chosen]], rewards[[chosen]])
+            assert saved(old) == saved(policy)
+        else:
+            policy.update(form(arms)[[chosen]], rewards[[chosen]])
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_asking_changes_nothing(name: str, form: Any) -> None:
+    """What a policy learns depends on the updates alone: a replay without the choices gives the same bits."""
+    asked, silent = (EVERY[name](20, size=4, ridge=1.0, beta=0.3) for _ in range(2))
+    for arms, rewards in rounds(120, 20, seed=4):
+        before = saved(asked)
+        chosen = asked.select(form(arms))
+        asked.top(form(arms), 1)
+        asked.theta, asked.ucb(arms), asked.width(form(arms))
+        asked.select(form(arms))
+        assert saved(asked) == before
+        for policy in (asked, silent):
+            policy.update(form(arms)[[chosen]], rewards[chosen])
+        assert saved(asked) == saved(silent)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_copies_are_independent(name: str) -> None:
+    """A copy goes its own way."""
+    policy = train(EVERY[name](12, size=4, ridge=1.0, beta=0.3), 60, 12)
+    before = saved(policy)
+    for other in (copy.copy(policy), copy.deepcopy(policy)):
+        train(other, 40, 12, seed=1)
+        assert saved(policy) == before
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_unlike_policies_do_not_merge(name: str) -> None:
+    """Another ridge, beta, dim, size, kind or seed is refused, and nothing changes."""
+    make = EVERY[name]
+    policy = train(make(8, size=3, ridge=1.0, beta=0.3), 40, 8)
+    before = saved(policy)
+    others = [
+        make(8, size=3, ridge=2.0, beta=0.3),
+        make(8, size=3, ridge=1.0, beta=0.4),
+        make(9, size=3, ridge=1.0, beta=0.3),
+        sb.LinUCB(sb.IncrementalSVD(8, size=3), ridge=1.0, beta=0.3),
+        policy.sketch,
+        None,
+    ]
+    if name != "oful":
+        others.append(make(8, size=4, ridge=1.0, beta=0.3))
+    if name == "cbrap":
+        others.append(sb.cbrap(8, size=3, ridge=1.0, beta=0.3, seed=1))
+    for other in others:
+        with pytest.raises(sb.MergeError):
+            policy.merge(other)
+    assert saved(policy) == before
+
+
+def test_a_file_of_another_kind_loads_as_what_it_is(tmp_path: Path) -> None:
+    """load tells sketches from policies; a damaged policy is refused."""
+    sketch, policy = sb.FrequentDirections(5, size=3), train(sb.soful(5, size=3), 30, 5)
+    sketch.save(tmp_path / "sketch")
+    policy.save(tmp_path / "policy")
+    assert isinstance(sb.load(tmp_path / "sketch"), sb.FrequentDirections)
+    assert isinstance(sb.load(tmp_path / "policy"), sb.LinUCB)
+    content = (tmp_path / "policy").read_bytes()
+    for at in np.random.default_rng(0).integers(0, len(content), 40).tolist():
+        changed = bytearray(content)
+        changed[at] ^= 8
+        (tmp_path / "policy").write_bytes(bytes(changed))
+        with pytest.raises(sb.FileError):
+            sb.load(tmp_path / "policy")
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("dim", [700, 1500])
+def test_nbytes_is_what_memory_holds(name: str, dim: int) -> None:
+    """nbytes is within 10 % of what tracemalloc sees the policy hold."""
+
+    def trained() -> Any:
+        policy = EVERY[name](dim, size=20, ridge=1.0, beta=0.1)
+        random = np.random.default_rng(0)
+        for _ in range(230):
+            arms = random.standard_normal((3, dim)) / np.sqrt(dim)
+            policy.update(arms[policy.select(arms)], 0.5)
+        return policy
+
+    trained()  # imports, compiled loops and caches are not the policy's
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        policy = trained()
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert abs(policy.nbytes - held) <= 0.1 * held, f"nbytes {policy.nbytes}, held {held}"
+
+
+def test_a_row_appended_is_never_a_fresh_factorisation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system is rebuilt when the sketch is, and at no other round."""
+    rebuilds = []
+    original = RidgeSystem.rebuild
+
+    def counting(self: RidgeSystem, **kwargs: bool) -> None:
+        rebuilds.append(self.sketch.count)
+        original(self, **kwargs)
+
+    policy = sb.soful(60, size=8)
+    monkeypatch.setattr(RidgeSystem, "rebuild", counting)
+    train(policy, 200, 60)
+    assert rebuilds == [16 + 9 * i for i in range(len(rebuilds))]  # 16 rows, shrunk to 7, and so on
+    assert len(rebuilds) == 21
+
+
+def test_a_million_updates_do_not_drift() -> None:
+    """OFUL one by one: within 1e-6 of a fresh solve, and positive definite, all the way."""
+    random = np.random.default_rng(0)
+    dim, count = 5, 1_000_000
+    policy = sb.oful(dim, ridge=1.0, beta=0.1)
+    arms = random.standard_normal((count, dim)) * np.array([1.0, 1.0, 1e-1, 1e-2, 1e-3])
+    rewards = arms @ np.arange(1.0, dim + 1) + 0.1 * random.standard_normal(count)
+    for start in range(0, count, 250_000):
+        stop = start + 250_000
+        for arm, reward in zip(arms[start:stop], rewards[start:stop].tolist(), strict=True):
+            policy.update(arm, reward)
+        matrix = np.eye(dim) + arms[:stop].T @ arms[:stop]
+        theta = np.linalg.solve(matrix, arms[:stop].T @ rewards[:stop])
+        assert np.allclose(policy.theta, theta, rtol=1e-6)
+        widths = np.sqrt(np.diag(np.linalg.inv(matrix)))
+        assert np.allclose(policy.width(np.eye(dim)), widths, rtol=1e-6)
+        inverse = policy._system._inverse
+        assert np.linalg.eigvalsh(inverse.inverse - inverse.pending.T @ inverse.pending)[0] > 0.0
+
+
+@pytest.mark.parametrize("name", ["soful", "cbscfd", "dbs-rfd"])
+def test_a_long_stream_does_not_drift(name: str) -> None:
+    """A million rows in batches, then single ones: still what a dense solve of the same sketch says."""
+    random = np.random.default_rng(1)
+    policy = CERTIFIED[name](12, size=4, ridge=1.0, beta=0.1)
+    for _ in range(100):
+        arms = unit(random.standard_normal((10_000, 12)))
+        policy.update(arms, arms[:, 0])
+        for arm in arms[:20]:
+            policy.update(arm, arm[0])
+    matrix = policy.sketch.covariance() + np.eye(12)
+    assert np.allclose(policy.theta, np.linalg.solve(matrix, policy._system.b), rtol=1e-6)
+    widths = np.sqrt(np.diag(np.linalg.inv(matrix)))
+    assert np.allclose(policy.width(np.eye(12)), widths, rtol=1e-6)
