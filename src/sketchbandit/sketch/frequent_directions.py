@@ -28,7 +28,7 @@ class FrequentDirections(ShrinkingSketch):
 
     Notes
     -----
-    Where 2·size exceeds dim, S'S takes less memory than the rows and is held in their place (``is_dense``); it is
+    Where 2·size exceeds dim, S'S takes less memory than the rows and is held in their place (``is_dense``),
     shrunk at the same times. ``rows`` is then a factor computed on demand, O(dim³).
 
     Examples
