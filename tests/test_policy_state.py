@@ -89,6 +89,36 @@ def test_asking_changes_nothing(name: str, form: Any) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_what_a_choice_has_computed_is_used_once(name: str, form: Any) -> None:
+    """The arm chosen may be learned from twice, or after another one: the second time everything is new."""
+    asked, silent = (train(EVERY[name](20, size=4, ridge=1.0, beta=0.3), 30, 20) for _ in range(2))
+    arms = unit(np.random.default_rng(7).standard_normal((5, 20)))
+    for t in range(20):
+        chosen = asked.select(form(arms))
+        for index in (chosen, chosen, (chosen + t) % 5, chosen):
+            for policy in (asked, silent):
+                policy.update(form(arms)[[index]], 0.1 * t)
+    assert saved(asked) == saved(silent)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_arrays_of_the_caller_may_change(name: str) -> None:
+    """What is done to the arms after a call is no business of the policy."""
+    careful, careless = (EVERY[name](12, size=4, ridge=1.0, beta=0.3) for _ in range(2))
+    for arms, rewards in rounds(60, 12, seed=3):
+        chosen = careful.select(arms)
+        theirs = arms.copy()
+        assert careless.select(theirs) == chosen
+        theirs += 1.0
+        careful.update(arms[chosen], rewards[chosen])
+        arm = arms[chosen].copy()
+        careless.update(arm, rewards[chosen])
+        arm += 1.0
+    assert saved(careful) == saved(careless)
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_copies_are_independent(name: str) -> None:
     """A copy goes its own way."""
     policy = train(EVERY[name](12, size=4, ridge=1.0, beta=0.3), 60, 12)
@@ -178,6 +208,21 @@ def test_a_row_appended_is_never_a_fresh_factorisation(monkeypatch: pytest.Monke
     train(policy, 200, 60)
     assert rebuilds == [16 + 9 * i for i in range(len(rebuilds))]  # 16 rows, shrunk to 7, and so on
     assert len(rebuilds) == 21
+
+
+def test_a_dense_inverse_is_made_anew_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After every 256 rows, or dim, so that the rounding of rank-one updates does not add up."""
+    rebuilds = []
+    original = RidgeSystem.rebuild
+
+    def counting(self: RidgeSystem, **kwargs: bool) -> None:
+        rebuilds.append(self.sketch.count)
+        original(self, **kwargs)
+
+    policy = sb.oful(6)
+    monkeypatch.setattr(RidgeSystem, "rebuild", counting)
+    train(policy, 1100, 6)
+    assert np.diff(rebuilds)[1:].tolist() == [257, 257, 257]
 
 
 def test_a_million_updates_do_not_drift() -> None:
