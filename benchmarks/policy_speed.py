@@ -53,8 +53,8 @@ def rivals() -> dict[str, Make]:
     return found
 
 
-def play(contender: Contender, stream: Stream, rounds: int) -> tuple[float, float, int]:
-    """Seconds in select and update, mean reward, and the largest model on the way."""
+def play(contender: Contender, stream: Stream, rounds: int, warm_up: int = 0) -> tuple[float, float, int]:
+    """Seconds in select and update after ``warm_up`` rounds, mean reward, and the largest model seen."""
     seconds = reward = 0.0
     peak = 0
     clock = time.perf_counter
@@ -62,12 +62,10 @@ def play(contender: Contender, stream: Stream, rounds: int) -> tuple[float, floa
         arms = stream.arms[t]
         start = clock()
         chosen = contender.select(arms)
-        seconds += clock() - start
         arm = arms[[chosen]] if sparse.issparse(arms) else arms[chosen]
         gained = float(stream.rewards[t][chosen])
-        start = clock()
         contender.update(arm, gained)
-        seconds += clock() - start
+        seconds += clock() - start if t >= warm_up else 0.0
         reward += gained
         if t % 16 == 0:
             peak = max(peak, contender.nbytes)
@@ -81,9 +79,10 @@ def gate(make: Callable[[int], Any], stream: Stream, rounds: int) -> None:
     for t in range(rounds):
         arms = stream.arms[t]
         chosen = policy.select(arms)
-        arm = arms[[chosen]].toarray()[0] if sparse.issparse(arms) else arms[chosen]
-        policy.update(arm, float(stream.rewards[t][chosen]))
-        b += float(stream.rewards[t][chosen]) * arm
+        reward = float(stream.rewards[t][chosen])
+        arm = arms[[chosen]] if sparse.issparse(arms) else arms[chosen]
+        policy.update(arm, reward)
+        b += reward * (arm.toarray()[0] if sparse.issparse(arms) else arm)
     arms = stream.arms[rounds]
     dense = arms.toarray().astype(float) if sparse.issparse(arms) else arms
     if isinstance(policy, sb.ProjectedLinUCB):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 import sketchbandit as sb
 
@@ -13,26 +13,26 @@ Matrix = NDArray[np.float64]
 Beta = float | sb.Confidence
 
 
-def rfd(dim: int, *, size: int, ridge: float, beta: Beta) -> sb.LinUCB:
+def rfd(dim: int, *, size: int, ridge: float, beta: Beta, dtype: DTypeLike = np.float64) -> sb.LinUCB:
     """The compensation that has no recipe of its own: half of the loss, Luo et al.'s RFD."""
-    sketch = sb.FrequentDirections(dim, size=size, compensation=0.5)
+    sketch = sb.FrequentDirections(dim, size=size, compensation=0.5, dtype=dtype)
     return sb.LinUCB(sketch, ridge=ridge, beta=beta)
 
 
-def oful(dim: int, *, size: int, ridge: float, beta: Beta) -> sb.LinUCB:
+def oful(dim: int, *, size: int, ridge: float, beta: Beta, dtype: DTypeLike = np.float64) -> sb.LinUCB:
     """OFUL has no size."""
     del size
-    return sb.oful(dim, ridge=ridge, beta=beta)
+    return sb.oful(dim, ridge=ridge, beta=beta, dtype=dtype)
 
 
-def dbs_fd(dim: int, *, size: int, ridge: float, beta: Beta) -> sb.LinUCB:
+def dbs_fd(dim: int, *, size: int, ridge: float, beta: Beta, dtype: DTypeLike = np.float64) -> sb.LinUCB:
     """DBSLinUCB-FD with an epsilon that a few dozen unit arms fill."""
-    return sb.dbslinucb(dim, size=size, epsilon=6.0, compensation=0.0, ridge=ridge, beta=beta)
+    return sb.dbslinucb(dim, size=size, epsilon=6.0, compensation=0.0, ridge=ridge, beta=beta, dtype=dtype)
 
 
-def dbs_rfd(dim: int, *, size: int, ridge: float, beta: Beta) -> sb.LinUCB:
+def dbs_rfd(dim: int, *, size: int, ridge: float, beta: Beta, dtype: DTypeLike = np.float64) -> sb.LinUCB:
     """DBSLinUCB-RFD likewise."""
-    return sb.dbslinucb(dim, size=size, epsilon=6.0, compensation=1.0, ridge=ridge, beta=beta)
+    return sb.dbslinucb(dim, size=size, epsilon=6.0, compensation=1.0, ridge=ridge, beta=beta, dtype=dtype)
 
 
 CERTIFIED: dict[str, Callable[..., sb.LinUCB]] = {

@@ -61,6 +61,17 @@ def test_scores_that_overflow_are_refused(name: str) -> None:
     assert saved(policy) == before
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_a_huge_theta_meets_a_long_arm(name: str) -> None:
+    """x'theta overflows on the way to a theta that is finite again."""
+    policy = EVERY[name](30, size=5, ridge=1.0, beta=0.1)
+    policy.update(np.eye(30)[0], 1e200)
+    policy.update(1e150 * np.eye(30)[0], 0.0)
+    policy.update(1e140 * np.eye(30)[1], 0.0)
+    assert np.isfinite(policy.theta).all()
+    assert np.isfinite(policy.ucb(np.eye(30))).all()
+
+
 BAD_ARMS = [
     (np.array([[1.0, np.nan, 0.0]]), "contains nan"),
     (np.array([[1.0, 0.0, 0.0], [0.0, -np.inf, 0.0]]), "arm 1 contains -inf|row 1 contains -inf"),
@@ -98,7 +109,7 @@ def test_bad_input_changes_nothing(name: str) -> None:
             policy.update(good[0], reward)
         with pytest.raises(sb.InputError, match="finite"):
             policy.update(good, [0.0, reward, 0.0])
-    no_rewards: list[Any] = ["1", None, 1j, [1.0, 2.0], {}]
+    no_rewards: list[Any] = ["1", None, 1j, [1.0, 2.0], {}, 10**400, np.ma.masked]
     for no_reward in no_rewards:
         with pytest.raises((ValueError, TypeError)) as caught:
             policy.update(good[0], no_reward)
@@ -114,6 +125,12 @@ def test_bad_input_changes_nothing(name: str) -> None:
         with pytest.raises((ValueError, TypeError)) as caught:
             policy.update(good, rewards)
         assert isinstance(caught.value, sb.SketchBanditError)
+    masked = np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False])
+    pairs: list[Any] = [(good, masked), ([[1, 2, 3], [1]], [1, 1]), (good[:0], 1.0), (good, [1e308] * 3)]
+    for pair in pairs:
+        with pytest.raises((ValueError, TypeError)) as caught:
+            policy.update(*pair)
+        assert isinstance(caught.value, sb.SketchBanditError)
     for k in (0, 4, -1, 1.5, True):
         with pytest.raises((ValueError, TypeError)) as caught:
             policy.top(good, k)
@@ -125,7 +142,7 @@ def test_bad_input_changes_nothing(name: str) -> None:
 def test_bad_settings_are_refused(name: str) -> None:
     """ridge <= 0, beta < 0 and what is no number."""
     make = EVERY[name]
-    for ridge in (0.0, -1.0, np.nan, np.inf, "1", True):
+    for ridge in (0.0, -1.0, np.nan, np.inf, "1", True, 10**400):
         with pytest.raises((ValueError, TypeError), match="ridge must be"):
             make(5, size=3, ridge=ridge, beta=0.1)
     for beta in (-0.1, np.nan, np.inf, "1", None):

@@ -81,10 +81,7 @@ def test_equal_arms_tie_to_the_lowest_index(name: str) -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_sparse_arms_equal_dense_ones(name: str, dtype: type) -> None:
     """CSR arms give the policy that the same dense arms give, to rounding, however many there are."""
-    if name in ("rfd", "dbs-fd", "dbs-rfd", "oful"):
-        made = [EVERY[name](40, size=4, ridge=0.5, beta=0.3) for _ in range(2)]
-    else:
-        made = [EVERY[name](40, size=4, ridge=0.5, beta=0.3, dtype=dtype) for _ in range(2)]
+    made = [EVERY[name](40, size=4, ridge=0.5, beta=0.3, dtype=dtype) for _ in range(2)]
     dense, from_sparse = made
     random = np.random.default_rng(3)
     for t in range(150):
@@ -144,6 +141,69 @@ def test_a_sketch_that_loses_nothing_is_oful(policy: sb.LinUCB) -> None:
         policy.update(arms[chosen], rewards[chosen])
         exact.update(arms[chosen], rewards[chosen])
     assert policy.sketch.error_bound == 0.0
+
+
+@pytest.mark.parametrize(
+    ("length_sq", "ridge", "tolerance"), [(1.0, 2e-4, 1e-9), (1e4, 2e-4, 1e-5), (1e6, 1e-3, 1e-3)]
+)
+def test_long_streams_of_low_rank_keep_their_digits(length_sq: float, ridge: float, tolerance: float) -> None:
+    """Arms in the span of the sketch: |x|² - |u|² and b - S'g cancel, means and widths must not suffer."""
+    random = np.random.default_rng(0)
+    basis = np.linalg.qr(random.standard_normal((60, 3)))[0].T
+    coordinates = random.standard_normal((30_000, 3)) * np.sqrt(length_sq / 3)
+    arms, rewards = coordinates @ basis, coordinates @ np.array([1.0, -2.0, 0.5])
+    policy = sb.soful(60, size=10, ridge=ridge, beta=0.1)
+    policy.update(arms, rewards)
+    for arm, reward in zip(arms[:7], rewards[:7].tolist(), strict=True):
+        policy.update(arm, reward)
+    seen, got = np.vstack([coordinates, coordinates[:7]]), np.append(rewards, rewards[:7])
+    matrix = seen.T @ seen + ridge * np.eye(3)
+    theta = np.linalg.solve(matrix, seen.T @ got)
+    some = coordinates[100:110]
+    widths = np.sqrt(np.vecdot(some, np.linalg.solve(matrix, some.T).T))
+    assert np.allclose(policy.width(some @ basis), widths, rtol=max(1e-8, 1e-3 * tolerance))
+    means = some @ theta
+    assert np.allclose(policy.mean(some @ basis), means, rtol=0.0, atol=tolerance * np.abs(means).max())
+    chosen = policy.select(some @ basis)
+    assert chosen == np.argmax(policy.ucb(some @ basis))
+
+
+class Keeper:
+    """A foreign sketch: keeps every row it is given, zero rows too, and says so; its certificate may grow."""
+
+    dim, alpha = 6, 0.0
+
+    def __init__(self, growth: float = 0.0, change: sb.Change | None = None) -> None:
+        self.rows = np.empty((0, 6))
+        self.error_bound = 0.0
+        self.growth, self.change = growth, change
+
+    def update(self, rows: Any) -> sb.Change | None:
+        """Keep them."""
+        self.rows = np.vstack([self.rows, rows])
+        self.error_bound += self.growth
+        return self.change
+
+
+@pytest.mark.parametrize("change", [None, sb.Change(1)])
+@pytest.mark.parametrize("growth", [0.0, 0.5])
+def test_a_foreign_sketch_need_not_be_trusted(change: sb.Change | None, growth: float) -> None:
+    """Zero arms, and a certificate that grows without a word: scores and radius are those of its rows."""
+    beta = sb.Confidence()
+    policy = sb.LinUCB(Keeper(growth, change), ridge=0.5, beta=beta)
+    random = np.random.default_rng(0)
+    b = np.zeros(6)
+    for t in range(12):
+        arm = random.standard_normal(6) * (t % 3 != 1)
+        policy.update(arm, 1.0)
+        b += arm
+        rows, e = policy.sketch.rows, policy.sketch.error_bound
+        matrix = rows.T @ rows + 0.5 * np.eye(6)
+        assert np.allclose(policy.theta, np.linalg.solve(matrix, b), rtol=1e-10)
+        assert np.allclose(policy.width(np.eye(6)) ** 2, np.diag(np.linalg.inv(matrix)), rtol=1e-10)
+        log_det = float(np.linalg.slogdet(matrix + e * np.eye(6))[1])
+        expected = beta.radius(dim=6, ridge=0.5, alpha=0.0, error_bound=e, log_det=log_det)
+        assert policy.radius == pytest.approx(expected, rel=1e-10)
 
 
 def test_any_sketch_makes_a_policy() -> None:

@@ -64,11 +64,11 @@ def test_load_then_continue(name: str, dim: int, form: Any, tmp_path: Path) -> N
             assert saved(loaded) == saved(policy)
             assert (loaded.rounds, loaded.radius, loaded.beta) == (policy.rounds, policy.radius, policy.beta)
             policy, old = loaded, policy
-            old.update(form(arms)[[chosen]], rewards[[chosen]])
-            policy.update(form(arms)[[chosen]], rewards[[chosen]])
+            for one in (old, policy):
+                one.update(form(arms)[[chosen]], rewards[chosen])
             assert saved(old) == saved(policy)
         else:
-            policy.update(form(arms)[[chosen]], rewards[[chosen]])
+            policy.update(form(arms)[[chosen]], rewards[chosen])
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -100,6 +100,39 @@ def test_what_a_choice_has_computed_is_used_once(name: str, form: Any) -> None:
             for policy in (asked, silent):
                 policy.update(form(arms)[[index]], 0.1 * t)
     assert saved(asked) == saved(silent)
+
+
+@pytest.mark.parametrize("name", [n for n in EVERY if n != "cbrap"])
+@pytest.mark.parametrize("dim", [9, 40])
+def test_a_sketch_changed_from_outside_is_noticed(name: str, dim: int) -> None:
+    """compress, merge or update of policy.sketch, or an update cut short: scores follow the sketch."""
+    policy = train(EVERY[name](dim, size=5, ridge=1.0, beta=sb.Confidence()), 33, dim)
+    other = copy.deepcopy(policy.sketch)
+    arms = unit(np.random.default_rng(1).standard_normal((6, dim)))
+
+    def cut_short(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(RidgeSystem, "_grow", cut_short)
+            patch.setattr(RidgeSystem, "rebuild", cut_short)
+            with pytest.raises(KeyboardInterrupt):
+                policy.update(arms[0], 1.0)
+
+    for meddle in (
+        policy.sketch.compress,
+        lambda: policy.sketch.update(arms),
+        lambda: policy.sketch.merge(other),
+        interrupted,
+        lambda: policy.update(arms[1], 0.5),
+    ):
+        meddle()
+        matrix = policy.sketch.covariance() + np.eye(dim)
+        widths = np.sqrt(np.vecdot(arms, np.linalg.solve(matrix, arms.T).T))
+        assert policy.ucb(arms)[policy.select(arms)] == policy.ucb(arms).max()
+        assert np.allclose(policy.width(arms), widths, rtol=1e-9)
+        assert np.allclose(policy.theta, np.linalg.solve(matrix, policy._system.b), rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -127,7 +127,7 @@ def test_a_confidence_is_checked() -> None:
 
 def test_regret_bounds_have_the_orders_of_the_table() -> None:
     """Over T they grow like sqrt(T) where e is fixed, and are linear where e grows like t^(1/3), or t."""
-    settings: dict[str, Any] = {"dim": 500, "ridge": 1.0, "size": 50}
+    settings: dict[str, Any] = {"dim": 500, "ridge": 1.0, "rank": 100}
     big = sb.Confidence(theta_norm=1e9)  # so that the trivial bound does not interfere
     for bound in (theory.fd_regret, theory.rfd_regret):
         ratio = bound(big, horizon=10**9, error=8.0, **settings) / bound(
@@ -171,7 +171,7 @@ def test_epsilon_for_a_regret_order() -> None:
                 horizon=t,
                 dim=50,
                 ridge=1.0,
-                size=50,
+                rank=100,
                 error=theory.epsilon_for(t, 0.8, compensation=compensation),
             )
             for t in (10**12, 10**15)
@@ -180,6 +180,13 @@ def test_epsilon_for_a_regret_order() -> None:
     for horizon, order in ((0, 0.5), (10, 0.4), (10, 1.0), (10.5, 0.5), (10, "0.5")):
         with pytest.raises((ValueError, TypeError), match=r"horizon|order"):
             theory.epsilon_for(horizon, order)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", [np.full((3, 3), np.nan), "x", np.ones(3), np.array([["a"]])])
+def test_no_spectral_error_of_what_is_no_stream(bad: Any) -> None:
+    """NaN, strings, vectors."""
+    with pytest.raises(sb.InputError, match="stream"):
+        theory.spectral_error_of(bad, 3)
 
 
 @given(streams(extreme=False), st.integers(1, 8))
@@ -195,10 +202,17 @@ def test_spectral_error_of_a_stream(stream: Stream, size: int) -> None:
 
 
 def test_final_size_of_dbs() -> None:
-    """l0 doubled once per epsilon·l0 of mass, at most the rank."""
-    assert theory.final_size(size=50, epsilon=8.0, tail_mass=399.0, rank=784) == 50
-    assert theory.final_size(size=50, epsilon=8.0, tail_mass=400.0, rank=784) == 100
-    assert theory.final_size(size=50, epsilon=8.0, tail_mass=1e9, rank=784) == 784
+    """l0 doubled once per epsilon·l0 of mass, the rank once the last block is reached: as the sketch does."""
+    for mass, expected in ((399.0, 50), (401.0, 100), (801.0, 200), (1201.0, 784), (1e9, 784)):
+        assert theory.final_size(dim=784, size=50, epsilon=8.0, mass=mass, rank=784) == expected
+    assert theory.final_size(dim=784, size=50, epsilon=8.0, mass=1e9, rank=30) == 30
+    arms = unit(np.random.default_rng(0).standard_normal((330, 200)))
+    sketch = sb.DyadicBlockSketch(200, size=20, epsilon=5.0)
+    for count, arm in enumerate(arms, start=1):
+        sketch.update(arm)
+        if 1 < count % 100 < 95:  # an arm more or less at the turn
+            claimed = theory.final_size(dim=200, size=20, epsilon=5.0, mass=float(count), rank=200)
+            assert claimed == (200 if sketch.blocks[-1].exact else sketch.size)
 
 
 # -- health -----------------------------------------------------------------------------------------
@@ -228,7 +242,8 @@ def test_a_size_that_is_too_small_warns_once() -> None:
         assert health.growth == pytest.approx(1.0, abs=0.1)
         assert health.heading_for_linear_regret
         assert health.sentence == policy.health().sentence
-    assert sb.soful(40, size=5).health().limit == 1.0  # nothing lost yet: not known which
+    assert sb.soful(40, size=5).health().limit == 1 / 3
+    assert sb.cbscfd(40, size=5).health().limit == 1.0
 
 
 def test_the_fd_warning_fires_where_the_paper_says() -> None:
@@ -243,6 +258,27 @@ def test_the_fd_warning_fires_where_the_paper_says() -> None:
             break
     else:
         pytest.fail("never warned")
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("make", [sb.soful, sb.cbscfd])
+def test_the_warning_does_not_depend_on_the_unit_of_length(make: Any, scale: float) -> None:
+    """Arms times c with ridge times c² is the same policy, and warns at the same round."""
+    arms = unit(np.random.default_rng(0).standard_normal((1200, 60)))
+    policy, scaled = make(60, size=8), make(60, size=8, ridge=scale**2)
+    for arm in arms:
+        assert len(play(policy, arm[np.newaxis])) == len(play(scaled, scale * arm[np.newaxis]))
+    assert policy.health().heading_for_linear_regret
+    assert scaled.health().heading_for_linear_regret
+
+
+def test_a_loud_beginning_does_not_hide_linear_growth() -> None:
+    """e = c·t + c0 is linear, though its slope in a log-log plot stays below 1."""
+    arms = unit(np.random.default_rng(0).standard_normal((3000, 40)))
+    arms[:200] *= 2.0
+    policy = sb.cbscfd(40, size=5)
+    assert len(play(policy, arms)) == 1
+    assert policy.health().heading_for_linear_regret
 
 
 def test_a_stream_that_the_size_can_hold_is_healthy() -> None:

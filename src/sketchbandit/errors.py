@@ -9,8 +9,8 @@
 
     SketchTooSmallWarning  (UserWarning) a fixed sketch size whose error makes the regret bound vacuous
 
-Each message quotes the value seen and names the remedy. A call that raises one of these has
-changed nothing.
+Each message quotes the value seen and names the remedy. A call that raises one of these errors has
+changed nothing. (The warning comes when everything is done, also where warnings are turned into errors.)
 """
 
 __all__ = [

@@ -66,6 +66,8 @@ def write(path: Path, kind: str, scalars: dict[str, Any], arrays: dict[str, NDAr
 
 def read(path: Path) -> Contents:
     """The contents of a file that ``write`` made; anything else raises FileError."""
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot read {path}: it is a folder")
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
     try:

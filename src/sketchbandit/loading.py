@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from sketchbandit import files
-from sketchbandit.errors import FileError, SketchBanditError
+from sketchbandit.errors import FileError, InputTypeError, SketchBanditError
 from sketchbandit.policy import LinUCB, ProjectedLinUCB
 from sketchbandit.sketch.base import sketch_class
 
@@ -18,12 +18,15 @@ def load(path: str | Path, **extra: Any) -> Any:
     ``load(path, base=...)``. Damaged, foreign and newer files raise FileError.
 
     >>> import tempfile, sketchbandit as sb
-    >>> sketch = sb.FrequentDirections(3, size=2)
+    >>> sketch = sb.FrequentDirections(9, size=2)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     sketch.save(f"{folder}/s.safetensors")
     ...     load(f"{folder}/s.safetensors")
-    <FrequentDirections(dim=3, size=2, compensation=0.0, dtype='float64'): 0 rows seen, 0 kept, error <= 0>
+    <FrequentDirections(dim=9, size=2, compensation=0.0, dtype='float64'): 0 rows seen, 0 kept, error <= 0>
     """
+    unknown = set(extra) - {"base"}
+    if unknown:
+        raise InputTypeError(f"load takes a path and base=..., got {', '.join(sorted(unknown))}")
     contents = files.read(Path(path))
     cls = _POLICIES.get(contents.kind) or sketch_class(contents.kind)
     try:

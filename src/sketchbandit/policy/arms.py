@@ -44,7 +44,12 @@ def refuse(arms: Arms, norms_sq: Vector, means: Vector | None = None) -> InputEr
 
 def is_vector(arms: Any) -> bool:
     """Whether one arm was given instead of a set."""
-    return getattr(arms, "ndim", None) == 1 or (not hasattr(arms, "ndim") and np.ndim(arms) == 1)
+    if hasattr(arms, "ndim"):
+        return bool(arms.ndim == 1)
+    try:
+        return np.ndim(arms) == 1
+    except ValueError:  # ragged nested lists
+        return False
 
 
 def is_scalar(reward: Any) -> bool:
@@ -57,19 +62,27 @@ def is_scalar(reward: Any) -> bool:
 
 def read_reward(reward: Any) -> float:
     """One finite reward."""
+    if np.ma.is_masked(reward):
+        raise InputError("the reward is masked; leave that arm out, or say what its reward is")
     if isinstance(reward, np.ndarray) and reward.size == 1:
         reward = reward.item()
     if not isinstance(reward, (Real, np.bool_)):
         raise InputTypeError(
             f"a reward must be a real number, got {reward!r} of type {type(reward).__name__}"
         )
-    if not math.isfinite(reward):
-        raise InputError(f"the reward is {reward}; rewards must be finite")
-    return float(reward)
+    try:
+        value = float(reward)
+    except OverflowError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise InputError(f"the reward is {reward!s:.40}; rewards must be finite")
+    return value
 
 
 def read_rewards(rewards: Any, count: int) -> Vector:
     """``count`` finite rewards."""
+    if np.ma.is_masked(rewards):
+        raise InputError("some rewards are masked; leave those arms out, or say what their rewards are")
     try:
         array = np.asarray(rewards)
     except ValueError as error:

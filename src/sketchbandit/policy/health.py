@@ -7,48 +7,62 @@ from typing import Any, NamedTuple
 from sketchbandit.errors import SketchTooSmallWarning
 from sketchbandit.theory import vacuous_exponent
 
-_SHARE = 0.25  # of mass / size, the most that the certificate can be
+_SHARE = 0.25  # of mass / size, the most that the certificate can grow by
 
 
 class Health(NamedTuple):
-    """What ``policy.health()`` tells."""
+    """What ``policy.health()`` tells.
+
+    Attributes
+    ----------
+    certificate : float
+        e, the sketch's ``error_bound``.
+    exponent : float
+        log(e) / log(t), the growth exponent of the paper's figure; -inf while e = 0.
+    growth : float
+        The slope of log e over log t since half the rounds ago or more; nan where there was no loss then.
+    limit : float
+        The exponent from which on the bound is linear: 1/3 for FD, 1 compensated; inf if e is bounded.
+    heading_for_linear_regret : bool
+        Whether the certificate, as it grows, makes the regret bound vacuous. Without compensation: both
+        log(e/ridge) / log(t) and the growth have reached 1/3. With it: since half the rounds ago or more e
+        has grown in proportion to t, by a quarter at least of what it can at most, the mass over the size.
+    sentence : str
+        The same in words.
+
+    """
 
     certificate: float
-    """e, the sketch's ``error_bound``."""
     exponent: float
-    """log(e) / log(t), the growth exponent of the paper's figure; -inf while e = 0."""
     growth: float
-    """The slope of log e over log t since half the rounds ago; nan where there was no loss yet."""
     limit: float
-    """The exponent from which on the bound is linear: 1/3 for FD, 1 compensated; inf if e is bounded."""
     heading_for_linear_regret: bool
-    """Whether the certificate, as it grows, makes the regret bound vacuous."""
     sentence: str
-    """The same in words."""
 
 
 class HealthWatch:
     """Keeps the certificate of half the rounds ago, and warns once when a fixed size proves too small."""
 
     def __init__(self) -> None:
-        self.marks = [(1, 0.0), (1, 0.0)]  # (rounds, certificate); the older at most half the rounds ago
+        # (rounds, certificate, mass) then and more recently; the first at least half the rounds ago
+        self.marks: list[tuple[int, float, float]] = [(1, 0.0, 0.0), (1, 0.0, 0.0)]
         self.has_warned = False
 
-    def look(self, sketch: Any, rounds: int) -> None:
+    def look(self, sketch: Any, rounds: int, ridge: float) -> None:
         """After the certificate may have changed."""
         if rounds >= 2 * self.marks[1][0]:
-            self.marks = [self.marks[1], (rounds, float(sketch.error_bound))]
+            self.marks = [self.marks[1], (rounds, float(sketch.error_bound), _mass(sketch))]
         if not self.has_warned:
-            health = self.report(sketch, rounds)
+            health = self.report(sketch, rounds, ridge)
             if health.heading_for_linear_regret:
                 self.has_warned = True
                 warnings.warn(health.sentence, SketchTooSmallWarning, stacklevel=5)
 
-    def report(self, sketch: Any, rounds: int) -> Health:
+    def report(self, sketch: Any, rounds: int, ridge: float) -> Health:
         """The state of things."""
         error = float(sketch.error_bound)
         exponent = _exponent(error, rounds)
-        earlier, error_then = self.marks[0]
+        earlier, error_then, mass_then = self.marks[0]
         growth = math.nan
         if 0.0 < error_then < math.inf and rounds > earlier:
             growth = math.log(error / error_then) / math.log(rounds / earlier)
@@ -59,12 +73,18 @@ class HealthWatch:
             name = type(sketch).__name__
             sentence = f"{name} certifies nothing: whether its regret stays sublinear cannot be told."
             return Health(error, exponent, growth, math.nan, False, sentence)
-        limit = vacuous_exponent(sketch.alpha / error if error else 1.0)
-        heading = exponent >= limit and growth >= limit
-        if limit == 1.0:  # e <= mass/size, so that log e / log t alone would take for ever to reach 1
-            share = error * getattr(sketch, "size", 0) / max(getattr(sketch, "mass", 0.0), 1e-300)
-            heading = exponent >= 1.0 or (growth >= 1.0 and share >= _SHARE)
+        compensation = getattr(sketch, "compensation", sketch.alpha / error if error else 0.0)
+        limit = vacuous_exponent(compensation)
+        if limit < 1.0:  # the bound has (1 + e/lambda)^(3/2) in it
+            heading = _exponent(error / ridge, rounds) >= limit and growth >= limit
+        else:  # e <= mass/size, so that log e / log t takes for ever to come near 1: look at the rate
+            gained = (_mass(sketch) - mass_then) / max(getattr(sketch, "size", 1), 1)
+            heading = error_then > 0.0 and error - error_then >= _SHARE * gained > 0.0
         return Health(error, exponent, growth, limit, heading, _sentence(sketch, error, exponent, heading))
+
+
+def _mass(sketch: Any) -> float:
+    return float(getattr(sketch, "mass", 0.0))
 
 
 def _exponent(error: float, rounds: int) -> float:
@@ -88,7 +108,8 @@ def _sentence(sketch: Any, error: float, exponent: float, heading: bool) -> str:
     if heading:
         return (
             f"{kind} is too small for this stream: its spectral error, {error:.4g}, grows so fast that the "
-            "regret bound is linear; use a larger size, or dbslinucb, whose error is bounded."
+            "regret bound is linear; use a larger size, or dbslinucb, whose error is bounded (and scale the "
+            "arms to about length one, or the ridge to their squared length)."
         )
     if error == 0.0:
         return f"{kind} has lost nothing so far: the regret is that of OFUL."

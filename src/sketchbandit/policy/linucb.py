@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
 from sketchbandit.linalg import AnyVector
@@ -13,7 +14,7 @@ from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_rewar
 from sketchbandit.policy.base import Arrays, SavedPolicy, Scalars
 from sketchbandit.policy.health import Health, HealthWatch
 from sketchbandit.policy.pruning import best_arms, optimistic_bounds
-from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Scan, norm_sq_of
+from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Saved, Scan, norm_sq_of
 from sketchbandit.sketch.base import Sketch, sketch_class
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sketch.rows import read_rows
@@ -66,7 +67,9 @@ class LinUCB(SavedPolicy):
             )
         self._set_up(sketch, ridge, beta)
 
-    def _set_up(self, sketch: Any, ridge: float, beta: float | Confidence) -> None:
+    def _set_up(
+        self, sketch: Any, ridge: float, beta: float | Confidence, saved: Saved | None = None
+    ) -> None:
         self._ridge = check_real("ridge", ridge, above=0.0)
         self._beta = check_beta(beta)
         if isinstance(self._beta, Confidence) and not math.isfinite(sketch.error_bound):
@@ -77,7 +80,8 @@ class LinUCB(SavedPolicy):
         self._is_ours = isinstance(sketch, Sketch)
         self._dtype = np.dtype(getattr(sketch, "dtype", np.float64))
         self._dim = int(sketch.dim)
-        self._system = RidgeSystem(sketch, self._ridge, with_determinant=isinstance(beta, Confidence))
+        with_determinant = isinstance(self._beta, Confidence)
+        self._system = RidgeSystem(sketch, self._ridge, with_determinant=with_determinant, saved=saved)
         self._watch = HealthWatch()
         self._rounds = 0
         self._reach = 0.0
@@ -133,7 +137,7 @@ class LinUCB(SavedPolicy):
 
     def health(self) -> Health:
         """The certificate, how it grows, and what that means for the regret, in a sentence."""
-        return self._watch.report(self.sketch, self._rounds)
+        return self._watch.report(self.sketch, self._rounds, self._ridge)
 
     # -- choosing -----------------------------------------------------------------------------------
 
@@ -195,12 +199,13 @@ class LinUCB(SavedPolicy):
     def update(self, arm: Any, reward: Any) -> None:
         """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards, one after another.
 
-        Input that cannot be used raises before anything changes.
+        Input that cannot be used raises before anything changes. A SketchTooSmallWarning comes last, when
+        everything is learned; so it does where warnings are errors.
         """
         if isinstance(reward, float) and self._is_plain(arm):  # as quick as can be
             self._learn(arm, arm[np.newaxis], norm_sq_of(arm), float(reward))
         elif is_scalar(reward) or is_vector(arm):
-            arms = read_arms(arm, self._dim, self._dtype)
+            arms = read_arms(arm, self._dim, self._dtype, may_be_empty=True)
             if len(arms) != 1:
                 raise InputError(f"{len(arms)} arms need {len(arms)} rewards, got one")
             self._learn(arms.vector(0), arms.row(0), arms.norm_sq(0), read_reward(reward))
@@ -225,17 +230,25 @@ class LinUCB(SavedPolicy):
         self._learned(1, reach, lossy=not change.additive)
 
     def _update_many(self, arms: Any, rewards: Any) -> None:
-        batch = read_rows(arms, self._dim, self._dtype)
+        batch = read_rows(arms, self._dim, self._dtype, "arms")
         values = read_rewards(rewards, len(batch))
         if self._is_ours:
             self.sketch._check_mass(batch.mass)
-        reach = self._checked_reach(float(np.sqrt(batch.mass) * np.linalg.norm(values)))
-        taken, lossy = 0, False
-        for rows, norms_sq in batch.chunks():
-            some = values[taken : taken + len(rows)]
-            lossy |= not self._system.observe_many(rows, norms_sq, some).additive
-            taken += len(rows)
-        self._learned(taken, reach, lossy=lossy)
+        with np.errstate(over="ignore"):
+            reach = self._checked_reach(float(np.sqrt(batch.mass) * np.linalg.norm(values)))
+        lossy = False
+        if sparse.issparse(arms) and len(batch) < self._system.rows_worth_a_rebuild:
+            read = read_arms(arms, self._dim, self._dtype, may_be_empty=True)
+            for i, value in enumerate(values.tolist()):
+                change = self._system.observe(read.vector(i), read.row(i), read.norm_sq(i), value)
+                lossy |= not change.additive
+        else:
+            taken = 0
+            for rows, norms_sq in batch.chunks():
+                some = values[taken : taken + len(rows)]
+                lossy |= not self._system.observe_many(rows, norms_sq, some).additive
+                taken += len(rows)
+        self._learned(len(batch), reach, lossy=lossy)
 
     def _learned(self, count: int, reach: float, *, lossy: bool) -> None:
         self._rounds += count
@@ -243,12 +256,12 @@ class LinUCB(SavedPolicy):
         if isinstance(self._beta, Confidence):
             self._radius = self._realised_radius(self._beta)
         if lossy:  # only then can the certificate have moved
-            self._watch.look(self.sketch, self._rounds)
+            self._watch.look(self.sketch, self._rounds, self._ridge)
 
     def _checked_reach(self, added: float) -> float:
         reach = self._reach + added
         if not reach < self._most_reach:
-            raise _too_much(reach)
+            raise self._too_much(reach)
         return reach
 
     def _complaint(self, row: NDArray[Any], norm_sq: float, reward: float, reach: float) -> InputError:
@@ -256,7 +269,13 @@ class LinUCB(SavedPolicy):
             return refuse(DenseArms(row), np.array([norm_sq]))
         if not math.isfinite(reward):
             return InputError(f"the reward is {reward}; rewards must be finite")
-        return _too_much(reach)
+        return self._too_much(reach)
+
+    def _too_much(self, reach: float) -> InputError:
+        return InputError(
+            f"rewards times arms add up to {reach:g}, too much for a ridge of {self._ridge:g}: theta could "
+            "overflow; rescale the rewards or use a larger ridge"
+        )
 
     def _realised_radius(self, confidence: Confidence) -> float:
         sketch = self.sketch
@@ -327,21 +346,15 @@ class LinUCB(SavedPolicy):
             parts[owner][rest] = array
         sketch = sketch_class(saved["kind"])._undump(saved["content"], parts["sketch"], **extra)
         policy = cls.__new__(cls)
-        policy._set_up(sketch, scalars["ridge"], Confidence(**beta) if isinstance(beta, dict) else beta)
+        saved_beta = Confidence(**beta) if isinstance(beta, dict) else beta
+        policy._set_up(sketch, scalars["ridge"], saved_beta, (scalars["system"], parts["system"]))
         policy._rounds = check_count("rounds", scalars["rounds"], at_least=0)
         policy._reach = float(scalars["reach"])
-        policy._watch.marks = [(int(t), float(e)) for t, e in scalars["marks"]]
+        policy._watch.marks = [(int(t), float(e), float(mass)) for t, e, mass in scalars["marks"]]
         policy._watch.has_warned = bool(scalars["has_warned"])
-        policy._system.restore(scalars["system"], parts["system"])
-        if isinstance(policy._beta, Confidence):
-            policy._radius = policy._realised_radius(policy._beta)
         return policy
 
 
 def check_beta(beta: Any) -> float | Confidence:
     """A constant >= 0 or a Confidence."""
     return beta if isinstance(beta, Confidence) else check_real("beta", beta, at_least=0.0)
-
-
-def _too_much(reach: float) -> InputError:
-    return InputError(f"rewards times arms add up to {reach:g}, which overflows; rescale the rewards")

@@ -109,8 +109,8 @@ class ProjectedLinUCB(SavedPolicy):
 
     def update(self, arm: Any, reward: Any) -> None:
         """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards."""
-        if isinstance(reward, float) or is_scalar(reward):
-            projected = self._project(arm)
+        if is_scalar(reward):
+            projected = self._project(arm, may_be_empty=True)
             if len(projected) != 1:
                 raise InputError(f"{len(projected)} arms need {len(projected)} rewards, got one")
             self._inner.update(projected[0], reward)

@@ -2,8 +2,9 @@
 """The loops of a round, compiled by numba: what numpy does in fifteen calls, in one.
 
 Each function has a counterpart in numpy (``lowrank``, ``dense``, ``system``) that computes the same to
-rounding; which of the two runs changes no choice. Sums may be reordered by the compiler (that is what
-makes them vector code), but in the same way for every arm, so that equal arms have equal scores.
+rounding; which of the two runs changes no choice but between scores that agree to rounding. Sums may be
+reordered by the compiler (that is what makes them vector code), but in the same way for every arm, so that
+equal arms have equal scores.
 """
 
 from math import inf, isfinite, log1p, sqrt
@@ -16,6 +17,7 @@ _compile: Any = njit(cache=True, fastmath={"contract"}, error_model="numpy")
 # Sums, and nothing but sums, may be reordered, so that they use vector registers.
 _compile_sum: Any = njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 
+CANCELLED = 1e-6  # |x|² - |u|² below this part of |x|² has lost more than six digits
 _COLUMNS = 1024  # of S, taken together: the partial result stays in the first-level cache
 _LOOK_EVERY = 8  # rows of S between two looks whether the arm can still win
 
@@ -39,16 +41,6 @@ def _dot4(rows, first, x, out):
         t2 += r2[j] * x[j]
         t3 += r3[j] * x[j]
     out[first], out[first + 1], out[first + 2], out[first + 3] = t0, t1, t2, t3
-
-
-@_compile_sum
-def _dot_and_norm(x, theta):
-    mean = 0.0
-    squares = 0.0
-    for j in range(len(theta)):
-        mean += x[j] * theta[j]
-        squares += x[j] * x[j]
-    return mean, squares
 
 
 @_compile
@@ -95,7 +87,8 @@ def project_arms(arms, projection, images):
 def scan(arms, theta, means, norms_sq):
     """Means and squared norms in one pass over the arms."""
     for k in range(len(arms)):
-        means[k], norms_sq[k] = _dot_and_norm(arms[k], theta)
+        means[k] = _dot(arms[k], theta, len(theta))
+        norms_sq[k] = norm_sq(arms[k])  # the arm is in the cache by now
 
 
 @_compile
@@ -116,8 +109,53 @@ def _look(arms, theta, shift, radius):
 
 
 @_compile
+def _subtract_rows(part, rows, weights, count, start):
+    """part -= the columns of weights' S that begin at ``start``."""
+    width = len(part)
+    stop = start + width
+    i = 0
+    while i + 4 <= count:
+        w0, w1, w2, w3 = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
+        r0, r1 = rows[i, start:stop], rows[i + 1, start:stop]
+        r2, r3 = rows[i + 2, start:stop], rows[i + 3, start:stop]
+        for j in range(width):
+            part[j] -= w0 * r0[j] + w1 * r1[j] + w2 * r2[j] + w3 * r3[j]
+        i += 4
+    while i < count:
+        w0, r0 = weights[i], rows[i, start:stop]
+        for j in range(width):
+            part[j] -= w0 * r0[j]
+        i += 1
+
+
+@_compile
+def _times_factor(u, factor, count, back):
+    """back = W'u."""
+    for j in range(count):
+        back[j] = 0.0
+    for i in range(count):
+        weight = u[i]
+        row = factor[i]
+        for j in range(i + 1):
+            back[j] += weight * row[j]
+
+
+@_compile
+def _remainder(x, rows, factor, count, shift, u):
+    """|x|² - |u|² without cancellation: |x - S'g|² + shift |g|², g = W'u."""
+    back = np.empty(count)
+    _times_factor(u, factor, count, back)
+    total = shift * _dot(back, back, count)
+    for start in range(0, len(x), _COLUMNS):
+        part = x[start : min(start + _COLUMNS, len(x))].copy()
+        _subtract_rows(part, rows, back, count, start)
+        total += _dot(part, part, len(part))
+    return total
+
+
+@_compile
 def shadow_rows(x, norm_sq, mean, radius, least, rows, factor, count, shift, y, u):
-    """y = S x, u = W y and |u|², row by row; -1 as soon as the arm's score must stay below ``least``."""
+    """y = S x, u = W y and |x|² - |u|², row by row; -1 as soon as the score must stay below ``least``."""
     captured = 0.0
     for i in range(count):
         if i % 4 == 0 and i + 4 <= count:
@@ -126,16 +164,18 @@ def shadow_rows(x, norm_sq, mean, radius, least, rows, factor, count, shift, y, 
             y[i] = _dot(rows[i], x, len(x))
         u[i] = _dot(factor[i], y, i + 1)
         captured += u[i] * u[i]
-        if i % _LOOK_EVERY == _LOOK_EVERY - 1 and (
-            mean + radius * sqrt(max(norm_sq - captured, 0.0) / shift) < least
-        ):
-            return -1.0
-    return captured
+        if i % _LOOK_EVERY == _LOOK_EVERY - 1:
+            most = max(norm_sq - captured, 2.0 * CANCELLED * norm_sq) / shift
+            if mean + radius * sqrt(most) < least:
+                return -1.0
+    if norm_sq - captured >= CANCELLED * norm_sq:
+        return norm_sq - captured
+    return _remainder(x, rows, factor, count, shift, u)
 
 
 @_compile
-def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y, best_u, best_captured):
-    """The best arm, with its x, y, u and |u|²; -1 if a score is not finite."""
+def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y, best_u, best_remainder):
+    """The best arm, with its x, y, u and |x|² - |u|²; -1 if a score is not finite."""
     means, norms_sq, bounds, first = _look(arms, theta, shift, radius)
     if first < 0:
         return -1
@@ -149,59 +189,42 @@ def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y,
             continue
         if bounds[k] < score:
             continue
-        captured = shadow_rows(
+        remainder = shadow_rows(
             arms[k], norms_sq[k], means[k], radius, score, rows, factor, count, shift, y, u
         )
-        if captured < 0.0:
+        if remainder < 0.0:
             continue
-        quadratic = max(norms_sq[k] - captured, 0.0) / shift
-        value = means[k] + radius * sqrt(quadratic)
+        value = means[k] + radius * sqrt(remainder / shift)
         if value > score or (value == score and k < best):
             score, best = value, k
             best_x[:] = arms[k]
             best_y[:] = y
             best_u[:] = u
-            best_captured[0] = captured
+            best_remainder[0] = remainder
     return best
 
 
 @_compile
 def grow_rows(x, reward, rows, factor, count, pivot, quadratic, shift, u, theta, b):
-    """Write the factor's row for x, and move theta and b by Sherman-Morrison."""
+    """Write the factor's row for x, and move theta and b by Sherman-Morrison; False: theta'x overflows."""
+    error = reward - _dot(theta, x, len(x))
+    if not isfinite(error):
+        return False
+    gain = error / ((1.0 + quadratic) * shift)
     back = factor[count]
-    for j in range(count):
-        back[j] = 0.0
-    for i in range(count):
-        weight = u[i]
-        row = factor[i]
-        for j in range(i + 1):
-            back[j] += weight * row[j]
-    gain = (reward - _dot(theta, x, len(x))) / ((1.0 + quadratic) * shift)
-    part = np.empty(_COLUMNS)
+    _times_factor(u, factor, count, back)
     for start in range(0, len(x), _COLUMNS):
-        width = min(_COLUMNS, len(x) - start)
-        part[:width] = x[start : start + width]
-        stop = start + width
-        i = 0
-        while i + 4 <= count:
-            w0, w1, w2, w3 = back[i], back[i + 1], back[i + 2], back[i + 3]
-            r0, r1 = rows[i, start:stop], rows[i + 1, start:stop]
-            r2, r3 = rows[i + 2, start:stop], rows[i + 3, start:stop]
-            for j in range(width):
-                part[j] -= w0 * r0[j] + w1 * r1[j] + w2 * r2[j] + w3 * r3[j]
-            i += 4
-        while i < count:
-            w0, r0 = back[i], rows[i, start:stop]
-            for j in range(width):
-                part[j] -= w0 * r0[j]
-            i += 1
+        stop = min(start + _COLUMNS, len(x))
+        part = x[start:stop].copy()
+        _subtract_rows(part, rows, back, count, start)
         moved, added, played = theta[start:stop], b[start:stop], x[start:stop]
-        for j in range(width):
+        for j in range(stop - start):
             moved[j] += gain * part[j]
             added[j] += reward * played[j]
     for j in range(count):
         back[j] /= -pivot
     back[count] = 1.0 / pivot
+    return True
 
 
 @_compile
@@ -250,9 +273,11 @@ def search_dense(
 
 @_compile
 def grow_dense(x, reward, pending, pending_count, most, whole, image, seen, theta, b):
-    """Add a rank-one update to Q, and move theta and b; returns what log det A grows by."""
+    """Add a rank-one update to Q, and move theta and b; what log det A grows by, or -1: theta'x overflows."""
     quadratic = min(max(whole, 0.0), most)
     gain = (reward - _dot(theta, x, len(x))) / (1.0 + quadratic)
+    if not isfinite(gain):
+        return -1.0
     row = pending[pending_count]
     row[:] = image
     for i in range(pending_count):

@@ -1,6 +1,7 @@
 """A dense inverse that takes rank-one updates: for sketches that are exact, or nearly as large as dim."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,12 +9,14 @@ from numpy.typing import NDArray
 
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot, invert_positive
 from sketchbandit.ridge.backend import kernels
+from sketchbandit.ridge.factor import least_jitter
 from sketchbandit.sketch import Change
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 _MOST_PENDING = 32  # rank-one updates that are taken together, at the speed of a matrix product
+_MOST_TRIES = 60  # each doubles the jitter
 _LONGEST = 1e12  # |x|² over the shift: P is known to rounding of its largest entry, 1/shift, only
 
 
@@ -46,10 +49,21 @@ class DenseInverse:
         self._chosen: tuple[Vector, Vector, Vector, Vector] | None = None
 
     @classmethod
-    def of_matrix(cls, matrix: Matrix, shift: float) -> "DenseInverse":
-        """The inverse of ``matrix`` ⪰ shift I, in the memory of ``matrix``."""
-        inverse, log_det = invert_positive(matrix)
-        return cls(inverse, log_det, shift)
+    def of_covariance(cls, covariance: Callable[[], Matrix], shift: float) -> "DenseInverse":
+        """The inverse of S'S + shift I, in the memory of the S'S that ``covariance`` makes."""
+        jitter = 0.0
+        for _ in range(_MOST_TRIES):
+            matrix = covariance()
+            largest = float(matrix.diagonal().max())
+            jitter = max(jitter, least_jitter(largest, shift))
+            matrix[np.diag_indices_from(matrix)] += shift + jitter
+            try:
+                inverse, log_det = invert_positive(matrix)
+            except np.linalg.LinAlgError:  # arms so long that rounding has eaten the ridge
+                jitter = max(2.0 * jitter, 1e-15 * largest)
+            else:
+                return cls(inverse, log_det, shift)
+        raise np.linalg.LinAlgError("S'S is not positive semidefinite, whatever is added")
 
     @property
     def nbytes(self) -> int:
@@ -65,9 +79,9 @@ class DenseInverse:
         """Whether ``grow`` is all that a change of the sketch asks for: not after many, or a very long x."""
         return self.updates < self._most_updates and change.additive and norm_sq < _LONGEST * self.shift
 
-    def shadow(self, x: AnyVector, parts: Any = None) -> DenseShadow:
+    def shadow(self, x: AnyVector, norm_sq: float = 0.0, parts: Any = None) -> DenseShadow:
         """The shadow of one vector: one pass over P."""
-        del parts  # P stands for the rows
+        del norm_sq, parts  # P stands for the rows
         rows = self.pending[: self.pending_count]
         if isinstance(x, SparseVector):
             image = x.values @ self.inverse[x.indices]
@@ -128,26 +142,31 @@ class DenseInverse:
         parts: Any,
         theta: Vector,
         b: Vector,
-    ) -> None:
-        """Take in x, and move theta and b."""
+    ) -> bool:
+        """Take in x, and move theta and b; False: theta'x overflows."""
         del parts
         compiled = kernels()
         if compiled is None or isinstance(x, SparseVector):
-            error = reward - dot(theta, x)
-            image = self.append(x, norm_sq, shadow)
+            with np.errstate(over="ignore", invalid="ignore"):
+                error = reward - dot(theta, x)
+            if not math.isfinite(error):
+                return False
+            image = self.append(norm_sq, shadow)
             theta += (error / (1.0 + self.quadratic(shadow, norm_sq))) * image
             add_multiple(b, reward, x)
-            return
+            return True
         image, seen, whole = shadow
         most = norm_sq / self.shift
         grown = compiled.grow_dense(
             x, reward, self.pending, self.pending_count, most, whole, image, seen, theta, b
         )
+        if grown < 0.0:
+            return False
         self._count_row(grown)
+        return True
 
-    def append(self, x: AnyVector, norm_sq: float, shadow: DenseShadow) -> Vector:
+    def append(self, norm_sq: float, shadow: DenseShadow) -> Vector:
         """Take in x alone; returns A^-1 x, A as it was before."""
-        del x
         quadratic = self.quadratic(shadow, norm_sq)
         count = self.pending_count
         image: Vector = shadow.image - shadow.seen[:count] @ self.pending[:count]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sketchbandit.linalg import invert_lower
 
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+_MOST_TRIES = 60  # each doubles the jitter
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -57,15 +58,15 @@ class GrowingFactor:
         """Bytes allocated."""
         return self.array.nbytes
 
-    def begin_row(self, norm_sq: float, captured: float) -> float:
-        """Make room for a row x with |x|² and |u|²; returns sqrt(p), with which the caller writes the row."""
+    def begin_row(self, norm_sq: float, remainder: float) -> float:
+        """Make room for a row x with |x|² and |x|² - |u|²; returns sqrt(p), with which the row is written."""
         count = self.count
         if count == len(self.array):
             grown = np.zeros((count + max(16, count // 8),) * 2)
             grown[:count, :count] = self.array
             self.array = grown
-        # |x|² - |u|² is known to rounding of |x|² only; a smaller pivot would be noise.
-        return math.sqrt(self.shift + max(norm_sq - captured, _ROUNDING * norm_sq))
+        # A pivot below the rounding of |x|² would be noise.
+        return math.sqrt(self.shift + max(remainder, _ROUNDING * norm_sq))
 
     def end_row(self, pivot: float) -> None:
         """The row is written."""
@@ -89,10 +90,11 @@ def least_jitter(largest: float, shift: float) -> float:
 def _cholesky(shifted: Matrix, largest: float) -> Matrix:
     """A lower factor, with the least jitter that makes one."""
     jitter = 0.0
-    while True:
+    for _ in range(_MOST_TRIES):
         try:
             return np.asarray(np.linalg.cholesky(shifted), dtype=np.float64)
         except np.linalg.LinAlgError:
             more = max(2.0 * jitter, _ROUNDING * largest)
             shifted[np.diag_indices_from(shifted)] += more - jitter
             jitter = more
+    raise np.linalg.LinAlgError("the Gram matrix of the rows is not positive definite, whatever is added")

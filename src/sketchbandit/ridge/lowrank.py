@@ -1,6 +1,7 @@
 """(shift I + S'S)^-1 through the rows of the sketch, O(r·d + r²) for everything."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,14 +19,15 @@ Matrix = NDArray[np.float64]
 
 # With r rows a round costs 2·r·d + 2·r² here and about 1.3·d² through a dense inverse.
 _MOST_ROWS = 0.75  # of dim
+_CANCELLED = 1e-6  # |x|² - |u|² below this part of |x|² has lost more than six digits
 
 
 class Shadow(NamedTuple):
-    """What a vector x leaves on the rows: y = S x, u = W y and |u|²."""
+    """What a vector x leaves on the rows: y = S x, u = W y and |x|² - |u|²."""
 
     y: Vector
     u: Vector
-    captured: float
+    remainder: float
 
 
 class LowRankInverse:
@@ -39,12 +41,15 @@ class LowRankInverse:
         self.factor = factor
 
     @classmethod
-    def of_rows(cls, parts: Parts, dim: int, shift: float, *, orthogonal: bool) -> "LowRankInverse":
-        """The inverse for these rows, O(r²·d + r³), or O(r·d) if they are orthogonal."""
+    def of_rows(
+        cls, parts: Parts, dim: int, shifts: Sequence[float], *, orthogonal: bool
+    ) -> list["LowRankInverse"]:
+        """The inverses for these rows, one for each shift: O(r²·d + r³), or O(r·d) if they are orthogonal."""
         if orthogonal:
             norms_sq = np.concatenate([row_norms_sq(part) for part in parts])
-            return cls(dim, GrowingFactor.of_orthogonal(norms_sq, shift))
-        return cls(dim, GrowingFactor.of_gram(gram_of_parts(parts), shift))
+            return [cls(dim, GrowingFactor.of_orthogonal(norms_sq, shift)) for shift in shifts]
+        products = gram_of_parts(parts)
+        return [cls(dim, GrowingFactor.of_gram(products, shift)) for shift in shifts]
 
     @property
     def shift(self) -> float:
@@ -71,30 +76,34 @@ class LowRankInverse:
         del norm_sq
         return not change.rebuilt and change.appended == 1 and self.factor.count < _MOST_ROWS * self._dim
 
-    def shadow(self, x: AnyVector, parts: Parts) -> Shadow:
+    def shadow(self, x: AnyVector, norm_sq: float, parts: Parts) -> Shadow:
         """The shadow of one vector: one pass over S."""
         compiled = kernels()
         if compiled is None or isinstance(x, SparseVector) or not _is_plain(parts):
-            return self.shadow_of(project(parts, x))
+            return self.shadow_of(project(parts, x), x, norm_sq, parts)
         count = self.factor.count
         y, u = np.empty(count), np.empty(count)
-        captured = compiled.shadow_rows(
-            x, 0.0, 0.0, 0.0, -math.inf, parts[0], self.factor.array, count, self.shift, y, u
+        remainder = compiled.shadow_rows(
+            x, norm_sq, 0.0, 0.0, -math.inf, parts[0], self.factor.array, count, self.shift, y, u
         )
-        return Shadow(y, u, captured)
+        return Shadow(y, u, remainder)
 
-    def shadow_of(self, y: Vector) -> Shadow:
-        """The shadow of a vector whose y = S x is known: O(r²)."""
+    def shadow_of(self, y: Vector, x: AnyVector, norm_sq: float, parts: Parts) -> Shadow:
+        """The shadow of a vector whose y = S x is known: O(r²), unless x lies almost in the span of S."""
         u = self.factor.matrix @ y
-        return Shadow(y, u, float(u @ u))
-
-    def sparse_shadow(self, products: Matrix, index: int) -> Shadow:
-        """The shadow of one of the sparse arms that ``means_of_sparse`` has projected."""
-        return self.shadow_of(products[:, index])
+        remainder = norm_sq - float(u @ u)
+        if remainder < _CANCELLED * norm_sq:
+            # |x|² - |u|² = |x - S'g|² + shift |g|² with g = W'u, where the difference has no digits left.
+            g = u @ self.factor.matrix
+            outside = -combine(g, parts)
+            add_multiple(outside, 1.0, x)
+            remainder = float(outside @ outside) + self.shift * float(g @ g)
+        return Shadow(y, u, remainder)
 
     def quadratic(self, shadow: Shadow, norm_sq: float) -> float:
         """x'A^-1 x = (|x|² - |u|²) / shift."""
-        return max(norm_sq - shadow.captured, 0.0) / self.shift
+        del norm_sq
+        return shadow.remainder / self.shift
 
     def search(
         self, arms: NDArray[Any], theta: Vector, radius: float, parts: Parts
@@ -104,11 +113,11 @@ class LowRankInverse:
         if compiled is None or arms.dtype != np.float64 or not _is_plain(parts):
             return None
         count = self.factor.count
-        x, y, u, captured = np.empty(self._dim), np.empty(count), np.empty(count), np.empty(1)
+        x, y, u, remainder = np.empty(self._dim), np.empty(count), np.empty(count), np.empty(1)
         index = compiled.search_rows(
-            arms, theta, parts[0], self.factor.array, count, self.shift, radius, x, y, u, captured
+            arms, theta, parts[0], self.factor.array, count, self.shift, radius, x, y, u, remainder
         )
-        return index, x, Shadow(y, u, captured.item())
+        return index, x, Shadow(y, u, remainder.item())
 
     def means_of_sparse(
         self, arms: SparseArms, weights: Vector, b: Vector, parts: Parts
@@ -119,30 +128,44 @@ class LowRankInverse:
         return means, products
 
     def solve(self, b: Vector, parts: Parts) -> Vector:
-        """A^-1 b."""
-        return self._apply(b, self.weights(b, parts) @ self.factor.matrix, parts)
+        """A^-1 b, refined once: where b lies almost in the span of S, (b - S'g) / shift cancels."""
+        scale = float(np.abs(b).max(initial=0.0))
+        if not scale:
+            return np.zeros_like(b)
+        unit = b / scale  # so that S b does not overflow where A^-1 b does not
+        solution = self._solve_once(unit, parts)
+        with np.errstate(over="ignore", invalid="ignore"):
+            residual = unit - self.shift * solution - combine(project(parts, solution), parts)
+            correction = self._solve_once(residual, parts)
+        if np.isfinite(correction).all():
+            solution += correction
+        return solution * scale
+
+    def _solve_once(self, b: Vector, parts: Parts) -> Vector:
+        return self._apply(b, (self.factor.matrix @ project(parts, b)) @ self.factor.matrix, parts)
 
     def weights(self, b: Vector, parts: Parts) -> Vector:
         """W S b."""
-        weights: Vector = self.factor.matrix @ project(parts, b)
+        scale = float(np.abs(b).max(initial=0.0)) or 1.0
+        weights: Vector = (self.factor.matrix @ project(parts, b / scale)) * scale
         return weights
 
     def grow(
         self,
-        x: AnyVector,
+        x: Vector,
         reward: float,
         norm_sq: float,
         shadow: Shadow,
         parts: Parts,
         theta: Vector,
         b: Vector,
-    ) -> None:
-        """Append x, which the sketch has just appended too, and move theta and b."""
+    ) -> bool:
+        """Append x, as the sketch has just done, and move theta and b; False: theta'x overflows."""
         compiled = kernels()
         factor, quadratic = self.factor, self.quadratic(shadow, norm_sq)
         if compiled is not None and _is_plain(parts):
-            pivot = factor.begin_row(norm_sq, shadow.captured)
-            compiled.grow_rows(
+            pivot = factor.begin_row(norm_sq, shadow.remainder)
+            grown: bool = compiled.grow_rows(
                 x,
                 reward,
                 parts[0],
@@ -155,30 +178,35 @@ class LowRankInverse:
                 theta,
                 b,
             )
-            factor.end_row(pivot)
-            return
-        assert not isinstance(x, SparseVector)  # noqa: S101  the system keeps weights instead of theta then
+            if grown:
+                factor.end_row(pivot)
+            return grown
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = reward - dot(theta, x)
+        if not math.isfinite(error):
+            return False
         image = self._apply(x, shadow.u @ factor.matrix, parts)
-        theta += ((reward - dot(theta, x)) / (1.0 + quadratic)) * image
+        theta += (error / (1.0 + quadratic)) * image
         add_multiple(b, reward, x)
-        self.append(x, norm_sq, shadow)
+        self.append(norm_sq, shadow)
+        return True
 
     def grow_weights(
         self, x: AnyVector, reward: float, norm_sq: float, shadow: Shadow, weights: Vector, b: Vector
     ) -> Vector:
         """Append x, and move W S b and b: O(r² + non-zeros of x)."""
         add_multiple(b, reward, x)
-        pivot = self.append(x, norm_sq, shadow)
+        pivot = self.append(norm_sq, shadow)
         weights += reward * shadow.u
         return np.append(weights, (dot(b, x) - float(weights @ shadow.u)) / pivot)
 
-    def append(self, x: AnyVector, norm_sq: float, shadow: Shadow) -> float:
-        """Append x to the factor alone; returns its pivot."""
-        del x  # all that matters of it is in its shadow
+    def append(self, norm_sq: float, shadow: Shadow) -> float:
+        """Append a row to the factor alone; returns its pivot."""
         back = shadow.u @ self.factor.matrix
-        pivot = self.factor.begin_row(norm_sq, shadow.captured)
-        np.multiply(back, -1.0 / pivot, out=self.factor.array[self.factor.count, : len(back)])
-        self.factor.array[self.factor.count, len(back)] = 1.0 / pivot
+        pivot = self.factor.begin_row(norm_sq, shadow.remainder)
+        row = self.factor.array[self.factor.count]
+        np.multiply(back, -1.0 / pivot, out=row[: len(back)])
+        row[len(back)] = 1.0 / pivot
         self.factor.end_row(pivot)
         return pivot
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchbandit.linalg import AnyVector, SparseVector, rows_times, times_rows
-from sketchbandit.linalg.panels import gram
+from sketchbandit.linalg.panels import column_panels, gram
 from sketchbandit.ridge.arms import SparseArms, sum_runs
 
 Vector = NDArray[np.float64]
@@ -63,7 +63,12 @@ def gram_of_parts(parts: Parts) -> Matrix:
 
 
 def _cross(one: NDArray[Any], other: NDArray[Any]) -> Matrix:
-    return one.astype(np.float64, copy=False) @ other.astype(np.float64, copy=False).T
+    if one.dtype == other.dtype == np.float64:
+        return np.asarray(one @ other.T)
+    products = np.zeros((len(one), len(other)))
+    for columns, panel in column_panels(one):
+        products += panel @ other[:, columns].astype(np.float64, copy=False).T
+    return products
 
 
 def _project_entries(parts: Parts, indices: NDArray[Any], values: Vector, bounds: NDArray[Any]) -> Matrix:

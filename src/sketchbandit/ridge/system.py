@@ -1,5 +1,6 @@
 """The ridge system: the one owner of b, theta and the factor of A."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,6 @@ from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, covarianc
 from sketchbandit.ridge.arms import Arms, DenseArms, SparseArms, own_copy
 from sketchbandit.ridge.backend import kernels
 from sketchbandit.ridge.dense import DenseInverse, DenseShadow
-from sketchbandit.ridge.factor import least_jitter
 from sketchbandit.ridge.lowrank import LowRankInverse, Shadow
 from sketchbandit.ridge.parts import Parts
 from sketchbandit.sketch.base import NO_CHANGE, Change, Sketch, known_change
@@ -18,6 +18,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Inverse = LowRankInverse | DenseInverse
 AnyShadow = Shadow | DenseShadow
+Saved = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
 # Right after a rebuild; the rows of a fixed-size sketch then double before the next one.
 _DENSE_FROM = 0.37  # of dim
@@ -50,7 +51,9 @@ class RidgeSystem:
     a choice has computed is reused only where computing it again would give the same bits.
     """
 
-    def __init__(self, sketch: Any, ridge: float, *, with_determinant: bool = False) -> None:
+    def __init__(
+        self, sketch: Any, ridge: float, *, with_determinant: bool = False, saved: Saved | None = None
+    ) -> None:
         self.sketch = sketch
         self._is_ours = isinstance(sketch, Sketch)
         self.ridge = ridge
@@ -62,7 +65,11 @@ class RidgeSystem:
         self._remembered: Remembered | None
         self._inverse: Any  # an Inverse; which of the two, its shadows know
         self._wider: Any  # likewise, of (lambda + e) I + S'S where e > alpha and the determinant is wanted
-        self.rebuild()
+        self._sync_mark: Any  # what the sketch was like when the inverse was last in step with it
+        if saved is None:
+            self.rebuild()
+        else:
+            self._restore(*saved)
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -74,6 +81,7 @@ class RidgeSystem:
     @property
     def theta(self) -> Vector:
         """A^-1 b."""
+        self._sync()
         if self._theta is not None:
             return self._theta
         if self._theta_for_now is None:
@@ -82,7 +90,7 @@ class RidgeSystem:
 
     @property
     def log_det(self) -> float:
-        """log det((lambda + e) I + S'S), e the certificate; only where the determinant was asked for."""
+        """log det((lambda + max(e, alpha)) I + S'S); only where the determinant was asked for."""
         return float((self._inverse if self._wider is None else self._wider).log_det)
 
     @property
@@ -98,6 +106,7 @@ class RidgeSystem:
 
     def search(self, arms: Arms, radius: float) -> int | None:
         """The best arm in one compiled call; -1 if a score is not finite; None where there is no call."""
+        self._sync()
         if self._theta is None or not isinstance(arms, DenseArms):
             return None
         found = self._inverse.search(arms.array, self._theta, radius, self._parts)
@@ -109,6 +118,7 @@ class RidgeSystem:
 
     def scan(self, arms: Arms) -> Scan:
         """Means and norms: one pass over dense arms; for sparse ones their columns of S."""
+        self._sync()
         if isinstance(arms, SparseArms) and self._weights is not None and arms.nonzeros < self.sketch.dim:
             means, products = self._inverse.means_of_sparse(arms, self._weights, self.b, self._parts)
             return Scan(arms, means, arms.norms_sq(), products)
@@ -121,9 +131,10 @@ class RidgeSystem:
 
     def shadow(self, scan: Scan, index: int) -> AnyShadow:
         """What one arm leaves on the inverse."""
-        if scan.products is not None:
-            return self._inverse.sparse_shadow(scan.products, index)  # type: ignore[no-any-return]
-        return self._inverse.shadow(scan.arms.vector(index), self._parts)  # type: ignore[no-any-return]
+        x, norm_sq, parts = scan.arms.vector(index), float(scan.norms_sq[index]), self._parts
+        if scan.products is not None:  # the column is copied, so that no shadow keeps all of them
+            return self._inverse.shadow_of(scan.products[:, index].copy(), x, norm_sq, parts)  # type: ignore[no-any-return]
+        return self._inverse.shadow(x, norm_sq, parts)  # type: ignore[no-any-return]
 
     def quadratic(self, shadow: AnyShadow, norm_sq: float) -> float:
         """x'A^-1 x."""
@@ -137,40 +148,59 @@ class RidgeSystem:
 
     def observe(self, x: AnyVector, row: NDArray[Any], norm_sq: float, reward: float) -> Change:
         """One checked arm x (``row``: the same as the sketch stores it, (1, dim)) and its reward."""
+        self._sync()
         if not norm_sq:  # a zero arm: no direction to learn about
-            return self._take(row, norm_sq)
+            if self._is_ours:
+                self._take(row, norm_sq)
+                self._mark()
+            return NO_CHANGE
         inverse, sparse = self._inverse, isinstance(x, SparseVector)
-        shadow = self._shadow_of(x)
+        shadow = self._shadow_of(x, norm_sq)
         self._remembered = self._theta_for_now = None
         if sparse or self._theta is None:
             self._settle(sparse=sparse)
         change = self._take(row, norm_sq)
-        if not inverse.follows(change, norm_sq):
+        stands = self._is_ours or self._look_at_sketch()[1:] == self._sync_mark[1:]  # alpha and certificate
+        if not (stands and inverse.follows(change, norm_sq) and self._grow(x, reward, norm_sq, shadow)):
             add_multiple(self.b, reward, x)
             self.rebuild(orthogonal=change.orthogonal, sparse=sparse)
-            return change
+        self._mark()
+        return change
+
+    def _grow(self, x: AnyVector, reward: float, norm_sq: float, shadow: Any) -> bool:
+        """Follow the sketch, which has appended x; False, and nothing done, where that cannot be."""
+        inverse = self._inverse
         if self._weights is None:
-            inverse.grow(x, reward, norm_sq, shadow, self._parts, self._theta, self.b)
+            if not inverse.grow(x, reward, norm_sq, shadow, self._parts, self._theta, self.b):
+                return False
         else:
             self._weights = inverse.grow_weights(x, reward, norm_sq, shadow, self._weights, self.b)
         if self._wider is not None:
-            wide = self._wider.shadow_of(shadow.y) if isinstance(shadow, Shadow) else self._wider.shadow(x)
-            self._wider.append(x, norm_sq, wide)
-        return change
+            if isinstance(shadow, Shadow):
+                shadow = self._wider.shadow_of(shadow.y, x, norm_sq, self._parts)
+            else:
+                shadow = self._wider.shadow(x)
+            self._wider.append(norm_sq, shadow)
+        return True
 
     def observe_many(self, rows: NDArray[Any], norms_sq: Vector, rewards: Vector) -> Change:
         """Many checked rows of the sketch's dtype."""
-        if len(rows) < self._inverse.rows_worth_a_rebuild:
+        if len(rows) < self.rows_worth_a_rebuild:
             change = NO_CHANGE
             for i, (norm_sq, reward) in enumerate(zip(norms_sq.tolist(), rewards.tolist(), strict=True)):
                 x = rows[i].astype(np.float64, copy=False)
                 change = change.then(self.observe(x, rows[i : i + 1], norm_sq, reward))
             return change
         sketch = self.sketch
-        taken = sketch._take(rows, norms_sq) if self._is_ours else sketch.update(rows)
+        taken = sketch._take(rows, norms_sq) if self._is_ours else sketch.update(rows[norms_sq > 0.0])
         self.b += rewards @ rows.astype(np.float64, copy=False)
         self.rebuild()
         return known_change(taken)
+
+    @property
+    def rows_worth_a_rebuild(self) -> int:
+        """From how many rows at once on a rebuild is cheaper than appending them."""
+        return int(self._inverse.rows_worth_a_rebuild)
 
     def add(self, other: "RidgeSystem") -> None:
         """Take in what another system learned; the sketches were merged before."""
@@ -181,12 +211,13 @@ class RidgeSystem:
         """Derive everything from the sketch and b anew."""
         self._theta = self._weights = self._theta_for_now = self._remembered = None
         sketch = self.sketch
-        self._inverse = self._make(self.ridge + sketch.alpha, orthogonal)
-        self._is_dense = isinstance(self._inverse, DenseInverse)
-        self._wider = None
+        shifts = [self.ridge + sketch.alpha]
         if self._with_determinant and sketch.error_bound > sketch.alpha:
-            self._wider = self._make(self.ridge + sketch.error_bound, orthogonal)
+            shifts.append(self.ridge + sketch.error_bound)
+        self._inverse, self._wider = [*self._make(shifts, orthogonal), None][:2]
+        self._is_dense = isinstance(self._inverse, DenseInverse)
         self._settle(sparse=sparse)
+        self._mark()
 
     # -- files --------------------------------------------------------------------------------------
 
@@ -201,8 +232,9 @@ class RidgeSystem:
                 arrays |= {f"{name}.{part}": array for part, array in parts.items()}
         return scalars, arrays
 
-    def restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    def _restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Set what ``dump`` told; the sketch is restored already."""
+        self._theta_for_now = self._remembered = None
         self.b = arrays["b"]
         self._theta, self._weights = arrays.get("theta"), arrays.get("weights")
         restored: dict[str, Inverse] = {}
@@ -212,6 +244,7 @@ class RidgeSystem:
             restored[name] = kind.undump(self.sketch.dim, saved, parts)
         self._inverse, self._wider = restored["inverse"], restored.get("wider")
         self._is_dense = isinstance(self._inverse, DenseInverse)
+        self._mark()
 
     # -- machinery ----------------------------------------------------------------------------------
 
@@ -223,11 +256,26 @@ class RidgeSystem:
     def _sketch_parts(self) -> Parts:
         return self.sketch.parts if self._is_ours else (self.sketch.rows,)
 
-    def _shadow_of(self, x: AnyVector) -> Any:
+    def _mark(self) -> None:
+        """The inverse is in step with the sketch."""
+        self._sync_mark = self._look_at_sketch()
+
+    def _sync(self) -> None:
+        """Somebody else may have changed the sketch, or an update was interrupted: derive everything anew."""
+        if self._look_at_sketch() != self._sync_mark:
+            self.rebuild()
+
+    def _look_at_sketch(self) -> Any:
+        sketch = self.sketch
+        if self._is_ours:
+            return sketch._count, sketch._edition
+        return len(sketch.rows), sketch.alpha, sketch.error_bound
+
+    def _shadow_of(self, x: AnyVector, norm_sq: float) -> Any:
         remembered = self._remembered
         if remembered is not None and self._are_equal(remembered.x, x):
             return remembered.shadow
-        return self._inverse.shadow(x, self._parts)
+        return self._inverse.shadow(x, norm_sq, self._parts)
 
     def _take(self, row: NDArray[Any], norm_sq: float) -> Change:
         if self._is_ours:
@@ -254,21 +302,14 @@ class RidgeSystem:
         solution: Vector = self._inverse.solve(self.b, self._parts)
         return solution
 
-    def _make(self, shift: float, orthogonal: bool) -> Inverse:
+    def _make(self, shifts: list[float], orthogonal: bool) -> Sequence[Inverse]:
+        """The inverse of S'S + shift I for each shift."""
         dim = self.sketch.dim
         if not getattr(self.sketch, "is_dense", False):
             parts = self._sketch_parts()
             if sum(len(part) for part in parts) < _DENSE_FROM * dim:
-                return LowRankInverse.of_rows(parts, dim, shift, orthogonal=orthogonal)
-        jitter = 0.0
-        while True:
-            matrix = self._covariance()
-            jitter = max(jitter, least_jitter(float(matrix.diagonal().max()), shift))
-            matrix[np.diag_indices(dim)] += shift + jitter
-            try:
-                return DenseInverse.of_matrix(matrix, shift)
-            except np.linalg.LinAlgError:  # one failure at rounding level can still happen
-                jitter = max(4.0 * jitter, 1e-15 * float(matrix.diagonal().max()), shift)
+                return LowRankInverse.of_rows(parts, dim, shifts, orthogonal=orthogonal)
+        return [DenseInverse.of_covariance(self._covariance, shift) for shift in shifts]
 
     def _covariance(self) -> Matrix:
         """S'S, (dim, dim)."""

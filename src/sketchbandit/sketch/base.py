@@ -21,7 +21,8 @@ Arrays = dict[str, NDArray[Any]]
 class Change(NamedTuple):
     """What an update did to ``rows``, for whoever keeps something derived from them.
 
-    Not ``rebuilt``: the old rows stand as they were and ``appended`` new ones follow them.
+    Not ``rebuilt``: the old rows, alpha and the certificate stand as they were, and ``appended`` new rows
+    follow them.
     ``rebuilt``: any row may differ, and alpha with them; read the sketch anew. Two things may be known
     even then: ``lossless``, that S'S has grown by exactly the rows given and alpha stands; ``orthogonal``,
     that the rows are now orthogonal to one another.
@@ -85,6 +86,7 @@ class Sketch(ABC):
         self._most_mass = float(np.finfo(self._dtype).max)
         self._count = 0
         self._mass = 0.0
+        self._edition = 0  # how often somebody asked for a compression or a merge
 
     # -- what a sketch tells ------------------------------------------------------------------------
 
@@ -181,7 +183,8 @@ class Sketch(ABC):
 
     def compress(self) -> Change:
         """Shrink buffered rows in where there are enough for it, and give back memory that no row uses."""
-        return NO_CHANGE
+        self._edition += 1
+        return self._compress()
 
     def merge(self, other: "Sketch") -> Change:
         """Take in what another sketch of the same kind and settings has seen.
@@ -194,6 +197,7 @@ class Sketch(ABC):
         self._check_mass(other.mass)
         if other is self:
             other = copy.deepcopy(self)
+        self._edition += 1
         self._absorb(other)
         self._count += other.count
         self._mass += other.mass
@@ -224,6 +228,10 @@ class Sketch(ABC):
     @abstractmethod
     def _ingest(self, rows: NDArray[Any]) -> Change:
         """Take checked, non-zero rows of the sketch's dtype; count and mass are already up to date."""
+
+    def _compress(self) -> Change:
+        """What ``compress`` does; nothing, unless a subclass knows better."""
+        return NO_CHANGE
 
     @abstractmethod
     def _absorb(self, other: Any) -> None:

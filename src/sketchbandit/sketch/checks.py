@@ -31,11 +31,14 @@ def check_real(
     """``value`` as a finite float within the limits given."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise InputTypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond any float
+        number = math.inf
     if not math.isfinite(number) or not (above < number < below and at_least <= number <= at_most):
         limits = [("above", above), ("at least", at_least), ("below", below), ("at most", at_most)]
         said = " and ".join(f"{word} {limit:g}" for word, limit in limits if math.isfinite(limit))
-        raise InputError(f"{name} must be finite{', ' if said else ''}{said}, got {value!r}")
+        raise InputError(f"{name} must be finite{', ' if said else ''}{said}, got {value!s:.40}")
     return number
 
 

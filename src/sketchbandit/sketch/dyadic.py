@@ -184,7 +184,7 @@ class DyadicBlockSketch(Sketch):
         covariance[np.diag_indices_from(covariance)] += self.alpha
         return covariance
 
-    def compress(self) -> Change:
+    def _compress(self) -> Change:
         """Compress the active block; the others are compressed already."""
         return self._active.compress()
 

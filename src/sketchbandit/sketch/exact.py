@@ -108,7 +108,7 @@ class ExactSketch(BufferedSketch):
             return super().covariance()
         return self._dense.covariance()
 
-    def compress(self) -> Change:
+    def _compress(self) -> Change:
         """Remove redundant rows now and give back the memory they took."""
         if self._dense is not None:
             self._dense.trim()

@@ -20,7 +20,7 @@ class RowBatch:
     another dtype, a strided view) one chunk at a time is.
     """
 
-    def __init__(self, source: Any, dtype: np.dtype[Any]) -> None:
+    def __init__(self, source: Any, dtype: np.dtype[Any], noun: str = "rows") -> None:
         self._source = source
         self._dtype = dtype
         self._sparse = sparse.issparse(source)
@@ -34,7 +34,7 @@ class RowBatch:
             norms_sq = self._sparse_norms_sq() if self._sparse else self._dense_norms_sq()
             self.mass = float(norms_sq.sum())
         if not self.mass < np.inf and not np.isfinite(norms_sq).all():
-            raise complaint(source, int(np.flatnonzero(~np.isfinite(norms_sq))[0]), dtype)
+            raise complaint(source, int(np.flatnonzero(~np.isfinite(norms_sq))[0]), dtype, noun[:-1])
         self._norms_sq = None if self._sparse else norms_sq
 
     def __len__(self) -> int:
@@ -65,9 +65,9 @@ class RowBatch:
         return np.asarray(squares.sum(axis=1)).ravel()
 
 
-def read_rows(rows: Any, dim: int, dtype: np.dtype[Any]) -> RowBatch:
+def read_rows(rows: Any, dim: int, dtype: np.dtype[Any], noun: str = "rows") -> RowBatch:
     """``rows`` as a RowBatch: a vector (dim,), a matrix (n, dim), nested lists or a scipy sparse matrix."""
-    return RowBatch(row_source(rows, dim), dtype)
+    return RowBatch(row_source(rows, dim, noun), dtype, noun)
 
 
 def row_source(rows: Any, dim: int, noun: str = "rows") -> Any:

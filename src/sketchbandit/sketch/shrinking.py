@@ -85,7 +85,7 @@ class ShrinkingSketch(BufferedSketch):
         covariance[np.diag_indices_from(covariance)] += self.alpha
         return covariance
 
-    def compress(self) -> Change:
+    def _compress(self) -> Change:
         """Shrink now, to at most size - 1 rows, and give back the memory of the buffer."""
         change = Change()
         if self._dense is not None:
@@ -147,7 +147,7 @@ class ShrinkingSketch(BufferedSketch):
 
     def _absorb(self, other: "ShrinkingSketch") -> None:
         self._error += other._error
-        if self._dense is None or other._dense is None:
+        if self._dense is None or other._dense is None:  # both or neither: the settings are the same
             self._ingest(other.rows)
             return
         self._dense.add(other._dense)

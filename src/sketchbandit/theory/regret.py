@@ -36,13 +36,14 @@ def oful_regret(confidence: Confidence, *, horizon: int, dim: int, ridge: float)
 
 
 def fd_regret(
-    confidence: Confidence, *, horizon: int, dim: int, ridge: float, size: int, error: float
+    confidence: Confidence, *, horizon: int, dim: int, ridge: float, rank: int, error: float
 ) -> float:
     """SOFUL (error = Delta_T) and DBSLinUCB-FD (error = 2·epsilon): Õ((1 + e/lambda)^(3/2) (d + l) sqrt(T)).
 
-    The sketched leverage scores sum up to at most 2 (1 + e/lambda) ln(det A / det lambda I).
+    ``rank`` bounds the rows of the sketch: 2·l for a fixed size, 3·l_B for blocks. The sketched leverage
+    scores sum up to at most 2 (1 + e/lambda) ln(det A / det lambda I).
     """
-    rank = min(2 * size, dim)
+    rank = min(rank, dim)
     radius = fd_radius(confidence, rounds=horizon, dim=dim, ridge=ridge, rank=rank, error=error)
     information = dim * math.log1p(error / ridge)
     information += rank * math.log1p(horizon * confidence.arm_norm**2 / (rank * ridge))
@@ -51,13 +52,14 @@ def fd_regret(
 
 
 def rfd_regret(
-    confidence: Confidence, *, horizon: int, dim: int, ridge: float, size: int, error: float
+    confidence: Confidence, *, horizon: int, dim: int, ridge: float, rank: int, error: float
 ) -> float:
     """CBSCFD (error = Delta_T) and DBSLinUCB-RFD (error = 2·epsilon), with h_T <= e.
 
     Õ(sqrt(1 + e/lambda) sqrt(l T) + sqrt(d l T)): Lemma (leverage scores by RFD) has no factor of e.
+    ``rank`` as for ``fd_regret``.
     """
-    rank = min(2 * size, dim)
+    rank = min(rank, dim)
     radius = rfd_radius(
         confidence, rounds=horizon, dim=dim, ridge=ridge, rank=rank, sizes=(0,), errors=(error,)
     )
@@ -71,17 +73,21 @@ def cbrap_regret(confidence: Confidence, *, horizon: int, size: int) -> float:
     return min(bound, trivial_regret(confidence, horizon))
 
 
-def final_size(*, size: int, epsilon: float, tail_mass: float, rank: int) -> int:
+def final_size(*, dim: int, size: int, epsilon: float, mass: float, rank: int) -> int:
     """l_B = min(k, l0·2^(mass/(epsilon l0))): the sketch size that DBSLinUCB ends with.
 
-    ``tail_mass`` is the squared Frobenius norm of the rows that the blocks had to take in.
+    ``mass`` is the sum of the squared norms of the arms, ``rank`` that of the stream. From block number
+    floor(log2(dim/size + 1)) on it is exact, and holds the rank.
 
-    >>> final_size(size=50, epsilon=8.0, tail_mass=800.0, rank=784)
+    >>> final_size(dim=784, size=50, epsilon=8.0, mass=800.0, rank=784)
     200
+    >>> final_size(dim=784, size=50, epsilon=8.0, mass=1200.0, rank=784)
+    784
     """
     check_real("epsilon", epsilon, above=0.0)
-    doublings = int(tail_mass / (epsilon * size))
-    return int(min(rank, size * 2 ** min(doublings, 62)))
+    most_blocks = max(1, ((dim + size) // size).bit_length() - 1)
+    full = int(mass / (epsilon * size))
+    return rank if full >= most_blocks - 1 else min(rank, size * 2**full)
 
 
 def epsilon_for(horizon: int, order: float, *, compensation: float = 0.0) -> float:
@@ -117,10 +123,12 @@ def table(
     """
 
     def fixed(bound: Bound) -> float:
-        return bound(confidence, horizon=horizon, dim=dim, ridge=ridge, size=size, error=delta_t)
+        return bound(confidence, horizon=horizon, dim=dim, ridge=ridge, rank=2 * size, error=delta_t)
 
     def blocks(bound: Bound) -> float:
-        return bound(confidence, horizon=horizon, dim=dim, ridge=ridge, size=last_size, error=2.0 * epsilon)
+        return bound(
+            confidence, horizon=horizon, dim=dim, ridge=ridge, rank=3 * last_size, error=2.0 * epsilon
+        )
 
     exact = oful_regret(confidence, horizon=horizon, dim=dim, ridge=ridge)
     projected = cbrap_regret(confidence, horizon=horizon, size=size)

@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+
+from sketchbandit.errors import InputError
 from sketchbandit.linalg import fd_bound, singular_values_sq
 from sketchbandit.sketch.checks import check_count
 
@@ -9,11 +13,18 @@ from sketchbandit.sketch.checks import check_count
 def spectral_error_of(stream: Any, size: int) -> float:
     """Delta_T of eq. (spectral error): min over k < size of |X - X_k|_F² / (size - k), X the stream's rows.
 
-    >>> import numpy as np
     >>> spectral_error_of(np.eye(4), size=2)
     2.0
     """
-    return fd_bound(singular_values_sq(stream), check_count("size", size, at_least=1))
+    size = check_count("size", size, at_least=1)
+    rows = stream if sparse.issparse(stream) else np.asarray(stream)
+    if rows.dtype.kind not in "fiub" or rows.ndim != 2:
+        raise InputError(
+            f"the stream must be a matrix of real numbers, got {rows.dtype} of shape {rows.shape}"
+        )
+    if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
+        raise InputError("the stream contains NaN or inf; rows must be finite")
+    return fd_bound(singular_values_sq(rows), size)
 
 
 def vacuous_exponent(compensation: float) -> float:
