@@ -72,6 +72,27 @@ def test_a_huge_theta_meets_a_long_arm(name: str) -> None:
     assert np.isfinite(policy.ucb(np.eye(30))).all()
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_rewards_that_add_up_to_too_much_are_refused(name: str) -> None:
+    """Each is fine, their sum is not; one by one, at once, and by a merge."""
+    arm = np.full(3, 0.5)
+
+    def go_on(call: Any, *arguments: Any) -> None:
+        for _ in range(30):
+            call(*arguments)
+
+    for step in (1, 30):
+        policy = EVERY[name](3, size=3, ridge=1.0, beta=0.1)
+        with pytest.raises(sb.InputError, match="add up to"):
+            go_on(policy.update, np.tile(arm, (step, 1)), np.full(step, 1e299))
+        assert policy.rounds < 30
+        assert np.isfinite(policy.theta).all()
+    policy = EVERY[name](3, size=3, ridge=1.0, beta=0.1)
+    policy.update(arm, 5e299)
+    with pytest.raises(sb.InputError, match="add up to"):
+        go_on(policy.merge, policy)
+
+
 BAD_ARMS = [
     (np.array([[1.0, np.nan, 0.0]]), "contains nan"),
     (np.array([[1.0, 0.0, 0.0], [0.0, -np.inf, 0.0]]), "arm 1 contains -inf|row 1 contains -inf"),

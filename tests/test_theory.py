@@ -81,6 +81,27 @@ def test_closed_forms_are_never_smaller_than_the_realised(
         policy.update(arms[0], rewards[0])
 
 
+def test_the_closed_forms_are_those_of_the_paper() -> None:
+    """Each theorem by its formula, with h_t = e - (sum of l_i e_i) / (2·l_B), here for 2·l_B = r."""
+    t, d, lam, r, sizes, errors = 700, 90, 0.7, 40, (10, 20), (3.0, 1.5)
+    e, h = 4.5, 4.5 - (10 * 3.0 + 20 * 1.5) / 40
+    noise, norm = CONFIDENCE.noise, CONFIDENCE.theta_norm
+    failure = 2 * math.log(1 / CONFIDENCE.delta)
+    fd = noise * math.sqrt(1 + e / lam) * math.sqrt(
+        failure + d * math.log(1 + e / lam) + r * math.log(1 + t / (r * lam))
+    ) + norm * (lam + e) / math.sqrt(lam)
+    rfd = noise * math.sqrt(
+        failure + d * math.log(1 + e / lam) + r * math.log(1 + t / (r * lam) + h / lam)
+    ) + norm * math.sqrt(lam + e)
+    oful = noise * math.sqrt(failure + d * math.log(1 + t / (d * lam))) + norm * math.sqrt(lam)
+    settings: dict[str, Any] = {"rounds": t, "dim": d, "ridge": lam}
+    assert theory.fd_radius(CONFIDENCE, rank=r, error=e, **settings) == pytest.approx(fd, rel=1e-12)
+    assert theory.rfd_radius(CONFIDENCE, rank=r, sizes=sizes, errors=errors, **settings) == pytest.approx(
+        rfd, rel=1e-12
+    )
+    assert theory.oful_radius(CONFIDENCE, **settings) == pytest.approx(oful, rel=1e-12)
+
+
 @ignore_size
 @pytest.mark.parametrize("name", ["oful", "soful", "cbscfd", "rfd", "dbs-fd", "dbs-rfd"])
 def test_coverage(name: str) -> None:

@@ -55,7 +55,7 @@ def is_vector(arms: Any) -> bool:
 def is_scalar(reward: Any) -> bool:
     """Whether one reward was given instead of several."""
     try:
-        return np.ndim(reward) == 0
+        return isinstance(reward, float) or np.ndim(reward) == 0
     except ValueError:  # ragged nested lists
         return False
 

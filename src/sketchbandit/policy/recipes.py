@@ -15,6 +15,25 @@ def oful(dim: int, *, ridge: float = 1.0, beta: Beta = 0.1, dtype: DTypeLike = n
     """OFUL (Abbasi-Yadkori et al. 2011): exact, O(dim²) time a round and memory.
 
     A stream of arms of low rank costs less: rows are kept until a (dim, dim) matrix is cheaper.
+
+    Parameters
+    ----------
+    dim : int
+        Length of an arm.
+    ridge : float
+        lambda, in units of a squared arm norm.
+    beta : float or Confidence
+        The radius: a constant, or the theorem's.
+    dtype : dtype
+        float64, or float32 to store rows in half the memory.
+
+    Examples
+    --------
+    >>> policy = oful(2, beta=0.5)
+    >>> policy.update([1.0, 0.0], 1.0)
+    >>> policy.ucb([[1.0, 0.0], [0.0, 1.0]]).round(3)
+    array([0.854, 0.5  ])
+
     """
     return LinUCB(ExactSketch(dim, dtype=dtype), ridge=ridge, beta=beta)
 
@@ -25,7 +44,10 @@ def soful(
     """SOFUL (Kuzborskij et al. 2019): Frequent Directions of a fixed size, O(dim · size).
 
     Its regret is linear where the spectral error grows like t^(1/3) or faster; ``health()`` tells, and a
-    SketchTooSmallWarning says so once.
+    SketchTooSmallWarning says so once. ``size`` is l; the other parameters are those of ``oful``.
+
+    >>> soful(100, size=10).select([[0.0] * 99 + [1.0], [0.0] * 99 + [2.0]])
+    1
     """
     return LinUCB(FrequentDirections(dim, size=size, dtype=dtype), ridge=ridge, beta=beta)
 
@@ -33,7 +55,13 @@ def soful(
 def cbscfd(
     dim: int, *, size: int = 50, ridge: float = 1.0, beta: Beta = 0.1, dtype: DTypeLike = np.float64
 ) -> LinUCB:
-    """CBSCFD (Chen et al. 2021): Frequent Directions whose loss is compensated in full, O(dim · size)."""
+    """CBSCFD (Chen et al. 2021): Frequent Directions whose loss is compensated in full, O(dim · size).
+
+    Its regret is linear where the spectral error grows like t. Parameters as for ``soful``.
+
+    >>> cbscfd(100, size=10).sketch.compensation
+    1.0
+    """
     sketch = FrequentDirections(dim, size=size, compensation=1.0, dtype=dtype)
     return LinUCB(sketch, ridge=ridge, beta=beta)
 
@@ -52,7 +80,11 @@ def dbslinucb(
 
     ``size`` is l0, the sketch size of the first block. ``compensation`` 0 is DBSLinUCB-FD, 1
     DBSLinUCB-RFD. epsilon is in units of a squared arm norm; ``theory.epsilon_for`` chooses it for a
-    horizon and a regret order.
+    horizon and a regret order. The other parameters are those of ``oful``.
+
+    >>> policy = dbslinucb(100, size=10, epsilon=2.0)
+    >>> policy.health().sentence
+    'The spectral error is at most 0 and never exceeds 4: the regret stays sublinear.'
     """
     sketch = DyadicBlockSketch(dim, size=size, epsilon=epsilon, compensation=compensation, dtype=dtype)
     return LinUCB(sketch, ridge=ridge, beta=beta)
@@ -69,6 +101,10 @@ def cbrap(
 ) -> ProjectedLinUCB:
     """CBRAP (Yu et al. 2017): arms projected to ``size`` Gaussian directions, then exact: O(dim · size).
 
-    There is no ellipsoid in the original space, so ``beta`` is a constant.
+    There is no ellipsoid in the original space, so ``beta`` is a constant. The projection is drawn from
+    ``seed``; policies to be merged need the same.
+
+    >>> cbrap(100, size=10, seed=3).theta.shape
+    (100,)
     """
     return ProjectedLinUCB(dim, size=size, ridge=ridge, beta=beta, seed=seed, dtype=dtype)

@@ -65,7 +65,9 @@ class RidgeSystem:
         self._remembered: Remembered | None
         self._inverse: Any  # an Inverse; which of the two, its shadows know
         self._wider: Any  # likewise, of (lambda + e) I + S'S where e > alpha and the determinant is wanted
-        self._sync_mark: Any  # what the sketch was like when the inverse was last in step with it
+        # What the sketch was like when the inverse was last in step with it.
+        self._seen_count = self._seen_edition = 0
+        self._seen: tuple[float, ...] = ()
         if saved is None:
             self.rebuild()
         else:
@@ -160,7 +162,7 @@ class RidgeSystem:
         if sparse or self._theta is None:
             self._settle(sparse=sparse)
         change = self._take(row, norm_sq)
-        stands = self._is_ours or self._look_at_sketch()[1:] == self._sync_mark[1:]  # alpha and certificate
+        stands = self._is_ours or self._look_at_foreigner()[1:] == self._seen[1:]  # alpha and certificate
         if not (stands and inverse.follows(change, norm_sq) and self._grow(x, reward, norm_sq, shadow)):
             add_multiple(self.b, reward, x)
             self.rebuild(orthogonal=change.orthogonal, sparse=sparse)
@@ -258,18 +260,23 @@ class RidgeSystem:
 
     def _mark(self) -> None:
         """The inverse is in step with the sketch."""
-        self._sync_mark = self._look_at_sketch()
+        if self._is_ours:
+            self._seen_count, self._seen_edition = self.sketch._count, self.sketch._edition
+        else:
+            self._seen = self._look_at_foreigner()
 
     def _sync(self) -> None:
         """Somebody else may have changed the sketch, or an update was interrupted: derive everything anew."""
-        if self._look_at_sketch() != self._sync_mark:
+        sketch = self.sketch
+        if not self._is_ours:
+            changed = self._look_at_foreigner() != self._seen
+        else:
+            changed = sketch._count != self._seen_count or sketch._edition != self._seen_edition
+        if changed:
             self.rebuild()
 
-    def _look_at_sketch(self) -> Any:
-        sketch = self.sketch
-        if self._is_ours:
-            return sketch._count, sketch._edition
-        return len(sketch.rows), sketch.alpha, sketch.error_bound
+    def _look_at_foreigner(self) -> tuple[float, ...]:
+        return len(self.sketch.rows), self.sketch.alpha, self.sketch.error_bound
 
     def _shadow_of(self, x: AnyVector, norm_sq: float) -> Any:
         remembered = self._remembered
