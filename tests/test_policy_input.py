@@ -179,6 +179,7 @@ def test_lists_frames_and_integers_are_arms() -> None:
     policy.update([1, 0, 0], 1)
     policy.update((0, 1, 0), np.int64(0))
     policy.update(np.array([[0, 0, 1]], dtype=np.int8), np.array([False]))
+    policy.update([0, 0, 1], [0])
     expected = policy.ucb(np.eye(3))
     for arms in (
         [[1, 0, 0], [0, 1, 0], [0, 0, 1]],

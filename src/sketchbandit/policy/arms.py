@@ -66,6 +66,8 @@ def read_reward(reward: Any) -> float:
         raise InputError("the reward is masked; leave that arm out, or say what its reward is")
     if isinstance(reward, np.ndarray) and reward.size == 1:
         reward = reward.item()
+    elif isinstance(reward, (list, tuple)) and len(reward) == 1:
+        (reward,) = reward
     if not isinstance(reward, (Real, np.bool_)):
         raise InputTypeError(
             f"a reward must be a real number, got {reward!r} of type {type(reward).__name__}"

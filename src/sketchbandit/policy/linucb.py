@@ -80,6 +80,8 @@ class LinUCB(SavedPolicy):
         self._is_ours = isinstance(sketch, Sketch)
         self._dtype = np.dtype(getattr(sketch, "dtype", np.float64))
         self._dim = int(sketch.dim)
+        # Arms that need no conversion; none for float32.
+        self._plain_shape = (self._dim,) if self._dtype == np.float64 else None
         with_determinant = isinstance(self._beta, Confidence)
         self._system = RidgeSystem(sketch, self._ridge, with_determinant=with_determinant, saved=saved)
         self._watch = HealthWatch()
@@ -202,7 +204,13 @@ class LinUCB(SavedPolicy):
         Input that cannot be used raises before anything changes. A SketchTooSmallWarning comes last, when
         everything is learned; so it does where warnings are errors.
         """
-        if isinstance(reward, float) and self._is_plain(arm):  # as quick as can be
+        if (  # as quick as can be
+            type(arm) is np.ndarray
+            and isinstance(reward, float)
+            and arm.shape == self._plain_shape
+            and arm.dtype == np.float64
+            and arm.flags.c_contiguous
+        ):
             self._learn(arm, arm[np.newaxis], norm_sq_of(arm), float(reward))
         elif is_scalar(reward) or is_vector(arm):
             arms = read_arms(arm, self._dim, self._dtype, may_be_empty=True)
@@ -212,20 +220,13 @@ class LinUCB(SavedPolicy):
         else:
             self._update_many(arm, reward)
 
-    def _is_plain(self, arm: Any) -> bool:
-        return (
-            type(arm) is np.ndarray
-            and arm.shape == (self._dim,)
-            and arm.dtype == np.float64 == self._dtype
-            and arm.flags.c_contiguous
-        )
-
     def _learn(self, x: AnyVector, row: NDArray[Any], norm_sq: float, reward: float) -> None:
         reach = self._reach + abs(reward) * math.sqrt(norm_sq)
         if not reach < self._most_reach:  # NaN and inf end here too
             raise self._complaint(row, norm_sq, reward, reach)
-        if self._is_ours:
-            self._system.sketch._check_mass(norm_sq)
+        sketch = self._system.sketch
+        if self._is_ours and not sketch._mass + norm_sq <= sketch._most_mass:
+            sketch._check_mass(norm_sq)  # says why
         change = self._system.observe(x, row, norm_sq, reward)
         self._learned(1, reach, lossy=not change.additive)
 

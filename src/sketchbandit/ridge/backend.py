@@ -12,7 +12,7 @@ def kernels() -> Any:
 
     SKETCHBANDIT_COMPILED=0 in the environment forces numpy.
     """
-    if os.environ.get("SKETCHBANDIT_COMPILED", "1") == "0":
+    if os.environ.get("SKETCHBANDIT_COMPILED", "1").lower() in ("0", "false", "no", "off"):
         return None
     try:
         return importlib.import_module("sketchbandit.ridge.compiled")

@@ -33,13 +33,6 @@ class Scan(NamedTuple):
     products: Matrix | None
 
 
-class Remembered(NamedTuple):
-    """The arm that was chosen last, with its shadow: ``observe`` needs the same."""
-
-    x: AnyVector
-    shadow: AnyShadow
-
-
 class RidgeSystem:
     """A = (lambda + alpha) I + S'S, b = sum of reward·x, theta = A^-1 b, fed by what the sketch says it did.
 
@@ -62,7 +55,7 @@ class RidgeSystem:
         self._theta: Vector | None
         self._weights: Vector | None  # W S b
         self._theta_for_now: Vector | None  # asked for where W S b is kept; gone with the next row
-        self._remembered: Remembered | None
+        self._remembered: tuple[AnyVector, AnyShadow] | None  # the arm chosen last, which observe will need
         self._inverse: Any  # an Inverse; which of the two, its shadows know
         self._wider: Any  # likewise, of (lambda + e) I + S'S where e > alpha and the determinant is wanted
         # What the sketch was like when the inverse was last in step with it.
@@ -115,7 +108,7 @@ class RidgeSystem:
         if found is None:
             return None
         index, x, shadow = found
-        self._remembered = Remembered(x, shadow) if index >= 0 else None
+        self._remembered = (x, shadow) if index >= 0 else None
         return int(index)
 
     def scan(self, arms: Arms) -> Scan:
@@ -144,7 +137,7 @@ class RidgeSystem:
 
     def remember(self, scan: Scan, index: int, shadow: AnyShadow) -> None:
         """Keep what was computed for the arm chosen."""
-        self._remembered = Remembered(own_copy(scan.arms.vector(index)), shadow)
+        self._remembered = own_copy(scan.arms.vector(index)), shadow
 
     # -- learning -----------------------------------------------------------------------------------
 
@@ -166,7 +159,10 @@ class RidgeSystem:
         if not (stands and inverse.follows(change, norm_sq) and self._grow(x, reward, norm_sq, shadow)):
             add_multiple(self.b, reward, x)
             self.rebuild(orthogonal=change.orthogonal, sparse=sparse)
-        self._mark()
+        elif self._is_ours:
+            self._seen_count = self.sketch._count
+        else:
+            self._mark()
         return change
 
     def _grow(self, x: AnyVector, reward: float, norm_sq: float, shadow: Any) -> bool:
@@ -267,12 +263,11 @@ class RidgeSystem:
 
     def _sync(self) -> None:
         """Somebody else may have changed the sketch, or an update was interrupted: derive everything anew."""
-        sketch = self.sketch
-        if not self._is_ours:
-            changed = self._look_at_foreigner() != self._seen
-        else:
-            changed = sketch._count != self._seen_count or sketch._edition != self._seen_edition
-        if changed:
+        if self._is_ours:
+            sketch = self.sketch
+            if sketch._count != self._seen_count or sketch._edition != self._seen_edition:
+                self.rebuild()
+        elif self._look_at_foreigner() != self._seen:
             self.rebuild()
 
     def _look_at_foreigner(self) -> tuple[float, ...]:
@@ -280,8 +275,8 @@ class RidgeSystem:
 
     def _shadow_of(self, x: AnyVector, norm_sq: float) -> Any:
         remembered = self._remembered
-        if remembered is not None and self._are_equal(remembered.x, x):
-            return remembered.shadow
+        if remembered is not None and self._are_equal(remembered[0], x):
+            return remembered[1]
         return self._inverse.shadow(x, norm_sq, self._parts)
 
     def _take(self, row: NDArray[Any], norm_sq: float) -> Change:

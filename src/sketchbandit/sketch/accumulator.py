@@ -50,15 +50,20 @@ class Accumulator:
     def take(self, rows: NDArray[Any]) -> bool:
         """Add rows; whether pending ones went into the triangle on the way."""
         pending, flushed = self._pending, False
-        while True:
-            some = rows if len(rows) == 1 else rows[: pending.room]
-            pending.append(some)
-            if not pending.room:
-                self.flush()
-                flushed = True
-            if len(rows) == len(some):
-                return flushed
+        if len(rows) == 1:  # the row of a round
+            return self._take_some(rows)
+        while len(rows):
+            some = rows[: pending.room]
             rows = rows[len(some) :]
+            flushed |= self._take_some(some)
+        return flushed
+
+    def _take_some(self, rows: NDArray[Any]) -> bool:
+        self._pending.append(rows)
+        if self._pending.room:
+            return False
+        self.flush()
+        return True
 
     def flush(self) -> None:
         """Add the pending rows to the triangle."""
