@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import sketchbandit as sb
-from sketchbandit.ridge import RidgeSystem
+from sketchbandit.ridge import RidgeSystem, norm_sq_of
 from tests.policies import CERTIFIED, EVERY, rounds, saved, train, unit
 
 pytestmark = [
@@ -86,6 +86,21 @@ def test_asking_changes_nothing(name: str, form: Any) -> None:
         for policy in (asked, silent):
             policy.update(form(arms)[[chosen]], rewards[chosen])
         assert saved(asked) == saved(silent)
+
+
+@pytest.mark.parametrize("name", [n for n in EVERY if n != "cbrap"])
+@pytest.mark.parametrize("dim", [1, 2, 3, 7, 8, 17, 33, 57, 64, 100, 131])
+def test_what_a_choice_has_computed_is_what_an_update_would(name: str, dim: int) -> None:
+    """To the bit, for every length of a loop's remainder: otherwise a replay without choices would differ."""
+    policy = train(EVERY[name](dim, size=4, ridge=1.0, beta=0.3), 40, dim)
+    system = policy._system
+    for arms, _ in rounds(10, dim, seed=1, arms=9):
+        chosen = policy.select(arms)
+        x, shadow = system._remembered
+        assert np.array_equal(x, arms[chosen])
+        again = system._inverse.shadow(arms[chosen].copy(), norm_sq_of(arms[chosen]), system._parts)
+        for one, other in zip(shadow, again, strict=True):
+            assert np.array_equal(np.atleast_1d(one)[: np.size(other)], np.atleast_1d(other))
 
 
 @pytest.mark.parametrize("name", EVERY)

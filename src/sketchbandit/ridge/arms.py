@@ -113,7 +113,7 @@ def norm_sq_of(x: NDArray[Any]) -> float:
     """|x|² of a dense vector; inf or NaN without a warning."""
     compiled = kernels()
     if compiled is not None and x.dtype == np.float64:
-        return compiled.norm_sq(x)  # type: ignore[no-any-return]
+        return compiled.norm_sq(x, x)  # type: ignore[no-any-return]
     with np.errstate(over="ignore"):
         return float(row_norms_sq(x[np.newaxis])[0])
 

@@ -43,10 +43,21 @@ def _dot4(rows, first, x, out):
     out[first], out[first + 1], out[first + 2], out[first + 3] = t0, t1, t2, t3
 
 
+@_compile_sum
+def _dot_and_norm(x, vector):
+    """x'v and |x|² in one pass."""
+    product = 0.0
+    squares = 0.0
+    for j in range(len(x)):
+        product += x[j] * vector[j]
+        squares += x[j] * x[j]
+    return product, squares
+
+
 @_compile
-def norm_sq(x):
-    """|x|²."""
-    return _dot(x, x, len(x))
+def norm_sq(x, vector):
+    """|x|² by the same loop as ``scan``, so that it is the same to the bit; any vector will do."""
+    return _dot_and_norm(x, vector)[1]
 
 
 @_compile
@@ -87,8 +98,7 @@ def project_arms(arms, projection, images):
 def scan(arms, theta, means, norms_sq):
     """Means and squared norms in one pass over the arms."""
     for k in range(len(arms)):
-        means[k] = _dot(arms[k], theta, len(theta))
-        norms_sq[k] = norm_sq(arms[k])  # the arm is in the cache by now
+        means[k], norms_sq[k] = _dot_and_norm(arms[k], theta)
 
 
 @_compile
