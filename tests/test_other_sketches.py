@@ -235,17 +235,3 @@ def test_a_subclass_needs_a_kind_of_its_own_to_be_saved(tmp_path: Path) -> None:
 
     with pytest.raises(sb.InputTypeError, match="kind"):
         Renamed(3).save(tmp_path / "s")
-
-
-def test_a_dense_incremental_svd_keeps_its_head() -> None:
-    """Where S'S is held instead of rows, the leading directions stay unreduced all the same."""
-    rows = make_rows("gaussian", 16, 10, 0) * 0.7 ** np.arange(10)
-    sketch = sb.IncrementalSVD(10, size=8, tail=0.25)
-    sketch.update(rows)
-    assert sketch.is_dense
-    before, after = (np.linalg.svd(r, compute_uv=False) ** 2 for r in (rows, sketch.rows))
-    s = before[7]
-    assert sketch.error_bound == pytest.approx(s, rel=1e-9)
-    assert np.allclose(after[:6], before[:6], rtol=1e-9)
-    assert after[6] == pytest.approx(before[6] - s, rel=1e-6)
-    assert len(after) == 7

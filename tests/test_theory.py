@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import sketchbandit as sb
 from sketchbandit import theory
-from sketchbandit.testing import Stream, streams
+from sketchbandit.testing import Stream, make_rows, streams
 from tests.policies import CERTIFIED, Matrix, rounds, unit
 
 CONFIDENCE = sb.Confidence(noise=0.3, theta_norm=1.0, arm_norm=1.0, delta=0.1)
@@ -208,6 +208,16 @@ def test_no_spectral_error_of_what_is_no_stream(bad: Any) -> None:
     """NaN, strings, vectors."""
     with pytest.raises(sb.InputError, match="stream"):
         theory.spectral_error_of(bad, 3)
+
+
+def test_a_small_certificate_beside_long_rows_is_accurate() -> None:
+    """σ_l² a trillionth of σ_1²: the certificate stays below Delta, to nine digits of its own."""
+    for seed in range(150):
+        rows = make_rows("mixed lengths", 20, 8, seed)
+        for size in (5, 8):
+            sketch = sb.FrequentDirections(8, size=size)
+            sketch.update(rows)
+            assert sketch.error_bound <= theory.spectral_error_of(rows, size) * (1 + 1e-9)
 
 
 @given(streams(extreme=False), st.integers(1, 8))

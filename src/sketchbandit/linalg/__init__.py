@@ -3,7 +3,7 @@
 from sketchbandit.linalg.inverses import InverseAndDeterminant, invert_lower, invert_positive
 from sketchbandit.linalg.norms import row_norms_sq, running_sums
 from sketchbandit.linalg.packed import PackedSymmetric
-from sketchbandit.linalg.shrink import Shrinkage, gram_spectrum, shrink
+from sketchbandit.linalg.shrink import Shrinkage, shrink
 from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
 from sketchbandit.linalg.spectral import (
     covariance_error,
@@ -35,7 +35,6 @@ __all__ = [
     "dot",
     "extend_span",
     "fd_bound",
-    "gram_spectrum",
     "invert_lower",
     "invert_positive",
     "rank_tolerance",

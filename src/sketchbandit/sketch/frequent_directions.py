@@ -26,11 +26,6 @@ class FrequentDirections(ShrinkingSketch):
     dtype : dtype
         float64, or float32 for half the memory.
 
-    Notes
-    -----
-    Where 2·size exceeds dim, S'S takes less memory than the rows and is held in their place (``is_dense``),
-    shrunk at the same times. ``rows`` is then a factor computed on demand, O(dim³).
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
