@@ -21,7 +21,7 @@ RANGES = {
 }
 CONTENDERS: dict[str, Callable[[int, int], Any]] = {
     "soful": lambda dim, size: sb.soful(dim, size=size),
-    "oful": lambda dim, size: _filled(sb.oful(dim)),  # noqa: ARG005  it has none
+    "oful, nothing to prune": lambda dim, size: _filled(sb.oful(dim)),  # noqa: ARG005  it has none
     "tuned OFUL": lambda dim, size: TunedOFUL(dim),  # noqa: ARG005  it has none
 }
 
@@ -46,7 +46,7 @@ def points() -> list[Point]:
 
 
 def _filled(policy: sb.LinUCB) -> sb.LinUCB:
-    """With a covariance of full rank, as after a long time."""
+    """With a covariance of full rank, as after a long time, and no signal at all: every width matters."""
     policy.update(unit_rows(policy.dim, policy.dim, seed=2), np.zeros(policy.dim))
     assert policy.sketch.is_dense
     return policy
