@@ -67,6 +67,25 @@ def test_select_and_top_are_exact(name: str, seed: int, count: int, k: int) -> N
     assert policy.top(arms, k).tolist() == order[:k].tolist()
 
 
+@pytest.mark.parametrize("beta", [0.0, 0.1, 10.0])
+@pytest.mark.parametrize("signal", [0.0, 1.0])
+def test_many_arms_that_could_win(beta: float, signal: float) -> None:
+    """Nothing to rule out by the bounds alone, arms repeated: still the first argmax of ucb, to the bit."""
+    random = np.random.default_rng(0)
+    policy = sb.oful(900, beta=beta)
+    rows = unit(random.standard_normal((900, 900)))
+    policy.update(rows, signal * rows[:, 0])
+    policy.update(rows[3], signal)
+    for count in (2, 5, 60):
+        arms = unit(random.standard_normal((count, 900)))[random.integers(0, count, 2 * count)]
+        assert policy.select(arms) == np.argmax(policy.ucb(arms))
+        chosen = policy.select(arms)
+        policy.update(arms[chosen], 0.5)
+    matrix = policy.sketch.covariance() + np.eye(900)
+    widths = np.sqrt(np.vecdot(arms, np.linalg.solve(matrix, arms.T).T))
+    assert np.allclose(policy.width(arms), widths, rtol=1e-9)
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_equal_arms_tie_to_the_lowest_index(name: str) -> None:
     """Seventeen copies of an arm have the same score to the bit, so the first is chosen."""

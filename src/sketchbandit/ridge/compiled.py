@@ -254,9 +254,23 @@ def shadow_dense(x, inverse, pending, pending_count, image, seen):
 
 @_compile
 def search_dense(
-    arms, theta, inverse, pending, pending_count, shift, radius, best_x, best_image, best_seen, best_whole
+    arms,
+    theta,
+    inverse,
+    pending,
+    pending_count,
+    shift,
+    radius,
+    most,
+    best_x,
+    best_image,
+    best_seen,
+    best_whole,
 ):
-    """The best arm, with its x, P x, Q x and x'A^-1 x; -1 if a score is not finite."""
+    """The best arm, with its x, P x, Q x and x'A^-1 x.
+
+    -1 if a score is not finite, -2 if more than ``most`` arms had to be looked at.
+    """
     means, norms_sq, bounds, first = _look(arms, theta, shift, radius)
     if first < 0:
         return -1
@@ -264,12 +278,16 @@ def search_dense(
     seen = np.empty(pending_count)
     best = -1
     score = -inf
+    looked_at = 0
     for turn in range(len(arms) + 1):
         k = first if turn == 0 else turn - 1
         if turn > 0 and k == first:
             continue
         if bounds[k] < score:
             continue
+        if looked_at == most:
+            return -2
+        looked_at += 1
         whole = shadow_dense(arms[k], inverse, pending, pending_count, image, seen)
         value = means[k] + radius * sqrt(min(max(whole, 0.0), norms_sq[k] / shift))
         if value > score or (value == score and k < best):

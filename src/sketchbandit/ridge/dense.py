@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot, invert_positive
+from sketchbandit.linalg import (
+    AnyVector,
+    SparseVector,
+    add_multiple,
+    dot,
+    invert_positive,
+    row_norms_sq,
+)
 from sketchbandit.ridge.backend import kernels
 from sketchbandit.ridge.factor import least_jitter
 from sketchbandit.sketch import Change
@@ -17,6 +24,9 @@ Matrix = NDArray[np.float64]
 
 _MOST_PENDING = 32  # rank-one updates that are taken together, at the speed of a matrix product
 _MOST_TRIES = 60  # each doubles the jitter
+_CHEAP = 2_000_000  # entries of P: what costs less than the calls of another way
+_TOGETHER = 1024  # arms in one product
+_MANY = -2  # what a search returns that gave up
 _LONGEST = 1e12  # |x|² over the shift: P is known to rounding of its largest entry, 1/shift, only
 
 
@@ -45,6 +55,7 @@ class DenseInverse:
         self.pending_count = 0
         self.updates = 0
         self._most_updates = max(256, dim)
+        self._few = max(16, _CHEAP // inverse.size)  # a product with all arms costs about as many
         # Where a search leaves the arm it chose and its shadow: valid until the next one.
         self._chosen: tuple[Vector, Vector, Vector, Vector] | None = None
 
@@ -111,20 +122,29 @@ class DenseInverse:
             dim = len(theta)
             self._chosen = np.empty(dim), np.empty(dim), np.empty(len(self.pending)), np.empty(1)
         x, image, seen, whole = self._chosen
-        index = compiled.search_dense(
-            arms,
-            theta,
-            self.inverse,
-            self.pending,
-            self.pending_count,
-            self.shift,
-            radius,
-            x,
-            image,
-            seen,
-            whole,
-        )
+        p, q, count, shift = self.inverse, self.pending, self.pending_count, self.shift
+        search = compiled.search_dense
+        index = search(arms, theta, p, q, count, shift, radius, self._few, x, image, seen, whole)
+        if index == _MANY:  # one product with all arms tells which of them to look at closely
+            close = self._close_to_best(arms, theta, radius)
+            some, most = arms[close], len(close)
+            found = search(some, theta, p, q, count, shift, radius, most, x, image, seen, whole)
+            index = int(close[found])
         return index, x, DenseShadow(image, seen, whole.item())
+
+    def _close_to_best(self, arms: NDArray[Any], theta: Vector, radius: float) -> NDArray[np.intp]:
+        """Every arm whose score, to far more than rounding, could be the best."""
+        rows = self.pending[: self.pending_count]
+        scores = np.empty(len(arms))
+        for start in range(0, len(arms), _TOGETHER):
+            some = arms[start : start + _TOGETHER]
+            quadratics = np.vecdot(some @ self.inverse, some)
+            if len(rows):
+                quadratics -= np.square(some @ rows.T).sum(axis=1)
+            scores[start : start + _TOGETHER] = some @ theta + radius * np.sqrt(np.maximum(quadratics, 0.0))
+        longest = math.sqrt(float(row_norms_sq(arms).max()))
+        reach = longest * (float(np.linalg.norm(theta)) + radius / math.sqrt(self.shift))
+        return np.flatnonzero(scores >= scores.max() - 1e-5 * reach)
 
     def solve(self, b: Vector, parts: Any = None) -> Vector:
         """A^-1 b."""
