@@ -440,3 +440,15 @@ def test_what_folded_and_merged_blocks_left_behind_is_saved(tmp_path: Path) -> N
     one.save(tmp_path / "s")
     assert snapshot(sb.load(tmp_path / "s")) == snapshot(one)
     assert sb.load(tmp_path / "s").alpha == one.alpha > 0.0
+
+
+def test_an_exact_block_counts_the_frozen_rows() -> None:
+    """It turns to a matrix when all blocks together have half of dim rows, not when it has so many itself."""
+    rows = make_rows("gaussian", 500, 200, 0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    sketch = sb.DyadicBlockSketch(200, size=10, epsilon=3.0)
+    for row in rows:
+        sketch.update(row)
+        if sketch.blocks[-1].exact and not sketch.is_dense:
+            assert sum(len(part) for part in sketch.parts) <= 100
+    assert sketch.is_dense
