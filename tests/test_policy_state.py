@@ -242,17 +242,23 @@ def test_nbytes_is_what_memory_holds(name: str, dim: int) -> None:
     assert abs(policy.nbytes - held) <= 0.1 * held, f"nbytes {policy.nbytes}, held {held}"
 
 
-def test_a_row_appended_is_never_a_fresh_factorisation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system is rebuilt when the sketch is, and at no other round."""
-    rebuilds = []
+def counted_rebuilds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """After how many rows each rebuild from now on happens."""
+    rebuilds: list[int] = []
     original = RidgeSystem.rebuild
 
     def counting(self: RidgeSystem, **kwargs: bool) -> None:
         rebuilds.append(self.sketch.count)
         original(self, **kwargs)
 
-    policy = sb.soful(60, size=8)
     monkeypatch.setattr(RidgeSystem, "rebuild", counting)
+    return rebuilds
+
+
+def test_a_row_appended_is_never_a_fresh_factorisation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system is rebuilt when the sketch is, and at no other round."""
+    policy = sb.soful(60, size=8)
+    rebuilds = counted_rebuilds(monkeypatch)
     train(policy, 200, 60)
     assert rebuilds == [16 + 9 * i for i in range(len(rebuilds))]  # 16 rows, shrunk to 7, and so on
     assert len(rebuilds) == 21
@@ -260,15 +266,8 @@ def test_a_row_appended_is_never_a_fresh_factorisation(monkeypatch: pytest.Monke
 
 def test_a_dense_inverse_is_made_anew_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     """After every 256 rows, or dim, so that the rounding of rank-one updates does not add up."""
-    rebuilds = []
-    original = RidgeSystem.rebuild
-
-    def counting(self: RidgeSystem, **kwargs: bool) -> None:
-        rebuilds.append(self.sketch.count)
-        original(self, **kwargs)
-
     policy = sb.oful(6)
-    monkeypatch.setattr(RidgeSystem, "rebuild", counting)
+    rebuilds = counted_rebuilds(monkeypatch)
     train(policy, 1100, 6)
     assert np.diff(rebuilds)[1:].tolist() == [257, 257, 257]
 

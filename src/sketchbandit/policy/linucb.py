@@ -240,8 +240,9 @@ class LinUCB(SavedPolicy):
         lossy = False
         if sparse.issparse(arms) and len(batch) < self._system.rows_worth_a_rebuild:
             read = read_arms(arms, self._dim, self._dtype, may_be_empty=True)
-            for i, value in enumerate(values.tolist()):
-                change = self._system.observe(read.vector(i), read.row(i), read.norm_sq(i), value)
+            pairs = zip(read.norms_sq().tolist(), values.tolist(), strict=True)
+            for i, (norm_sq, value) in enumerate(pairs):
+                change = self._system.observe(read.vector(i), read.row(i), norm_sq, value)
                 lossy |= not change.additive
         else:
             taken = 0

@@ -109,13 +109,12 @@ class ProjectedLinUCB(SavedPolicy):
 
     def update(self, arm: Any, reward: Any) -> None:
         """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards."""
+        projected = self._project(arm, may_be_empty=True)
         if is_scalar(reward):
-            projected = self._project(arm, may_be_empty=True)
             if len(projected) != 1:
                 raise InputError(f"{len(projected)} arms need {len(projected)} rewards, got one")
             self._inner.update(projected[0], reward)
         else:
-            projected = self._project(arm, may_be_empty=True)
             self._inner.update(projected, read_rewards(reward, len(projected)))
 
     def merge(self, other: "ProjectedLinUCB") -> None:

@@ -23,11 +23,6 @@ class DenseArms:
     def __len__(self) -> int:
         return len(self.array)
 
-    @property
-    def nonzeros(self) -> int:
-        """Entries that a product with the arms reads."""
-        return self.array.size
-
     def norms_sq(self) -> Vector:
         """|x|² of every arm."""
         return row_norms_sq(self.array)

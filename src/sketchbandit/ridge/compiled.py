@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from sketchbandit.ridge.factor import CANCELLED
+
 _compile: Any = njit(cache=True, fastmath={"contract"}, error_model="numpy")
 # Sums, and nothing but sums, may be reordered, so that they use vector registers.
 _compile_sum: Any = njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
 
-CANCELLED = 1e-6  # |x|² - |u|² below this part of |x|² has lost more than six digits
 _COLUMNS = 1024  # of S, taken together: the partial result stays in the first-level cache
 _LOOK_EVERY = 8  # rows of S between two looks whether the arm can still win
 

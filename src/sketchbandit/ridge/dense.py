@@ -16,14 +16,13 @@ from sketchbandit.linalg import (
     row_norms_sq,
 )
 from sketchbandit.ridge.backend import kernels
-from sketchbandit.ridge.factor import least_jitter
+from sketchbandit.ridge.factor import MOST_TRIES, least_jitter
 from sketchbandit.sketch import Change
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 _MOST_PENDING = 32  # rank-one updates that are taken together, at the speed of a matrix product
-_MOST_TRIES = 60  # each doubles the jitter
 _CHEAP = 2_000_000  # entries of P: what costs less than the calls of another way
 _TOGETHER = 1024  # arms in one product
 _MANY = -2  # what a search returns that gave up
@@ -63,7 +62,7 @@ class DenseInverse:
     def of_covariance(cls, covariance: Callable[[], Matrix], shift: float) -> "DenseInverse":
         """The inverse of S'S + shift I, in the memory of the S'S that ``covariance`` makes."""
         jitter = 0.0
-        for _ in range(_MOST_TRIES):
+        for _ in range(MOST_TRIES):
             matrix = covariance()
             largest = float(matrix.diagonal().max())
             jitter = max(jitter, least_jitter(largest, shift))

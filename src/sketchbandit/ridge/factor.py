@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from sketchbandit.linalg import invert_lower
 
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
-_MOST_TRIES = 60  # each doubles the jitter
+MOST_TRIES = 60  # to factor with a jitter; each doubles it
+CANCELLED = 1e-6  # |x|² - |u|² below this part of |x|² has lost more than six digits
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -90,7 +91,7 @@ def least_jitter(largest: float, shift: float) -> float:
 def _cholesky(shifted: Matrix, largest: float) -> Matrix:
     """A lower factor, with the least jitter that makes one."""
     jitter = 0.0
-    for _ in range(_MOST_TRIES):
+    for _ in range(MOST_TRIES):
         try:
             return np.asarray(np.linalg.cholesky(shifted), dtype=np.float64)
         except np.linalg.LinAlgError:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot, row_norms_sq
 from sketchbandit.ridge.arms import SparseArms
 from sketchbandit.ridge.backend import kernels
-from sketchbandit.ridge.factor import GrowingFactor
+from sketchbandit.ridge.factor import CANCELLED, GrowingFactor
 from sketchbandit.ridge.parts import Parts, combine, gram_of_parts, project, project_sparse
 from sketchbandit.sketch import Change
 
@@ -19,7 +19,6 @@ Matrix = NDArray[np.float64]
 
 # With r rows a round costs 2·r·d + 2·r² here and about 1.3·d² through a dense inverse.
 _MOST_ROWS = 0.75  # of dim
-_CANCELLED = 1e-6  # |x|² - |u|² below this part of |x|² has lost more than six digits
 
 
 class Shadow(NamedTuple):
@@ -92,7 +91,7 @@ class LowRankInverse:
         """The shadow of a vector whose y = S x is known: O(r²), unless x lies almost in the span of S."""
         u = self.factor.matrix @ y
         remainder = norm_sq - float(u @ u)
-        if remainder < _CANCELLED * norm_sq:
+        if remainder < CANCELLED * norm_sq:
             # |x|² - |u|² = |x - S'g|² + shift |g|² with g = W'u, where the difference has no digits left.
             g = u @ self.factor.matrix
             outside = -combine(g, parts)

@@ -220,7 +220,7 @@ class RidgeSystem:
     # -- files --------------------------------------------------------------------------------------
 
     def dump(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """JSON values and arrays that ``restore`` turns into the same system, to the bit."""
+        """JSON values and arrays that ``saved`` turns into the same system, to the bit."""
         vectors = {"b": self.b, "theta": self._theta, "weights": self._weights}
         arrays = {name: vector for name, vector in vectors.items() if vector is not None}
         scalars: dict[str, Any] = {}

@@ -80,10 +80,8 @@ class Accumulator:
         self._triangle.add(other._triangle)
         self.take(other._pending.rows)
 
-    def replace(self, rows: Matrix) -> None:
-        """Hold S'S of these rows instead."""
-        self._pending.truncate(0)
-        self._triangle.flat[:] = 0.0
+    def take_at_once(self, rows: NDArray[Any]) -> None:
+        """Add many rows to the triangle itself."""
         self._triangle.add_covariance(rows)
 
     def state(self) -> Arrays:

@@ -156,7 +156,7 @@ class ExactSketch(BufferedSketch):
 
     def _become_dense(self) -> Accumulator:
         self._dense = Accumulator(self.dim, self.dtype)
-        self._dense.replace(self._buffer.rows.astype(np.float64, copy=False))
+        self._dense.take_at_once(self._buffer.rows)
         self._buffer = RowBuffer(self.dim, 0, self.dtype)
         return self._dense
 
