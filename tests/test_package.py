@@ -24,11 +24,14 @@ def test_exported_names() -> None:
         "BaseSketch",
         "Block",
         "Change",
+        "Classification",
         "Confidence",
         "DyadicBlockSketch",
+        "Environment",
         "ExactSketch",
         "FileError",
         "FrequentDirections",
+        "GaussianArms",
         "Health",
         "IncrementalSVD",
         "InputError",
@@ -36,17 +39,21 @@ def test_exported_names() -> None:
         "LinUCB",
         "MergeError",
         "MergeKindError",
+        "Played",
         "ProjectedLinUCB",
         "RandomProjection",
+        "Round",
         "Sketch",
         "SketchBanditError",
         "SketchTooSmallWarning",
         "__version__",
         "cbrap",
         "cbscfd",
+        "data",
         "dbslinucb",
         "load",
         "oful",
+        "play",
         "soful",
         "theory",
     }
@@ -79,7 +86,7 @@ def test_the_core_imports_nothing_optional() -> None:
     code = (
         "import sys, sketchbandit\n"
         "optional = {'matplotlib', 'sklearn', 'typer', 'rich', 'hypothesis', 'pytest', 'threadpoolctl'}\n"
-        "optional |= {'numba'}\n"
+        "optional |= {'numba', 'pandas', 'pyarrow', 'jinja2', 'platformdirs'}\n"
         "assert not optional & set(sys.modules), optional & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

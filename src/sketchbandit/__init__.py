@@ -19,8 +19,9 @@ S'S ⪯ X'X ⪯ S'S + e I at every moment:
 True
 """
 
-from sketchbandit import theory
+from sketchbandit import data, theory
 from sketchbandit._version import __version__
+from sketchbandit.environment import Classification, Environment, GaussianArms, Round
 from sketchbandit.errors import (
     FileError,
     InputError,
@@ -31,6 +32,7 @@ from sketchbandit.errors import (
     SketchTooSmallWarning,
 )
 from sketchbandit.loading import load
+from sketchbandit.playing import Played, play
 from sketchbandit.policy import (
     Health,
     LinUCB,
@@ -58,11 +60,14 @@ __all__ = [
     "BaseSketch",
     "Block",
     "Change",
+    "Classification",
     "Confidence",
     "DyadicBlockSketch",
+    "Environment",
     "ExactSketch",
     "FileError",
     "FrequentDirections",
+    "GaussianArms",
     "Health",
     "IncrementalSVD",
     "InputError",
@@ -70,17 +75,21 @@ __all__ = [
     "LinUCB",
     "MergeError",
     "MergeKindError",
+    "Played",
     "ProjectedLinUCB",
     "RandomProjection",
+    "Round",
     "Sketch",
     "SketchBanditError",
     "SketchTooSmallWarning",
     "__version__",
     "cbrap",
     "cbscfd",
+    "data",
     "dbslinucb",
     "load",
     "oful",
+    "play",
     "soful",
     "theory",
 ]

@@ -36,7 +36,7 @@ class Contents(NamedTuple):
 
 
 def write(path: Path, kind: str, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """Write a temporary file beside ``path``, sync it, rename it: a crash leaves the old file or the new."""
+    """Write arrays and JSON scalars, safely."""
     text = json.dumps(scalars, sort_keys=True)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     metadata = {
@@ -46,7 +46,11 @@ def write(path: Path, kind: str, scalars: dict[str, Any], arrays: dict[str, NDAr
         "scalars": text,
         "sha256": _digest(kind, text, arrays),
     }
-    payload = to_safetensors(arrays, metadata=metadata)
+    replace_file(path, to_safetensors(arrays, metadata=metadata))
+
+
+def replace_file(path: Path, payload: bytes) -> None:
+    """Write a temporary file beside ``path``, sync it, rename it: a crash leaves the old file or the new."""
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():

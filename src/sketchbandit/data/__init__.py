@@ -1,0 +1,15 @@
+"""Data sets by name, and the user's own files: features and labels for online classification.
+
+A named data set is looked for in the folder ``SKETCHBANDIT_DATA``, then in the user's cache, then it is
+downloaded from OpenML, checked and cached. ``digits`` ships with scikit-learn and needs none of that.
+
+>>> digits = load("digits")
+>>> digits.features.shape, digits.classes
+((1797, 64), 10)
+"""
+
+from sketchbandit.data.catalogue import CATALOGUE, Source
+from sketchbandit.data.dataset import DataSet
+from sketchbandit.data.loading import Found, find, load
+
+__all__ = ["CATALOGUE", "DataSet", "Found", "Source", "find", "load"]

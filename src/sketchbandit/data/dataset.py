@@ -1,0 +1,75 @@
+"""A data set, and the checks that every one passes before any work starts."""
+
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sketchbandit.errors import InputError
+
+Labels = NDArray[np.int64]
+
+
+class DataSet(NamedTuple):
+    """Rows of features, dense or CSR, as they were stored, and a label 0, 1, ... for each."""
+
+    name: str
+    features: Any
+    labels: Labels
+
+    @property
+    def dim(self) -> int:
+        """Features in a row."""
+        return int(self.features.shape[1])
+
+    @property
+    def classes(self) -> int:
+        """How many labels there are."""
+        return int(self.labels.max()) + 1
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the arrays, which tells whether two copies are the same."""
+        digest = hashlib.sha256()
+        for array in (*_arrays(self.features), self.labels):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+def checked(name: str, features: Any, labels: Any) -> DataSet:
+    """The data set, with labels numbered from 0, or an InputError that says what is wrong with it."""
+    if not sparse.issparse(features):
+        features = np.asarray(features)
+    if features.ndim != 2 or 0 in features.shape:
+        raise InputError(f"{name}: features must be a matrix with rows and columns, got {features.shape}")
+    if features.dtype.kind not in "fiub":
+        raise InputError(f"{name}: features must be numbers, got {features.dtype}")
+    values = np.asarray(labels)
+    if values.shape != (features.shape[0],):
+        raise InputError(
+            f"{name}: {features.shape[0]} rows need as many labels, got an array of shape {values.shape}"
+        )
+    stored = features.data if sparse.issparse(features) else features
+    if stored.dtype.kind == "f" and not np.isfinite(stored).all():
+        raise InputError(f"{name}: {_where_not_finite(features)}; drop or impute such rows first")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise InputError(f"{name}: row {int(np.argmin(np.isfinite(values)))} has no label")
+    names, numbers = np.unique(values, return_inverse=True)
+    if len(names) < 2:
+        raise InputError(f"{name}: every row has the label {names[0]}; classification needs two or more")
+    return DataSet(name, features, numbers.astype(np.int64))
+
+
+def _where_not_finite(features: Any) -> str:
+    if sparse.issparse(features):
+        return "the sparse features contain NaN or inf"
+    row, column = np.argwhere(~np.isfinite(features))[0]
+    return f"row {row}, column {column} is {features[row, column]}"
+
+
+def _arrays(features: Any) -> tuple[Any, ...]:
+    if sparse.issparse(features):
+        return (features.data, features.indices, features.indptr)
+    return (features,)

@@ -1,0 +1,80 @@
+"""Reading data sets from files: npz (ours or the user's), CSV and Parquet."""
+
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchbandit.data.dataset import DataSet, checked
+from sketchbandit.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+READERS = (".npz", ".csv", ".parquet")
+LABELS = ("label", "y", "class", "target")  # the names tried when none is given
+
+
+def read(path: Path, label: str | None = None) -> DataSet:
+    """The data set in an npz (X and y, or a CSR matrix and y), CSV or Parquet file with a label column."""
+    if path.suffix not in READERS:
+        raise InputError(f"{path}: cannot read {path.suffix or 'this'}; give one of {', '.join(READERS)}")
+    if not path.is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    if path.suffix == ".npz":
+        return _read_npz(path, label)
+    return _read_table(path, label)
+
+
+def _read_npz(path: Path, label: str | None) -> DataSet:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise FileError(f"{path} is damaged or not an npz file of plain arrays: {error}") from error
+    labels = arrays.pop(_label_column(path, list(arrays), label))
+    if {"data", "indices", "indptr", "shape"} <= arrays.keys():
+        shape = tuple(int(n) for n in arrays["shape"])
+        features: Any = sparse.csr_array(
+            (arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape, copy=False
+        )
+    elif "X" in arrays:
+        features = arrays["X"]
+    else:
+        raise InputError(f"{path}: no array X (nor data, indices, indptr, shape); it has {_some(arrays)}")
+    return checked(path.stem, features, labels)
+
+
+def _read_table(path: Path, label: str | None) -> DataSet:
+    import pandas as pd  # noqa: PLC0415  (an extra, and slow to import)
+
+    try:
+        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    except (ValueError, OSError) as error:
+        raise FileError(f"{path} cannot be read: {error}") from error
+    column = _label_column(path, [str(name) for name in frame.columns], label)
+    labels = frame.pop(column)
+    if labels.isna().any():
+        raise InputError(f"{path}: row {int(labels.isna().to_numpy().argmax())} has no label in {column!r}")
+    wrong = [str(name) for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
+    if wrong:
+        raise InputError(
+            f"{path}: features must be numbers, but these columns are not: {_some(wrong)}; "
+            "encode or drop them"
+        )
+    return checked(path.stem, frame.to_numpy(dtype=np.float64), labels.to_numpy())
+
+
+def _label_column(path: Path, columns: list[str], label: str | None) -> str:
+    for name in (label,) if label is not None else LABELS:
+        if name in columns:
+            return name
+    wanted = repr(label) if label is not None else f"any of {', '.join(LABELS)}"
+    raise InputError(f"{path}: no label column {wanted}; it has {_some(columns)}")
+
+
+def _some(names: Any, most: int = 12) -> str:
+    names = list(names)
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,107 @@
+"""Where a data set is: SKETCHBANDIT_DATA, then the user's cache, then OpenML."""
+
+import io
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from sketchbandit.data import files, openml
+from sketchbandit.data.catalogue import CATALOGUE, Source
+from sketchbandit.data.dataset import DataSet, checked
+from sketchbandit.errors import InputError
+from sketchbandit.files import replace_file
+
+VARIABLE = "SKETCHBANDIT_DATA"
+
+
+class Found(NamedTuple):
+    """Where a data set lies."""
+
+    source: Source
+    path: Path | None
+    """None for what is embedded, and for what has to be downloaded."""
+
+    @property
+    def here(self) -> bool:
+        """Whether it can be read without a download."""
+        return self.path is not None or self.source.name == "digits"
+
+
+def load(name: str, *, label: str | None = None, progress: openml.Progress | None = None) -> DataSet:
+    """A data set by name, or from a file of the user's (npz, CSV, Parquet) with its label column.
+
+    Raises InputError for an unknown name, a missing label column, NaN, or a single class; FileNotFoundError,
+    which says which file to put where, if it is neither here nor to be had.
+    """
+    if name not in CATALOGUE:
+        if Path(name).suffix in files.READERS:
+            return files.read(Path(name), label)
+        raise InputError(
+            f"unknown data set {name!r}; choose from {', '.join(CATALOGUE)}, or give a file "
+            f"({', '.join(files.READERS)})"
+        )
+    if name == "digits":
+        return _digits()
+    found = find(name)
+    if found.path is not None:
+        data = files.read(found.path)
+        if (data.features.shape, data.classes) != (
+            (found.source.rows, found.source.dim),
+            found.source.classes,
+        ):
+            raise InputError(
+                f"{found.path} is not {name}: it has shape {data.features.shape} and {data.classes} classes, "
+                f"not {(found.source.rows, found.source.dim)} and {found.source.classes}"
+            )
+        return data
+    return _fetch(found.source, progress)
+
+
+def find(name: str) -> Found:
+    """Where the named data set lies; ``path`` is None if it is embedded or not here."""
+    source = CATALOGUE[name]
+    for place in _places():
+        if (place / source.file).is_file():
+            return Found(source, place / source.file)
+    return Found(source, None)
+
+
+def cache() -> Path:
+    """The folder that downloads are kept in."""
+    import platformdirs  # noqa: PLC0415  (an extra)
+
+    return Path(platformdirs.user_cache_dir("sketchbandit"))
+
+
+def _places() -> list[Path]:
+    named = os.environ.get(VARIABLE)
+    return [Path(named).expanduser(), cache()] if named else [cache()]
+
+
+def _fetch(source: Source, progress: openml.Progress | None) -> DataSet:
+    where = " or ".join(str(place / source.file) for place in _places())
+    if source.openml is None:
+        raise FileNotFoundError(
+            f"{source.name} is not here and OpenML does not have it: put it at {where}; {source.elsewhere}"
+        )
+    try:
+        data = openml.download(source, progress)
+    except OSError as error:
+        raise FileNotFoundError(
+            f"{source.name} is not here and could not be downloaded ({error}); without a connection put an "
+            f"npz with X {(source.rows, source.dim)} and y at {where}, or set {VARIABLE} to its folder"
+        ) from error
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, X=data.features, y=data.labels)
+    cache().mkdir(parents=True, exist_ok=True)
+    replace_file(cache() / source.file, buffer.getvalue())
+    return data
+
+
+def _digits() -> DataSet:
+    from sklearn.datasets import load_digits  # noqa: PLC0415  (an extra)
+
+    rows, labels = load_digits(return_X_y=True)
+    return checked("digits", rows, labels)

@@ -1,0 +1,7 @@
+"""Where arms and rewards come from: seeded, replayable, and with the true means known for the regret."""
+
+from sketchbandit.environment.base import Environment, Round
+from sketchbandit.environment.classification import Classification
+from sketchbandit.environment.gaussian import SPECTRA, GaussianArms
+
+__all__ = ["SPECTRA", "Classification", "Environment", "GaussianArms", "Round"]

@@ -1,0 +1,95 @@
+"""Online classification as a bandit: find the samples of one label among one sample of each."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sketchbandit.environment.base import Environment, Round
+from sketchbandit.errors import InputError
+from sketchbandit.sketch.checks import check_count
+
+
+class Classification(Environment):
+    """The paper's setup (App. Experimental Setups): a target label, one random sample of each label a round.
+
+    The reward is 1 for the sample of the target and 0 otherwise; the mean is the reward. Rows are
+    l2-normalised, zero rows dropped. Arms stand in random order, so that an index tells nothing.
+
+    Parameters
+    ----------
+    features : array or CSR matrix
+        (n, dim), as stored; rows are normalised as they are drawn.
+    labels : array of int
+        (n,), numbered 0, 1, ...
+    target : int, optional
+        The label to be found; by default ``seed`` modulo the number of labels, so that a sweep over seeds
+        goes through the labels.
+    seed : int
+        What the draws depend on.
+
+    Examples
+    --------
+    >>> environment = Classification(np.eye(4), [0, 0, 1, 1], target=1)
+    >>> [(round.arms.shape, float(round.means.sum())) for round in environment.rounds(2)]
+    [((2, 4), 1.0), ((2, 4), 1.0)]
+
+    """
+
+    def __init__(
+        self, features: Any, labels: Any, *, target: int | None = None, seed: int = 0, name: str = "data"
+    ) -> None:
+        self._features: Any = features.tocsr() if sparse.issparse(features) else np.asarray(features)
+        labels = np.asarray(labels)
+        if labels.shape != (self._features.shape[0],):
+            raise InputError(
+                f"{name}: {self._features.shape[0]} rows need as many labels, got {labels.shape}"
+            )
+        self._norms = _norms(self._features)
+        if not np.isfinite(self._norms).all():
+            raise InputError(f"{name}: row {int(np.argmin(np.isfinite(self._norms)))} contains NaN or inf")
+        self._members = [
+            np.flatnonzero((labels == label) & (self._norms > 0.0)) for label in np.unique(labels)
+        ]
+        for label, members in zip(np.unique(labels), self._members, strict=True):
+            if not len(members):
+                raise InputError(f"{name}: every row of label {label} is zero, so it cannot be normalised")
+        count = len(self._members)
+        if count < 2:
+            raise InputError(f"{name}: classification needs two labels or more, got {count}")
+        self.seed = check_count("seed", seed, at_least=0)
+        self.target = self.seed % count if target is None else check_count("target", target, at_least=0)
+        if self.target >= count:
+            raise InputError(f"target {self.target} is not one of the {count} labels 0..{count - 1}")
+        self.dim = int(self._features.shape[1])
+        self.name = name
+
+    def rounds(self, count: int) -> Iterator[Round]:
+        """One row of each label a round, drawn with replacement, in random order."""
+        random = np.random.default_rng(self.seed)
+        labels = len(self._members)
+        sizes = np.array([len(members) for members in self._members])
+        for _ in range(count):
+            order = random.permutation(labels)
+            places = random.integers(0, sizes[order])
+            rows = np.array([self._members[k][i] for k, i in zip(order, places, strict=True)])
+            yield Round(self._normalised(rows), (order == self.target).astype(np.float64), 0.0)
+
+    def _normalised(self, rows: NDArray[np.intp]) -> Any:
+        drawn: Any = self._features[rows]
+        if sparse.issparse(drawn):
+            lengths = np.repeat(self._norms[rows], np.diff(drawn.indptr))
+            values = (drawn.data / lengths).astype(drawn.dtype if drawn.dtype.kind == "f" else np.float64)
+            return sparse.csr_array((values, drawn.indices, drawn.indptr), shape=drawn.shape)
+        return drawn / self._norms[rows, np.newaxis]
+
+
+def _norms(features: Any) -> NDArray[np.float64]:
+    """The lengths of the rows, a stretch of rows at a time: a byte image is not turned to float whole."""
+    if sparse.issparse(features):
+        squares = features.astype(np.float64).power(2).sum(axis=1)
+        return np.asarray(np.sqrt(squares), dtype=np.float64).ravel()
+    parts = [features[i : i + 4096].astype(np.float64) for i in range(0, len(features), 4096)]
+    return np.concatenate([np.linalg.norm(part, axis=1) for part in parts])

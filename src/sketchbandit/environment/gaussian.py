@@ -1,0 +1,79 @@
+"""The paper's synthetic bandit, with the spectrum of the arms as a setting."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchbandit.environment.base import Environment, Round
+from sketchbandit.errors import InputError
+from sketchbandit.sketch.checks import check_count, check_real
+
+Matrix = NDArray[np.float64]
+
+SPECTRA = ("flat", "power-law", "low-rank")
+
+
+class GaussianArms(Environment):
+    """Arms from N(0, C), normalised; theta* from N(0, I), normalised; noise N(0, noise²).
+
+    With a ``flat`` spectrum (C = I) this is the paper's synthetic data set. The paper's point is the
+    spectrum, hence two more: ``power-law``, where coordinate i has standard deviation i^-``decay``, and
+    ``low-rank``, where the arms lie in a random subspace of dimension ``rank``.
+
+    Examples
+    --------
+    >>> environment = GaussianArms(dim=20, arms=5, seed=1)
+    >>> (first,) = environment.rounds(1)
+    >>> first.arms.shape, bool(np.allclose(first.means, first.arms @ environment.theta))
+    ((5, 20), True)
+
+    """
+
+    def __init__(
+        self,
+        *,
+        dim: int = 500,
+        arms: int = 100,
+        noise: float = 0.1,
+        spectrum: str = "flat",
+        decay: float = 1.0,
+        rank: int = 20,
+        seed: int = 0,
+    ) -> None:
+        if spectrum not in SPECTRA:
+            raise InputError(f"unknown spectrum {spectrum!r}; choose from {', '.join(SPECTRA)}")
+        self.dim = check_count("dim", dim, at_least=1)
+        self.arms = check_count("arms", arms, at_least=1)
+        self.noise = check_real("noise", noise, at_least=0.0)
+        self.spectrum = spectrum
+        self.decay = check_real("decay", decay, above=0.0)
+        self.rank = check_count("rank", rank, at_least=1)
+        self.seed = check_count("seed", seed, at_least=0)
+        self.name = f"Gaussian arms, {spectrum}"
+        random = np.random.default_rng([self.seed, 0])  # apart from the stream of rounds
+        self.theta = _unit(random.standard_normal((1, self.dim)))[0]
+        rank = min(self.rank, self.dim)
+        self._basis: Matrix = np.linalg.qr(random.standard_normal((self.dim, rank)))[0].T
+
+    def rounds(self, count: int) -> Iterator[Round]:
+        """``arms`` arms a round, and one draw of the noise, whichever arm is chosen."""
+        random = np.random.default_rng([self.seed, 1])
+        draw = self._drawer(random)
+        for _ in range(count):
+            arms = _unit(draw())
+            yield Round(arms, arms @ self.theta, self.noise * random.standard_normal())
+
+    def _drawer(self, random: np.random.Generator) -> Callable[[], Matrix]:
+        if self.spectrum == "low-rank":
+            shape = (self.arms, len(self._basis))
+            return lambda: random.standard_normal(shape) @ self._basis
+        if self.spectrum == "power-law":
+            scale = np.arange(1.0, self.dim + 1.0) ** -self.decay
+            return lambda: random.standard_normal((self.arms, self.dim)) * scale
+        return lambda: random.standard_normal((self.arms, self.dim))
+
+
+def _unit(rows: Matrix) -> Matrix:
+    normalised: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return normalised

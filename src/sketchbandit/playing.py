@@ -1,0 +1,122 @@
+"""The loop: a policy plays an environment, and every round becomes a flat row."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from sketchbandit.environment import Environment
+from sketchbandit.errors import InputError
+from sketchbandit.sketch.checks import check_count
+
+
+class Played(NamedTuple):
+    """One round, flat: ``pandas.DataFrame(sb.play(...))`` is a table.
+
+    Attributes
+    ----------
+    round : int
+        1, 2, ...
+    chosen : int
+        The index of the arm chosen.
+    reward, regret, seconds : float
+        Of this round: the reward, the pseudo-regret (true means), the time in select and update.
+    total_reward, total_regret, total_seconds : float
+        The same, summed from the first round on.
+    bytes, peak_bytes : int
+        Of every array the policy holds, now and at most so far.
+    sketch_size, sketch_rows : int
+        l of the active block, and the rows of the sketch, buffered ones included (the dimension where it
+        holds a dense matrix).
+    certificate : float
+        The sketch's error bound e; inf where nothing is certified (CBRAP).
+
+    """
+
+    round: int
+    chosen: int
+    reward: float
+    regret: float
+    seconds: float
+    total_reward: float
+    total_regret: float
+    total_seconds: float
+    bytes: int
+    peak_bytes: int
+    sketch_size: int
+    sketch_rows: int
+    certificate: float
+
+
+def play(
+    policy: Any,
+    environment: Environment,
+    rounds: int,
+    *,
+    every: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
+    watch: Callable[[Any], None] | None = None,
+) -> Iterator[Played]:
+    """Play ``rounds`` rounds and yield a row for every ``every``-th of them, and for the last.
+
+    The environment's own work is not timed. ``clock`` gives seconds: the wall clock by default;
+    ``time.thread_time`` is fairer on a busy machine as long as BLAS has one thread. ``watch`` is shown every
+    arm chosen.
+
+    >>> import sketchbandit as sb
+    >>> rows = list(sb.play(sb.oful(20), sb.GaussianArms(dim=20, arms=5), 30, every=10))
+    >>> [row.round for row in rows]
+    [10, 20, 30]
+    """
+    rounds, every = check_count("rounds", rounds, at_least=1), check_count("every", every, at_least=1)
+    if policy.dim != environment.dim:
+        raise InputError(
+            f"the policy was made for arms of length {policy.dim}, but {environment.name} has length "
+            f"{environment.dim}: make it with dim={environment.dim}"
+        )
+
+    def rows() -> Iterator[Played]:
+        total_reward = total_regret = total_seconds = 0.0
+        peak = policy.nbytes
+        for number, drawn in enumerate(environment.rounds(rounds), start=1):
+            start = clock()
+            chosen = policy.select(drawn.arms)
+            selected = clock()
+            arm, reward = drawn.arm(chosen), drawn.reward(chosen)
+            learning = clock()
+            policy.update(arm, reward)
+            seconds = (clock() - learning) + (selected - start)
+            regret = drawn.regret(chosen)
+            total_reward, total_regret = total_reward + reward, total_regret + regret
+            total_seconds += seconds
+            held = policy.nbytes
+            peak = max(peak, held)
+            if watch is not None:
+                watch(arm)
+            if number % every == 0 or number == rounds:
+                size, kept, certificate = _sketch_of(policy)
+                yield Played(
+                    number,
+                    chosen,
+                    reward,
+                    regret,
+                    seconds,
+                    total_reward,
+                    total_regret,
+                    total_seconds,
+                    held,
+                    peak,
+                    size,
+                    kept,
+                    certificate,
+                )
+
+    return rows()
+
+
+def _sketch_of(policy: Any) -> tuple[int, int, float]:
+    sketch = policy.sketch
+    if getattr(sketch, "is_dense", False):
+        rows = sketch.dim
+    else:
+        rows = sum(len(part) for part in (sketch.parts if hasattr(sketch, "parts") else (sketch.rows,)))
+    return int(getattr(sketch, "size", rows)), rows, policy.health().certificate
