@@ -1,7 +1,8 @@
 """Online classification as a bandit: find the samples of one label among one sample of each."""
 
+import copy
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,15 +57,24 @@ class Classification(Environment):
         for label, members in zip(np.unique(labels), self._members, strict=True):
             if not len(members):
                 raise InputError(f"{name}: every row of label {label} is zero, so it cannot be normalised")
+        if len(self._members) < 2:
+            raise InputError(f"{name}: classification needs two labels or more, got {len(self._members)}")
+        self.dim = int(self._features.shape[1])
+        self.name = name
+        self._set_seed(seed, target)
+
+    def reseeded(self, seed: int, target: int | None = None) -> Self:
+        """The same data with another seed and target; the features are shared, not copied."""
+        other = copy.copy(self)
+        other._set_seed(seed, target)
+        return other
+
+    def _set_seed(self, seed: int, target: int | None) -> None:
         count = len(self._members)
-        if count < 2:
-            raise InputError(f"{name}: classification needs two labels or more, got {count}")
         self.seed = check_count("seed", seed, at_least=0)
         self.target = self.seed % count if target is None else check_count("target", target, at_least=0)
         if self.target >= count:
             raise InputError(f"target {self.target} is not one of the {count} labels 0..{count - 1}")
-        self.dim = int(self._features.shape[1])
-        self.name = name
 
     def rounds(self, count: int) -> Iterator[Round]:
         """One row of each label a round, drawn with replacement, in random order."""

@@ -1,0 +1,302 @@
+"""Every figure and table of the paper, and a few of ours, as data: one id each."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sketchbandit.errors import InputError
+from sketchbandit.experiments.specs import Spec, spec
+
+
+@dataclass(frozen=True)
+class Series:
+    """What a figure draws as one line: a method, with the settings it is run with."""
+
+    label: str
+    members: tuple[Spec, ...]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One figure or table.
+
+    Attributes
+    ----------
+    id, title, paper : str
+        Its name on the command line; what it shows; where it stands in the paper ("ours" if it does not).
+    environment : Spec
+        Where it is played.
+    series : tuple of Series
+        Who plays.
+    rounds, points : int
+        How long, and how many times on the way a row is written.
+    figure : str
+        How it is drawn.
+    kind : str
+        That of its runs: "play" (ridge and beta tuned) or "approximate".
+    spectrum : str
+        Whether the spectrum of the chosen arms is measured: "no", at the "end", at "all" points.
+
+    """
+
+    id: str
+    title: str
+    paper: str
+    environment: Spec
+    series: tuple[Series, ...]
+    rounds: int
+    figure: str
+    points: int = 40
+    kind: str = "play"
+    spectrum: str = "no"
+
+    @property
+    def data(self) -> str | None:
+        """The data set that it needs; None for what is drawn at random."""
+        name = self.environment.get("data")
+        return None if name == "gaussian" else name
+
+    @property
+    def embedded(self) -> bool:
+        """Whether it runs without any file or download."""
+        return self.data in (None, "digits")
+
+
+OFUL = Series("OFUL", (spec("oful"),))
+FLAT, POWER, LOW_RANK = (spec("gaussian", spectrum=name) for name in ("flat", "power-law", "low-rank"))
+MNIST = spec("classification", data="mnist")
+
+
+def _fixed(name: str, *sizes: int) -> tuple[Spec, ...]:
+    return tuple(spec(name, size=size) for size in sizes)
+
+
+def _dbs(compensation: int, *settings: tuple[int, float]) -> tuple[Spec, ...]:
+    """DBSLinUCB-FD (0) or -RFD (1) with pairs of l0 and epsilon."""
+    return tuple(
+        spec("dbslinucb", compensation=compensation, size=size, epsilon=epsilon) for size, epsilon in settings
+    )
+
+
+def _alone(*policies: tuple[str, Spec]) -> tuple[Series, ...]:
+    return tuple(Series(label, (policy,)) for label, policy in policies)
+
+
+def _spaced(low: float, high: float, count: int = 10) -> tuple[int, ...]:
+    return tuple(int(n) for n in np.linspace(low, high, count).round())
+
+
+(DBS_FD,), (DBS_RFD,) = _dbs(0, (50, 8)), _dbs(1, (50, 8))
+_FIXED_FD = [(f"SOFUL, l = {p.get('size')}", p) for p in _fixed("soful", 50, 450)]
+_FIXED_RFD = [(f"CBSCFD, l = {p.get('size')}", p) for p in _fixed("cbscfd", 50, 450)]
+_CBRAP = ("CBRAP, l = 50", spec("cbrap", size=50))
+_ALL_AT_50 = (
+    OFUL,
+    *_alone(
+        ("CBRAP", _CBRAP[1]),
+        ("SOFUL", spec("soful", size=50)),
+        ("CBSCFD", spec("cbscfd", size=50)),
+        ("DBSLinUCB-FD", DBS_FD),
+        ("DBSLinUCB-RFD", DBS_RFD),
+    ),
+)
+
+
+def _pareto(data: str, paper: str, sizes: tuple[int, ...], first_sizes: tuple[int, ...]) -> Experiment:
+    """Ten sizes of each fixed method; ten DBS from cheap (small l0, large epsilon) to exact."""
+    epsilons = np.linspace(25.0, 2.0, len(first_sizes)).round(1)
+    pairs = [(size, float(epsilon)) for size, epsilon in zip(first_sizes, epsilons, strict=True)]
+    return Experiment(
+        f"pareto-{data}",
+        f"regret against time and space on {data}",
+        paper,
+        spec("classification", data=data),
+        (
+            OFUL,
+            Series("CBRAP", _fixed("cbrap", *sizes)),
+            Series("SOFUL", _fixed("soful", *sizes)),
+            Series("CBSCFD", _fixed("cbscfd", *sizes)),
+            Series("DBSLinUCB-FD", _dbs(0, *pairs)),
+            Series("DBSLinUCB-RFD", _dbs(1, *pairs)),
+        ),
+        rounds=2000,
+        figure="pareto",
+        points=1,
+    )
+
+
+def _matrix(data: str, paper: str) -> Experiment:
+    return Experiment(
+        "matrix-approximation" + ("" if data == "gaussian" else f"-{data}"),
+        f"spectral error of FD and DBS on {data} rows",
+        paper,
+        spec("rows", data=data, dim=500) if data == "gaussian" else spec("rows", data=data),
+        _alone(
+            ("FD, l = 50", spec("fd", size=50)),
+            *((f"DBS, ε = {e}", spec("dbs", size=16, epsilon=e)) for e in (5, 10, 20)),
+        ),
+        rounds=1250,
+        figure="approximation",
+        points=50,
+        kind="approximate",
+    )
+
+
+_WIDE, _WIDE_FIRST = _spaced(10, 600), _spaced(50, 200)
+_MNIST_METHODS = _alone(
+    ("OFUL", spec("oful")),
+    *((f"SOFUL, l = {size}", spec("soful", size=size)) for size in (20, 100, 150)),
+    ("DBSLinUCB-FD", DBS_FD),
+)
+
+_DEFINED = (
+    Experiment(
+        "synthetic-fd",
+        "regret of FD-based methods",
+        "Fig. 1 (a)",
+        FLAT,
+        (OFUL, *_alone(*_FIXED_FD, ("DBSLinUCB-FD", DBS_FD), _CBRAP)),
+        rounds=4000,
+        figure="curves",
+        spectrum="end",
+    ),
+    Experiment(
+        "synthetic-rfd",
+        "regret of RFD-based methods",
+        "Fig. 1 (b)",
+        FLAT,
+        (OFUL, *_alone(*_FIXED_RFD, ("DBSLinUCB-RFD", DBS_RFD), _CBRAP)),
+        rounds=4000,
+        figure="curves",
+        spectrum="end",
+    ),
+    Experiment(
+        "spectral-error",
+        "log Δ / log t of SOFUL's arms",
+        "Fig. 1 (c)",
+        FLAT,
+        _alone(*((f"l = {size}", spec("soful", size=size)) for size in (50, 200, 350, 450))),
+        rounds=4000,
+        figure="exponents",
+        points=25,
+        spectrum="all",
+    ),
+    Experiment(
+        "power-law",
+        "regret where the spectrum of the arms decays",
+        "ours",
+        POWER,
+        _ALL_AT_50,
+        rounds=2000,
+        figure="curves",
+    ),
+    Experiment(
+        "low-rank",
+        "regret where the arms have rank 20",
+        "ours",
+        LOW_RANK,
+        _ALL_AT_50,
+        rounds=2000,
+        figure="curves",
+    ),
+    Experiment(
+        "ridge-synthetic",
+        "what lambda does to each method",
+        "ours",
+        FLAT,
+        (OFUL, *_alone(*_FIXED_FD, *_FIXED_RFD, ("DBSLinUCB-FD", DBS_FD), ("DBSLinUCB-RFD", DBS_RFD))),
+        rounds=4000,
+        figure="ridges",
+        spectrum="end",
+    ),
+    Experiment(
+        "mnist-epsilon",
+        "regret and time of DBSLinUCB-FD against epsilon and l0",
+        "Fig. 3 (a), (b)",
+        MNIST,
+        tuple(
+            Series(f"l₀ = {size}", _dbs(0, *((size, e) for e in (2, 4, 8, 12, 16, 25))))
+            for size in (50, 100, 200)
+        ),
+        rounds=2000,
+        figure="epsilons",
+        points=1,
+    ),
+    _pareto("mnist", "Fig. 3 (c), (d)", _WIDE, _WIDE_FIRST),
+    _pareto("cnae-9", "Fig. 6 (a), (d)", _WIDE, _WIDE_FIRST),
+    _pareto("mfeat", "Fig. 6 (b), (e)", _spaced(5, 47), _spaced(4, 24)),
+    _pareto("spam", "Fig. 6 (c), (f)", _spaced(5, 57), _spaced(4, 24)),
+    _pareto("digits", "ours", _spaced(5, 64), _spaced(4, 24)),
+    _matrix("gaussian", "Fig. 4"),
+    _matrix("digits", "ours"),
+    Experiment(
+        "mnist-curves",
+        "regret and running time on mnist",
+        "Fig. 5",
+        MNIST,
+        _MNIST_METHODS,
+        rounds=2000,
+        figure="timed",
+        spectrum="end",
+    ),
+    Experiment(
+        "mnist-space",
+        "space on mnist",
+        "Table 1",
+        MNIST,
+        _MNIST_METHODS,
+        rounds=2000,
+        figure="space",
+        spectrum="end",
+    ),
+    Experiment(
+        "ridge-mnist",
+        "what lambda does to each method",
+        "ours",
+        MNIST,
+        (
+            OFUL,
+            *_alone(
+                *((f"SOFUL, l = {size}", spec("soful", size=size)) for size in (20, 100, 150)),
+                *((f"CBSCFD, l = {size}", spec("cbscfd", size=size)) for size in (20, 100, 150)),
+                ("DBSLinUCB-FD", DBS_FD),
+                ("DBSLinUCB-RFD", DBS_RFD),
+            ),
+        ),
+        rounds=2000,
+        figure="ridges",
+        spectrum="end",
+    ),
+    Experiment(
+        "algorithms",
+        "the table of algorithms, its bounds evaluated, beside what was measured",
+        "Table 3",
+        FLAT,
+        _ALL_AT_50,
+        rounds=4000,
+        figure="algorithms",
+        spectrum="end",
+    ),
+)
+EXPERIMENTS: dict[str, Experiment] = {experiment.id: experiment for experiment in _DEFINED}
+
+
+def choose(ids: list[str]) -> list[Experiment]:
+    """The experiments of these ids; ``all`` stands for every one, ``embedded`` (or none) for those without data.
+
+    >>> [experiment.id for experiment in choose(["mnist-space"])]
+    ['mnist-space']
+    """
+    chosen: dict[str, Experiment] = {}
+    for name in ids or ["embedded"]:
+        if name == "all":
+            chosen |= EXPERIMENTS
+        elif name == "embedded":
+            chosen |= {key: experiment for key, experiment in EXPERIMENTS.items() if experiment.embedded}
+        elif name in EXPERIMENTS:
+            chosen[name] = EXPERIMENTS[name]
+        else:
+            raise InputError(
+                f"unknown experiment {name!r}; choose from all, embedded, {', '.join(EXPERIMENTS)}"
+            )
+    return [experiment for key, experiment in EXPERIMENTS.items() if key in chosen]

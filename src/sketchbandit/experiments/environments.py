@@ -1,0 +1,42 @@
+"""Environments by name, for experiments: ``classification:data=mnist``, ``gaussian:spectrum=flat``."""
+
+import inspect
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from sketchbandit import data
+from sketchbandit.environment import Classification, Environment, GaussianArms
+from sketchbandit.errors import InputError
+from sketchbandit.experiments.specs import Spec
+
+NAMES = ("classification", "gaussian")
+
+
+def build(environment: Spec, seed: int) -> Environment:
+    """The environment of that seed. A data set is read once in a process."""
+    settings = dict(environment.settings)
+    if environment.name == "gaussian":
+        known = [name for name in inspect.signature(GaussianArms).parameters if name != "seed"]
+        for key in settings:
+            if key not in known:
+                raise InputError(f"gaussian has no setting {key!r}; it takes {', '.join(known)}")
+        return GaussianArms(seed=seed, **settings)  # type: ignore[arg-type]  # checked by the class itself
+    if environment.name == "classification":
+        first = _classification(str(settings.pop("data")), settings.pop("label", None))
+        return first.reseeded(seed, **settings)  # type: ignore[arg-type]
+    raise InputError(f"unknown environment {environment.name!r}; choose from {', '.join(NAMES)}")
+
+
+def title(environment: Spec) -> str:
+    """What to call it in a figure."""
+    if environment.name == "gaussian":
+        return f"synthetic, {environment.get('spectrum', 'flat')} spectrum"
+    name = str(environment.get("data"))
+    return name if name in data.CATALOGUE else Path(name).name
+
+
+@lru_cache(maxsize=4)
+def _classification(name: str, label: Any) -> Classification:
+    read = data.load(name, label=label)
+    return Classification(read.features, read.labels, name=read.name)

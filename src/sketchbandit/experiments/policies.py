@@ -1,0 +1,74 @@
+"""Policies by name: which there are, what they take, what to call them in a figure."""
+
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import sketchbandit.policy as recipes
+from sketchbandit.environment import GaussianArms
+from sketchbandit.errors import InputError
+from sketchbandit.experiments.specs import Spec, spec
+from sketchbandit.playing import play
+
+POLICIES: dict[str, Callable[..., Any]] = {
+    "oful": recipes.oful,
+    "cbrap": recipes.cbrap,
+    "soful": recipes.soful,
+    "cbscfd": recipes.cbscfd,
+    "dbslinucb": recipes.dbslinucb,
+}
+TUNED = ("ridge", "beta")
+_TITLES = {"oful": "OFUL", "cbrap": "CBRAP", "soful": "SOFUL", "cbscfd": "CBSCFD"}
+
+
+def parameters(name: str) -> list[str]:
+    """The settings that the policy takes."""
+    if name not in POLICIES:
+        raise InputError(f"unknown policy {name!r}; choose from {', '.join(POLICIES)}")
+    return [p.name for p in inspect.signature(POLICIES[name]).parameters.values() if p.name != "dim"]
+
+
+def check(policy: Spec, dim: int) -> None:
+    """Refuse an unknown policy, an unknown setting or an impossible value, before any work starts."""
+    known = parameters(policy.name)
+    for key, _ in policy.settings:
+        if key not in known:
+            raise InputError(f"{policy.name} has no setting {key!r}; it takes {', '.join(known)}")
+    build(policy, min(dim, 2))  # the settings do not depend on the dimension, and a small one costs nothing
+
+
+def build(policy: Spec, dim: int, seed: int = 0) -> Any:
+    """The policy; ``seed`` is used where it draws something and was given no seed."""
+    settings = dict(policy.settings)
+    if "seed" in parameters(policy.name):
+        settings.setdefault("seed", seed)
+    return POLICIES[policy.name](dim, **settings)
+
+
+def family(policy: Spec) -> str:
+    """What the paper calls the method."""
+    if policy.name == "dbslinucb":
+        compensation = policy.get("compensation", 1.0)
+        return {0: "DBSLinUCB-FD", 1: "DBSLinUCB-RFD"}.get(compensation, f"DBSLinUCB, c = {compensation:g}")
+    return _TITLES[policy.name]
+
+
+def label(policy: Spec) -> str:
+    """The method with what tells it from its siblings, for a figure."""
+    signs = {"size": "l₀" if policy.name == "dbslinucb" else "l", "epsilon": "ε", "ridge": "λ", "beta": "β"}
+    shown = sorted(
+        ((k, v) for k, v in policy.settings if k != "compensation"),
+        key=lambda setting: (list(signs).index(setting[0]) if setting[0] in signs else 9, setting[0]),
+    )
+    return ", ".join([family(policy), *(f"{signs.get(k, k)} = {v}" for k, v in shown)])
+
+
+@lru_cache(maxsize=64)
+def warm_up(name: str, dtype: str) -> None:
+    """Play a little, so that compiling the loops of a round is not timed."""
+    small = {"size": 4, "epsilon": 2, "dtype": dtype}
+    settings = {key: value for key, value in small.items() if key in parameters(name)}
+    environment = GaussianArms(dim=24, arms=8)
+    for _ in play(build(spec(name, **settings), environment.dim), environment, 60):
+        pass

@@ -1,0 +1,75 @@
+"""How much of an experiment is done: the paper's own amount, or less."""
+
+from dataclasses import dataclass
+
+from sketchbandit.errors import InputError
+
+BETAS = tuple(10.0**k for k in range(-4, 1))
+"""The paper's grid (App. Experimental Setups)."""
+RIDGES = tuple(2.0 * 10.0**k for k in range(-4, 5))
+
+FIRST_TUNING_SEED = 1_000_000  # tuning never sees the permutations that are reported
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The amount of work.
+
+    Attributes
+    ----------
+    rounds : float
+        Share of the rounds of the definition.
+    permutations : int
+        Seeds that every reported figure is the mean of.
+    tuning_permutations : int
+        Further seeds, on which ridge and beta are chosen.
+    tuning_rounds : float
+        Share of the rounds played for that.
+    betas, ridges : tuple of float
+        The grids.
+    sweep : int
+        How many members of a family (sizes of one method) are run in a sweep; 0 for all.
+
+    """
+
+    name: str
+    rounds: float
+    permutations: int
+    tuning_permutations: int
+    tuning_rounds: float
+    betas: tuple[float, ...] = BETAS
+    ridges: tuple[float, ...] = RIDGES
+    sweep: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """What was shrunk, for figures and the report."""
+        grid = f"{len(self.betas)} x {len(self.ridges)} grid of beta and lambda"
+        text = (
+            f"profile {self.name}: {self.permutations} permutations, {grid} chosen on "
+            f"{self.tuning_permutations} other{'s' if self.tuning_permutations > 1 else ''}"
+        )
+        if self.tuning_rounds < 1.0:
+            text += f" at {self.tuning_rounds:.0%} of the rounds"
+        if self.rounds < 1.0:
+            text += f"; {self.rounds:.0%} of the paper's rounds"
+        if self.sweep:
+            text += f"; {self.sweep} sizes a method"
+        return text
+
+
+PROFILES: dict[str, Profile] = {
+    profile.name: profile
+    for profile in (
+        Profile("quick", 0.25, 3, 1, 0.5, (0.01, 0.1), (0.02, 2.0, 20.0), 3),
+        Profile("standard", 1.0, 10, 2, 0.5),
+        Profile("paper", 1.0, 20, 5, 1.0),
+    )
+}
+
+
+def profile(name: str) -> Profile:
+    """The profile of that name."""
+    if name not in PROFILES:
+        raise InputError(f"unknown profile {name!r}; choose from {', '.join(PROFILES)}")
+    return PROFILES[name]

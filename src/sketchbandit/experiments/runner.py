@@ -1,0 +1,92 @@
+"""Perform what is missing, and keep it: the engine below ``reproduce`` and ``compare``."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import pandas as pd
+
+from sketchbandit.experiments import environments, plan, policies
+from sketchbandit.experiments.definitions import Experiment
+from sketchbandit.experiments.pool import Failure, run_all
+from sketchbandit.experiments.profiles import Profile
+from sketchbandit.experiments.runs import Run
+from sketchbandit.experiments.store import Store
+
+
+class Watcher(Protocol):
+    """Who is told how the work goes: a progress bar."""
+
+    def stage(self, name: str, total: int, done: int) -> None:
+        """A stage of so many runs begins; some of them were done before."""
+
+    def advance(self, count: int) -> None:
+        """So many more runs are finished."""
+
+
+class Silent:
+    """A watcher that says nothing."""
+
+    def stage(self, name: str, total: int, done: int) -> None:
+        """Nothing."""
+
+    def advance(self, count: int) -> None:
+        """Nothing."""
+
+
+class Outcome(NamedTuple):
+    """What a reproduction left."""
+
+    rows: "pd.DataFrame"
+    failures: list[Failure]
+
+
+def settings_of(experiments: Sequence[Experiment], profile: Profile) -> dict[str, object]:
+    """What the manifest records, and a resumed reproduction must agree with (but for the ids)."""
+    return {"ids": [experiment.id for experiment in experiments], "profile": asdict(profile)}
+
+
+def check(experiments: Sequence[Experiment]) -> None:
+    """Read every data set and check every contender, so that nothing is found wrong after an hour."""
+    for experiment in experiments:
+        if experiment.kind == "play":
+            dim = environments.build(experiment.environment, seed=0).dim
+            for series in experiment.series:
+                for member in series.members:
+                    policies.check(member, dim)
+
+
+def run(
+    experiments: Sequence[Experiment],
+    profile: Profile,
+    *,
+    out: Path,
+    jobs: int | None = None,
+    resume: bool = False,
+    fresh: bool = False,
+    watcher: Watcher | None = None,
+) -> Outcome:
+    """Tune, then play, whatever is not in ``out`` yet. What fails is reported and does not stop the rest."""
+    check(experiments)
+    watcher = watcher or Silent()
+    jobs = jobs or os.cpu_count() or 1
+    with Store(out).open(settings_of(experiments, profile), resume=resume, fresh=fresh) as store:
+        failures = _perform("tuning", plan.tuning_runs(experiments, profile), store, jobs, watcher)
+        chosen = plan.choices(store.frame())
+        failures += _perform("playing", plan.final_runs(experiments, profile, chosen), store, jobs, watcher)
+        return Outcome(store.frame(), failures)
+
+
+def _perform(name: str, runs: list[Run], store: Store, jobs: int, watcher: Watcher) -> list[Failure]:
+    missing = [run for run in runs if run.key not in store.finished]
+    watcher.stage(name, len(runs), len(runs) - len(missing))
+    failures: list[Failure] = []
+    if not missing:
+        return failures
+    for finished in run_all(missing, jobs):
+        store.add([outcome.rows for outcome in finished if not isinstance(outcome, Failure)])
+        failures += [outcome for outcome in finished if isinstance(outcome, Failure)]
+        watcher.advance(len(finished))
+    return failures

@@ -1,0 +1,162 @@
+"""One run: what is asked for, as data, and the rows it gives. Runs know nothing of the figures they serve."""
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchbandit._version import __version__
+from sketchbandit.environment import Environment
+from sketchbandit.errors import SketchTooSmallWarning
+from sketchbandit.experiments import approximation, environments, policies
+from sketchbandit.experiments.specs import Spec
+from sketchbandit.linalg import fd_bound
+from sketchbandit.playing import play
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A contender in an environment with a seed.
+
+    Attributes
+    ----------
+    kind : str
+        "play": a policy plays and is timed. "tune": one policy a pair of ridge and beta plays, all of them
+        side by side on the same rounds, for the regret alone. "approximate": a sketch reads rows.
+    environment, contender : Spec
+        Where, and what.
+    rounds, seed : int
+        How long, and which draw.
+    points : int
+        How many times on the way a row is written.
+    spectrum : str
+        Of the arms chosen: "no", or their rank and spectral error at the "end", or at "all" points.
+    grid : tuple of (ridge, beta)
+        For "tune".
+
+    """
+
+    kind: str
+    environment: Spec
+    contender: Spec
+    rounds: int
+    seed: int
+    points: int = 1
+    spectrum: str = "no"
+    grid: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Names the run: equal settings in the same version have the same key."""
+        text = json.dumps([__version__, asdict(self)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    def to_json(self) -> str:
+        """For a worker."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Run":
+        """The inverse of ``to_json``."""
+        fields = json.loads(text)
+        for name in ("environment", "contender"):
+            head, settings = fields[name]
+            fields[name] = Spec(head, tuple((key, value) for key, value in settings))
+        fields["grid"] = tuple((ridge, beta) for ridge, beta in fields["grid"])
+        return cls(**fields)
+
+
+def perform(run: Run) -> list[Row]:
+    """The rows of a run. Everything but the column ``seconds`` depends on the run alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SketchTooSmallWarning)  # what it says is a column of the rows
+        rows = list(_KINDS[run.kind](run))
+    common = {
+        "run": run.key,
+        "kind": run.kind,
+        "environment": str(run.environment),
+        "contender": str(run.contender.without(*policies.TUNED)),
+        "seed": run.seed,
+        "rounds": run.rounds,
+        "version": __version__,
+    }
+    return [{**common, **row} for row in rows]
+
+
+def _play(run: Run) -> Iterator[Row]:
+    environment = environments.build(run.environment, run.seed)
+    policies.warm_up(run.contender.name, str(run.contender.get("dtype", "float64")))
+    policy = policies.build(run.contender, environment.dim, run.seed)
+    chosen: list[Any] = []
+    every = max(1, run.rounds // run.points)
+    watch = None if run.spectrum == "no" else chosen.append
+    for row in play(policy, environment, run.rounds, every=every, clock=time.thread_time, watch=watch):
+        last = row.round == run.rounds
+        yield {
+            "ridge": policy.ridge,
+            "beta": policy.beta,
+            "round": row.round,
+            "reward": row.total_reward,
+            "regret": row.total_regret,
+            "seconds": row.total_seconds,
+            "bytes": row.bytes,
+            "peak_bytes": row.peak_bytes,
+            "sketch_size": row.sketch_size,
+            "sketch_rows": row.sketch_rows,
+            "certificate": row.certificate,
+            "warned": policy.health().heading_for_linear_regret,
+            **(_spectrum(chosen, run.contender) if run.spectrum == "all" or (watch and last) else {}),
+        }
+
+
+def _spectrum(chosen: Sequence[Any], contender: Spec) -> Row:
+    """The rank of the arms chosen so far, and Delta_t of eq. (spectral error) for the contender's size."""
+    stream = sparse.vstack(chosen) if sparse.issparse(chosen[0]) else np.asarray(chosen)
+    gram = stream.T @ stream if stream.shape[0] > stream.shape[1] else stream @ stream.T
+    gram = gram.toarray() if sparse.issparse(gram) else gram
+    sigma_sq = np.maximum(np.linalg.eigvalsh(gram.astype(np.float64)), 0.0)
+    tolerance = sigma_sq.max() * max(stream.shape) * np.finfo(np.float64).eps
+    size = contender.get("size")
+    delta = {} if size is None else {"delta": fd_bound(sigma_sq, int(size))}
+    return {"rank": int((sigma_sq > tolerance).sum()), **delta}
+
+
+def _tune(run: Run) -> Iterator[Row]:
+    environment = environments.build(run.environment, run.seed)
+    contenders = [
+        policies.build(run.contender.with_settings(ridge=ridge, beta=beta), environment.dim, run.seed)
+        for ridge, beta in run.grid
+    ]
+    regrets = _side_by_side(contenders, environment, run.rounds)
+    for (ridge, beta), regret in zip(run.grid, regrets, strict=True):
+        yield {"ridge": ridge, "beta": beta, "round": run.rounds, "regret": regret}
+
+
+def _side_by_side(contenders: Sequence[Any], environment: Environment, rounds: int) -> list[float]:
+    """The regret of each policy, all playing the same rounds: the arms are drawn once."""
+    regrets = [0.0] * len(contenders)
+    for drawn in environment.rounds(rounds):
+        for index, policy in enumerate(contenders):
+            chosen = policy.select(drawn.arms)
+            policy.update(drawn.arm(chosen), drawn.reward(chosen))
+            regrets[index] += drawn.regret(chosen)
+    return regrets
+
+
+def _approximate(run: Run) -> Iterator[Row]:
+    return approximation.measure(run.environment, run.contender, run.rounds, run.seed, run.points)
+
+
+_KINDS: dict[str, Callable[[Run], Iterator[Row]]] = {
+    "play": _play,
+    "tune": _tune,
+    "approximate": _approximate,
+}

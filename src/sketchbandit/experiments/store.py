@@ -1,0 +1,190 @@
+"""Results on disk: Parquet parts that only ever appear whole, and a manifest that says what they are of."""
+
+import io
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from sketchbandit._version import __version__
+from sketchbandit.errors import FileError, InputError
+from sketchbandit.experiments import machine
+from sketchbandit.experiments.runs import Row
+from sketchbandit.files import replace_file
+
+SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in ("run", "kind", "environment", "contender")),
+        *((name, pa.int64()) for name in ("seed", "rounds", "round")),
+        *((name, pa.float64()) for name in ("ridge", "beta", "reward", "regret", "seconds")),
+        *((name, pa.int64()) for name in ("bytes", "peak_bytes", "sketch_size", "sketch_rows", "rank")),
+        *((name, pa.float64()) for name in ("certificate", "delta", "error", "bound")),
+        ("warned", pa.bool_()),
+        *((name, pa.string()) for name in ("version", "machine")),
+    ]
+)
+MANIFEST = "manifest.json"
+_PARTS = "runs"
+_MOST_PARTS = 64
+
+
+class Store:
+    """The folder of one reproduction. A run is in it whole or not at all, whatever kills the process.
+
+    Finished runs are written as a Parquet file of their own, synced and renamed; when there are many, they
+    are gathered into one. A lock keeps a second process out; it goes with the process.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._parts = folder / _PARTS
+        self._lock: io.TextIOWrapper | None = None
+        self._next = 0
+        self._count = 0
+        self.finished: set[str] = set()
+
+    # -- opening --------------------------------------------------------------------------------------
+
+    def open(self, settings: dict[str, Any], *, resume: bool = False, fresh: bool = False) -> Self:
+        """Ready to take results of these settings; refuses a folder that holds others.
+
+        An empty or new folder is taken as it is. One with results needs ``resume``, which goes on with them
+        if version and settings are the same, or ``fresh``, which deletes them.
+        """
+        try:
+            self._parts.mkdir(parents=True, exist_ok=True)
+            self._take_lock()
+        except NotADirectoryError as error:
+            raise InputError(f"cannot write to {self.folder}: {error.strerror}") from error
+        except FileExistsError as error:
+            raise InputError(f"cannot write to {self.folder}: a file is in the way") from error
+        except PermissionError as error:
+            raise InputError(f"cannot write to {self.folder}: {error.strerror}") from error
+        if fresh:
+            self._clear()
+        before = self.manifest()
+        if before is not None:
+            self._check(before, settings, resume=resume)
+            settings = {**settings, "ids": [*dict.fromkeys([*before["ids"], *settings.get("ids", [])])]}
+        self._write_manifest({"version": __version__, "machine": machine.describe(), **settings})
+        for leftover in self._parts.glob(".*.tmp"):
+            leftover.unlink()
+        names = self._part_files()
+        self._next = max((int(path.stem.split("-")[1]) for path in names), default=-1) + 1
+        self._count = len(names)
+        if names:
+            self.finished = set(parquet.read_table(self._parts, columns=["run"])["run"].to_pylist())
+        return self
+
+    def close(self) -> None:
+        """Let another process in."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- results --------------------------------------------------------------------------------------
+
+    def add(self, results: Sequence[list[Row]]) -> None:
+        """Append the rows of finished runs; they are on the disk when this returns."""
+        rows = [{**row, "machine": machine.describe()} for result in results for row in result]
+        if not rows:
+            return
+        self._write(pa.Table.from_pylist(rows, schema=SCHEMA))
+        self.finished |= {row["run"] for row in rows}
+        if self._count > _MOST_PARTS:
+            self._gather()
+
+    def frame(self) -> "pd.DataFrame":
+        """Every row, in an order that does not depend on which run finished first."""
+        if not self._part_files():
+            return SCHEMA.empty_table().to_pandas()
+        table: pd.DataFrame = parquet.read_table(self._parts, schema=SCHEMA).to_pandas()
+        keys = ["environment", "contender", "kind", "seed", "ridge", "beta", "run", "round"]
+        # A process that died while gathering leaves runs in two files; the rows are the same.
+        table = table.drop_duplicates(subset=["run", "ridge", "beta", "round"])
+        return table.sort_values(keys, kind="stable").reset_index(drop=True)
+
+    def manifest(self) -> dict[str, Any] | None:
+        """What the results are of; None in a folder without any."""
+        path = self.folder / MANIFEST
+        if not path.is_file():
+            if self._part_files():
+                raise FileError(f"{self.folder} holds results without {MANIFEST}; use another folder")
+            return None
+        try:
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise FileError(f"{path} is damaged: {error}") from error
+        return found
+
+    # -- inside ---------------------------------------------------------------------------------------
+
+    def _check(self, before: dict[str, Any], settings: dict[str, Any], *, resume: bool) -> None:
+        if not resume:
+            raise InputError(
+                f"{self.folder} holds results already: resume them (--resume), delete them (--fresh), or "
+                "choose another folder (--out)"
+            )
+        wanted = {"version": __version__, **settings}
+        for name, value in wanted.items():
+            if name != "ids" and before.get(name) != json.loads(json.dumps(value)):
+                raise InputError(
+                    f"{self.folder} holds results with {name} = {_short(before.get(name))}, and now it is "
+                    f"{_short(value)}: delete them (--fresh) or choose another folder (--out)"
+                )
+
+    def _write_manifest(self, manifest: dict[str, Any]) -> None:
+        replace_file(self.folder / MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
+
+    def _part_files(self) -> list[Path]:
+        return sorted(self._parts.glob("part-*.parquet"))
+
+    def _write(self, table: "pa.Table") -> None:
+        buffer = io.BytesIO()
+        parquet.write_table(table, buffer)
+        replace_file(self._parts / f"part-{self._next:08d}.parquet", buffer.getvalue())
+        self._next += 1
+        self._count += 1
+
+    def _gather(self) -> None:
+        """One file for many. The new one is there before the old ones go."""
+        old = self._part_files()
+        self._write(parquet.read_table(self._parts, schema=SCHEMA))
+        for path in old:
+            path.unlink()
+        self._count = 1
+
+    def _clear(self) -> None:
+        (self.folder / MANIFEST).unlink(missing_ok=True)
+        for path in self._part_files():
+            path.unlink()
+        shutil.rmtree(self.folder / "figures", ignore_errors=True)
+
+    def _take_lock(self) -> None:
+        lock = (self.folder / ".lock").open("w", encoding="utf-8")
+        if os.name == "posix":  # elsewhere two processes on one folder are the user's to avoid
+            import fcntl  # noqa: PLC0415  (not everywhere)
+
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                lock.close()
+                raise InputError(f"{self.folder} is in use by another process") from None
+        self._lock = lock
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) < 80 else text[:77] + "..."
