@@ -1,1 +1,22 @@
-"""The paper's experiments. Needs the extra ``sketchbandit[experiments]``."""
+"""The paper's experiments, as data, and what runs them. Needs the extra ``sketchbandit[experiments]``.
+
+The verbs are those of the command line:
+
+>>> from sketchbandit.experiments import compare, report, reproduce
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sketchbandit.experiments.verbs import compare, report, reproduce
+
+__all__ = ["compare", "report", "reproduce"]
+
+
+def __getattr__(name: str) -> Any:
+    """The verbs, imported when asked for: workers need no figures."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sketchbandit.experiments import verbs  # noqa: PLC0415
+
+    return getattr(verbs, name)

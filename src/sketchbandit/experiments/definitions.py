@@ -1,6 +1,7 @@
 """Every figure and table of the paper, and a few of ours, as data: one id each."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -49,6 +50,15 @@ class Experiment:
     points: int = 40
     kind: str = "play"
     spectrum: str = "no"
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Experiment":
+        """The inverse of ``dataclasses.asdict``, also after a journey through JSON."""
+        series = tuple(
+            Series(s["label"], tuple(Spec.from_list(member) for member in s["members"]))
+            for s in fields["series"]
+        )
+        return cls(**{**fields, "environment": Spec.from_list(fields["environment"]), "series": series})
 
     @property
     def data(self) -> str | None:
@@ -282,7 +292,7 @@ EXPERIMENTS: dict[str, Experiment] = {experiment.id: experiment for experiment i
 
 
 def choose(ids: list[str]) -> list[Experiment]:
-    """The experiments of these ids; ``all`` stands for every one, ``embedded`` (or none) for those without data.
+    """The experiments of these ids; ``all``: every one; ``embedded``, or none: those that need no files.
 
     >>> [experiment.id for experiment in choose(["mnist-space"])]
     ['mnist-space']

@@ -24,6 +24,7 @@ def build(environment: Spec, seed: int) -> Environment:
         return GaussianArms(seed=seed, **settings)  # type: ignore[arg-type]  # checked by the class itself
     if environment.name == "classification":
         first = _classification(str(settings.pop("data")), settings.pop("label", None))
+        settings.pop("digest", None)  # names the contents of the user's file, for the key of a run
         return first.reseeded(seed, **settings)  # type: ignore[arg-type]
     raise InputError(f"unknown environment {environment.name!r}; choose from {', '.join(NAMES)}")
 

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable
 from itertools import product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import pandas as pd
+import numpy as np
 
 from sketchbandit.experiments.definitions import Experiment, Series
 from sketchbandit.experiments.profiles import FIRST_TUNING_SEED, Profile
 from sketchbandit.experiments.runs import Run
 from sketchbandit.experiments.specs import Spec
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Tuned(NamedTuple):
@@ -55,10 +58,9 @@ def tuning_runs(experiments: Iterable[Experiment], profile: Profile) -> list[Run
             grid=grid,
         )
         for experiment in experiments
-        if experiment.kind == "play"
         for member in members_of(experiment, profile)
+        if needs_tuning(experiment, member)
         for seed in seeds
-        if not {"ridge", "beta"} <= dict(member.settings).keys()
     )
 
 
@@ -66,44 +68,50 @@ def choices(rows: "pd.DataFrame") -> Choices:
     """The best pair for each environment and contender; ties go to the smaller ridge, then beta."""
     tuning = rows[rows["kind"] == "tune"]
     keys = ["environment", "contender", "ridge", "beta"]
-    means = (
-        tuning.groupby(keys, as_index=False)["regret"].mean().sort_values([*keys[:2], "regret", *keys[2:]])
-    )
-    best = means.groupby(keys[:2], as_index=False).first()
-    return {
-        (str(row.environment), str(row.contender)): Tuned(row.ridge, row.beta, row.regret)
-        for row in best.itertuples(index=False)
-    }
+    means = tuning.groupby(keys)["regret"].mean().to_frame().reset_index()
+    best = means.sort_values([*keys[:2], "regret", *keys[2:]]).drop_duplicates(subset=keys[:2])
+    pairs = zip(best["environment"], best["contender"], strict=True)
+    numbers = best[["ridge", "beta", "regret"]].to_numpy(dtype=np.float64).tolist()
+    return {(str(e), str(c)): Tuned(*found) for (e, c), found in zip(pairs, numbers, strict=True)}
 
 
 def final_runs(experiments: Iterable[Experiment], profile: Profile, chosen: Choices) -> list[Run]:
-    """The runs that are reported. A contender for which tuning gave nothing is left out."""
-    runs = []
-    for experiment in experiments:
-        rounds = rounds_of(experiment, profile)
-        for member in members_of(experiment, profile):
-            contender = member
-            if experiment.kind == "play":
-                tuned = chosen.get((str(experiment.environment), str(member.without("ridge", "beta"))))
-                if tuned is not None:
-                    found = {"ridge": tuned.ridge, "beta": tuned.beta}
-                    contender = member.with_settings(**{**found, **dict(member.settings)})
-                elif not {"ridge", "beta"} <= dict(member.settings).keys():
-                    continue
-            seeds = range(1 if experiment.kind == "approximate" else profile.permutations)
-            runs += [
-                Run(
-                    experiment.kind,
-                    experiment.environment,
-                    contender,
-                    rounds,
-                    seed,
-                    experiment.points,
-                    experiment.spectrum,
-                )
-                for seed in seeds
-            ]
-    return _unique(runs)
+    """The runs that are reported."""
+    return _unique(
+        run
+        for experiment in experiments
+        for member in members_of(experiment, profile)
+        for run in runs_of(experiment, member, profile, chosen)
+    )
+
+
+def runs_of(experiment: Experiment, member: Spec, profile: Profile, chosen: Choices) -> list[Run]:
+    """One run a permutation; none for a contender for which tuning gave nothing."""
+    contender = member
+    if needs_tuning(experiment, member):
+        tuned = chosen.get((str(experiment.environment), str(member)))
+        if tuned is None:
+            return []
+        contender = member.with_settings(ridge=tuned.ridge, beta=tuned.beta)
+    rounds = rounds_of(experiment, profile)
+    seeds = range(1 if experiment.kind == "approximate" else profile.permutations)
+    return [
+        Run(
+            experiment.kind,
+            experiment.environment,
+            contender,
+            rounds,
+            seed,
+            experiment.points,
+            experiment.spectrum,
+        )
+        for seed in seeds
+    ]
+
+
+def needs_tuning(experiment: Experiment, member: Spec) -> bool:
+    """Whether ridge and beta are to be found; who gives one of them plays with what was given."""
+    return experiment.kind == "play" and not {"ridge", "beta"} & dict(member.settings).keys()
 
 
 def _thinned(members: tuple[Spec, ...], count: int) -> tuple[Spec, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import sketchbandit.policy as recipes
 from sketchbandit.environment import GaussianArms
 from sketchbandit.errors import InputError
-from sketchbandit.experiments.specs import Spec, spec
+from sketchbandit.experiments.specs import Spec, Value, spec
 from sketchbandit.playing import play
 
 POLICIES: dict[str, Callable[..., Any]] = {
@@ -67,7 +67,7 @@ def label(policy: Spec) -> str:
 @lru_cache(maxsize=64)
 def warm_up(name: str, dtype: str) -> None:
     """Play a little, so that compiling the loops of a round is not timed."""
-    small = {"size": 4, "epsilon": 2, "dtype": dtype}
+    small: dict[str, Value] = {"size": 4, "epsilon": 2, "dtype": dtype}
     settings = {key: value for key, value in small.items() if key in parameters(name)}
     environment = GaussianArms(dim=24, arms=8)
     for _ in play(build(spec(name, **settings), environment.dim), environment, 60):

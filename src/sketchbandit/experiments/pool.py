@@ -8,13 +8,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from sketchbandit.experiments.runs import Row, Run
 
-_ONE_THREAD = {
-    name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-}
+_ONE_THREAD = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
 
 
 class Failure(NamedTuple):
@@ -41,7 +41,7 @@ def run_all(runs: Sequence[Run], jobs: int) -> Iterator[list[Result | Failure]]:
     for run in sorted(runs, key=lambda run: run.key):
         waiting.put(run)
     done: queue.SimpleQueue[Result | Failure | BaseException] = queue.SimpleQueue()
-    jobs = max(1, min(jobs, len(runs)))
+    jobs = min(jobs, len(runs))
     workers = [_Worker(waiting, done) for _ in range(jobs)]
     for worker in workers:
         waiting.put(None)
@@ -100,7 +100,7 @@ class _Worker(threading.Thread):
                 if self._process is not None and self._process.stdin is not None:
                     self._process.stdin.close()
                     self._process.wait()
-        except BaseException as error:  # noqa: BLE001  (handed on to the thread that waits for results)
+        except BaseException as error:
             self._done.put(error)
 
 
@@ -129,6 +129,6 @@ def _ask(process: "subprocess.Popen[str]", run: Run) -> Result | Failure | None:
     return Result(run, answer["rows"]) if "rows" in answer else Failure(run, answer["error"])
 
 
-def _tail(errors: "tempfile._TemporaryFileWrapper[str]") -> str:
+def _tail(errors: IO[str]) -> str:
     errors.seek(0)
     return errors.read()[-500:].strip()

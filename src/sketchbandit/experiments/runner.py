@@ -1,19 +1,22 @@
 """Perform what is missing, and keep it: the engine below ``reproduce`` and ``compare``."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import pandas as pd
-
+from sketchbandit import data
 from sketchbandit.experiments import environments, plan, policies
-from sketchbandit.experiments.definitions import Experiment
+from sketchbandit.experiments.definitions import EXPERIMENTS, Experiment
 from sketchbandit.experiments.pool import Failure, run_all
 from sketchbandit.experiments.profiles import Profile
 from sketchbandit.experiments.runs import Run
 from sketchbandit.experiments.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Watcher(Protocol):
@@ -25,6 +28,9 @@ class Watcher(Protocol):
     def advance(self, count: int) -> None:
         """So many more runs are finished."""
 
+    def download(self, name: str, come: int, total: int) -> None:
+        """So many bytes of a data set have come, of how many (0: unknown)."""
+
 
 class Silent:
     """A watcher that says nothing."""
@@ -33,6 +39,9 @@ class Silent:
         """Nothing."""
 
     def advance(self, count: int) -> None:
+        """Nothing."""
+
+    def download(self, name: str, come: int, total: int) -> None:
         """Nothing."""
 
 
@@ -45,11 +54,19 @@ class Outcome(NamedTuple):
 
 def settings_of(experiments: Sequence[Experiment], profile: Profile) -> dict[str, object]:
     """What the manifest records, and a resumed reproduction must agree with (but for the ids)."""
-    return {"ids": [experiment.id for experiment in experiments], "profile": asdict(profile)}
+    ids = [experiment.id for experiment in experiments if experiment.id in EXPERIMENTS]
+    settings: dict[str, object] = {"ids": ids, "profile": asdict(profile)}
+    for experiment in experiments:
+        if experiment.id not in EXPERIMENTS:  # a comparison: the folder says what it was
+            settings["experiment"] = asdict(experiment)
+    return settings
 
 
-def check(experiments: Sequence[Experiment]) -> None:
+def check(experiments: Sequence[Experiment], watcher: Watcher) -> None:
     """Read every data set and check every contender, so that nothing is found wrong after an hour."""
+    for name in dict.fromkeys(experiment.data for experiment in experiments):
+        if name in data.CATALOGUE and not data.find(name).here:
+            data.load(name, progress=partial(watcher.download, name))
     for experiment in experiments:
         if experiment.kind == "play":
             dim = environments.build(experiment.environment, seed=0).dim
@@ -69,8 +86,8 @@ def run(
     watcher: Watcher | None = None,
 ) -> Outcome:
     """Tune, then play, whatever is not in ``out`` yet. What fails is reported and does not stop the rest."""
-    check(experiments)
     watcher = watcher or Silent()
+    check(experiments, watcher)
     jobs = jobs or os.cpu_count() or 1
     with Store(out).open(settings_of(experiments, profile), resume=resume, fresh=fresh) as store:
         failures = _perform("tuning", plan.tuning_runs(experiments, profile), store, jobs, watcher)
@@ -81,10 +98,9 @@ def run(
 
 def _perform(name: str, runs: list[Run], store: Store, jobs: int, watcher: Watcher) -> list[Failure]:
     missing = [run for run in runs if run.key not in store.finished]
-    watcher.stage(name, len(runs), len(runs) - len(missing))
     failures: list[Failure] = []
-    if not missing:
-        return failures
+    if runs:
+        watcher.stage(name, len(runs), len(runs) - len(missing))
     for finished in run_all(missing, jobs):
         store.add([outcome.rows for outcome in finished if not isinstance(outcome, Failure)])
         failures += [outcome for outcome in finished if isinstance(outcome, Failure)]

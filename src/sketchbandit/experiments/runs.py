@@ -68,8 +68,7 @@ class Run:
         """The inverse of ``to_json``."""
         fields = json.loads(text)
         for name in ("environment", "contender"):
-            head, settings = fields[name]
-            fields[name] = Spec(head, tuple((key, value) for key, value in settings))
+            fields[name] = Spec.from_list(fields[name])
         fields["grid"] = tuple((ridge, beta) for ridge, beta in fields["grid"])
         return cls(**fields)
 

@@ -16,6 +16,12 @@ class Spec(NamedTuple):
     def __str__(self) -> str:
         return self.name + (":" + ",".join(f"{k}={v}" for k, v in self.settings) if self.settings else "")
 
+    @classmethod
+    def from_list(cls, parts: Any) -> "Spec":
+        """The spec that JSON turned into lists."""
+        name, settings = parts
+        return cls(name, tuple((key, value) for key, value in settings))
+
     def with_settings(self, **settings: Value) -> "Spec":
         """The same with some settings added or replaced."""
         return spec(self.name, **{**dict(self.settings), **settings})

@@ -109,7 +109,7 @@ class Store:
     def frame(self) -> "pd.DataFrame":
         """Every row, in an order that does not depend on which run finished first."""
         if not self._part_files():
-            return SCHEMA.empty_table().to_pandas()
+            return pd.DataFrame(SCHEMA.empty_table().to_pandas())
         table: pd.DataFrame = parquet.read_table(self._parts, schema=SCHEMA).to_pandas()
         keys = ["environment", "contender", "kind", "seed", "ridge", "beta", "run", "round"]
         # A process that died while gathering leaves runs in two files; the rows are the same.

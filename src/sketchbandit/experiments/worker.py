@@ -21,7 +21,7 @@ def serve(requests: TextIO, answers: TextIO) -> None:
             answer: dict[str, object] = {"rows": perform(Run.from_json(line))}
         except (SketchBanditError, OSError, MemoryError) as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
-        except Exception:  # noqa: BLE001  (whatever it is, the other runs go on, and it is reported)
+        except Exception:
             answer = {"error": traceback.format_exc(limit=-3)}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()

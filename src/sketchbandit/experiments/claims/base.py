@@ -1,0 +1,81 @@
+"""A claim of the paper, and what our results say to it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from sketchbandit.experiments.results import Results, Vector, estimate
+from sketchbandit.experiments.specs import Spec
+
+REPRODUCED, PARTLY, NOT, OPEN = "reproduced", "partly", "not", "not run"
+
+
+class Finding(NamedTuple):
+    """A verdict, and our number beside the paper's."""
+
+    verdict: str
+    ours: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence of the paper that an experiment can bear out or not.
+
+    Attributes
+    ----------
+    id, where : str
+        Its name here, and where the paper says it.
+    statement : str
+        What it says, in our words.
+    paper : str
+        The paper's number; "-" where it gives none.
+    rule : str
+        When we call it reproduced, and when partly.
+    needs : tuple of str
+        The experiments it is judged by.
+    judge : function
+        From results to a finding.
+
+    """
+
+    id: str
+    where: str
+    statement: str
+    paper: str
+    rule: str
+    needs: tuple[str, ...]
+    judge: Callable[[Results], Finding]
+
+    def finding(self, results: Results) -> Finding:
+        """The verdict; "not run" where the experiments it needs are not among the results."""
+        if not results.has(*self.needs):
+            return Finding(OPEN, "-")
+        return self.judge(results)
+
+
+def graded(value: float, reproduced: bool, partly: bool) -> str:
+    """The verdict from two tests; a value that is not a number is none."""
+    if not np.isfinite(value):
+        return OPEN
+    return REPRODUCED if reproduced else PARTLY if partly else NOT
+
+
+def ratio(results: Results, name: str, one: Spec, other: Spec, column: str = "regret") -> float:
+    """Mean of one over mean of the other, at the end."""
+    return float(results.finals(name, one, column).mean() / results.finals(name, other, column).mean())
+
+
+def growth(results: Results, name: str, member: Spec) -> float:
+    """The exponent with which the mean regret grows over the second half: 1 is linear, 1/2 a square root."""
+    curve = results.curve(name, member)
+    half = int(np.searchsorted(curve.rounds, curve.rounds[-1] / 2))
+    rise, time = curve.mean[-1] / curve.mean[half], curve.rounds[-1] / curve.rounds[half]
+    return float(np.log(rise) / np.log(time))
+
+
+def is_surely_less(one: Vector, other: Vector) -> bool:
+    """Whether the paired difference is negative with 95 % confidence."""
+    found = estimate(one - other)
+    return bool(found.mean + found.half < 0.0)

@@ -1,0 +1,23 @@
+"""The figures of an experiment, made from its results."""
+
+from collections.abc import Callable
+
+from matplotlib.figure import Figure
+
+from sketchbandit.experiments.figures.over_rounds import approximation, curves, exponents, timed
+from sketchbandit.experiments.figures.style import COLOURS, STYLE, save
+from sketchbandit.experiments.figures.trade_offs import epsilons, pareto, pareto_optimal, ridges
+from sketchbandit.experiments.results import Results
+
+__all__ = ["COLOURS", "DRAWN", "STYLE", "pareto_optimal", "save"]
+
+DRAWN: dict[str, Callable[[Results, str], Figure]] = {
+    "curves": curves,
+    "timed": timed,
+    "exponents": exponents,
+    "approximation": approximation,
+    "pareto": pareto,
+    "epsilons": epsilons,
+    "ridges": ridges,
+}
+"""By the ``figure`` of an experiment; what is not here is a table."""

@@ -1,0 +1,111 @@
+"""Figures of what is paid for what: Pareto fronts, the effect of epsilon and l0, of lambda."""
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from sketchbandit.experiments import environments
+from sketchbandit.experiments.figures.style import (
+    MARKERS,
+    METHOD_COLOURS,
+    STYLE,
+    footnote,
+    label_ends,
+    looks,
+    panels,
+)
+from sketchbandit.experiments.results import Results
+
+
+def pareto(results: Results, name: str) -> Figure:
+    """(a) regret against time, (b) regret against space; each method's own front drawn through."""
+    with mpl.rc_context(STYLE):
+        figure, (left, right) = panels(2, height=4.0)
+        title = environments.title(results.experiments[name].environment)
+        for axis, column, scale, text in (
+            (left, "seconds", 1.0, "CPU seconds, select + update, one thread"),
+            (right, "peak_bytes", 1e-3, "peak kilobytes of the policy"),
+        ):
+            for label, members in results.series(name):
+                costs = np.array([results.final(name, member, column).mean * scale for member in members])
+                found = [results.final(name, member) for member in members]
+                _front(axis, label, costs, [f.mean for f in found], [f.half for f in found])
+            axis.set(xscale="log", xlabel=text, ylabel="regret at the end")
+        left.set_title(f"(a) {title}: regret and time")
+        right.set_title(f"(b) {title}: regret and space")
+        handles, labels = left.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=6, frameon=False, fontsize=8)
+        footnote(figure, results.profile.sentence)
+    return figure
+
+
+def _front(
+    axis: Axes, label: str, costs: NDArray[np.float64], means: list[float], halves: list[float]
+) -> None:
+    colour, marker = METHOD_COLOURS[label], MARKERS[label]
+    axis.errorbar(costs, means, yerr=halves, fmt="none", ecolor=colour, elinewidth=0.7, alpha=0.4)
+    size = 120 if marker == "*" else 22
+    axis.scatter(costs, means, s=size, color=colour, marker=marker, label=label, zorder=3)
+    order = pareto_optimal(costs, means)
+    axis.plot(costs[order], np.array(means)[order], color=colour, lw=1.2, alpha=0.8)
+
+
+def pareto_optimal(costs: ArrayLike, losses: ArrayLike) -> list[int]:
+    """The indices that no other beats in both, cheapest first.
+
+    >>> pareto_optimal([1.0, 2.0, 3.0], [5.0, 6.0, 1.0])
+    [0, 2]
+    """
+    paid, lost = np.asarray(costs, dtype=np.float64), np.asarray(losses, dtype=np.float64)
+    best, front = np.inf, []
+    for index in np.lexsort((lost, paid)):
+        if lost[index] < best:
+            best = lost[index]
+            front.append(int(index))
+    return front
+
+
+def epsilons(results: Results, name: str) -> Figure:
+    """(a) regret and (b) running time against epsilon, a line for each l0."""
+    with mpl.rc_context(STYLE):
+        figure, axes = panels(2)
+        title = environments.title(results.experiments[name].environment)
+        chosen = dict(results.series(name))
+        for axis, column in zip(axes, ("regret", "seconds"), strict=True):
+            ends = []
+            for label, (colour, _) in looks(list(chosen)).items():
+                members = chosen[label]
+                x = [float(member.get("epsilon")) for member in members]
+                found = [results.final(name, member, column) for member in members]
+                means = np.array([f.mean for f in found])
+                halves = np.array([f.half for f in found])
+                axis.plot(x, means, color=colour, marker="o", ms=3)
+                axis.fill_between(x, means - halves, means + halves, color=colour, alpha=0.15, lw=0)
+                ends.append((float(means[-1]), label, colour))
+            axis.set(xlabel="ε", xlim=(0, max(x)))
+            axis.set_ylim(bottom=0)
+            label_ends(axis, ends, max(x), room=0.18)
+        axes[0].set(title=f"(a) {title}: DBSLinUCB-FD", ylabel="regret at the end")
+        axes[1].set(title="(b) running time", ylabel="CPU seconds, one thread")
+        footnote(figure, results.profile.sentence)
+    return figure
+
+
+def ridges(results: Results, name: str) -> Figure:
+    """Regret against lambda, for each the best beta of the grid, on the tuning permutations."""
+    with mpl.rc_context(STYLE):
+        figure, (axis,) = panels(1, width=6.6, height=4.0)
+        chosen = {label: members[0] for label, members in results.series(name)}
+        ends = []
+        for label, (colour, dash) in looks(list(chosen)).items():
+            best = results.tuning(name, chosen[label]).groupby("ridge")["regret"].min()
+            axis.plot(best.index, best, color=colour, ls=dash, marker=".", ms=4)
+            ends.append((float(best.iloc[-1]), label, colour))
+        axis.set(xscale="log", xlabel="λ", ylabel="regret, best β for each λ")
+        axis.set(title=environments.title(results.experiments[name].environment))
+        axis.set_ylim(bottom=0)
+        label_ends(axis, ends, float(best.index.max()), room=0.4)
+        footnote(figure, f"{results.profile.sentence}; the tuning runs are shown")
+    return figure

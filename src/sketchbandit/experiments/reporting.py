@@ -1,0 +1,96 @@
+"""The report: figures and tables on disk, and one self-contained page with the verdicts."""
+
+import base64
+from collections import Counter
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, StrictUndefined
+
+from sketchbandit import data
+from sketchbandit._version import __version__
+from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, PARTLY, REPRODUCED, Claim, Finding
+from sketchbandit.experiments.figures import DRAWN, save
+from sketchbandit.experiments.pool import Failure
+from sketchbandit.experiments.results import Results
+from sketchbandit.experiments.tables import table, write_csv
+from sketchbandit.files import replace_file
+
+VERDICTS = (REPRODUCED, PARTLY, NOT, OPEN)
+
+
+class Report(NamedTuple):
+    """What was written, and the verdict on every claim."""
+
+    path: Path
+    findings: list[tuple[Claim, Finding]]
+    results: Results
+    failures: list[Failure]
+
+
+def write(results: Results, folder: Path, failures: Sequence[Failure] = ()) -> Report:
+    """Figures (PNG, SVG), tables (CSV), ``report.html`` and ``report.md`` into the folder."""
+    sections = [_section(results, name, folder) for name in results.experiments if results.has(name)]
+    findings = [(claim, claim.finding(results)) for claim in CLAIMS] if _is_the_papers(results) else []
+    page = _template().render(
+        version=__version__,
+        profile=results.profile,
+        machines=results.machines(),
+        sections=sections,
+        findings=findings,
+        counts=counts(findings),
+        failures=[(str(f.run.environment), str(f.run.contender), f.run.seed, f.reason) for f in failures],
+        runs=results.all_rows["run"].nunique(),
+    )
+    path = folder / "report.html"
+    replace_file(path, page.encode())
+    replace_file(folder / "report.md", markdown(findings).encode())
+    return Report(path, findings, results, list(failures))
+
+
+def counts(findings: Sequence[tuple[Claim, Finding]]) -> list[tuple[str, int]]:
+    """How many claims have each verdict."""
+    found = Counter(finding.verdict for _, finding in findings)
+    return [(verdict, found[verdict]) for verdict in VERDICTS if found[verdict]]
+
+
+def markdown(findings: Sequence[tuple[Claim, Finding]]) -> str:
+    """The claims as a Markdown table."""
+    lines = ["| claim | the paper | ours | verdict |", "| --- | --- | --- | --- |"]
+    for claim, finding in findings:
+        cells = (f"{claim.statement} ({claim.where})", claim.paper, finding.ours, f"**{finding.verdict}**")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _is_the_papers(results: Results) -> bool:
+    return any(needed in results.experiments for claim in CLAIMS for needed in claim.needs)
+
+
+def _section(results: Results, name: str, folder: Path) -> dict[str, Any]:
+    experiment = results.experiments[name]
+    header, rows = table(results, name)
+    (folder / "tables").mkdir(exist_ok=True)
+    write_csv(folder / "tables" / f"{name}.csv", header, rows)
+    image = None
+    if experiment.figure in DRAWN:
+        _, svg = save(DRAWN[experiment.figure](results, name), folder / "figures" / name)
+        image = base64.b64encode(svg.read_bytes()).decode()
+    return {
+        "id": name,
+        "title": experiment.title,
+        "paper": experiment.paper,
+        "rounds": experiment.rounds,
+        "environment": str(experiment.environment),
+        "data": data.CATALOGUE.get(experiment.data or ""),
+        "image": image,
+        "header": header,
+        "rows": rows,
+    }
+
+
+def _template() -> Any:
+    text = files("sketchbandit.experiments").joinpath("report.html.jinja").read_text(encoding="utf-8")
+    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(text)

@@ -1,0 +1,171 @@
+"""The results of a reproduction, as the figures, tables and claims read them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from sketchbandit.errors import FileError
+from sketchbandit.experiments import plan
+from sketchbandit.experiments.definitions import EXPERIMENTS, Experiment
+from sketchbandit.experiments.profiles import Profile
+from sketchbandit.experiments.specs import Spec
+from sketchbandit.experiments.store import MANIFEST, Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Vector = NDArray[np.float64]
+
+
+class Estimate(NamedTuple):
+    """A mean over permutations with half the width of its 95 % interval (Student's t)."""
+
+    mean: float
+    half: float
+
+    def __format__(self, how: str) -> str:
+        return f"{self.mean:{how}} ± {self.half:{how}}" if np.isfinite(self.half) else f"{self.mean:{how}}"
+
+
+def estimate(values: Iterable[float]) -> Estimate:
+    """Mean and half width; the width is nan for a single value and where there is nothing finite."""
+    sample = np.asarray(list(values), dtype=np.float64)
+    if len(sample) < 2 or not np.isfinite(sample).all():
+        return Estimate(float(sample.mean()), float("nan"))
+    half = stats.t.ppf(0.975, len(sample) - 1) * sample.std(ddof=1) / np.sqrt(len(sample))
+    return Estimate(float(sample.mean()), float(half))
+
+
+class Curve(NamedTuple):
+    """One quantity of one contender over the rounds: mean and 95 % band over permutations."""
+
+    rounds: Vector
+    mean: Vector
+    half: Vector
+
+
+class Results:
+    """Rows and the settings they were made with."""
+
+    def __init__(self, rows: "pd.DataFrame", profile: Profile, experiments: Iterable[Experiment]) -> None:
+        self.all_rows = rows
+        self.profile = profile
+        self.experiments = {experiment.id: experiment for experiment in experiments}
+
+    @classmethod
+    def read(cls, folder: Path) -> "Results":
+        """Those in a folder that ``reproduce`` wrote."""
+        store = Store(folder)
+        manifest = store.manifest()
+        if manifest is None:
+            raise FileError(f"{folder} holds no results: there is no {MANIFEST}")
+        try:
+            stored = manifest["profile"]
+            settings = {field.name: stored[field.name] for field in fields(Profile)}
+            experiments = [EXPERIMENTS[name] for name in manifest["ids"]]
+            if "experiment" in manifest:
+                experiments.append(Experiment.from_dict(manifest["experiment"]))
+        except KeyError as error:
+            raise FileError(
+                f"{folder} was written by sketchbandit {manifest.get('version')}, which knows {error}; "
+                "read it with that version"
+            ) from None
+        grids = {name: tuple(settings[name]) for name in ("betas", "ridges")}
+        return cls(store.frame(), Profile(**{**settings, **grids}), experiments)
+
+    @cached_property
+    def choices(self) -> plan.Choices:
+        """The ridge and beta found best."""
+        return plan.choices(self.all_rows)
+
+    def has(self, *ids: str) -> bool:
+        """Whether these experiments are all here, with rows."""
+        return all(name in self.experiments and list(self.series(name)) for name in ids)
+
+    def of(self, name: str, member: Spec) -> "pd.DataFrame":
+        """The rows of the runs that an experiment reports of one contender."""
+        found = [self._where[key] for key in self._keys(name, member) if key in self._where]
+        return self.all_rows.iloc[np.concatenate(found) if found else []]
+
+    def finals(self, name: str, member: Spec, column: str = "regret") -> Vector:
+        """A quantity at the end of the run, for each permutation in order of the seed."""
+        rows = self.of(name, member)
+        last = rows[rows["round"] == rows["rounds"]].sort_values("seed")
+        return last[column].to_numpy(dtype=np.float64)
+
+    def final(self, name: str, member: Spec, column: str = "regret") -> Estimate:
+        """Its mean and interval."""
+        return estimate(self.finals(name, member, column))
+
+    def curve(self, name: str, member: Spec, column: str = "regret") -> Curve:
+        """A quantity over the rounds."""
+        rows = self.of(name, member)
+        rounds = np.unique(rows["round"].to_numpy(dtype=np.float64))
+        points = [estimate(rows[column][rows["round"] == number]) for number in rounds]
+        return Curve(rounds, np.array([p.mean for p in points]), np.array([p.half for p in points]))
+
+    def series(self, name: str) -> Iterator[tuple[str, list[Spec]]]:
+        """Each line of the figure with those of its members that have results."""
+        for series in plan.series_of(self.experiments[name], self.profile):
+            members = [m for m in series.members if not self._where.keys().isdisjoint(self._keys(name, m))]
+            if members:
+                yield series.label, members
+
+    def tuning(self, name: str, member: Spec) -> "pd.DataFrame":
+        """The mean regret of a contender for every ridge and beta of the grid."""
+        rows = self.all_rows
+        here = (rows["kind"] == "tune") & (rows["environment"] == str(self.experiments[name].environment))
+        chosen = rows[here & (rows["contender"] == str(member))]
+        return chosen.groupby(["ridge", "beta"])["regret"].mean().to_frame().reset_index()
+
+    def tuned(self, name: str, member: Spec) -> plan.Tuned | None:
+        """The ridge and beta that the contender was played with, and its regret in tuning."""
+        return self.choices.get((str(self.experiments[name].environment), str(member)))
+
+    def _keys(self, name: str, member: Spec) -> list[str]:
+        experiment = self.experiments[name]
+        return [run.key for run in plan.runs_of(experiment, member, self.profile, self.choices)]
+
+    @cached_property
+    def _where(self) -> dict[str, NDArray[np.intp]]:
+        """The rows of each run, by position."""
+        groups = self.all_rows.groupby("run").indices
+        return {str(key): np.asarray(places, dtype=np.intp) for key, places in groups.items()}
+
+    def machines(self) -> list[str]:
+        """Where the rows were made."""
+        return sorted(set(self.all_rows["machine"].dropna()))
+
+
+def summary(results: Results, name: str) -> list[dict[str, Any]]:
+    """One line for each contender: what it was played with, and mean regret, time and space at the end."""
+    lines = []
+    for label, members in results.series(name):
+        for member in members:
+            tuned = results.tuned(name, member)
+            single = len(members) == 1
+            lines.append(
+                {
+                    "label": label if single else f"{label}, {_settings(member)}",
+                    "member": member,
+                    "ridge": tuned.ridge if tuned else member.get("ridge", np.nan),
+                    "beta": tuned.beta if tuned else member.get("beta", np.nan),
+                    "regret": results.final(name, member, "regret"),
+                    "seconds": results.final(name, member, "seconds"),
+                    "kilobytes": Estimate(results.final(name, member, "peak_bytes").mean / 1000, np.nan),
+                    "rows": results.final(name, member, "sketch_rows").mean,
+                    "certificate": results.final(name, member, "certificate").mean,
+                }
+            )
+    return lines
+
+
+def _settings(member: Spec) -> str:
+    signs = {"size": "l" if member.get("epsilon") is None else "l₀", "epsilon": "ε"}
+    return ", ".join(f"{signs[key]} = {value}" for key, value in reversed(member.settings) if key in signs)

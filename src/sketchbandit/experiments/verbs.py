@@ -1,0 +1,145 @@
+"""What one can do with experiments, as functions; the command line has the same verbs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from sketchbandit import data as data_sets
+from sketchbandit.errors import InputError
+from sketchbandit.experiments import policies as known
+from sketchbandit.experiments import reporting, runner
+from sketchbandit.experiments.definitions import Experiment, Series, choose
+from sketchbandit.experiments.profiles import Profile
+from sketchbandit.experiments.profiles import profile as profile_named
+from sketchbandit.experiments.reporting import Report
+from sketchbandit.experiments.results import Results
+from sketchbandit.experiments.runner import Watcher
+from sketchbandit.experiments.specs import Spec, parse, spec
+from sketchbandit.sketch.checks import check_count
+
+_UNTUNED = {"ridge": 1.0, "beta": 0.1}  # the defaults of every policy
+
+
+def reproduce(
+    ids: Sequence[str] = (),
+    *,
+    profile: str = "quick",
+    jobs: int | None = None,
+    out: str | Path = "results",
+    resume: bool = False,
+    fresh: bool = False,
+    watcher: Watcher | None = None,
+) -> Report:
+    """Run the paper's experiments and write figures, tables and the report into ``out``.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        Names of figures and tables, "all", or "embedded"; nothing means "embedded": what needs no files.
+    profile : str
+        "quick", "standard" or "paper".
+    jobs : int, optional
+        Processes at a time; by default one for each core.
+    out : path
+        The folder for results.
+    resume, fresh : bool
+        Whether to go on with what is in the folder, or to delete it. Without either a folder with results
+        is refused.
+    watcher : Watcher, optional
+        Is told how the work goes.
+
+    """
+    chosen, amount = choose(list(ids)), profile_named(profile)
+    return _run(chosen, amount, Path(out), jobs, resume=resume, fresh=fresh, watcher=watcher)
+
+
+def compare(
+    policies: Sequence[str],
+    *,
+    data: str = "digits",
+    label: str | None = None,
+    rounds: int = 2000,
+    permutations: int = 5,
+    tune: bool = False,
+    jobs: int | None = None,
+    out: str | Path = "comparison",
+    resume: bool = False,
+    fresh: bool = False,
+    watcher: Watcher | None = None,
+) -> Report:
+    """Play any policies on any data set and write figure, table and report into ``out``.
+
+    Parameters
+    ----------
+    policies : sequence of str
+        "oful", "dbslinucb:size=50,epsilon=8", ... Ridge is 1 and beta 0.1 where not given.
+    data : str
+        A named data set, a file of your own (npz, csv, parquet: features and a label column), or
+        "gaussian", "power-law", "low-rank" for the synthetic arms.
+    label : str, optional
+        The label column of your file.
+    rounds, permutations : int
+        How long, and how many seeds.
+    tune : bool
+        Search ridge and beta on the paper's grids, on two further seeds and half the rounds.
+    jobs, out, resume, fresh, watcher
+        As for ``reproduce``.
+
+    """
+    rounds = check_count("rounds", rounds, at_least=1)
+    permutations = check_count("permutations", permutations, at_least=1)
+    if not policies:
+        raise InputError(f"name a policy or more: {', '.join(known.POLICIES)}")
+    series: dict[Spec, Series] = {}
+    for text in policies:
+        asked = parse(text)
+        known.parameters(asked.name)  # an unknown name is refused before anything else
+        member = asked if tune else spec(asked.name, **{**_UNTUNED, **dict(asked.settings)})
+        if member in series:
+            raise InputError(f"{text} is there twice")
+        series[member] = Series(known.label(asked), (member,))
+    experiment = Experiment(
+        "compare",
+        f"{len(series)} policies",
+        "ours",
+        _environment(data, label),
+        tuple(series.values()),
+        rounds=rounds,
+        figure="timed",
+    )
+    amount = Profile("compare", 1.0, permutations, 2, 0.5)
+    if not tune:
+        amount = Profile("compare", 1.0, permutations, 0, 0.0, (), ())
+    return _run([experiment], amount, Path(out), jobs, resume=resume, fresh=fresh, watcher=watcher)
+
+
+def report(folder: str | Path) -> Report:
+    """Make figures, tables and the page anew from the results in a folder; nothing is run."""
+    return reporting.write(Results.read(Path(folder)), Path(folder))
+
+
+def _run(
+    experiments: Sequence[Experiment],
+    amount: Profile,
+    out: Path,
+    jobs: int | None,
+    *,
+    resume: bool,
+    fresh: bool,
+    watcher: Watcher | None,
+) -> Report:
+    if resume and fresh:
+        raise InputError("resume goes on with what is there and fresh deletes it: choose one")
+    jobs = None if jobs is None else check_count("jobs", jobs, at_least=1)
+    outcome = runner.run(experiments, amount, out=out, jobs=jobs, resume=resume, fresh=fresh, watcher=watcher)
+    return reporting.write(Results.read(out), out, outcome.failures)
+
+
+def _environment(name: str, label: str | None) -> Spec:
+    synthetic = {"gaussian": "flat", "power-law": "power-law", "low-rank": "low-rank"}
+    if name in synthetic:
+        return spec("gaussian", spectrum=synthetic[name])
+    if name in data_sets.CATALOGUE:
+        return spec("classification", data=name)
+    digest = data_sets.load(name, label=label).digest[:12]
+    settings = {"data": str(Path(name).resolve()), "digest": digest, **({"label": label} if label else {})}
+    return spec("classification", **settings)
