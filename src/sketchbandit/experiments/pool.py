@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import IO, NamedTuple
 
 from sketchbandit.experiments.runs import Row, Run
@@ -79,8 +80,9 @@ class _Worker(threading.Thread):
 
     def stop(self) -> None:
         self._stopped.set()
-        if self._process is not None:
-            self._process.kill()
+        process = self._process
+        if process is not None:
+            process.kill()
 
     def run(self) -> None:
         try:
@@ -90,18 +92,24 @@ class _Worker(threading.Thread):
                         self._process = _start(errors.fileno())
                     outcome = _ask(self._process, run)
                     if outcome is None:
-                        reason = (
-                            f"the worker died (exit status {self._process.wait()}) {_tail(errors)}".strip()
+                        status = self._end()
+                        outcome = Failure(
+                            run, f"the worker died (exit status {status}) {_tail(errors)}".strip()
                         )
-                        outcome = Failure(run, reason)
-                        self._process = None
                     if not self._stopped.is_set():
                         self._done.put(outcome)
-                if self._process is not None and self._process.stdin is not None:
-                    self._process.stdin.close()
-                    self._process.wait()
+                self._end()
         except BaseException as error:
             self._done.put(error)
+
+    def _end(self) -> int:
+        """Close the process, which ends when it has nothing more to read; its exit status."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        with suppress(OSError):  # what it was not there to read
+            process.communicate()
+        return process.returncode
 
 
 def _start(errors: int) -> "subprocess.Popen[str]":

@@ -59,27 +59,14 @@ class Store:
         """
         try:
             self._parts.mkdir(parents=True, exist_ok=True)
-            self._take_lock()
-        except NotADirectoryError as error:
+        except (NotADirectoryError, FileExistsError, PermissionError) as error:
             raise InputError(f"cannot write to {self.folder}: {error.strerror}") from error
-        except FileExistsError as error:
-            raise InputError(f"cannot write to {self.folder}: a file is in the way") from error
-        except PermissionError as error:
-            raise InputError(f"cannot write to {self.folder}: {error.strerror}") from error
-        if fresh:
-            self._clear()
-        before = self.manifest()
-        if before is not None:
-            self._check(before, settings, resume=resume)
-            settings = {**settings, "ids": [*dict.fromkeys([*before["ids"], *settings.get("ids", [])])]}
-        self._write_manifest({"version": __version__, "machine": machine.describe(), **settings})
-        for leftover in self._parts.glob(".*.tmp"):
-            leftover.unlink()
-        names = self._part_files()
-        self._next = max((int(path.stem.split("-")[1]) for path in names), default=-1) + 1
-        self._count = len(names)
-        if names:
-            self.finished = set(parquet.read_table(self._parts, columns=["run"])["run"].to_pylist())
+        self._take_lock()
+        try:
+            self._begin(settings, resume=resume, fresh=fresh)
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def close(self) -> None:
@@ -131,6 +118,23 @@ class Store:
 
     # -- inside ---------------------------------------------------------------------------------------
 
+    def _begin(self, settings: dict[str, Any], *, resume: bool, fresh: bool) -> None:
+        if fresh:
+            self._clear()
+        before = self.manifest()
+        if before is not None:
+            self._check(before, settings, resume=resume)
+            settings = {**settings, "ids": [*dict.fromkeys([*before["ids"], *settings["ids"]])]}
+        manifest = {"version": __version__, "machine": machine.describe(), **settings}
+        replace_file(self.folder / MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
+        for leftover in self._parts.glob(".*.tmp"):
+            leftover.unlink()
+        names = self._part_files()
+        self._next = max((int(path.stem.split("-")[1]) for path in names), default=-1) + 1
+        self._count = len(names)
+        if names:
+            self.finished = set(parquet.read_table(self._parts, columns=["run"])["run"].to_pylist())
+
     def _check(self, before: dict[str, Any], settings: dict[str, Any], *, resume: bool) -> None:
         if not resume:
             raise InputError(
@@ -144,9 +148,6 @@ class Store:
                     f"{self.folder} holds results with {name} = {_short(before.get(name))}, and now it is "
                     f"{_short(value)}: delete them (--fresh) or choose another folder (--out)"
                 )
-
-    def _write_manifest(self, manifest: dict[str, Any]) -> None:
-        replace_file(self.folder / MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
 
     def _part_files(self) -> list[Path]:
         return sorted(self._parts.glob("part-*.parquet"))
@@ -170,7 +171,10 @@ class Store:
         (self.folder / MANIFEST).unlink(missing_ok=True)
         for path in self._part_files():
             path.unlink()
-        shutil.rmtree(self.folder / "figures", ignore_errors=True)
+        for name in ("figures", "tables"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        for name in ("report.html", "report.md"):
+            (self.folder / name).unlink(missing_ok=True)
 
     def _take_lock(self) -> None:
         lock = (self.folder / ".lock").open("w", encoding="utf-8")

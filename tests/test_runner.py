@@ -1,0 +1,469 @@
+"""The runner: what it performs, what it keeps, and what it survives."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sketchbandit as sb
+from sketchbandit import files
+from sketchbandit.experiments import environments, plan, policies, pool, runner, store
+from sketchbandit.experiments.definitions import EXPERIMENTS, Experiment, Series, choose
+from sketchbandit.experiments.pool import Failure, Result, run_all
+from sketchbandit.experiments.profiles import BETAS, PROFILES, RIDGES, Profile, profile
+from sketchbandit.experiments.runs import Run, perform
+from sketchbandit.experiments.specs import parse, spec
+from sketchbandit.experiments.store import Store
+
+TINY = Profile("tiny", 1.0, 2, 1, 0.5, (0.1,), (0.2, 2.0), 2)
+SMALL = Experiment(
+    "small",
+    "a little race",
+    "ours",
+    spec("gaussian", dim=15, arms=4),
+    (Series("OFUL", (spec("oful"),)), Series("SOFUL", (spec("soful", size=4), spec("soful", size=8)))),
+    rounds=60,
+    figure="pareto",
+    points=3,
+    spectrum="end",
+)
+A_RUN = Run("play", SMALL.environment, parse("soful:size=4,ridge=1,beta=0.1"), 60, 3, 3, "all")
+TIMED = ["seconds", "machine"]
+
+
+def untimed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Everything that must not change from run to run."""
+    return frame.drop(columns=TIMED)
+
+
+# -- specs and runs ---------------------------------------------------------------------------------------
+
+
+def test_specs_are_what_one_types() -> None:
+    """Order and 8 or 8.0 make no difference; a str comes back."""
+    one = parse("dbslinucb:size=50,epsilon=8.0")
+    assert one == parse("dbslinucb:epsilon=8,size=50") == spec("dbslinucb", epsilon=8, size=50)
+    assert parse(str(one)) == one
+    assert parse("oful:dtype=float32").get("dtype") == "float32"
+    assert one.with_settings(size=3).without("epsilon") == spec("dbslinucb", size=3)
+    for wrong in ("soful:size", "soful:=3", "soful:size="):
+        with pytest.raises(sb.InputError, match="key=value"):
+            parse(wrong)
+
+
+def test_runs_travel_as_json_and_are_named_by_what_they_are() -> None:
+    """Nothing is lost on the way; any difference in settings is another key."""
+    tuned = replace(A_RUN, kind="tune", grid=((0.2, 0.1), (2.0, 0.1)))
+    for run in (A_RUN, tuned):
+        assert Run.from_json(run.to_json()) == run
+        assert Run.from_json(run.to_json()).key == run.key
+    others = [
+        replace(A_RUN, seed=4),
+        replace(A_RUN, rounds=61),
+        replace(A_RUN, contender=parse("soful:size=5,ridge=1,beta=0.1")),
+        replace(A_RUN, environment=spec("gaussian", dim=16, arms=4)),
+        replace(A_RUN, points=4),
+        tuned,
+    ]
+    assert len({run.key for run in [A_RUN, *others]}) == 1 + len(others)
+
+
+def test_a_run_gives_what_playing_gives() -> None:
+    """Rows are those of sb.play, and the spectral error that of the arms chosen."""
+    rows = perform(A_RUN)
+    environment = sb.GaussianArms(dim=15, arms=4, seed=3)
+    chosen: list[Any] = []
+    policy = sb.soful(15, size=4, ridge=1.0, beta=0.1)
+    with pytest.warns(sb.SketchTooSmallWarning):
+        played = list(sb.play(policy, environment, 60, every=20, watch=chosen.append))
+    assert [row["round"] for row in rows] == [20, 40, 60]
+    assert [row["regret"] for row in rows] == [row.total_regret for row in played]
+    assert [row["certificate"] for row in rows] == [row.certificate for row in played]
+    assert rows[-1]["delta"] == pytest.approx(sb.theory.spectral_error_of(np.array(chosen), 4))
+    assert rows[0]["delta"] == pytest.approx(sb.theory.spectral_error_of(np.array(chosen[:20]), 4))
+    assert [row["rank"] for row in rows] == [15, 15, 15]
+    assert rows[-1]["warned"] == policy.health().heading_for_linear_regret
+    assert {row["version"] for row in rows} == {sb.__version__}
+
+
+def test_tuning_side_by_side_is_playing_one_by_one() -> None:
+    """Each cell of the grid has the regret of its own run."""
+    grid = ((0.2, 0.1), (2.0, 0.1), (2.0, 1.0))
+    tuned = perform(replace(A_RUN, kind="tune", contender=spec("soful", size=4), grid=grid))
+    for row, (ridge, beta) in zip(tuned, grid, strict=True):
+        alone = perform(replace(A_RUN, contender=spec("soful", size=4, ridge=ridge, beta=beta), points=1))
+        assert (row["ridge"], row["beta"]) == (ridge, beta)
+        assert row["regret"] == alone[-1]["regret"]
+
+
+def test_the_projection_of_cbrap_changes_with_the_permutation() -> None:
+    """Its seed is that of the run unless one was given."""
+    assert policies.build(spec("cbrap", size=3), 9, seed=5).seed == 5
+    assert policies.build(spec("cbrap", size=3, seed=2), 9, seed=5).seed == 2
+
+
+def test_the_grids_and_amounts_are_the_papers() -> None:
+    """beta in 1e-4..1, lambda in 2e-4..2e4, 20 permutations; tuning on permutations of its own."""
+    assert np.allclose(BETAS, [1e-4, 1e-3, 1e-2, 1e-1, 1])
+    assert np.allclose(RIDGES, 2 * 10.0 ** np.arange(-4, 5))
+    paper = profile("paper")
+    assert (paper.permutations, paper.rounds, paper.betas, paper.ridges) == (20, 1.0, BETAS, RIDGES)
+    everything = choose(["all"])
+    tuned = {run.seed for run in plan.tuning_runs(everything, paper)}
+    chosen = {
+        (str(e.environment), str(m)): plan.Tuned(1.0, 0.1, 0.0)
+        for e in everything
+        for m in plan.members_of(e, paper)
+    }
+    reported = {run.seed for run in plan.final_runs(everything, paper, chosen)}
+    assert reported == set(range(20))
+    assert not tuned & reported
+
+
+def test_every_profile_says_what_it_shrinks() -> None:
+    """On the figure, in a sentence."""
+    assert "25% of the paper's rounds" in PROFILES["quick"].sentence
+    assert "3 sizes a method" in PROFILES["quick"].sentence
+    assert "20 permutations" in PROFILES["paper"].sentence
+    assert "%" not in PROFILES["paper"].sentence
+    with pytest.raises(sb.InputError, match="quick, standard, paper"):
+        profile("slow")
+
+
+def test_definitions_are_sound() -> None:
+    """Every contender can be built, every environment is known, sweeps have the paper's ten sizes."""
+    for experiment in EXPERIMENTS.values():
+        if experiment.kind == "play":
+            for series in experiment.series:
+                for member in series.members:
+                    policies.check(member, 50)
+                    assert not {"ridge", "beta"} & dict(member.settings).keys()
+    mnist = {series.label: series.members for series in EXPERIMENTS["pareto-mnist"].series}
+    assert [member.get("size") for member in mnist["SOFUL"]][::9] == [10, 600]
+    assert len(mnist["SOFUL"]) == len(mnist["DBSLinUCB-FD"]) == len(mnist["CBRAP"]) == 10
+    epsilons = [float(member.get("epsilon")) for member in mnist["DBSLinUCB-RFD"]]
+    assert (min(epsilons), max(epsilons)) == (2.0, 25.0)
+    assert {e.id for e in choose([])} == {e.id for e in EXPERIMENTS.values() if e.data in (None, "digits")}
+    again = Experiment.from_dict(json.loads(json.dumps(asdict(SMALL))))
+    assert again == SMALL
+
+
+def test_a_thinned_sweep_keeps_its_ends() -> None:
+    """First, middle, last."""
+    sizes = [m.get("size") for m in plan.series_of(EXPERIMENTS["pareto-mnist"], profile("quick"))[2].members]
+    assert sizes == [10, 272, 600]
+
+
+def test_the_best_pair_is_the_one_with_the_least_mean_regret() -> None:
+    """Over the tuning seeds; ties to the smaller ridge, then beta."""
+    rows = [
+        {"kind": "tune", "environment": "e", "contender": "c", "ridge": r, "beta": b, "regret": regret}
+        for r, b, regrets in ((1.0, 0.1, (5, 9)), (2.0, 0.1, (6, 6)), (2.0, 1.0, (6, 6)), (3.0, 0.1, (1, 12)))
+        for regret in regrets
+    ]
+    assert plan.choices(pd.DataFrame(rows)) == {("e", "c"): plan.Tuned(2.0, 0.1, 6.0)}
+
+
+def test_environments_are_checked() -> None:
+    """Unknown ones and unknown settings are listed."""
+    with pytest.raises(sb.InputError, match="classification, gaussian"):
+        environments.build(spec("casino"), 0)
+    with pytest.raises(sb.InputError, match="it takes dim, arms, noise, spectrum"):
+        environments.build(spec("gaussian", size=3), 0)
+
+
+# -- the pool ---------------------------------------------------------------------------------------------
+
+
+def outcomes(runs: list[Run], jobs: int = 2) -> list[Result | Failure]:
+    """All of them."""
+    return [outcome for finished in run_all(runs, jobs) for outcome in finished]
+
+
+def test_a_failing_run_is_reported_and_the_rest_finished() -> None:
+    """Also when it is the first of its worker."""
+    runs = [replace(A_RUN, seed=seed) for seed in range(4)]
+    bad = replace(A_RUN, contender=parse("soful:size=1,ridge=1,beta=0.1"))
+    done = outcomes([bad, *runs])
+    (failure,) = [outcome for outcome in done if isinstance(outcome, Failure)]
+    assert failure.run == bad
+    assert "size" in failure.reason
+    assert {outcome.run.seed for outcome in done if isinstance(outcome, Result)} == {0, 1, 2, 3}
+
+
+def test_a_killed_worker_costs_its_run_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever kills it, another is started, and the message says how it ended."""
+    trap = tmp_path / "sitecustomize.py"
+    trap.write_text(
+        "import os, signal\n"
+        "from sketchbandit.experiments import runs\n"
+        "perform = runs.perform\n"
+        "def deadly(run):\n"
+        "    if run.seed == 2:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return perform(run)\n"
+        "runs.perform = deadly\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    done = outcomes([replace(A_RUN, seed=seed) for seed in range(6)])
+    (failure,) = [outcome for outcome in done if isinstance(outcome, Failure)]
+    assert failure.run.seed == 2
+    assert "exit status -9" in failure.reason
+    assert len(done) == 6
+
+
+def test_leaving_the_pool_stops_its_workers() -> None:
+    """No process outlives an interruption."""
+    started: list[subprocess.Popen[str]] = []
+    original = pool._start
+
+    def start(errors: int) -> "subprocess.Popen[str]":
+        started.append(original(errors))
+        return started[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "_start", start)
+        results = run_all([replace(A_RUN, seed=seed) for seed in range(50)], 2)
+        next(results)
+        results.close()  # type: ignore[attr-defined]
+    assert len(started) == 2
+    assert all(process.wait(timeout=10) is not None for process in started)
+
+
+def test_workers_have_one_thread() -> None:
+    """Whatever the parent was told."""
+    process = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.environ['OPENBLAS_NUM_THREADS'])"],
+        env={**os.environ, **pool._ONE_THREAD},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert process.stdout.strip() == "1"
+
+
+# -- the store --------------------------------------------------------------------------------------------
+
+SETTINGS: dict[str, Any] = {"ids": ["a"], "profile": asdict(TINY)}
+
+
+def test_what_was_added_is_there_whole_and_once(tmp_path: Path) -> None:
+    """Through many parts, gathered ones, a process that died while gathering, and a new process."""
+    results = [perform(replace(A_RUN, seed=seed)) for seed in range(3)]
+    with Store(tmp_path).open(SETTINGS) as opened:
+        for rows in results:
+            opened.add([rows])
+        before = opened.frame()
+        parts = sorted((tmp_path / "runs").iterdir())
+        opened._gather()
+        pd.testing.assert_frame_equal(opened.frame(), before)
+        assert len(list((tmp_path / "runs").iterdir())) == 1
+        gathered = next((tmp_path / "runs").iterdir())
+        # as if the process had died after writing the new file and before deleting the old ones
+        for name in parts:
+            name.write_bytes(gathered.read_bytes())
+    with Store(tmp_path).open(SETTINGS, resume=True) as opened:
+        pd.testing.assert_frame_equal(opened.frame(), before)
+        assert opened.finished == {replace(A_RUN, seed=seed).key for seed in range(3)}
+        opened.add([perform(replace(A_RUN, seed=7))])
+        assert len(opened.frame()) == len(before) + 3
+
+
+def test_many_parts_become_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a long reproduction does not leave thousands of files."""
+    monkeypatch.setattr(store, "_MOST_PARTS", 4)
+    rows = perform(A_RUN)
+    with Store(tmp_path).open(SETTINGS) as opened:
+        for seed in range(11):
+            opened.add([[{**row, "run": f"{seed}", "seed": seed} for row in rows]])
+            assert len(list((tmp_path / "runs").iterdir())) <= 5
+        assert opened.frame()["seed"].nunique() == 11
+
+
+def test_results_of_other_settings_or_versions_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless told to delete them; more ids of the same profile are welcome."""
+    Store(tmp_path).open(SETTINGS).close()
+    with pytest.raises(sb.InputError, match=r"--resume.*--fresh.*--out"):
+        Store(tmp_path).open(SETTINGS)
+    other = {**SETTINGS, "profile": {**asdict(TINY), "permutations": 9}}
+    with pytest.raises(sb.InputError, match="profile"):
+        Store(tmp_path).open(other, resume=True)
+    with Store(tmp_path).open({**SETTINGS, "ids": ["b"]}, resume=True) as opened:
+        assert (opened.manifest() or {})["ids"] == ["a", "b"]
+        opened.add([perform(A_RUN)])
+    monkeypatch.setattr(store, "__version__", "99.0")
+    with pytest.raises(sb.InputError, match=rf"version = {sb.__version__}, and now it is 99\.0"):
+        Store(tmp_path).open(SETTINGS, resume=True)
+    with Store(tmp_path).open(other, fresh=True) as opened:
+        assert opened.frame().empty
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    """The second is told; the lock goes with the first."""
+    with Store(tmp_path).open(SETTINGS), pytest.raises(sb.InputError, match="in use by another process"):
+        Store(tmp_path).open(SETTINGS, resume=True)
+    Store(tmp_path).open(SETTINGS, resume=True).close()
+
+
+def test_a_full_disk_leaves_what_was_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is the system's; every run written before can be read, and the work goes on later."""
+    calls = []
+
+    def full(path: Path, payload: bytes) -> None:
+        if path.suffix == ".parquet":
+            calls.append(path)
+            if len(calls) > 2:
+                raise OSError(28, "No space left on device")
+        files.replace_file(path, payload)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "replace_file", full)
+        with pytest.raises(OSError, match="No space"):
+            runner.run([SMALL], TINY, out=tmp_path, jobs=1)
+    before = Store(tmp_path).frame()
+    assert before["run"].nunique() >= 2
+    outcome = runner.run([SMALL], TINY, out=tmp_path, jobs=1, resume=True)
+    merged = outcome.rows.merge(before, how="inner")
+    assert len(merged) == len(before), "what was there was kept, timings included"
+
+
+def test_damaged_folders_are_said(tmp_path: Path) -> None:
+    """A broken manifest, results without one, a file in the way."""
+    Store(tmp_path / "a").open(SETTINGS).close()
+    (tmp_path / "a" / "manifest.json").write_text("{", encoding="utf-8")
+    with pytest.raises(sb.FileError, match="damaged"):
+        Store(tmp_path / "a").open(SETTINGS, resume=True)
+    with Store(tmp_path / "b").open(SETTINGS) as opened:
+        opened.add([perform(A_RUN)])
+    (tmp_path / "b" / "manifest.json").unlink()
+    with pytest.raises(sb.FileError, match=r"without manifest\.json"):
+        Store(tmp_path / "b").open(SETTINGS)
+    (tmp_path / "c").write_text("in the way", encoding="utf-8")
+    for inside in ("c", "c/d"):
+        with pytest.raises(sb.InputError, match="cannot write"):
+            Store(tmp_path / inside).open(SETTINGS)
+
+
+# -- all of it --------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_results(tmp_path: Path) -> None:
+    """To the bit but for timings, on one core or two, in whatever order runs finish."""
+    one = runner.run([SMALL], TINY, out=tmp_path / "one", jobs=1)
+    two = runner.run([SMALL], TINY, out=tmp_path / "two", jobs=2)
+    assert not one.failures
+    pd.testing.assert_frame_equal(untimed(one.rows), untimed(two.rows), check_exact=True)
+    # three contenders: one tuning run of two cells each, and two permutations of three points
+    assert len(one.rows) == 3 * 2 + 3 * 2 * 3
+    assert one.rows["machine"].notna().all()
+
+
+def test_resuming_does_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finished reproduction starts no run at all."""
+    first = runner.run([SMALL], TINY, out=tmp_path, jobs=1)
+
+    def never(runs: list[Run], jobs: int) -> Any:
+        assert not runs, f"{len(runs)} runs would be done again in {jobs} processes"
+        return iter(())
+
+    monkeypatch.setattr(runner, "run_all", never)
+    again = runner.run([SMALL], TINY, out=tmp_path, resume=True)
+    pd.testing.assert_frame_equal(first.rows, again.rows)
+
+
+def test_a_failed_run_is_tried_again_on_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a contender whose tuning failed is left out of the rest."""
+
+    def failing(runs: list[Run], jobs: int) -> Any:
+        for finished in run_all(runs, jobs):
+            yield [Failure(o.run, "lost") if o.run.contender.get("size") == 4 else o for o in finished]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "run_all", failing)
+        outcome = runner.run([SMALL], TINY, out=tmp_path, jobs=1)
+    assert [failure.reason for failure in outcome.failures] == ["lost"]
+    assert "soful:size=4" not in set(outcome.rows["contender"])
+    again = runner.run([SMALL], TINY, out=tmp_path, jobs=1, resume=True)
+    clean = runner.run([SMALL], TINY, out=tmp_path / "clean", jobs=1)
+    pd.testing.assert_frame_equal(untimed(again.rows), untimed(clean.rows))
+
+
+REPRODUCTION = """
+import sys
+from pathlib import Path
+from tests.test_runner import LONG, TINY
+from sketchbandit.experiments import runner
+runner.run([LONG], TINY, out=Path(sys.argv[1]), jobs=2, resume=True)
+"""
+LONG = replace(SMALL, rounds=4000)
+
+
+@pytest.mark.parametrize("moment", [1, 3, 6])
+def test_killed_and_resumed_is_never_killed(tmp_path: Path, moment: int) -> None:
+    """kill -9 in the middle: nothing finished is lost or redone, and the results are equal to the bit."""
+    root = Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    process = subprocess.Popen([sys.executable, "-c", REPRODUCTION, tmp_path / "killed"], env=environment)
+    deadline = time.monotonic() + 120
+    while len(list(tmp_path.glob("killed/runs/part-*.parquet"))) < moment:
+        assert time.monotonic() < deadline
+        assert process.poll() is None, "it finished before it could be killed"
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = Store(tmp_path / "killed").frame()
+    assert before["run"].nunique() >= moment
+    resumed = runner.run([LONG], TINY, out=tmp_path / "killed", jobs=2, resume=True)
+    clean = runner.run([LONG], TINY, out=tmp_path / "clean", jobs=2)
+    pd.testing.assert_frame_equal(untimed(resumed.rows), untimed(clean.rows), check_exact=True)
+    kept = resumed.rows[resumed.rows["run"].isin(set(before["run"]))].reset_index(drop=True)
+    pd.testing.assert_frame_equal(kept, before)  # timings too: those runs were not done again
+
+
+def test_the_runner_costs_little(tmp_path: Path) -> None:
+    """Less than 5 % of the work, counted in CPU time, which other processes do not change."""
+    race = replace(SMALL, environment=spec("classification", data="digits"), rounds=8000)
+    amount = replace(TINY, permutations=4)
+    work = time.process_time()
+    chosen = {}
+    for run in plan.tuning_runs([race], amount):
+        perform(run)
+        chosen[str(run.environment), str(run.contender)] = plan.Tuned(2.0, 0.1, 0.0)
+    for run in plan.final_runs([race], amount, chosen):
+        perform(run)
+    work = time.process_time() - work
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    outcome = runner.run([race], amount, out=tmp_path, jobs=2)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    assert not outcome.failures
+    overhead = (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
+    assert overhead < 0.05 * work, f"{overhead:.3f} s for {work:.2f} s of work"
+
+
+def test_bad_contenders_and_data_are_found_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written."""
+    monkeypatch.setenv("SKETCHBANDIT_OPENML", "http://127.0.0.1:9")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("SKETCHBANDIT_DATA", raising=False)
+    wrong = replace(SMALL, series=(Series("SOFUL", (spec("soful", size=1),)),))
+    with pytest.raises(sb.InputError, match="size"):
+        runner.run([wrong], TINY, out=tmp_path / "out")
+    missing = replace(SMALL, environment=spec("classification", data="mnist"))
+    with pytest.raises(FileNotFoundError, match=r"mnist\.npz"):
+        runner.run([missing], TINY, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
