@@ -20,11 +20,11 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-run: $(READY)  ## sketch two matrices, show error, certificate and bound (table and picture)
-	$(BIN)/sketchbandit reproduce matrix-approximation --out results
+run: $(READY)  ## the paper's experiments in small, on embedded data: a table, figures, a report (a minute)
+	$(BIN)/sketchbandit reproduce --profile quick --out results --fresh
 
 test: $(READY)  ## run the tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .
@@ -33,7 +33,7 @@ lint: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/lint-imports
 
 soak: $(READY)  ## the property tests with many more, random, examples (three minutes)
-	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 --dist loadgroup tests
 
 bench: $(READY)  ## speed beside the rivals, and the scaling plots (six minutes)
 	$(BIN)/python -m benchmarks --out results

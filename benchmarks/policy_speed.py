@@ -16,7 +16,7 @@ from benchmarks.policy_rivals import (
     VowpalWabbit,
     has_vowpal_wabbit,
 )
-from benchmarks.policy_streams import Stream, classification, farm_ads, gaussian, images
+from benchmarks.policy_streams import Stream, classification, farm_ads, gaussian
 from benchmarks.timing import TURNS
 
 Make = Callable[[int], Contender]
@@ -162,8 +162,7 @@ def many_arms(count: int = 1000, *, rounds: int = 500) -> dict[str, float]:
         for arms, rewards in zip(stream.arms, stream.rewards, strict=True):
             chosen = policy.select(arms)
             policy.update(arms[chosen], float(rewards[chosen]))
-    _, rows, _ = images()
-    arms = rows[np.random.default_rng(1).integers(0, len(rows), count)]
+    arms = np.concatenate(stream.arms)[-count:]
     theta = policy.theta
     assert policy.select(arms) == int(np.argmax(policy.ucb(arms)))
     timed: dict[str, Callable[[], Any]] = {

@@ -158,7 +158,7 @@ def summary(results: Results, name: str) -> list[dict[str, Any]]:
                     "beta": tuned.beta if tuned else member.get("beta", np.nan),
                     "regret": results.final(name, member, "regret"),
                     "seconds": results.final(name, member, "seconds"),
-                    "kilobytes": Estimate(results.final(name, member, "peak_bytes").mean / 1000, np.nan),
+                    "kibibytes": results.final(name, member, "peak_bytes").mean / 1024.0,
                     "rows": results.final(name, member, "sketch_rows").mean,
                     "certificate": results.final(name, member, "certificate").mean,
                 }

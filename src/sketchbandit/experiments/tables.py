@@ -11,7 +11,7 @@ from sketchbandit.experiments.plan import rounds_of
 from sketchbandit.experiments.results import Results, summary
 from sketchbandit.experiments.specs import spec
 
-PAPERS_KILOBYTES = {
+PAPERS_KIBIBYTES = {
     "OFUL": 4802.0,
     "SOFUL, l = 20": 682.9,
     "SOFUL, l = 100": 1528.3,
@@ -35,7 +35,7 @@ def contenders(results: Results, name: str) -> tuple[list[str], list[list[str]]]
     """Header and rows: every contender of an experiment at the end of its run."""
     if results.experiments[name].kind == "approximate":
         return _approximation(results, name)
-    header = ["method", "λ", "β", "regret", "CPU seconds", "peak KB", "rows", "certificate"]
+    header = ["method", "λ", "β", "regret", "CPU seconds", "peak KiB", "rows", "certificate"]
     rows = [
         [
             line["label"],
@@ -43,7 +43,7 @@ def contenders(results: Results, name: str) -> tuple[list[str], list[list[str]]]
             f"{line['beta']:g}",
             f"{line['regret']:.1f}",
             f"{line['seconds']:.3f}",
-            f"{line['kilobytes'].mean:,.0f}",
+            f"{line['kibibytes']:,.0f}",
             f"{line['rows']:.0f}",
             f"{line['certificate']:.3g}",
         ]
@@ -54,15 +54,15 @@ def contenders(results: Results, name: str) -> tuple[list[str], list[list[str]]]
 
 def space(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
     """The paper's table of space with ours beside it."""
-    header = ["method", "KB, the paper", "KB, ours", "of OFUL's", "rows at the end", "regret"]
+    header = ["method", "KiB, the paper", "KiB, ours", "of OFUL's", "rows at the end", "regret"]
     lines = {line["label"]: line for line in summary(results, name)}
-    exact = lines["OFUL"]["kilobytes"].mean
+    exact = lines["OFUL"]["kibibytes"]
     rows = [
         [
             label,
-            f"{PAPERS_KILOBYTES[label]:,.1f}",
-            f"{line['kilobytes'].mean:,.1f}",
-            f"{line['kilobytes'].mean / exact:.0%}",
+            f"{PAPERS_KIBIBYTES[label]:,.1f}",
+            f"{line['kibibytes']:,.1f}",
+            f"{line['kibibytes'] / exact:.0%}",
             f"{line['rows']:.0f}",
             f"{line['regret']:.0f}",
         ]
@@ -110,7 +110,7 @@ def algorithms(results: Results) -> list[dict[str, Any]]:
                 "share_late": late.regret / (2.0 * LATE),
                 "regret": line["regret"],
                 "seconds": line["seconds"],
-                "kilobytes": line["kilobytes"].mean,
+                "kibibytes": line["kibibytes"],
             }
         )
     return rows
@@ -122,7 +122,7 @@ def algorithms_table(results: Results, name: str) -> tuple[list[str], list[list[
     found = algorithms(results)
     header = ["algorithm", "regret bound, order", "time", "space"]
     header += [f"bound / 2T, T = {found[0]['horizon']:,}", "bound / 2T, T = 10⁹"]
-    header += ["regret, measured", "CPU seconds", "peak KB"]
+    header += ["regret, measured", "CPU seconds", "peak KiB"]
     rows = [
         [
             *(str(row[key]) for key in ("algorithm", "order", "time", "space")),
@@ -130,7 +130,7 @@ def algorithms_table(results: Results, name: str) -> tuple[list[str], list[list[
             f"{row['share_late']:.1%}",
             f"{row['regret']:.1f}",
             f"{row['seconds']:.2f}",
-            f"{row['kilobytes']:,.0f}",
+            f"{row['kibibytes']:,.0f}",
         ]
         for row in found
     ]

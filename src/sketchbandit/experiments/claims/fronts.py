@@ -98,7 +98,7 @@ def _consistent(results: Results) -> Finding:
         f"regret differs by {blocks:.0%} between DBSLinUCB-FD and -RFD, by {fixed:.0%} between SOFUL and "
         "CBSCFD, averaged over the settings"
     )
-    return Finding(graded(blocks, blocks <= 0.1 and fixed >= 2 * blocks, blocks < fixed), ours)
+    return Finding(graded(blocks, blocks <= 0.1 and fixed >= max(2 * blocks, 0.05), blocks < fixed), ours)
 
 
 CLAIMS = (
@@ -125,7 +125,7 @@ CLAIMS = (
         "App., Fig. 6 (a), (d)",
         "on cnae-9 FD and RFD make little difference to DBSLinUCB and much between SOFUL and CBSCFD",
         "similar; significantly different",
-        "within 10 %, and the fixed sizes differ twice as much; partly: less than the fixed sizes",
+        "within 10 %, and the fixed sizes differ by twice that and 5 %; partly: less than the fixed sizes",
         ("pareto-cnae-9",),
         _consistent,
     ),

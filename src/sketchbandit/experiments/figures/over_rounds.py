@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 
 from sketchbandit.experiments import environments
 from sketchbandit.experiments.figures.style import STYLE, footnote, label_ends, looks, panels
+from sketchbandit.experiments.plan import rounds_of
 from sketchbandit.experiments.results import Results
 
 
@@ -42,18 +43,20 @@ def exponents(results: Results, name: str) -> Figure:
         for label, (colour, _) in looks(list(chosen)).items():
             rows = results.of(name, chosen[label])
             rows = rows[(rows["round"] > 1) & (rows["delta"] > 0.0)]
+            if rows.empty:  # fewer rounds than the size: nothing was lost yet
+                continue
             exponent = np.log(rows["delta"]) / np.log(rows["round"])
             mean = exponent.groupby(rows["round"]).mean()
             axis.plot(mean.index, mean, color=colour)
             ends.append((float(mean.iloc[-1]), label, colour))
         axis.axhline(1 / 3, color="0.3", ls="--", lw=1)
         axis.set(xlabel="round", ylabel="log Δ / log t", title=_title(results, name), xlim=(0, None))
-        bottom, top = min(end[0] for end in ends), max(end[0] for end in ends)
-        axis.set_ylim(min(-0.1, bottom - 0.1), max(0.7, top + 0.1))
+        heights = [end[0] for end in ends]
+        axis.set_ylim(min([-0.1, *(y - 0.1 for y in heights)]), max([0.7, *(y + 0.1 for y in heights)]))
         axis.annotate(
             "1/3: above it the regret bound is linear", (0, 1 / 3), (4, 4), textcoords="offset points"
         )
-        label_ends(axis, ends, float(rows["round"].max()), room=0.2)
+        label_ends(axis, ends, float(rounds_of(results.experiments[name], results.profile)), room=0.2)
         footnote(figure, results.profile.sentence)
     return figure
 

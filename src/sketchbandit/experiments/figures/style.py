@@ -21,6 +21,8 @@ METHOD_COLOURS = {
     "DBSLinUCB-RFD": "#0072B2",
 }
 MARKERS = {"OFUL": "*", "CBRAP": "v", "SOFUL": "s", "CBSCFD": "^", "DBSLinUCB-FD": "D", "DBSLinUCB-RFD": "o"}
+SIGNS = {"*": "★", "v": "▼", "s": "■", "^": "▲", "D": "◆", "o": "●"}
+"""The markers as characters, for labels."""
 _DASHES = ("-", "--", ":", "-.")
 
 STYLE: dict[Any, Any] = {
@@ -68,25 +70,31 @@ def looks(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
     return chosen
 
 
-def label_ends(axis: Axes, ends: Sequence[tuple[float, str, str]], x: float, room: float = 0.34) -> None:
-    """Write each label (height, text, colour) right of ``x``, moved apart where they would overlap."""
+def label_ends(
+    axis: Axes, ends: Sequence[tuple[float, str, str]], x: float, room: float = 0.34, *, lead: bool = True
+) -> None:
+    """Write each label (height, text, colour) right of ``x``, moved apart where they would overlap.
+
+    A thin line leads to it from its height at ``x``, unless told not to.
+    """
     left = axis.get_xlim()[0]
-    log = axis.get_xscale() == "log"
-    axis.set_xlim(left, x * (x / left) ** room if log else x + room * (x - left))
+    across = axis.get_xscale() == "log"
+    axis.set_xlim(left, x * (x / left) ** room if across else x + room * (x - left))
     bend, unbend = (np.log, np.exp) if axis.get_yscale() == "log" else (np.asarray, np.asarray)
     low, high = bend(axis.get_ylim())
     wished = [float(bend(end[0])) for end in ends]
     heights = unbend(spread(wished, 0.062 * (high - low), low + 0.02 * (high - low)))
+    beside = x * (x / left) ** 0.03 if across else x + 0.03 * (x - left)
     for (y, text, colour), height in zip(ends, heights, strict=True):
         line = {"arrowstyle": "-", "color": colour, "lw": 0.5, "alpha": 0.6, "shrinkA": 0, "shrinkB": 0}
         axis.annotate(
             text,
             (x, y),
-            (x * (x / left) ** 0.03 if log else x + 0.03 * (x - left), height),
+            (beside, height),
             color=colour,
             va="center",
             fontsize=8,
-            arrowprops=line,
+            arrowprops=line if lead else None,
         )
 
 

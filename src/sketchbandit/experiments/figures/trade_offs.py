@@ -10,6 +10,7 @@ from sketchbandit.experiments import environments
 from sketchbandit.experiments.figures.style import (
     MARKERS,
     METHOD_COLOURS,
+    SIGNS,
     STYLE,
     footnote,
     label_ends,
@@ -26,30 +27,34 @@ def pareto(results: Results, name: str) -> Figure:
         title = environments.title(results.experiments[name].environment)
         for axis, column, scale, text in (
             (left, "seconds", 1.0, "CPU seconds, select + update, one thread"),
-            (right, "peak_bytes", 1e-3, "peak kilobytes of the policy"),
+            (right, "peak_bytes", 1.0 / 1024.0, "peak KiB of the policy"),
         ):
+            ends = []
             for label, members in results.series(name):
                 costs = np.array([results.final(name, member, column).mean * scale for member in members])
                 found = [results.final(name, member) for member in members]
-                _front(axis, label, costs, [f.mean for f in found], [f.half for f in found])
+                lowest = _front(axis, label, costs, [f.mean for f in found], [f.half for f in found])
+                ends.append((lowest, f"{SIGNS[MARKERS[label]]} {label}", METHOD_COLOURS[label]))
             axis.set(xscale="log", xlabel=text, ylabel="regret at the end")
+            axis.set_ylim(bottom=0)
+            label_ends(axis, ends, axis.get_xlim()[1], room=0.38, lead=False)
         left.set_title(f"(a) {title}: regret and time")
         right.set_title(f"(b) {title}: regret and space")
-        handles, labels = left.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=6, frameon=False, fontsize=8)
         footnote(figure, results.profile.sentence)
     return figure
 
 
 def _front(
     axis: Axes, label: str, costs: NDArray[np.float64], means: list[float], halves: list[float]
-) -> None:
+) -> float:
+    """Draw one method; returns its lowest regret."""
     colour, marker = METHOD_COLOURS[label], MARKERS[label]
     axis.errorbar(costs, means, yerr=halves, fmt="none", ecolor=colour, elinewidth=0.7, alpha=0.4)
     size = 120 if marker == "*" else 22
-    axis.scatter(costs, means, s=size, color=colour, marker=marker, label=label, zorder=3)
+    axis.scatter(costs, means, s=size, color=colour, marker=marker, zorder=3)
     order = pareto_optimal(costs, means)
     axis.plot(costs[order], np.array(means)[order], color=colour, lw=1.2, alpha=0.8)
+    return means[order[-1]]
 
 
 def pareto_optimal(costs: ArrayLike, losses: ArrayLike) -> list[int]:

@@ -1,0 +1,317 @@
+"""The claims: each verdict follows its rule, on results made up for the purpose."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sketchbandit.experiments import plan
+from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, PARTLY, REPRODUCED
+from sketchbandit.experiments.claims.fronts import compare
+from sketchbandit.experiments.definitions import DBS_FD, DBS_RFD, EXPERIMENTS, choose
+from sketchbandit.experiments.profiles import Profile
+from sketchbandit.experiments.results import Results, estimate
+from sketchbandit.experiments.specs import Spec, spec
+from sketchbandit.experiments.store import SCHEMA
+
+FULL = Profile("made up", 1.0, 3, 1, 0.5, (0.1,), (1.0,))
+BY_ID = {claim.id: claim for claim in CLAIMS}
+
+Made = dict[str, Any]
+Make = Callable[[Spec, int, float], Made]
+
+
+def results(ids: Iterable[str], make: Make) -> Results:
+    """Rows for every run of these experiments: ``make(contender, seed, share of the run)`` fills them."""
+    experiments = choose(list(ids))
+    chosen = {
+        (str(e.environment), str(m)): plan.Tuned(1.0, 0.1, 0.0)
+        for e in experiments
+        for m in plan.members_of(e, FULL)
+    }
+    rows: list[Made] = []
+    for environment, contender in chosen:
+        rows.append(
+            {
+                "run": f"{environment} {contender}",
+                "kind": "tune",
+                "environment": environment,
+                "contender": contender,
+                "ridge": 1.0,
+                "beta": 0.1,
+                "regret": 0.0,
+            }
+        )
+    for run in plan.final_runs(experiments, FULL, chosen):
+        for point in range(1, run.points + 1):
+            share = point / run.points
+            bare = run.contender.without("ridge", "beta")
+            rows.append(
+                {
+                    "run": run.key,
+                    "kind": run.kind,
+                    "environment": str(run.environment),
+                    "contender": str(bare),
+                    "seed": run.seed,
+                    "rounds": run.rounds,
+                    "round": round(run.rounds * share),
+                    "ridge": 1.0,
+                    "beta": 0.1,
+                    "certificate": 1.0,
+                    "seconds": 1.0,
+                    "peak_bytes": 1000,
+                    "sketch_size": 10,
+                    "sketch_rows": 10,
+                    **make(bare, run.seed, share),
+                }
+            )
+    frame = pd.DataFrame(rows, columns=SCHEMA.names)
+    return Results(frame, FULL, experiments)
+
+
+def verdict(name: str, make: Make) -> str:
+    """What a claim says to made-up results."""
+    claim = BY_ID[name]
+    found = claim.finding(results(claim.needs, make))
+    assert found.ours != "-"
+    return found.verdict
+
+
+def test_the_list_is_whole() -> None:
+    """Every experiment of the paper is judged by some claim; ids are unique; rules and places are given."""
+    assert len(CLAIMS) == len(BY_ID) >= 15
+    of_the_paper = {e.id for e in EXPERIMENTS.values() if e.paper != "ours"}
+    assert {needed for claim in CLAIMS for needed in claim.needs} == of_the_paper
+    for claim in CLAIMS:
+        assert claim.statement
+        assert claim.where
+        assert claim.rule
+
+
+def test_without_results_nothing_is_claimed() -> None:
+    """A claim whose experiments were not run has no verdict."""
+    empty = Results(pd.DataFrame([], columns=SCHEMA.names), FULL, choose(["all"]))
+    assert {claim.finding(empty).verdict for claim in CLAIMS} == {OPEN}
+
+
+@pytest.mark.parametrize("method", ["soful", "cbscfd"])
+@pytest.mark.parametrize(("exponent", "expected"), [(1.0, REPRODUCED), (0.8, PARTLY), (0.62, NOT)])
+def test_near_linear(method: str, exponent: float, expected: str) -> None:
+    """The exponent over the second half of the run, beside OFUL's 0.6."""
+
+    def make(contender: Spec, _: int, share: float) -> Made:
+        here = exponent if contender == spec(method, size=50) else 0.6
+        return {"regret": 100.0 * share**here}
+
+    assert verdict(f"{method}-50-near-linear", make) == expected
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(1.05, REPRODUCED), (1.2, PARTLY), (1.5, NOT)])
+def test_comparable(factor: float, expected: str) -> None:
+    """Ratios to OFUL's regret."""
+
+    def make(contender: Spec, _: int, share: float) -> Made:
+        return {"regret": 100.0 * share * (1.0 if contender.name == "oful" else factor)}
+
+    for name in ("soful-450-like-oful", "cbscfd-450-like-oful", "mnist-like-oful"):
+        assert verdict(name, make) == expected
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "expected"), [(120.0, 110.0, REPRODUCED), (120.0, 90.0, PARTLY), (80.0, 90.0, NOT)]
+)
+def test_outperforms_with_confidence(small: float, large: float, expected: str) -> None:
+    """Paired over permutations: a common swing of the permutation does not hide a difference."""
+
+    def make(contender: Spec, seed: int, share: float) -> Made:
+        level = {50: small, 450: large}.get(contender.get("size"), 100.0)
+        if contender in (DBS_FD, DBS_RFD):
+            level = 100.0
+        return {"regret": share * (level + 500.0 * seed + 0.1 * (seed % 2))}
+
+    assert verdict("dbs-beats-soful", make) == expected
+    assert verdict("dbs-beats-cbscfd", make) == expected
+
+
+@pytest.mark.parametrize(
+    ("deltas", "expected"),
+    [((0.5, 0.4, 0.3, 0.2), REPRODUCED), ((0.5, 0.3, 0.2, 0.1), PARTLY), ((0.3, 0.2, 0.1, 0.0), NOT)],
+)
+def test_exponents(deltas: tuple[float, ...], expected: str) -> None:
+    """log Delta / log t at the end."""
+
+    def make(contender: Spec, _: int, share: float) -> Made:
+        exponent = deltas[(50, 200, 350, 450).index(contender.get("size"))]
+        return {"regret": 1.0, "delta": (4000 * share) ** exponent}
+
+    assert verdict("exponent-crosses", make) == expected
+
+
+def test_matrix_approximation() -> None:
+    """Larger epsilon, larger error; a certificate that is exceeded once undoes the claim."""
+
+    def make(contender: Spec, _: int, share: float) -> Made:
+        if contender.name == "fd":
+            return {"error": 10 * share, "certificate": 20 * share, "bound": 30 * share}
+        epsilon = float(contender.get("epsilon"))
+        return {"error": 0.1 * epsilon, "certificate": epsilon, "bound": 2 * epsilon}
+
+    def lying(contender: Spec, seed: int, share: float) -> Made:
+        return {**make(contender, seed, share), **({"error": 99.0} if share == 0.5 else {})}
+
+    def reversed_(contender: Spec, seed: int, share: float) -> Made:
+        made = make(contender, seed, share)
+        return {**made, "error": 3.0 - made["error"]}
+
+    assert verdict("error-grows-with-epsilon", make) == REPRODUCED
+    assert verdict("error-grows-with-epsilon", reversed_) == NOT
+    assert verdict("error-stays-bounded", make) == REPRODUCED
+    assert verdict("error-stays-bounded", lying) == NOT
+
+
+def test_bounds_are_evaluated() -> None:
+    """On a flat spectrum SOFUL's bound is vacuous for ever and DBSLinUCB's is not."""
+    assert (
+        verdict("bounds", lambda _c, _s, share: {"regret": 100 * share, "delta": 75.0, "rank": 500})
+        == REPRODUCED
+    )
+    small = verdict("bounds", lambda _c, _s, share: {"regret": 100 * share, "delta": 1e-9, "rank": 500})
+    assert small == PARTLY, "without a spectral error SOFUL's bound is as good"
+
+
+@pytest.mark.parametrize(
+    ("slope", "regret", "seconds"), [(1.0, REPRODUCED, NOT), (0.0, NOT, NOT), (-1.0, NOT, REPRODUCED)]
+)
+def test_epsilon_trends(slope: float, regret: str, seconds: str) -> None:
+    """Both are read off the ends of every line."""
+
+    def make(contender: Spec, _: int, share: float) -> Made:
+        value = share * (100.0 + slope * float(contender.get("epsilon")))
+        return {"regret": value, "seconds": value}
+
+    assert verdict("epsilon-costs-regret", make) == regret
+    assert verdict("epsilon-saves-time", make) == seconds
+    assert verdict("not-monotone", make) == (REPRODUCED if slope < 0 else NOT)
+
+
+def test_first_sizes() -> None:
+    """Less regret and more time for a larger l0; and what they are at the smallest epsilon."""
+
+    def make(contender: Spec, _: int, share: float) -> Made:
+        size, epsilon = float(contender.get("size")), float(contender.get("epsilon"))
+        return {"regret": share * (100 + epsilon * 500 / size), "seconds": share * size}
+
+    assert verdict("first-size", make) == REPRODUCED
+    assert verdict("first-size", lambda c, s, x: {**make(c, s, x), "seconds": x}) == PARTLY
+    assert verdict("first-size", lambda _c, _s, x: {"regret": x, "seconds": x}) == NOT
+    assert verdict("small-epsilon-forgets-size", make) == PARTLY
+    assert verdict("small-epsilon-forgets-size", lambda _c, _s, x: {"regret": x}) == REPRODUCED
+
+
+def front(blocks: float, fixed: float) -> Make:
+    """Regret falls with the cost; each method has its own level."""
+
+    def make(contender: Spec, _: int, share: float) -> Made:
+        size = float(contender.get("size", 700))
+        level = {"oful": 200.0, "dbslinucb": blocks}.get(contender.name, fixed)
+        return {"regret": share * level * (1 + 20 / size), "seconds": size, "peak_bytes": int(1000 * size)}
+
+    return make
+
+
+def test_fronts() -> None:
+    """Compared at equal cost, and only where there is something to compare."""
+    for name in ("front-soful", "front-cbscfd", "fronts-elsewhere"):
+        assert verdict(name, front(200.0, 400.0)) == REPRODUCED
+        assert verdict(name, front(400.0, 200.0)) == NOT
+    made = results(["pareto-mnist"], front(200.0, 400.0))
+    found = compare(made, "pareto-mnist", "DBSLinUCB-FD", "SOFUL", "seconds")
+    # sizes 10 is cheaper than any DBS (l0 >= 50): nine are comparable
+    assert (found.met, found.won) == (9, 9)
+    # the best is against l = 76, for whose cost and 10 % more l0 = 83 can be had
+    assert found.best == pytest.approx(1 - 200 * (1 + 20 / 83) / (400 * (1 + 20 / 76)), abs=0.03)
+
+
+def test_savings_and_robustness() -> None:
+    """Against OFUL at 700 units of cost, and the paper's 300 and 500."""
+
+    def make(contender: Spec, _: int, share: float) -> Made:
+        size = float(contender.get("size", 1000))
+        level = {"oful": 200.0, "dbslinucb": 210.0}.get(contender.name, 250.0)
+        if contender.name == "soful" and size == 10:
+            level = 600.0
+        return {"regret": share * level, "seconds": size, "peak_bytes": int(10 * size)}
+
+    assert verdict("savings", make) == REPRODUCED
+    assert verdict("robust", make) == REPRODUCED
+    assert verdict("oful-regret", make) == REPRODUCED
+    assert verdict("robust", front(800.0, 250.0)) == NOT
+    assert verdict("oful-regret", lambda _c, _s, x: {"regret": 130 * x}) == PARTLY
+    assert verdict("oful-regret", lambda _c, _s, x: {"regret": 60 * x}) == NOT
+
+    def dear(contender: Spec, seed: int, share: float) -> Made:
+        return {**make(contender, seed, share), "seconds": 1.0, "peak_bytes": 1000}
+
+    assert verdict("savings", dear) == NOT
+
+
+def test_mnist_curves_and_space() -> None:
+    """Sizes, times, rank and bytes."""
+    regrets = {20: 300.0, 100: 260.0, 150: 205.0}
+    seconds = {"oful": 2.3, "dbslinucb": 1.4}
+    space = {"oful": 4802, "dbslinucb": 2842}
+
+    def make(contender: Spec, _: int, share: float) -> Made:
+        size = contender.get("size")
+        return {
+            "regret": share * (200.0 if contender.name != "soful" else regrets[size]),
+            "seconds": share * seconds.get(contender.name, 0.9),
+            "peak_bytes": space.get(contender.name, 2529),
+            "rank": 784,
+        }
+
+    names = ("mnist-small-sizes", "mnist-time", "full-rank", "space", "space-like-soful")
+    assert [verdict(name, make) for name in names] == [REPRODUCED] * 5
+
+    def ours(contender: Spec, seed: int, share: float) -> Made:
+        made = {**make(contender, seed, share), "rank": 600}
+        if contender.name == "dbslinucb":
+            made |= {"seconds": 5.0, "peak_bytes": 5000}
+        return {**made, "regret": share * 200.0}
+
+    assert [verdict(name, ours) for name in names] == [NOT] * 5
+
+
+def test_spam_and_consistency() -> None:
+    """OFUL hard to beat; FD and RFD alike for blocks."""
+    assert verdict("spam-oful", front(80.0, 400.0)) == REPRODUCED
+    assert verdict("spam-oful", front(400.0, 20.0)) == NOT
+
+    def make(contender: Spec, seed: int, share: float) -> Made:
+        made = front(200.0, 300.0)(contender, seed, share)
+        if contender.name == "cbscfd":
+            made["regret"] *= 1.5
+        return made
+
+    assert verdict("consistent", make) == REPRODUCED
+    assert verdict("consistent", front(200.0, 300.0)) == NOT
+
+
+def test_intervals_are_students() -> None:
+    """Mean ± t s/sqrt(n): 12.706 for two values; unknown for one."""
+    found = estimate([1.0, 3.0])
+    assert found.mean == 2.0
+    assert found.half == pytest.approx(12.706, rel=1e-3)
+    assert np.isnan(estimate([1.0]).half)
+    assert f"{found:.1f}" == "2.0 ± 12.7"
+    assert f"{estimate([1.0]):.1f}" == "1.0"
+
+
+def test_a_claim_reads_only_its_own_runs() -> None:
+    """Rows of other settings in the same folder change nothing."""
+    clean = results(["mnist-space"], lambda _c, _s, x: {"regret": 200.0 * x, "rank": 700})
+    stray = clean.all_rows.assign(run="stray", peak_bytes=10**9)
+    mixed = Results(pd.concat([clean.all_rows, stray]), FULL, choose(["mnist-space"]))
+    assert BY_ID["space"].finding(mixed) == BY_ID["space"].finding(clean)

@@ -1,0 +1,296 @@
+"""The command line, end to end, and beside its documentation."""
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import sketchbandit
+from sketchbandit.cli.app import app
+from sketchbandit.data import CATALOGUE
+from sketchbandit.experiments import compare, report, reproduce
+from sketchbandit.experiments.definitions import EXPERIMENTS
+from sketchbandit.experiments.policies import POLICIES
+from sketchbandit.experiments.profiles import PROFILES
+from sketchbandit.experiments.store import Store
+
+Verb = Callable[..., Any]
+ROOT = Path(__file__).parents[1]
+runner = CliRunner()
+
+
+def invoke(*arguments: str | Path) -> Any:
+    """The command with these arguments."""
+    return runner.invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+@pytest.fixture(autouse=True)
+def no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is downloaded in tests."""
+    monkeypatch.setenv("SKETCHBANDIT_OPENML", "http://127.0.0.1:9")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("SKETCHBANDIT_DATA", raising=False)
+
+
+def test_reproduce_end_to_end(tmp_path: Path) -> None:
+    """A figure of digits and a table; a second time only with leave; the report again from the results."""
+    done = invoke(
+        "reproduce", "pareto-digits", "matrix-approximation", "--out", tmp_path / "r", "--jobs", "2"
+    )
+    assert done.exit_code == 0, done.output
+    assert "error-stays-bounded" in done.output
+    assert f"report: {tmp_path / 'r' / 'report.html'}" in done.output
+    frame = Store(tmp_path / "r").frame()
+    assert set(frame["environment"]) == {"classification:data=digits", "rows:data=gaussian,dim=500"}
+    again = invoke("reproduce", "pareto-digits", "--out", tmp_path / "r")
+    assert again.exit_code == 2
+    assert "--resume" in again.output
+    other = invoke("reproduce", "pareto-digits", "--out", tmp_path / "r", "--resume", "--profile", "paper")
+    assert other.exit_code == 2
+    assert "profile" in other.output
+    page = (tmp_path / "r" / "report.html").read_bytes()
+    (tmp_path / "r" / "report.html").unlink()
+    resumed = invoke("reproduce", "pareto-digits", "--out", tmp_path / "r", "--resume")
+    assert resumed.exit_code == 0, resumed.output
+    pd.testing.assert_frame_equal(Store(tmp_path / "r").frame(), frame)
+    assert (tmp_path / "r" / "report.html").read_bytes() == page
+    reported = invoke("report", tmp_path / "r")
+    assert reported.exit_code == 0
+    assert (tmp_path / "r" / "report.html").read_bytes() == page
+
+
+def test_compare_end_to_end(tmp_path: Path) -> None:
+    """Any policies on an embedded data set; the table has a row for each, the figure is there."""
+    done = invoke(
+        *(
+            "compare",
+            "--policy",
+            "oful",
+            "--policy",
+            "dbslinucb:size=8,epsilon=4",
+            "--policy",
+            "oful:ridge=20",
+        ),
+        *("--rounds", "60", "--permutations", "2", "--jobs", "2", "--out", tmp_path / "c"),
+    )
+    assert done.exit_code == 0, done.output
+    for label in ("OFUL ", "DBSLinUCB-RFD, l₀ = 8, ε = 4", "OFUL, λ = 20"):
+        assert label in done.output
+    assert (tmp_path / "c" / "figures" / "compare.png").stat().st_size > 10_000
+    frame = Store(tmp_path / "c").frame()
+    assert set(frame["ridge"]) == {1.0, 20.0}
+    assert frame.groupby("run")["seed"].first().value_counts().to_dict() == {0: 3, 1: 3}
+    assert invoke("report", tmp_path / "c").exit_code == 0
+
+
+def test_compare_tunes_when_asked(tmp_path: Path) -> None:
+    """The paper's grid on seeds of its own, and the best pair is played."""
+    done = compare(["soful:size=4"], rounds=30, permutations=1, tune=True, jobs=2, out=tmp_path)
+    frame = done.results.all_rows
+    tuning = frame[frame["kind"] == "tune"]
+    assert len(tuning) == 2 * 45
+    means = tuning.groupby(["ridge", "beta"])["regret"].mean()
+    played = frame[frame["kind"] == "play"].iloc[0]
+    assert means[played["ridge"], played["beta"]] == means.min()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npz", ".parquet"])
+def test_compare_on_ones_own_file(tmp_path: Path, suffix: str) -> None:
+    """Features and a label column, in any of three formats: the same race."""
+    random = np.random.default_rng(0)
+    labels = np.repeat(["no", "yes"], 30)
+    features = random.standard_normal((60, 5)) + np.where(labels == "yes", 3.0, -3.0)[:, None]
+    path = tmp_path / f"mine{suffix}"
+    table = pd.DataFrame(features, columns=list("abcde")).assign(answer=labels)
+    if suffix == ".csv":
+        table.to_csv(path, index=False)
+    elif suffix == ".npz":
+        np.savez(path, X=features, answer=labels)
+    else:
+        table.to_parquet(path)
+    arguments = ("compare", "--data", path, "--label", "answer", "--policy", "oful", "--rounds", "200")
+    done = invoke(*arguments, "--permutations", "2", "--out", tmp_path / "c")
+    assert done.exit_code == 0, done.output
+    frame = Store(tmp_path / "c").frame()
+    final = frame[frame["round"] == 200]["regret"]
+    assert final.max() < 40, "two clusters on opposite sides are easily told"
+    table.assign(a=0.5).to_csv(tmp_path / "mine.csv", index=False)
+    if suffix == ".csv":
+        changed = invoke(*arguments, "--permutations", "2", "--out", tmp_path / "c", "--resume")
+        assert changed.exit_code == 2, "the file has other contents now"
+
+
+def test_data_lists_the_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Source, licence, shape, and what is here."""
+    monkeypatch.setenv("SKETCHBANDIT_DATA", str(tmp_path))
+    (tmp_path / "spam.npz").write_bytes(b"anything")
+    done = invoke("data")
+    assert done.exit_code == 0
+    for name, source in CATALOGUE.items():
+        (line,) = [line for line in done.output.splitlines() if f" {name} " in line]
+        for text in (source.licence, source.origin, f"{source.rows:,} x {source.dim:,}"):
+            assert text in line
+        assert ("not here" in line) == (name not in {"digits", "spam"})
+    assert "embedded" in done.output
+    assert "spam.npz" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("reproduce", "everything"), list(EXPERIMENTS)),
+        (("reproduce", "--profile", "slow"), list(PROFILES)),
+        (("reproduce", "mnist-curves"), ["mnist.npz", "SKETCHBANDIT_DATA"]),
+        (("compare", "--policy", "ucb1"), list(POLICIES)),
+        (("compare", "--policy", "soful:seize=3"), ["seize", "size, ridge, beta, dtype"]),
+        (("compare", "--policy", "soful:size=1"), ["size", "1"]),
+        (("compare", "--policy", "oful", "--policy", "oful"), ["twice"]),
+        (("compare", "--policy", "oful", "--data", "minst"), list(CATALOGUE)),
+        (("compare", "--policy", "oful", "--data", "absent.csv"), ["absent.csv"]),
+        (("report", "nowhere"), ["nowhere", "no results"]),
+        (("reproduce", "--resume", "--fresh"), ["choose one"]),
+    ],
+)
+def test_bad_input_is_a_message(
+    arguments: tuple[str, ...], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit status 2, the valid choices, no traceback, and nothing written."""
+    monkeypatch.chdir(tmp_path)
+    done = invoke(*arguments)
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
+    for word in words:
+        assert word in done.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unwritable_folder_is_said(tmp_path: Path) -> None:
+    """A file in the way of --out is an error at once."""
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    done = invoke("reproduce", "matrix-approximation", "--out", tmp_path / "file" / "out")
+    assert done.exit_code == 2
+    assert "cannot write" in done.output
+
+
+def test_library_verbs_are_the_commands() -> None:
+    """Every command is a function with the same settings."""
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    assert set(commands) == {"reproduce", "compare", "report", "data"}
+    functions: dict[str, Verb] = {"reproduce": reproduce, "compare": compare, "report": report}
+    for name, function in functions.items():
+        options = {parameter.name for parameter in commands[name].params}
+        known = {"policies": "policy"}
+        settings = {known.get(p, p) for p in inspect.signature(function).parameters} - {"watcher"}
+        assert settings == options
+
+
+def test_help_has_examples_that_parse() -> None:
+    """Each example of a help text is a command line that the parser accepts."""
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    for name, command in commands.items():
+        examples = re.findall(r"Example: `(?:\w+=\S+ )?sketchbandit ([^`]+)`", command.help)
+        assert examples, f"{name} has no example"
+        for example in examples:
+            head, *rest = example.split()
+            assert head == name
+            command.make_context(name, rest)
+        assert "Example" in invoke(name, "--help").output
+
+
+def test_the_docs_know_every_command_and_id() -> None:
+    """Every option, id and profile is documented, and every command line in the docs parses."""
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    for name, command in commands.items():
+        assert f"sketchbandit {name}" in page
+        for parameter in command.params:
+            for option in parameter.opts:
+                if option.startswith("--"):
+                    assert option in page, f"{name} {option} is not documented"
+    for name in (*EXPERIMENTS, *PROFILES, *CATALOGUE, "all", "embedded"):
+        assert f"`{name}`" in page, f"{name} is not documented"
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    lines = [
+        line
+        for path in pages
+        for block in re.findall(r"```(?:console|sh)?\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+        for line in block.splitlines()
+    ]
+    found = [re.search(r"^(?:\$ )?(?:\w+=\S+ )?sketchbandit (\w+)([^#]*)", line) for line in lines]
+    assert sum(match is not None for match in found) >= 5
+    for match in filter(None, found):
+        commands[match[1]].make_context(match[1], match[2].split())
+
+
+def test_the_reproduction_page_has_a_verdict_for_every_claim() -> None:
+    """And its figures."""
+    from sketchbandit.experiments.claims import CLAIMS  # noqa: PLC0415
+
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    for claim in CLAIMS:
+        (line,) = [line for line in page.splitlines() if line.startswith(f"| {claim.statement}")]
+        assert re.search(r"\*\*(reproduced|partly|not)\*\* \|$", line)
+    images = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page)
+    assert len(images) >= 10
+    for image in images:
+        assert (ROOT / "docs" / image).stat().st_size > 5_000
+
+
+def test_command_line_manners() -> None:
+    """The version, and help when nothing is asked."""
+    assert invoke("--version").output.strip() == sketchbandit.__version__
+    assert "reproduce" in invoke().output
+
+
+def test_the_laws_say_which_extra_they_need() -> None:
+    """`import sketchbandit.testing` without hypothesis is an instruction."""
+    code = "import sys; sys.modules['hypothesis'] = None; import sketchbandit.testing"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'sketchbandit[testing]'" in done.stderr
+
+
+@pytest.mark.parametrize("missing", ["typer", "pandas", "pyarrow", "jinja2", "matplotlib"])
+def test_without_the_extra_the_command_says_what_to_install(missing: str) -> None:
+    """A missing package is an instruction, not a traceback."""
+    code = f"import sys; sys.modules['{missing}'] = None; from sketchbandit.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install 'sketchbandit[experiments]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_python_dash_m() -> None:
+    """`python -m sketchbandit` is the same command."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sketchbandit", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == sketchbandit.__version__
+
+
+def test_an_interruption_is_told_how_to_go_on(tmp_path: Path) -> None:
+    """Ctrl-C keeps what was finished and says --resume; no worker is left behind."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sketchbandit", "reproduce", "pareto-digits", "--out", tmp_path / "r"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ},
+    )
+    while not list(tmp_path.glob("r/runs/part-*")):
+        assert process.poll() is None
+    process.send_signal(2)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "--resume" in errors
+    assert "Traceback" not in errors
+    assert Store(tmp_path / "r").frame()["run"].nunique() >= 1

@@ -1,0 +1,211 @@
+"""Figures, tables and the report, made from a small run of every embedded experiment."""
+
+import base64
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib.image import imread
+
+import sketchbandit as sb
+from sketchbandit.experiments import reporting, runner
+from sketchbandit.experiments.claims import CLAIMS
+from sketchbandit.experiments.definitions import Experiment, Series, choose
+from sketchbandit.experiments.figures import DRAWN, pareto_optimal, save
+from sketchbandit.experiments.pool import Failure
+from sketchbandit.experiments.profiles import Profile
+from sketchbandit.experiments.results import Results
+from sketchbandit.experiments.runs import Run
+from sketchbandit.experiments.specs import spec
+from sketchbandit.experiments.tables import table
+
+pytestmark = pytest.mark.xdist_group("reports")  # one process makes the results, for all of these
+
+TINY = Profile("tiny", 0.05, 2, 1, 0.5, (0.1,), (2.0,), 2)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything that needs no files, at a twentieth of the rounds."""
+    out = tmp_path_factory.mktemp("small")
+    outcome = runner.run(choose(["embedded"]), TINY, out=out, jobs=2)
+    assert not outcome.failures
+    reporting.write(Results.read(out), out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> Results:
+    """Its results."""
+    return Results.read(folder)
+
+
+class Page(HTMLParser):
+    """What a reader of the page sees."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.images: list[str] = []
+        self.links: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Collect ids, images and whatever would be fetched."""
+        values = dict(attrs)
+        self.ids += [str(values["id"])] if "id" in values else []
+        self.images += [str(values["src"])] if tag == "img" else []
+        self.links += [str(values[name]) for name in ("src", "href") if name in values]
+
+    def handle_data(self, data: str) -> None:
+        """Collect the text."""
+        self.text += data
+
+
+def test_every_figure_is_drawn_as_png_and_svg(folder: Path, results: Results) -> None:
+    """Not empty, and well-formed."""
+    drawn = [name for name, e in results.experiments.items() if e.figure in DRAWN]
+    assert len(drawn) >= 9
+    for name in drawn:
+        assert imread(folder / "figures" / f"{name}.png").std() > 0.01, f"{name} is an empty picture"
+        root = ElementTree.parse(folder / "figures" / f"{name}.svg").getroot()  # noqa: S314  (our own file)
+        assert len(list(root.iter())) > 50
+
+
+def test_figures_say_what_was_shrunk(results: Results) -> None:
+    """The profile stands below the panels, and every line is labelled."""
+    figure = DRAWN["curves"](results, "synthetic-fd")
+    assert "5% of the paper's rounds" in figure._supxlabel.get_text().replace("\n", " ")  # type: ignore[attr-defined]
+    labels = {text.get_text() for text in figure.axes[0].texts}
+    assert labels == {"OFUL", "SOFUL, l = 50", "SOFUL, l = 450", "DBSLinUCB-FD", "CBRAP, l = 50"}
+
+
+def test_panels_are_the_papers(results: Results) -> None:
+    """Two for the fronts and for matrix approximation, one for the rest of what is embedded."""
+    names = ("pareto-digits", "matrix-approximation", "synthetic-rfd", "spectral-error", "ridge-synthetic")
+    panels = {name: len(DRAWN[results.experiments[name].figure](results, name).axes) for name in names}
+    assert list(panels.values()) == [2, 2, 1, 1, 1]
+
+
+def test_the_same_results_give_the_same_files(results: Results, tmp_path: Path) -> None:
+    """Byte for byte."""
+    for name in ("synthetic-fd", "matrix-approximation"):
+        draw = DRAWN[results.experiments[name].figure]
+        one = save(draw(results, name), tmp_path / "one")
+        two = save(draw(results, name), tmp_path / "two")
+        assert [p.read_bytes() for p in one] == [p.read_bytes() for p in two]
+
+
+def test_the_report_is_one_whole_page(folder: Path, results: Results) -> None:
+    """Every claim, every experiment, every figure inside the page; nothing is fetched from elsewhere."""
+    page = Page((folder / "report.html").read_text(encoding="utf-8"))
+    for claim in CLAIMS:
+        assert f"claim-{claim.id}" in page.ids
+        assert claim.statement in page.text
+    assert set(results.experiments) <= set(page.ids)
+    assert len(page.images) == sum(e.figure in DRAWN for e in results.experiments.values())
+    for image in page.images:
+        head, _, body = image.partition(",")
+        assert head == "data:image/svg+xml;base64"
+        assert b"<svg" in base64.b64decode(body)
+    assert all(link.startswith(("#", "data:")) for link in page.links)
+    assert TINY.sentence in page.text
+    assert sb.__version__ in page.text
+    assert "numpy" in page.text, "the machine"
+
+
+def test_verdicts_are_in_the_markdown_too(folder: Path) -> None:
+    """One line a claim."""
+    lines = (folder / "report.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(CLAIMS) + 2
+    assert all(re.search(r"\*\*(reproduced|partly|not|not run)\*\* \|$", line) for line in lines[2:])
+
+
+def test_tables_have_a_row_for_each_contender(folder: Path, results: Results) -> None:
+    """As CSV as well."""
+    header, rows = table(results, "pareto-digits")
+    assert len(rows) == 1 + 5 * 2
+    written = (folder / "tables" / "pareto-digits.csv").read_text(encoding="utf-8").splitlines()
+    assert len(written) == 1 + len(rows)
+    assert header[0] == "method"
+    header, rows = table(results, "algorithms")
+    assert [row[0] for row in rows] == ["OFUL", "CBRAP", "SOFUL", "CBSCFD", "DBSLinUCB-FD", "DBSLinUCB-RFD"]
+    shares = [float(row[5].rstrip("%")) for row in rows]
+    assert shares[2] == 100.0 > shares[5], "SOFUL's bound is vacuous, DBSLinUCB-RFD's is not"
+    _, rows = table(results, "matrix-approximation")
+    for row in rows:
+        error, certificate, bound = map(float, row[3:])
+        assert error <= certificate + 1e-3 <= bound + 2e-3
+
+
+def test_failures_are_reported(folder: Path, results: Results, tmp_path: Path) -> None:
+    """With the run and the reason, escaped."""
+    run = Run("play", spec("gaussian"), spec("soful", size=50), 10, 4)
+    done = reporting.write(results, tmp_path, [Failure(run, "<b>out of memory</b>")])
+    text = done.path.read_text(encoding="utf-8")
+    assert "&lt;b&gt;out of memory" in text
+    assert "<b>" not in text
+    assert "Runs that failed" not in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_names_from_outside_are_escaped(tmp_path: Path) -> None:
+    """A label of the user's cannot put anything into the page."""
+    race = Experiment(
+        "race",
+        "<script>alert(1)</script>",
+        "ours",
+        spec("gaussian", dim=10, arms=3),
+        (Series("OFUL <img src=x>", (spec("oful", ridge=1, beta=0.1),)),),
+        rounds=20,
+        figure="timed",
+    )
+    outcome = runner.run([race], replace(TINY, rounds=1.0), out=tmp_path, jobs=1)
+    assert not outcome.failures
+    done = reporting.write(Results.read(tmp_path), tmp_path)
+    text = done.path.read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "<img src=x>" not in text
+    assert not done.findings, "a race of one's own is not judged by the paper's claims"
+
+
+def test_results_of_a_newer_version_are_refused(folder: Path, tmp_path: Path) -> None:
+    """Ids that are not known here, and folders without results."""
+    manifest = (folder / "manifest.json").read_text(encoding="utf-8")
+    (tmp_path / "manifest.json").write_text(
+        manifest.replace("pareto-digits", "pareto-2099"), encoding="utf-8"
+    )
+    with pytest.raises(sb.FileError, match="pareto-2099"):
+        Results.read(tmp_path)
+    with pytest.raises(sb.FileError, match="holds no results"):
+        Results.read(tmp_path / "nowhere")
+
+
+def test_pareto_fronts() -> None:
+    """Against brute force: a point is on the front if and only if nothing beats it."""
+
+    def dominated(points: list[tuple[int, int]], index: int) -> bool:
+        cost, loss = points[index]
+        return any(
+            (c <= cost and x <= loss and (c, x) != (cost, loss)) or ((c, x) == (cost, loss) and i < index)
+            for i, (c, x) in enumerate(points)
+            if i != index
+        )
+
+    points = [(i * 7 % 11, i * 5 % 13) for i in range(20)]
+    expected = {i for i in range(20) if not dominated(points, i)}
+    assert set(pareto_optimal([p[0] for p in points], [p[1] for p in points])) == expected
+
+
+@pytest.fixture(autouse=True)
+def no_leftovers() -> Iterator[Any]:
+    """Figures must not pile up in pyplot: it is never used."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    yield
+    assert not plt.get_fignums()
