@@ -24,7 +24,7 @@ run: $(READY)  ## the paper's experiments in small, on embedded data: a table, f
 	$(BIN)/sketchbandit reproduce --profile quick --out results --fresh
 
 test: $(READY)  ## run the tests
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2
 
 lint: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .
@@ -33,7 +33,7 @@ lint: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/lint-imports
 
 soak: $(READY)  ## the property tests with many more, random, examples (three minutes)
-	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 --dist loadgroup tests
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
 
 bench: $(READY)  ## speed beside the rivals, and the scaling plots (six minutes)
 	$(BIN)/python -m benchmarks --out results

@@ -15,6 +15,7 @@ from sketchbandit.experiments.profiles import Profile
 from sketchbandit.experiments.results import Results, estimate
 from sketchbandit.experiments.specs import Spec, spec
 from sketchbandit.experiments.store import SCHEMA
+from sketchbandit.experiments.tables import table
 
 FULL = Profile("made up", 1.0, 3, 1, 0.5, (0.1,), (1.0,))
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -315,3 +316,17 @@ def test_a_claim_reads_only_its_own_runs() -> None:
     stray = clean.all_rows.assign(run="stray", peak_bytes=10**9)
     mixed = Results(pd.concat([clean.all_rows, stray]), FULL, choose(["mnist-space"]))
     assert BY_ID["space"].finding(mixed) == BY_ID["space"].finding(clean)
+
+
+def test_missing_runs_are_not_judged() -> None:
+    """A claim whose runs are not all there says how many are missing, and makes no verdict of the rest."""
+    whole = results(["mnist-space"], lambda _c, _s, x: {"regret": 200.0 * x, "rank": 700})
+    lost = whole.all_rows[(whole.all_rows["contender"] != "oful") | (whole.all_rows["seed"] != 1)]
+    found = BY_ID["space"].finding(Results(lost, FULL, choose(["mnist-space"])))
+    assert found == (OPEN, "1 runs are missing")
+    none = whole.all_rows[whole.all_rows["contender"] != "oful"]
+    partial = Results(none, FULL, choose(["mnist-space"]))
+    assert BY_ID["space"].finding(partial).verdict == OPEN
+    header, rows = table(partial, "mnist-space")
+    assert header[0] == "method"
+    assert [row[0] for row in rows] == ["SOFUL, l = 20", "SOFUL, l = 100", "SOFUL, l = 150", "DBSLinUCB-FD"]

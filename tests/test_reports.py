@@ -24,8 +24,6 @@ from sketchbandit.experiments.runs import Run
 from sketchbandit.experiments.specs import spec
 from sketchbandit.experiments.tables import table
 
-pytestmark = pytest.mark.xdist_group("reports")  # one process makes the results, for all of these
-
 TINY = Profile("tiny", 0.05, 2, 1, 0.5, (0.1,), (2.0,), 2)
 
 

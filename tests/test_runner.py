@@ -304,6 +304,8 @@ def test_results_of_other_settings_or_versions_are_refused(
     with Store(tmp_path).open({**SETTINGS, "ids": ["b"]}, resume=True) as opened:
         assert (opened.manifest() or {})["ids"] == ["a", "b"]
         opened.add([perform(A_RUN)])
+    with pytest.raises(sb.InputError, match="experiment"):  # a race of one's own is something else
+        Store(tmp_path).open({**SETTINGS, "experiment": {"id": "race"}}, resume=True)
     monkeypatch.setattr(store, "__version__", "99.0")
     with pytest.raises(sb.InputError, match=rf"version = {sb.__version__}, and now it is 99\.0"):
         Store(tmp_path).open(SETTINGS, resume=True)

@@ -94,7 +94,6 @@ def runs_of(experiment: Experiment, member: Spec, profile: Profile, chosen: Choi
             return []
         contender = member.with_settings(ridge=tuned.ridge, beta=tuned.beta)
     rounds = rounds_of(experiment, profile)
-    seeds = range(1 if experiment.kind == "approximate" else profile.permutations)
     return [
         Run(
             experiment.kind,
@@ -105,8 +104,13 @@ def runs_of(experiment: Experiment, member: Spec, profile: Profile, chosen: Choi
             experiment.points,
             experiment.spectrum,
         )
-        for seed in seeds
+        for seed in range(permutations_of(experiment, profile))
     ]
+
+
+def permutations_of(experiment: Experiment, profile: Profile) -> int:
+    """How many seeds are played; a sketch is deterministic, and one matrix is read."""
+    return 1 if experiment.kind == "approximate" else profile.permutations
 
 
 def needs_tuning(experiment: Experiment, member: Spec) -> bool:

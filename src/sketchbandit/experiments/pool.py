@@ -90,6 +90,8 @@ class _Worker(threading.Thread):
                 while not self._stopped.is_set() and (run := self._waiting.get()) is not None:
                     if self._process is None:
                         self._process = _start(errors.fileno())
+                    if self._stopped.is_set():  # asked to stop while it was being started
+                        self._process.kill()
                     outcome = _ask(self._process, run)
                     if outcome is None:
                         status = self._end()

@@ -57,6 +57,7 @@ class Results:
         self.all_rows = rows
         self.profile = profile
         self.experiments = {experiment.id: experiment for experiment in experiments}
+        self._known_keys: dict[tuple[str, Spec], list[str]] = {}
 
     @classmethod
     def read(cls, folder: Path) -> "Results":
@@ -84,9 +85,15 @@ class Results:
         """The ridge and beta found best."""
         return plan.choices(self.all_rows)
 
-    def has(self, *ids: str) -> bool:
-        """Whether these experiments are all here, with rows."""
-        return all(name in self.experiments and list(self.series(name)) for name in ids)
+    def has(self, name: str) -> bool:
+        """Whether there is anything to show of an experiment."""
+        return name in self.experiments and any(True for _ in self.series(name))
+
+    def missing(self, name: str) -> int:
+        """How many runs of an experiment are not here: those that failed, or were never made."""
+        members = plan.members_of(self.experiments[name], self.profile)
+        seeds = plan.permutations_of(self.experiments[name], self.profile)
+        return sum(seeds - len(self._where.keys() & set(self._keys(name, member))) for member in members)
 
     def of(self, name: str, member: Spec) -> "pd.DataFrame":
         """The rows of the runs that an experiment reports of one contender."""
@@ -129,8 +136,10 @@ class Results:
         return self.choices.get((str(self.experiments[name].environment), str(member)))
 
     def _keys(self, name: str, member: Spec) -> list[str]:
-        experiment = self.experiments[name]
-        return [run.key for run in plan.runs_of(experiment, member, self.profile, self.choices)]
+        if (name, member) not in self._known_keys:
+            runs = plan.runs_of(self.experiments[name], member, self.profile, self.choices)
+            self._known_keys[name, member] = [run.key for run in runs]
+        return self._known_keys[name, member]
 
     @cached_property
     def _where(self) -> dict[str, NDArray[np.intp]]:

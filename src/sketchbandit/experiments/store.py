@@ -141,12 +141,12 @@ class Store:
                 f"{self.folder} holds results already: resume them (--resume), delete them (--fresh), or "
                 "choose another folder (--out)"
             )
-        wanted = {"version": __version__, **settings}
-        for name, value in wanted.items():
-            if name != "ids" and before.get(name) != json.loads(json.dumps(value)):
+        wanted = json.loads(json.dumps({"version": __version__, **settings}))
+        for name in (before.keys() | wanted.keys()) - {"ids", "machine"}:
+            if before.get(name) != wanted.get(name):
                 raise InputError(
                     f"{self.folder} holds results with {name} = {_short(before.get(name))}, and now it is "
-                    f"{_short(value)}: delete them (--fresh) or choose another folder (--out)"
+                    f"{_short(wanted.get(name))}: delete them (--fresh) or choose another folder (--out)"
                 )
 
     def _part_files(self) -> list[Path]:

@@ -151,5 +151,6 @@ TABLES = {"space": space, "algorithms": algorithms_table}
 
 
 def table(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
-    """The table of an experiment: header and rows."""
-    return TABLES.get(results.experiments[name].figure, contenders)(results, name)
+    """The table of an experiment: header and rows. A special one needs every run to be there."""
+    special = TABLES.get(results.experiments[name].figure)
+    return (special if special and not results.missing(name) else contenders)(results, name)

@@ -49,9 +49,12 @@ class Claim:
     judge: Callable[[Results], Finding]
 
     def finding(self, results: Results) -> Finding:
-        """The verdict; "not run" where the experiments it needs are not among the results."""
-        if not results.has(*self.needs):
+        """The verdict; "not run" where the experiments it needs are not there, or not whole."""
+        if not all(results.has(name) for name in self.needs):
             return Finding(OPEN, "-")
+        missing = sum(results.missing(name) for name in self.needs)
+        if missing:
+            return Finding(OPEN, f"{missing} runs are missing")
         return self.judge(results)
 
 
