@@ -100,14 +100,14 @@ def _spaced(low: float, high: float, count: int = 10) -> tuple[int, ...]:
 _FIXED_FD = [(f"SOFUL, l = {p.get('size')}", p) for p in _fixed("soful", 50, 450)]
 _FIXED_RFD = [(f"CBSCFD, l = {p.get('size')}", p) for p in _fixed("cbscfd", 50, 450)]
 _CBRAP = ("CBRAP, l = 50", spec("cbrap", size=50))
+_BLOCKS = (("DBSLinUCB-FD", DBS_FD), ("DBSLinUCB-RFD", DBS_RFD))
 _ALL_AT_50 = (
     OFUL,
     *_alone(
         ("CBRAP", _CBRAP[1]),
         ("SOFUL", spec("soful", size=50)),
         ("CBSCFD", spec("cbscfd", size=50)),
-        ("DBSLinUCB-FD", DBS_FD),
-        ("DBSLinUCB-RFD", DBS_RFD),
+        *_BLOCKS,
     ),
 )
 
@@ -131,6 +131,25 @@ def _pareto(data: str, paper: str, sizes: tuple[int, ...], first_sizes: tuple[in
         ),
         rounds=2000,
         figure="pareto",
+        points=1,
+    )
+
+
+def _ridges(
+    name: str, environment: Spec, methods: tuple[tuple[str, Spec], ...], ridges: tuple[float, ...]
+) -> Experiment:
+    """Each method with every ridge, untuned: beta is 0.1."""
+    return Experiment(
+        f"ridge-{name}",
+        "what lambda does to each method, with beta = 0.1",
+        "ours",
+        environment,
+        tuple(
+            Series(label, tuple(method.with_settings(ridge=ridge, beta=0.1) for ridge in ridges))
+            for label, method in methods
+        ),
+        rounds=2000,
+        figure="ridges",
         points=1,
     )
 
@@ -209,15 +228,11 @@ _DEFINED = (
         rounds=2000,
         figure="curves",
     ),
-    Experiment(
-        "ridge-synthetic",
-        "what lambda does to each method",
-        "ours",
+    _ridges(
+        "synthetic",
         FLAT,
-        (OFUL, *_alone(*_FIXED_FD, *_FIXED_RFD, ("DBSLinUCB-FD", DBS_FD), ("DBSLinUCB-RFD", DBS_RFD))),
-        rounds=4000,
-        figure="ridges",
-        spectrum="end",
+        (("OFUL", spec("oful")), *_FIXED_FD[:1], *_FIXED_RFD[:1], *_BLOCKS),
+        (0.02, 0.2, 2.0, 20.0, 200.0),
     ),
     Experiment(
         "mnist-epsilon",
@@ -259,23 +274,16 @@ _DEFINED = (
         figure="space",
         spectrum="end",
     ),
-    Experiment(
-        "ridge-mnist",
-        "what lambda does to each method",
-        "ours",
+    _ridges(
+        "mnist",
         MNIST,
         (
-            OFUL,
-            *_alone(
-                *((f"SOFUL, l = {size}", spec("soful", size=size)) for size in (20, 100, 150)),
-                *((f"CBSCFD, l = {size}", spec("cbscfd", size=size)) for size in (20, 100, 150)),
-                ("DBSLinUCB-FD", DBS_FD),
-                ("DBSLinUCB-RFD", DBS_RFD),
-            ),
+            ("OFUL", spec("oful")),
+            *((f"SOFUL, l = {size}", spec("soful", size=size)) for size in (20, 100)),
+            *((f"CBSCFD, l = {size}", spec("cbscfd", size=size)) for size in (20, 100)),
+            *_BLOCKS,
         ),
-        rounds=2000,
-        figure="ridges",
-        spectrum="end",
+        (0.0002, 0.002, 0.02, 0.2, 2.0, 20.0, 200.0),
     ),
     Experiment(
         "algorithms",

@@ -124,13 +124,6 @@ class Results:
             if members:
                 yield series.label, members
 
-    def tuning(self, name: str, member: Spec) -> "pd.DataFrame":
-        """The mean regret of a contender for every ridge and beta of the grid."""
-        rows = self.all_rows
-        here = (rows["kind"] == "tune") & (rows["environment"] == str(self.experiments[name].environment))
-        chosen = rows[here & (rows["contender"] == str(member))]
-        return chosen.groupby(["ridge", "beta"])["regret"].mean().to_frame().reset_index()
-
     def tuned(self, name: str, member: Spec) -> plan.Tuned | None:
         """The ridge and beta that the contender was played with, and its regret in tuning."""
         return self.choices.get((str(self.experiments[name].environment), str(member)))
@@ -158,10 +151,9 @@ def summary(results: Results, name: str) -> list[dict[str, Any]]:
     for label, members in results.series(name):
         for member in members:
             tuned = results.tuned(name, member)
-            single = len(members) == 1
             lines.append(
                 {
-                    "label": label if single else f"{label}, {_settings(member)}",
+                    "label": label + _differing(member, members),
                     "member": member,
                     "ridge": tuned.ridge if tuned else member.get("ridge", np.nan),
                     "beta": tuned.beta if tuned else member.get("beta", np.nan),
@@ -175,6 +167,8 @@ def summary(results: Results, name: str) -> list[dict[str, Any]]:
     return lines
 
 
-def _settings(member: Spec) -> str:
-    signs = {"size": "l" if member.get("epsilon") is None else "l₀", "epsilon": "ε"}
-    return ", ".join(f"{signs[key]} = {value}" for key, value in reversed(member.settings) if key in signs)
+def _differing(member: Spec, members: list[Spec]) -> str:
+    """What tells a member from the others of its series."""
+    signs = {"size": "l" if member.get("epsilon") is None else "l₀", "epsilon": "ε", "ridge": "λ"}
+    shown = [key for key in signs if len({other.get(key) for other in members}) > 1]
+    return "".join(f", {signs[key]} = {member.get(key)}" for key in shown)

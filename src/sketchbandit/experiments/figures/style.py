@@ -70,9 +70,11 @@ def looks(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
     return chosen
 
 
-def label_ends(
-    axis: Axes, ends: Sequence[tuple[float, str, str]], x: float, room: float = 0.34, *, lead: bool = True
-) -> None:
+End = tuple[float, str, str]
+"""Where a line ends: height, label, colour."""
+
+
+def label_ends(axis: Axes, ends: Sequence[End], x: float, room: float = 0.34, *, lead: bool = True) -> None:
     """Write each label (height, text, colour) right of ``x``, moved apart where they would overlap.
 
     A thin line leads to it from its height at ``x``, unless told not to.

@@ -12,6 +12,7 @@ from sketchbandit.experiments.figures.style import (
     METHOD_COLOURS,
     SIGNS,
     STYLE,
+    End,
     footnote,
     label_ends,
     looks,
@@ -77,21 +78,11 @@ def epsilons(results: Results, name: str) -> Figure:
     with mpl.rc_context(STYLE):
         figure, axes = panels(2)
         title = environments.title(results.experiments[name].environment)
-        chosen = dict(results.series(name))
         for axis, column in zip(axes, ("regret", "seconds"), strict=True):
-            ends = []
-            for label, (colour, _) in looks(list(chosen)).items():
-                members = chosen[label]
-                x = [float(member.get("epsilon")) for member in members]
-                found = [results.final(name, member, column) for member in members]
-                means = np.array([f.mean for f in found])
-                halves = np.array([f.half for f in found])
-                axis.plot(x, means, color=colour, marker="o", ms=3)
-                axis.fill_between(x, means - halves, means + halves, color=colour, alpha=0.15, lw=0)
-                ends.append((float(means[-1]), label, colour))
-            axis.set(xlabel="ε", xlim=(0, max(x)))
+            ends = _lines(axis, results, name, "epsilon", column)
+            axis.set(xlabel="ε", xlim=(0, axis.dataLim.xmax))
             axis.set_ylim(bottom=0)
-            label_ends(axis, ends, max(x), room=0.18)
+            label_ends(axis, ends, axis.dataLim.xmax, room=0.18)
         axes[0].set(title=f"(a) {title}: DBSLinUCB-FD", ylabel="regret at the end")
         axes[1].set(title="(b) running time", ylabel="CPU seconds, one thread")
         footnote(figure, results.profile.sentence)
@@ -99,18 +90,27 @@ def epsilons(results: Results, name: str) -> Figure:
 
 
 def ridges(results: Results, name: str) -> Figure:
-    """Regret against lambda, for each the best beta of the grid, on the tuning permutations."""
+    """Regret against lambda, nothing tuned."""
     with mpl.rc_context(STYLE):
         figure, (axis,) = panels(1, width=6.6, height=4.0)
-        chosen = {label: members[0] for label, members in results.series(name)}
-        ends = []
-        for label, (colour, dash) in looks(list(chosen)).items():
-            best = results.tuning(name, chosen[label]).groupby("ridge")["regret"].min()
-            axis.plot(best.index, best, color=colour, ls=dash, marker=".", ms=4)
-            ends.append((float(best.iloc[-1]), label, colour))
-        axis.set(xscale="log", xlabel="λ", ylabel="regret, best β for each λ")
+        ends = _lines(axis, results, name, "ridge", "regret")
+        axis.set(xscale="log", xlabel="λ", ylabel="regret at the end, β = 0.1")
         axis.set(title=environments.title(results.experiments[name].environment))
         axis.set_ylim(bottom=0)
-        label_ends(axis, ends, float(best.index.max()), room=0.4)
-        footnote(figure, f"{results.profile.sentence}; the tuning runs are shown")
+        label_ends(axis, ends, axis.dataLim.xmax, room=0.4)
+        footnote(figure, f"{results.profile.sentence}; here nothing is tuned")
     return figure
+
+
+def _lines(axis: Axes, results: Results, name: str, setting: str, column: str) -> list[End]:
+    """A line for each series over one of its settings, with its 95 % band; returns what to label."""
+    chosen = dict(results.series(name))
+    ends = []
+    for label, (colour, dash) in looks(list(chosen)).items():
+        x = [float(member.get(setting)) for member in chosen[label]]
+        found = [results.final(name, member, column) for member in chosen[label]]
+        means, halves = np.array([f.mean for f in found]), np.array([f.half for f in found])
+        axis.plot(x, means, color=colour, ls=dash, marker="o", ms=3)
+        axis.fill_between(x, means - halves, means + halves, color=colour, alpha=0.12, lw=0)
+        ends.append((float(means[-1]), label, colour))
+    return ends
