@@ -51,14 +51,15 @@ class GaussianArms(Environment):
         self.rank = check_count("rank", rank, at_least=1)
         self.seed = check_count("seed", seed, at_least=0)
         self.name = f"Gaussian arms, {spectrum}"
-        random = np.random.default_rng([self.seed, 0])  # apart from the stream of rounds
+        # Streams of their own: default_rng([seed, 0]) would be default_rng(seed), which a policy may draw from.
+        random = np.random.default_rng([self.seed, 1])
         self.theta = _unit(random.standard_normal((1, self.dim)))[0]
         rank = min(self.rank, self.dim)
         self._basis: Matrix = np.linalg.qr(random.standard_normal((self.dim, rank)))[0].T
 
     def rounds(self, count: int) -> Iterator[Round]:
         """``arms`` arms a round, and one draw of the noise, whichever arm is chosen."""
-        random = np.random.default_rng([self.seed, 1])
+        random = np.random.default_rng([self.seed, 2])
         draw = self._drawer(random)
         for _ in range(count):
             arms = _unit(draw())
