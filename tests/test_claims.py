@@ -1,6 +1,7 @@
 """The claims: each verdict follows its rule, on results made up for the purpose."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,18 +29,19 @@ def results(ids: Iterable[str], make: Make) -> Results:
     """Rows for every run of these experiments: ``make(contender, seed, share of the run)`` fills them."""
     experiments = choose(list(ids))
     chosen = {
-        (str(e.environment), str(m)): plan.Tuned(1.0, 0.1, 0.0)
+        (str(e.environment), str(m), plan.tuning_rounds_of(e, FULL)): plan.Tuned(1.0, 0.1, 0.0)
         for e in experiments
         for m in plan.members_of(e, FULL)
     }
     rows: list[Made] = []
-    for environment, contender in chosen:
+    for environment, contender, rounds in chosen:
         rows.append(
             {
                 "run": f"{environment} {contender}",
                 "kind": "tune",
                 "environment": environment,
                 "contender": contender,
+                "rounds": rounds,
                 "ridge": 1.0,
                 "beta": 0.1,
                 "regret": 0.0,
@@ -107,6 +109,7 @@ def test_near_linear(method: str, exponent: float, expected: str) -> None:
         return {"regret": 100.0 * share**here}
 
     assert verdict(f"{method}-50-near-linear", make) == expected
+    assert verdict(f"{method}-50-near-linear", lambda _c, _s, share: {"regret": share}) == NOT, "as OFUL"
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(1.05, REPRODUCED), (1.2, PARTLY), (1.5, NOT)])
@@ -197,6 +200,18 @@ def test_epsilon_trends(slope: float, regret: str, seconds: str) -> None:
     assert verdict("not-monotone", make) == (REPRODUCED if slope < 0 else NOT)
 
 
+def test_noise_is_no_trend() -> None:
+    """A fall of the mean that the permutations do not agree on is partly at most."""
+
+    def make(contender: Spec, seed: int, share: float) -> Made:
+        swing = {2: 0.0, 4: (-9.0, 4.0, 4.0)[seed]}.get(contender.get("epsilon"), (9.0, -4.0, -3.0)[seed])
+        return {"regret": share * (100.0 + swing), "seconds": share * (100.0 + swing)}
+
+    assert verdict("not-monotone", make) == PARTLY
+    assert verdict("epsilon-costs-regret", make) == NOT
+    assert verdict("epsilon-saves-time", make) == NOT
+
+
 def test_first_sizes() -> None:
     """Less regret and more time for a larger l0; and what they are at the smallest epsilon."""
 
@@ -223,16 +238,45 @@ def front(blocks: float, fixed: float) -> Make:
 
 
 def test_fronts() -> None:
-    """Compared at equal cost, and only where there is something to compare."""
+    """Compared at equal cost, front against front, and only where there is something to compare."""
     for name in ("front-soful", "front-cbscfd", "fronts-elsewhere"):
         assert verdict(name, front(200.0, 400.0)) == REPRODUCED
         assert verdict(name, front(400.0, 200.0)) == NOT
+        assert verdict(name, lambda _c, _s, x: {"regret": 100.0 * x}) == NOT, "all alike"
     made = results(["pareto-mnist"], front(200.0, 400.0))
     found = compare(made, "pareto-mnist", "DBSLinUCB-FD", "SOFUL", "seconds")
-    # sizes 10 is cheaper than any DBS (l0 >= 50): nine are comparable
-    assert (found.met, found.won) == (9, 9)
+    # l = 10 is cheaper than any DBS (l0 >= 50): nine of the ten are comparable
+    assert found[:4] == (10, 9, 9, 0)
     # the best is against l = 76, for whose cost and 10 % more l0 = 83 can be had
     assert found.best == pytest.approx(1 - 200 * (1 + 20 / 83) / (400 * (1 + 20 / 76)), abs=0.03)
+
+
+def test_a_rival_that_is_better_and_cheaper_is_not_beaten() -> None:
+    """Nine sizes that are worse than their own tenth do not count."""
+
+    def make(contender: Spec, seed: int, share: float) -> Made:
+        made = front(200.0, 400.0)(contender, seed, share)
+        if contender.get("size") == 10:
+            made["regret"] = 50.0 * share
+        return made
+
+    found = compare(results(["pareto-mnist"], make), "pareto-mnist", "DBSLinUCB-FD", "SOFUL", "seconds")
+    assert found[:4] == (1, 0, 0, 0)
+    assert verdict("front-soful", make) == NOT
+    assert verdict("front-cbscfd", make) == NOT
+
+
+def test_out_of_reach_is_not_reproduced() -> None:
+    """A method that costs more than every setting of the other has beaten nobody."""
+
+    def make(contender: Spec, seed: int, share: float) -> Made:
+        made = front(200.0, 400.0)(contender, seed, share)
+        if contender.name == "dbslinucb":
+            made |= {"seconds": 1e6, "peak_bytes": 10**9}
+        return made
+
+    for name in ("front-soful", "front-cbscfd", "fronts-elsewhere"):
+        assert verdict(name, make) == NOT
 
 
 def test_savings_and_robustness() -> None:
@@ -256,6 +300,15 @@ def test_savings_and_robustness() -> None:
         return {**make(contender, seed, share), "seconds": 1.0, "peak_bytes": 1000}
 
     assert verdict("savings", dear) == NOT
+    assert verdict("savings", front(900.0, 250.0)) == NOT, "nothing comes near OFUL"
+
+    def one_each(contender: Spec, seed: int, share: float) -> Made:
+        made = {**make(contender, seed, share), "seconds": 1000.0, "peak_bytes": 10_000}
+        if contender.name == "dbslinucb":
+            made |= {"seconds": 1.0} if contender.get("compensation") else {"peak_bytes": 1}
+        return made
+
+    assert verdict("savings", one_each) == NOT, "time in one setting and space in another are not both"
 
 
 def test_mnist_curves_and_space() -> None:
@@ -287,7 +340,7 @@ def test_mnist_curves_and_space() -> None:
 
 def test_spam_and_consistency() -> None:
     """OFUL hard to beat; FD and RFD alike for blocks."""
-    assert verdict("spam-oful", front(80.0, 400.0)) == REPRODUCED
+    assert verdict("spam-oful", front(60.0, 400.0)) == REPRODUCED
     assert verdict("spam-oful", front(400.0, 20.0)) == NOT
 
     def make(contender: Spec, seed: int, share: float) -> Made:
@@ -330,3 +383,13 @@ def test_missing_runs_are_not_judged() -> None:
     header, rows = table(partial, "mnist-space")
     assert header[0] == "method"
     assert [row[0] for row in rows] == ["SOFUL, l = 20", "SOFUL, l = 100", "SOFUL, l = 150", "DBSLinUCB-FD"]
+
+
+def test_absolute_numbers_need_the_whole_run() -> None:
+    """A quarter of the rounds cannot have the regret of all of them."""
+    short = replace(FULL, rounds=0.25)
+    made = results(["pareto-mnist"], front(200.0, 400.0))
+    for name in ("oful-regret", "robust", "savings"):
+        assert BY_ID[name].whole
+        found = BY_ID[name].finding(Results(made.all_rows, short, choose(["pareto-mnist"])))
+        assert found.verdict == OPEN

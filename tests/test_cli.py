@@ -91,12 +91,20 @@ def test_compare_end_to_end(tmp_path: Path) -> None:
     assert set(frame["ridge"]) == {1.0, 20.0}
     assert frame.groupby("run")["seed"].first().value_counts().to_dict() == {0: 3, 1: 3}
     assert invoke("report", tmp_path / "c").exit_code == 0
+    text = (tmp_path / "c" / "report.html").read_text(encoding="utf-8")
+    assert "2 permutations, beta and lambda as given" in text
+    assert "Revisiting" not in text
 
 
 def test_compare_tunes_when_asked(tmp_path: Path) -> None:
     """The paper's grid on seeds of its own, and the best pair is played."""
-    done = compare(["soful:size=4"], rounds=30, permutations=1, tune=True, jobs=2, out=tmp_path)
+    asked = ["soful:size=4", "oful:ridge=3"]
+    done = compare(asked, rounds=30, permutations=1, tune=True, jobs=2, out=tmp_path)
     frame = done.results.all_rows
+    given = frame[frame["contender"] == "oful"]
+    assert set(given["kind"]) == {"play"}, "who gives a ridge is not tuned"
+    assert set(given["beta"]) == {0.1}
+    frame = frame[frame["contender"] == "soful:size=4"]
     tuning = frame[frame["kind"] == "tune"]
     assert len(tuning) == 2 * 45
     means = tuning.groupby(["ridge", "beta"])["regret"].mean()
@@ -155,6 +163,8 @@ def test_data_lists_the_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (("compare", "--policy", "soful:seize=3"), ["seize", "size, ridge, beta, dtype"]),
         (("compare", "--policy", "soful:size=1"), ["size", "1"]),
         (("compare", "--policy", "oful", "--policy", "oful"), ["twice"]),
+        (("compare", "--policy", "dbslinucb", "--policy", "dbslinucb:compensation=1"), ["twice"]),
+        (("compare", "--policy", "dbslinucb:compensation=abc"), ["compensation", "abc"]),
         (("compare", "--policy", "oful", "--data", "minst"), list(CATALOGUE)),
         (("compare", "--policy", "oful", "--data", "absent.csv"), ["absent.csv"]),
         (("report", "nowhere"), ["nowhere", "no results"]),

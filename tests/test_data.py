@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import json
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,7 @@ class OpenML:
         ]
         self.file = ("\n".join(lines) + "\n").encode()
         self.asked: list[str] = []
+        self.proxy: bytes | None = None
         self.description: dict[str, Any] = {
             "id": "44",
             "default_target_attribute": "class",
@@ -58,6 +60,8 @@ class OpenML:
     def answer(self, path: str, base: str) -> bytes | None:
         """The body for a path."""
         self.asked.append(path)
+        if self.proxy is not None:
+            return self.proxy
         if path == "/api/v1/json/data/44":
             described = {**self.description, "url": f"{base}/data/spambase.arff"}
             return json.dumps({"data_set_description": described}).encode()
@@ -136,6 +140,10 @@ def test_an_error_of_the_server_is_told(openml: OpenML) -> None:
     """404, and a description without what is needed."""
     with pytest.raises(FileNotFoundError, match=r"answered 404.*mfeat\.npz"):
         load("mfeat")
+    openml.proxy = b"<html>please log in</html>"
+    with pytest.raises(FileNotFoundError, match=r"did not answer with JSON.*spam\.npz"):
+        load("spam")
+    openml.proxy = None
     del openml.description["md5_checksum"]
     with pytest.raises(sb.FileError, match="lacks 'md5_checksum'"):
         load("spam")
@@ -165,7 +173,7 @@ def test_the_named_folder_comes_first(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "mine" / "spam.npz").unlink()
     assert np.array_equal(load("spam").features, features)
     np.savez_compressed(tmp_path / "mine" / "spam.npz", X=features[:9], y=labels[:9])
-    with pytest.raises(sb.InputError, match="is not spam"):
+    with pytest.raises(sb.FileError, match="is not spam"):
         load("spam")
 
 
@@ -205,6 +213,37 @@ def test_sparse_archives(tmp_path: Path) -> None:
     read = load(str(tmp_path / "thin.npz"))
     assert np.array_equal(read.features.toarray(), features.toarray())
     assert read.classes == 3
+    np.savez(tmp_path / "bad.npz", y=np.arange(15) % 3, **{**arrays_, "shape": (15, 7)})
+    with pytest.raises(sb.FileError, match="no CSR matrix"):
+        load(str(tmp_path / "bad.npz"))
+
+
+def test_tables_as_people_write_them(tmp_path: Path) -> None:
+    """Suffixes in capitals, columns with numbers for names; row numbers are not a feature."""
+    features, labels = arrays(rows=6, dim=2)
+    table = pd.DataFrame(features).assign(y=labels)
+    table.to_csv(tmp_path / "mine.CSV", index=False)
+    assert load(str(tmp_path / "mine.CSV")).features.shape == (6, 2)
+    pd.DataFrame(np.column_stack([features, labels])).to_parquet(tmp_path / "mine.parquet")
+    assert load(str(tmp_path / "mine.parquet"), label="2").classes == 2
+    table.to_csv(tmp_path / "numbered.csv")
+    with pytest.raises(sb.InputError, match="looks like row numbers"):
+        load(str(tmp_path / "numbered.csv"))
+
+
+def test_without_the_extras_the_message_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a file in the named folder needs none of them."""
+    features, labels = arrays()
+    np.savez_compressed(tmp_path / "spam.npz", X=features, y=labels)
+    monkeypatch.setenv("SKETCHBANDIT_DATA", str(tmp_path))
+    for name in ("platformdirs", "sklearn", "sklearn.datasets"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert load("spam").classes == 2
+    for name in ("digits", "mnist"):
+        with pytest.raises(ModuleNotFoundError, match=r"pip install 'sketchbandit\[experiments\]'"):
+            load(name)
 
 
 def test_what_is_wrong_with_a_file_is_said(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,7 @@ def test_the_grids_and_amounts_are_the_papers() -> None:
     everything = choose(["all"])
     tuned = {run.seed for run in plan.tuning_runs(everything, paper)}
     chosen = {
-        (str(e.environment), str(m)): plan.Tuned(1.0, 0.1, 0.0)
+        (str(e.environment), str(m), plan.tuning_rounds_of(e, paper)): plan.Tuned(1.0, 0.1, 0.0)
         for e in everything
         for m in plan.members_of(e, paper)
     }
@@ -146,7 +146,7 @@ def test_definitions_are_sound() -> None:
         if experiment.kind == "play":
             for series in experiment.series:
                 for member in series.members:
-                    policies.check(member, 50)
+                    policies.check(member)
                     assert plan.needs_tuning(experiment, member) != experiment.id.startswith("ridge")
     mnist = {series.label: series.members for series in EXPERIMENTS["pareto-mnist"].series}
     assert [member.get("size") for member in mnist["SOFUL"]][::9] == [10, 600]
@@ -165,13 +165,18 @@ def test_a_thinned_sweep_keeps_its_ends() -> None:
 
 
 def test_the_best_pair_is_the_one_with_the_least_mean_regret() -> None:
-    """Over the tuning seeds; ties to the smaller ridge, then beta."""
+    """Over the tuning seeds; ties to the smaller ridge, then beta; runs of another length do not count."""
+    common = {"kind": "tune", "environment": "e", "contender": "c", "rounds": 10}
     rows = [
-        {"kind": "tune", "environment": "e", "contender": "c", "ridge": r, "beta": b, "regret": regret}
+        {**common, "ridge": r, "beta": b, "regret": regret}
         for r, b, regrets in ((1.0, 0.1, (5, 9)), (2.0, 0.1, (6, 6)), (2.0, 1.0, (6, 6)), (3.0, 0.1, (1, 12)))
         for regret in regrets
     ]
-    assert plan.choices(pd.DataFrame(rows)) == {("e", "c"): plan.Tuned(2.0, 0.1, 6.0)}
+    longer = {**common, "rounds": 20, "ridge": 1.0, "beta": 0.1, "regret": 0.5}
+    assert plan.choices(pd.DataFrame([*rows, longer])) == {
+        ("e", "c", 10): plan.Tuned(2.0, 0.1, 6.0),
+        ("e", "c", 20): plan.Tuned(1.0, 0.1, 0.5),
+    }
 
 
 def test_environments_are_checked() -> None:
@@ -201,26 +206,76 @@ def test_a_failing_run_is_reported_and_the_rest_finished() -> None:
     assert {outcome.run.seed for outcome in done if isinstance(outcome, Result)} == {0, 1, 2, 3}
 
 
-def test_a_killed_worker_costs_its_run_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever kills it, another is started, and the message says how it ended."""
-    trap = tmp_path / "sitecustomize.py"
-    trap.write_text(
-        "import os, signal\n"
-        "from sketchbandit.experiments import runs\n"
-        "perform = runs.perform\n"
-        "def deadly(run):\n"
-        "    if run.seed == 2:\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return perform(run)\n"
-        "runs.perform = deadly\n",
-        encoding="utf-8",
+@pytest.fixture
+def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Code that every worker runs as it starts."""
+
+    def set_trap(code: str) -> None:
+        (tmp_path / "trap").mkdir()
+        (tmp_path / "trap" / "sitecustomize.py").write_text(code, encoding="utf-8")
+        monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'trap'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+
+    return set_trap
+
+
+PERFORM = """
+import os, signal, sys
+from sketchbandit.experiments import runs
+perform = runs.perform
+def instead(run):
+    {}
+    return perform(run)
+runs.perform = instead
+"""
+
+
+def test_a_killed_worker_costs_its_run_alone(trap: Callable[[str], None]) -> None:
+    """Whatever kills it, another is started; the message says how it ended, with its own last words."""
+    trap(
+        PERFORM.format(
+            "if run.seed in (2, 4):\n"
+            "        os.write(2, b'caf\\xe9 ' + str(run.seed).encode())\n"
+            "        os.kill(os.getpid(), signal.SIGKILL)"
+        )
     )
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     done = outcomes([replace(A_RUN, seed=seed) for seed in range(6)])
-    (failure,) = [outcome for outcome in done if isinstance(outcome, Failure)]
-    assert failure.run.seed == 2
-    assert "exit status -9" in failure.reason
+    failures = {outcome.run.seed: outcome.reason for outcome in done if isinstance(outcome, Failure)}
+    assert failures.keys() == {2, 4}
+    for seed, reason in failures.items():
+        assert "exit status -9" in reason
+        assert reason.endswith(f"caf\N{REPLACEMENT CHARACTER} {seed}")
+        assert reason.count("caf") == 1
     assert len(done) == 6
+
+
+def test_workers_have_one_thread(trap: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the parent was told."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "2")
+    trap(
+        PERFORM.format(
+            "import threadpoolctl; import numpy\n"
+            "    return [{'threads': max(p['num_threads'] for p in threadpoolctl.threadpool_info())}]"
+        )
+    )
+    (done,) = outcomes([A_RUN])
+    assert isinstance(done, Result)
+    assert done.rows == [{"threads": 1}]
+
+
+def test_workers_that_cannot_start_end_the_work(trap: Callable[[str], None]) -> None:
+    """Every run would fail: better to say why, once."""
+    trap("import sys; sys.exit('no such luck')")
+    with pytest.raises(OSError, match=r"(?s)could not start.*no such luck"):
+        outcomes([replace(A_RUN, seed=seed) for seed in range(6)])
+
+
+def test_workers_do_not_import_from_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file called queue.py where the command is run is nobody's business."""
+    (tmp_path / "queue.py").write_text("raise SystemExit('mine')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    (done,) = outcomes([A_RUN])
+    assert isinstance(done, Result)
 
 
 def test_leaving_the_pool_stops_its_workers() -> None:
@@ -241,21 +296,9 @@ def test_leaving_the_pool_stops_its_workers() -> None:
     assert all(process.wait(timeout=10) is not None for process in started)
 
 
-def test_workers_have_one_thread() -> None:
-    """Whatever the parent was told."""
-    process = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.environ['OPENBLAS_NUM_THREADS'])"],
-        env={**os.environ, **pool._ONE_THREAD},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert process.stdout.strip() == "1"
-
-
 # -- the store --------------------------------------------------------------------------------------------
 
-SETTINGS: dict[str, Any] = {"ids": ["a"], "profile": asdict(TINY)}
+SETTINGS: dict[str, Any] = {"ids": ["a"], "profile": asdict(TINY), "data": {"spam": "1"}}
 
 
 def test_what_was_added_is_there_whole_and_once(tmp_path: Path) -> None:
@@ -301,8 +344,12 @@ def test_results_of_other_settings_or_versions_are_refused(
     other = {**SETTINGS, "profile": {**asdict(TINY), "permutations": 9}}
     with pytest.raises(sb.InputError, match="profile"):
         Store(tmp_path).open(other, resume=True)
-    with Store(tmp_path).open({**SETTINGS, "ids": ["b"]}, resume=True) as opened:
+    with pytest.raises(sb.InputError, match="another copy of spam"):
+        Store(tmp_path).open({**SETTINGS, "data": {"spam": "2"}}, resume=True)
+    more = {**SETTINGS, "ids": ["b"], "data": {"mnist": "3"}}
+    with Store(tmp_path).open(more, resume=True) as opened:
         assert (opened.manifest() or {})["ids"] == ["a", "b"]
+        assert (opened.manifest() or {})["data"] == {"spam": "1", "mnist": "3"}
         opened.add([perform(A_RUN)])
     with pytest.raises(sb.InputError, match="experiment"):  # a race of one's own is something else
         Store(tmp_path).open({**SETTINGS, "experiment": {"id": "race"}}, resume=True)
@@ -311,6 +358,20 @@ def test_results_of_other_settings_or_versions_are_refused(
         Store(tmp_path).open(SETTINGS, resume=True)
     with Store(tmp_path).open(other, fresh=True) as opened:
         assert opened.frame().empty
+
+
+def test_fresh_deletes_what_we_wrote_and_nothing_else(tmp_path: Path) -> None:
+    """A folder of the user's may be named by mistake."""
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "mine.pdf").write_text("mine", encoding="utf-8")
+    with Store(tmp_path).open(SETTINGS, fresh=True) as opened:
+        opened.add([perform(A_RUN)])
+    for name in ("report.html", "figures/a.png"):
+        (tmp_path / name).write_text("ours", encoding="utf-8")
+    with Store(tmp_path).open(SETTINGS, fresh=True) as opened:
+        assert opened.frame().empty
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {".lock", "manifest.json", str(Path("figures", "mine.pdf"))}
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
@@ -443,15 +504,14 @@ def test_the_runner_costs_little(tmp_path: Path) -> None:
     chosen = {}
     for run in plan.tuning_runs([race], amount):
         perform(run)
-        chosen[str(run.environment), str(run.contender)] = plan.Tuned(2.0, 0.1, 0.0)
+        chosen[str(run.environment), str(run.contender), run.rounds] = plan.Tuned(2.0, 0.1, 0.0)
     for run in plan.final_runs([race], amount, chosen):
         perform(run)
     work = time.process_time() - work
-    before = resource.getrusage(resource.RUSAGE_SELF)
+    overhead = time.process_time()  # of this process: the workers' own time is the work
     outcome = runner.run([race], amount, out=tmp_path, jobs=2)
-    after = resource.getrusage(resource.RUSAGE_SELF)
+    overhead = time.process_time() - overhead
     assert not outcome.failures
-    overhead = (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
     assert overhead < 0.05 * work, f"{overhead:.3f} s for {work:.2f} s of work"
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
@@ -122,7 +123,7 @@ def compare(  # noqa: PLR0917  (typer takes options so)
     """Race policies on a data set, yours or a known one.
 
     Every policy sees the same arms: one random row of each label a round, and a reward of 1 for the target
-    label. Ridge is 1 and beta 0.1 where not given; --tune searches both for each policy.
+    label. Ridge is 1 and beta 0.1 where not given; --tune searches both for each policy that gives neither.
 
     Example: `sketchbandit compare --policy dbslinucb:size=20,epsilon=8 --policy oful`
 
@@ -190,16 +191,16 @@ def _verdicts(done: Report) -> None:
 
 
 def _print_table(title: str, header: list[str], rows: list[list[str]]) -> None:
-    shown = Table(title=title)
+    shown = Table(title=escape(title))
     for index, heading in enumerate(header):
         shown.add_column(heading, overflow="fold", no_wrap=index == 0)
     for row in rows:
-        shown.add_row(*row)
+        shown.add_row(*map(escape, row))
     console.print(shown)
 
 
 def _finish(done: Report) -> None:
-    console.print(f"report: {done.path}", soft_wrap=True, highlight=False)
+    console.print(f"report: {done.path}", soft_wrap=True, highlight=False, markup=False)
     if done.failures:
         typer.secho(f"{len(done.failures)} runs failed; the first: {done.failures[0].reason}", err=True)
         raise typer.Exit(1)

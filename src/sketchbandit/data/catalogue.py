@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+from sketchbandit.data.dataset import DataSet
+from sketchbandit.errors import FileError
+
 
 class Source(NamedTuple):
     """One named data set."""
@@ -21,6 +24,19 @@ class Source(NamedTuple):
     """Where a data set that OpenML does not have comes from, and how to make the file."""
 
     @property
+    def embedded(self) -> bool:
+        """Whether it ships with a package and needs no file."""
+        return self.name == "digits"
+
+    def check(self, data: DataSet, where: str) -> None:
+        """Refuse what has another shape or other classes."""
+        if (data.features.shape, data.classes) != ((self.rows, self.dim), self.classes):
+            raise FileError(
+                f"{where} is not {self.name}: it has shape {data.features.shape} and {data.classes} classes, "
+                f"not {(self.rows, self.dim)} and {self.classes}"
+            )
+
+    @property
     def file(self) -> str:
         """Its name in ``SKETCHBANDIT_DATA`` and in the cache."""
         return f"{self.name}.npz"
@@ -30,7 +46,7 @@ class Source(NamedTuple):
         """Where it comes from, in a few words."""
         if self.openml is not None:
             return f"OpenML {self.openml}"
-        return "scikit-learn" if self.name == "digits" else "UCI 218"
+        return "scikit-learn" if self.embedded else "UCI 218"
 
 
 _FARM_ADS = (

@@ -19,11 +19,12 @@ LABELS = ("label", "y", "class", "target")  # the names tried when none is given
 
 def read(path: Path, label: str | None = None) -> DataSet:
     """The data set in an npz (X and y, or a CSR matrix and y), CSV or Parquet file with a label column."""
-    if path.suffix not in READERS:
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
         raise InputError(f"{path}: cannot read {path.suffix or 'this'}; give one of {', '.join(READERS)}")
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
-    if path.suffix == ".npz":
+    if suffix == ".npz":
         return _read_npz(path, label)
     return _read_table(path, label)
 
@@ -37,9 +38,13 @@ def _read_npz(path: Path, label: str | None) -> DataSet:
     labels = arrays.pop(_label_column(path, list(arrays), label))
     if {"data", "indices", "indptr", "shape"} <= arrays.keys():
         shape = tuple(int(n) for n in arrays["shape"])
-        features: Any = sparse.csr_array(
-            (arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape, copy=False
-        )
+        try:
+            features: Any = sparse.csr_array(
+                (arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape
+            )
+            features.check_format(full_check=True)
+        except ValueError as error:
+            raise FileError(f"{path} is damaged: it is no CSR matrix: {error}") from error
     elif "X" in arrays:
         features = arrays["X"]
     else:
@@ -51,14 +56,19 @@ def _read_table(path: Path, label: str | None) -> DataSet:
     import pandas as pd  # noqa: PLC0415  (an extra, and slow to import)
 
     try:
-        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+        frame = pd.read_parquet(path) if path.suffix.lower() == ".parquet" else pd.read_csv(path)
     except (ValueError, OSError) as error:
         raise FileError(f"{path} cannot be read: {error}") from error
-    column = _label_column(path, [str(name) for name in frame.columns], label)
+    frame.columns = frame.columns.map(str)
+    if "Unnamed: 0" in frame.columns:
+        raise InputError(
+            f"{path}: the first column has no name, which looks like row numbers; drop it (index=False)"
+        )
+    column = _label_column(path, list(frame.columns), label)
     labels = frame.pop(column)
     if labels.isna().any():
         raise InputError(f"{path}: row {int(labels.isna().to_numpy().argmax())} has no label in {column!r}")
-    wrong = [str(name) for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
+    wrong = [name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
     if wrong:
         raise InputError(
             f"{path}: features must be numbers, but these columns are not: {_some(wrong)}; "

@@ -2,6 +2,7 @@
 
 import io
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ class Found(NamedTuple):
     @property
     def here(self) -> bool:
         """Whether it can be read without a download."""
-        return self.path is not None or self.source.name == "digits"
+        return self.path is not None or self.source.embedded
 
 
 def load(name: str, *, label: str | None = None, progress: openml.Progress | None = None) -> DataSet:
@@ -36,25 +37,18 @@ def load(name: str, *, label: str | None = None, progress: openml.Progress | Non
     which says which file to put where, if it is neither here nor to be had.
     """
     if name not in CATALOGUE:
-        if Path(name).suffix in files.READERS:
+        if Path(name).suffix.lower() in files.READERS:
             return files.read(Path(name), label)
         raise InputError(
             f"unknown data set {name!r}; choose from {', '.join(CATALOGUE)}, or give a file "
             f"({', '.join(files.READERS)})"
         )
-    if name == "digits":
+    if CATALOGUE[name].embedded:
         return _digits()
     found = find(name)
     if found.path is not None:
         data = files.read(found.path)
-        if (data.features.shape, data.classes) != (
-            (found.source.rows, found.source.dim),
-            found.source.classes,
-        ):
-            raise InputError(
-                f"{found.path} is not {name}: it has shape {data.features.shape} and {data.classes} classes, "
-                f"not {(found.source.rows, found.source.dim)} and {found.source.classes}"
-            )
+        found.source.check(data, str(found.path))
         return data
     return _fetch(found.source, progress)
 
@@ -70,14 +64,23 @@ def find(name: str) -> Found:
 
 def cache() -> Path:
     """The folder that downloads are kept in."""
-    import platformdirs  # noqa: PLC0415  (an extra)
-
+    try:
+        import platformdirs  # noqa: PLC0415  (an extra)
+    except ModuleNotFoundError as error:
+        raise _needs(error) from error
     return Path(platformdirs.user_cache_dir("sketchbandit"))
 
 
-def _places() -> list[Path]:
+def _places() -> Iterator[Path]:
     named = os.environ.get(VARIABLE)
-    return [Path(named).expanduser(), cache()] if named else [cache()]
+    if named:
+        yield Path(named).expanduser()
+    yield cache()
+
+
+def _needs(error: ModuleNotFoundError) -> ModuleNotFoundError:
+    text = f"data sets need {error.name}: pip install 'sketchbandit[experiments]'"
+    return ModuleNotFoundError(text, name=error.name)
 
 
 def _fetch(source: Source, progress: openml.Progress | None) -> DataSet:
@@ -101,7 +104,9 @@ def _fetch(source: Source, progress: openml.Progress | None) -> DataSet:
 
 
 def _digits() -> DataSet:
-    from sklearn.datasets import load_digits  # noqa: PLC0415  (an extra)
-
+    try:
+        from sklearn.datasets import load_digits  # noqa: PLC0415  (an extra)
+    except ModuleNotFoundError as error:
+        raise _needs(error) from error
     rows, labels = load_digits(return_X_y=True)
     return checked("digits", rows, labels)

@@ -1,6 +1,7 @@
 """Downloading from OpenML: the description of a data set by id, then its ARFF file, checked by md5."""
 
 import hashlib
+import http.client
 import io
 import json
 import os
@@ -27,7 +28,11 @@ _ATTRIBUTE = re.compile(r"@attribute\s+('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\
 def download(source: Source, progress: Progress | None = None) -> DataSet:
     """The data set as OpenML has it; OSError without a connection, FileError if it came damaged."""
     server = os.environ.get("SKETCHBANDIT_OPENML", SERVER).rstrip("/")
-    answer = json.loads(_get(f"{server}/api/v1/json/data/{source.openml}"))
+    address = f"{server}/api/v1/json/data/{source.openml}"
+    try:
+        answer = json.loads(_get(address))
+    except ValueError as error:
+        raise OSError(f"{address} did not answer with JSON: {error}") from error
     try:
         description = answer["data_set_description"]
         url, expected = description["url"], description["md5_checksum"]
@@ -39,11 +44,7 @@ def download(source: Source, progress: Progress | None = None) -> DataSet:
     if found != expected:
         raise FileError(f"{source.name} came damaged: its md5 is {found}, OpenML says {expected}; try again")
     data = parse_arff(payload.decode(), target, source)
-    if (data.features.shape, data.classes) != ((source.rows, source.dim), source.classes):
-        raise FileError(
-            f"OpenML's {source.openml} has shape {data.features.shape} and {data.classes} classes, but "
-            f"{source.name} has {(source.rows, source.dim)} and {source.classes}"
-        )
+    source.check(data, f"OpenML's {source.openml}")
     return data
 
 
@@ -85,6 +86,8 @@ def _get(url: str, progress: Progress | None = None) -> bytes:
                     progress(come, total)
     except urllib.error.HTTPError as error:
         raise OSError(f"{url} answered {error.code} {error.reason}") from error
+    except http.client.HTTPException as error:
+        raise OSError(f"{url} broke off: {error!r}") from error
     if total and come < total:
         raise OSError(f"{url} ended after {come} of {total} bytes")
     return b"".join(parts)

@@ -51,7 +51,7 @@ class GaussianArms(Environment):
         self.rank = check_count("rank", rank, at_least=1)
         self.seed = check_count("seed", seed, at_least=0)
         self.name = f"Gaussian arms, {spectrum}"
-        # Streams of their own: default_rng([seed, 0]) would be default_rng(seed), which a policy may draw from.
+        # Tags from 1 on: default_rng([seed, 0]) is default_rng(seed), which a policy may draw from.
         random = np.random.default_rng([self.seed, 1])
         self.theta = _unit(random.standard_normal((1, self.dim)))[0]
         rank = min(self.rank, self.dim)

@@ -34,13 +34,6 @@ def matrix(environment: Spec, count: int, seed: int) -> Matrix:
     return normalised
 
 
-def label(sketch: Spec) -> str:
-    """What to call it in a figure."""
-    if sketch.name == "fd":
-        return f"FD, l = {sketch.get('size')}"
-    return f"DBS, ε = {sketch.get('epsilon')}"
-
-
 def measure(
     environment: Spec, contender: Spec, count: int, seed: int, points: int
 ) -> Iterator[dict[str, Any]]:

@@ -23,8 +23,8 @@ class Tuned(NamedTuple):
     regret: float
 
 
-Choices = dict[tuple[str, str], Tuned]
-"""By environment and contender."""
+Choices = dict[tuple[str, str, int], Tuned]
+"""By environment, contender and the rounds played for it."""
 
 
 def rounds_of(experiment: Experiment, profile: Profile) -> int:
@@ -32,6 +32,11 @@ def rounds_of(experiment: Experiment, profile: Profile) -> int:
     if experiment.kind == "approximate":
         return experiment.rounds
     return max(1, round(experiment.rounds * profile.rounds))
+
+
+def tuning_rounds_of(experiment: Experiment, profile: Profile) -> int:
+    """How long it is played for the tuning."""
+    return max(1, round(rounds_of(experiment, profile) * profile.tuning_rounds))
 
 
 def series_of(experiment: Experiment, profile: Profile) -> tuple[Series, ...]:
@@ -53,7 +58,7 @@ def tuning_runs(experiments: Iterable[Experiment], profile: Profile) -> list[Run
             "tune",
             experiment.environment,
             member,
-            max(1, round(rounds_of(experiment, profile) * profile.tuning_rounds)),
+            tuning_rounds_of(experiment, profile),
             seed,
             grid=grid,
         )
@@ -67,12 +72,18 @@ def tuning_runs(experiments: Iterable[Experiment], profile: Profile) -> list[Run
 def choices(rows: "pd.DataFrame") -> Choices:
     """The best pair for each environment and contender; ties go to the smaller ridge, then beta."""
     tuning = rows[rows["kind"] == "tune"]
-    keys = ["environment", "contender", "ridge", "beta"]
-    means = tuning.groupby(keys)["regret"].mean().to_frame().reset_index()
-    best = means.sort_values([*keys[:2], "regret", *keys[2:]]).drop_duplicates(subset=keys[:2])
-    pairs = zip(best["environment"], best["contender"], strict=True)
-    numbers = best[["ridge", "beta", "regret"]].to_numpy(dtype=np.float64).tolist()
-    return {(str(e), str(c)): Tuned(*found) for (e, c), found in zip(pairs, numbers, strict=True)}
+    who, pair = ["environment", "contender", "rounds"], ["ridge", "beta"]
+    means = tuning.groupby([*who, *pair])["regret"].mean().to_frame().reset_index()
+    best = means.sort_values([*who, "regret", *pair]).drop_duplicates(subset=who)
+    found = best[[*pair, "regret"]].to_numpy(dtype=np.float64).tolist()
+    names = zip(best["environment"], best["contender"], best["rounds"], strict=True)
+    return {(str(e), str(c), int(n)): Tuned(*best) for (e, c, n), best in zip(names, found, strict=True)}
+
+
+def choice(experiment: Experiment, member: Spec, profile: Profile, chosen: Choices) -> Tuned | None:
+    """What was found for a contender of an experiment."""
+    rounds = tuning_rounds_of(experiment, profile)
+    return chosen.get((str(experiment.environment), str(member), rounds))
 
 
 def final_runs(experiments: Iterable[Experiment], profile: Profile, chosen: Choices) -> list[Run]:
@@ -89,7 +100,7 @@ def runs_of(experiment: Experiment, member: Spec, profile: Profile, chosen: Choi
     """One run a permutation; none for a contender for which tuning gave nothing."""
     contender = member
     if needs_tuning(experiment, member):
-        tuned = chosen.get((str(experiment.environment), str(member)))
+        tuned = choice(experiment, member, profile, chosen)
         if tuned is None:
             return []
         contender = member.with_settings(ridge=tuned.ridge, beta=tuned.beta)

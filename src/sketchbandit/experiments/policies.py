@@ -29,13 +29,22 @@ def parameters(name: str) -> list[str]:
     return [p.name for p in inspect.signature(POLICIES[name]).parameters.values() if p.name != "dim"]
 
 
-def check(policy: Spec, dim: int) -> None:
+def check(policy: Spec) -> None:
     """Refuse an unknown policy, an unknown setting or an impossible value, before any work starts."""
     known = parameters(policy.name)
     for key, _ in policy.settings:
         if key not in known:
             raise InputError(f"{policy.name} has no setting {key!r}; it takes {', '.join(known)}")
-    build(policy, min(dim, 2))  # the settings do not depend on the dimension, and a small one costs nothing
+    try:
+        build(policy, 2)  # which values are possible does not depend on the dimension, and 2 costs nothing
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{policy}: {error}") from error
+
+
+def with_defaults(policy: Spec) -> Spec:
+    """The same with ridge and beta given."""
+    defaults = inspect.signature(POLICIES[policy.name]).parameters
+    return spec(policy.name, **{**{name: defaults[name].default for name in TUNED}, **dict(policy.settings)})
 
 
 def build(policy: Spec, dim: int, seed: int = 0) -> Any:

@@ -86,10 +86,13 @@ class _Worker(threading.Thread):
 
     def run(self) -> None:
         try:
-            with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+            with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
                 while not self._stopped.is_set() and (run := self._waiting.get()) is not None:
                     if self._process is None:
+                        errors.seek(0)
+                        errors.truncate()  # what the one before it said
                         self._process = _start(errors.fileno())
+                        self._await_it(errors)
                     if self._stopped.is_set():  # asked to stop while it was being started
                         self._process.kill()
                     outcome = _ask(self._process, run)
@@ -104,6 +107,13 @@ class _Worker(threading.Thread):
         except BaseException as error:
             self._done.put(error)
 
+    def _await_it(self, errors: IO[str]) -> None:
+        """A worker that cannot even start would fail every run: that is an error, not a failure."""
+        process = self._process
+        if process is None or process.stdout is None or process.stdout.readline() or self._stopped.is_set():
+            return
+        raise OSError(f"a worker could not start (exit status {self._end()}): {_tail(errors)}")
+
     def _end(self) -> int:
         """Close the process, which ends when it has nothing more to read; its exit status."""
         process, self._process = self._process, None
@@ -116,7 +126,7 @@ class _Worker(threading.Thread):
 
 def _start(errors: int) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "sketchbandit.experiments.worker"],
+        [sys.executable, "-P", "-m", "sketchbandit.experiments.worker"],  # -P: nothing from the user's folder
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,

@@ -18,6 +18,7 @@ from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.tables import table, write_csv
 from sketchbandit.files import replace_file
 
+_TITLE = "Revisiting Matrix Sketching in Linear Bandits: the paper's experiments, run again"
 VERDICTS = (REPRODUCED, PARTLY, NOT, OPEN)
 
 
@@ -43,6 +44,7 @@ def write(results: Results, folder: Path, failures: Sequence[Failure] = ()) -> R
         counts=counts(findings),
         failures=[(str(f.run.environment), str(f.run.contender), f.run.seed, f.reason) for f in failures],
         runs=results.all_rows["run"].nunique(),
+        title=_TITLE if findings else "A race of policies",
     )
     path = folder / "report.html"
     replace_file(path, page.encode())
@@ -85,10 +87,17 @@ def _section(results: Results, name: str, folder: Path) -> dict[str, Any]:
         "rounds": experiment.rounds,
         "environment": str(experiment.environment),
         "data": data.CATALOGUE.get(experiment.data or ""),
+        "is_reference": _is_reference(results, experiment.data),
+        "missing": results.missing(name),
         "image": image,
         "header": header,
         "rows": rows,
     }
+
+
+def _is_reference(results: Results, name: str | None) -> bool:
+    source = data.CATALOGUE.get(name or "")
+    return source is not None and results.digests.get(source.name) == source.digest
 
 
 def _template() -> Any:

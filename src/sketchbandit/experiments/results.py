@@ -1,7 +1,6 @@
 """The results of a reproduction, as the figures, tables and claims read them."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from sketchbandit._version import __version__
 from sketchbandit.errors import FileError
 from sketchbandit.experiments import plan
 from sketchbandit.experiments.definitions import EXPERIMENTS, Experiment
@@ -53,7 +53,15 @@ class Curve(NamedTuple):
 class Results:
     """Rows and the settings they were made with."""
 
-    def __init__(self, rows: "pd.DataFrame", profile: Profile, experiments: Iterable[Experiment]) -> None:
+    def __init__(
+        self,
+        rows: "pd.DataFrame",
+        profile: Profile,
+        experiments: Iterable[Experiment],
+        digests: Mapping[str, str] | None = None,
+    ) -> None:
+        self.digests = digests or {}
+        """Of the data sets played on, by name."""
         self.all_rows = rows
         self.profile = profile
         self.experiments = {experiment.id: experiment for experiment in experiments}
@@ -66,19 +74,17 @@ class Results:
         manifest = store.manifest()
         if manifest is None:
             raise FileError(f"{folder} holds no results: there is no {MANIFEST}")
-        try:
-            stored = manifest["profile"]
-            settings = {field.name: stored[field.name] for field in fields(Profile)}
-            experiments = [EXPERIMENTS[name] for name in manifest["ids"]]
-            if "experiment" in manifest:
-                experiments.append(Experiment.from_dict(manifest["experiment"]))
-        except KeyError as error:
+        if manifest.get("version") != __version__:
             raise FileError(
-                f"{folder} was written by sketchbandit {manifest.get('version')}, which knows {error}; "
+                f"{folder} was written by sketchbandit {manifest.get('version')} and this is {__version__}; "
                 "read it with that version"
-            ) from None
-        grids = {name: tuple(settings[name]) for name in ("betas", "ridges")}
-        return cls(store.frame(), Profile(**{**settings, **grids}), experiments)
+            )
+        experiments = [EXPERIMENTS[name] for name in manifest["ids"]]
+        if "experiment" in manifest:
+            experiments.append(Experiment.from_dict(manifest["experiment"]))
+        grids = {name: tuple(manifest["profile"][name]) for name in ("betas", "ridges")}
+        profile = Profile(**{**manifest["profile"], **grids})
+        return cls(store.frame(), profile, experiments, manifest.get("data", {}))
 
     @cached_property
     def choices(self) -> plan.Choices:
@@ -124,10 +130,6 @@ class Results:
             if members:
                 yield series.label, members
 
-    def tuned(self, name: str, member: Spec) -> plan.Tuned | None:
-        """The ridge and beta that the contender was played with, and its regret in tuning."""
-        return self.choices.get((str(self.experiments[name].environment), str(member)))
-
     def _keys(self, name: str, member: Spec) -> list[str]:
         if (name, member) not in self._known_keys:
             runs = plan.runs_of(self.experiments[name], member, self.profile, self.choices)
@@ -147,24 +149,20 @@ class Results:
 
 def summary(results: Results, name: str) -> list[dict[str, Any]]:
     """One line for each contender: what it was played with, and mean regret, time and space at the end."""
-    lines = []
-    for label, members in results.series(name):
-        for member in members:
-            tuned = results.tuned(name, member)
-            lines.append(
-                {
-                    "label": label + _differing(member, members),
-                    "member": member,
-                    "ridge": tuned.ridge if tuned else member.get("ridge", np.nan),
-                    "beta": tuned.beta if tuned else member.get("beta", np.nan),
-                    "regret": results.final(name, member, "regret"),
-                    "seconds": results.final(name, member, "seconds"),
-                    "kibibytes": results.final(name, member, "peak_bytes").mean / 1024.0,
-                    "rows": results.final(name, member, "sketch_rows").mean,
-                    "certificate": results.final(name, member, "certificate").mean,
-                }
-            )
-    return lines
+    return [
+        {
+            "label": label + _differing(member, members),
+            "ridge": results.final(name, member, "ridge").mean,
+            "beta": results.final(name, member, "beta").mean,
+            "regret": results.final(name, member, "regret"),
+            "seconds": results.final(name, member, "seconds"),
+            "kibibytes": results.final(name, member, "peak_bytes").mean / 1024.0,
+            "rows": results.final(name, member, "sketch_rows").mean,
+            "certificate": results.final(name, member, "certificate").mean,
+        }
+        for label, members in results.series(name)
+        for member in members
+    ]
 
 
 def _differing(member: Spec, members: list[Spec]) -> str:

@@ -52,27 +52,32 @@ class Outcome(NamedTuple):
     failures: list[Failure]
 
 
-def settings_of(experiments: Sequence[Experiment], profile: Profile) -> dict[str, object]:
-    """What the manifest records, and a resumed reproduction must agree with (but for the ids)."""
+def settings_of(
+    experiments: Sequence[Experiment], profile: Profile, digests: dict[str, str]
+) -> dict[str, object]:
+    """What the manifest records, and a resumed reproduction must agree with (ids and data may be added)."""
     ids = [experiment.id for experiment in experiments if experiment.id in EXPERIMENTS]
-    settings: dict[str, object] = {"ids": ids, "profile": asdict(profile)}
+    settings: dict[str, object] = {"ids": ids, "profile": asdict(profile), "data": digests}
     for experiment in experiments:
         if experiment.id not in EXPERIMENTS:  # a comparison: the folder says what it was
             settings["experiment"] = asdict(experiment)
     return settings
 
 
-def check(experiments: Sequence[Experiment], watcher: Watcher) -> None:
-    """Read every data set and check every contender, so that nothing is found wrong after an hour."""
-    for name in dict.fromkeys(experiment.data for experiment in experiments):
-        if name in data.CATALOGUE and not data.find(name).here:
-            data.load(name, progress=partial(watcher.download, name))
+def check(experiments: Sequence[Experiment], watcher: Watcher) -> dict[str, str]:
+    """Read every data set and check every contender, so that nothing is found wrong after an hour.
+
+    Returns the digests of the named data sets.
+    """
+    names = [name for name in dict.fromkeys(e.data for e in experiments) if name in data.CATALOGUE]
+    digests = {name: data.load(name, progress=partial(watcher.download, name)).digest for name in names}
     for experiment in experiments:
         if experiment.kind == "play":
-            dim = environments.build(experiment.environment, seed=0).dim
+            environments.build(experiment.environment, seed=0)
             for series in experiment.series:
                 for member in series.members:
-                    policies.check(member, dim)
+                    policies.check(member)
+    return digests
 
 
 def run(
@@ -87,9 +92,9 @@ def run(
 ) -> Outcome:
     """Tune, then play, whatever is not in ``out`` yet. What fails is reported and does not stop the rest."""
     watcher = watcher or Silent()
-    check(experiments, watcher)
+    settings = settings_of(experiments, profile, check(experiments, watcher))
     jobs = jobs or os.cpu_count() or 1
-    with Store(out).open(settings_of(experiments, profile), resume=resume, fresh=fresh) as store:
+    with Store(out).open(settings, resume=resume, fresh=fresh) as store:
         failures = _perform("tuning", plan.tuning_runs(experiments, profile), store, jobs, watcher)
         chosen = plan.choices(store.frame())
         failures += _perform("playing", plan.final_runs(experiments, profile, chosen), store, jobs, watcher)

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -124,7 +123,8 @@ class Store:
         before = self.manifest()
         if before is not None:
             self._check(before, settings, resume=resume)
-            settings = {**settings, "ids": [*dict.fromkeys([*before["ids"], *settings["ids"]])]}
+            ids = [*dict.fromkeys([*before["ids"], *settings["ids"]])]
+            settings = {**settings, "ids": ids, "data": {**before["data"], **settings["data"]}}
         manifest = {"version": __version__, "machine": machine.describe(), **settings}
         replace_file(self.folder / MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
         for leftover in self._parts.glob(".*.tmp"):
@@ -142,7 +142,10 @@ class Store:
                 "choose another folder (--out)"
             )
         wanted = json.loads(json.dumps({"version": __version__, **settings}))
-        for name in (before.keys() | wanted.keys()) - {"ids", "machine"}:
+        for name, digest in wanted["data"].items():
+            if before["data"].get(name, digest) != digest:
+                raise InputError(f"{self.folder} holds results on another copy of {name}; use another folder")
+        for name in sorted((before.keys() | wanted.keys()) - {"ids", "machine", "data"}):
             if before.get(name) != wanted.get(name):
                 raise InputError(
                     f"{self.folder} holds results with {name} = {_short(before.get(name))}, and now it is "
@@ -168,13 +171,17 @@ class Store:
         self._count = 1
 
     def _clear(self) -> None:
-        (self.folder / MANIFEST).unlink(missing_ok=True)
-        for path in self._part_files():
-            path.unlink()
-        for name in ("figures", "tables"):
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-        for name in ("report.html", "report.md"):
-            (self.folder / name).unlink(missing_ok=True)
+        """Delete what we wrote, and nothing else: it may be the user's own folder."""
+        before = self.manifest()
+        if before is None:
+            return
+        names = [*before["ids"], before.get("experiment", {}).get("id", "")]
+        for name in filter(None, names):
+            for made in (f"figures/{name}.png", f"figures/{name}.svg", f"tables/{name}.csv"):
+                (self.folder / made).unlink(missing_ok=True)
+        for path in (*self._part_files(), *(self.folder / name for name in ("report.html", "report.md"))):
+            path.unlink(missing_ok=True)
+        (self.folder / MANIFEST).unlink()
 
     def _take_lock(self) -> None:
         lock = (self.folder / ".lock").open("w", encoding="utf-8")

@@ -16,8 +16,6 @@ from sketchbandit.experiments.runner import Watcher
 from sketchbandit.experiments.specs import Spec, parse, spec
 from sketchbandit.sketch.checks import check_count
 
-_UNTUNED = {"ridge": 1.0, "beta": 0.1}  # the defaults of every policy
-
 
 def reproduce(
     ids: Sequence[str] = (),
@@ -71,7 +69,7 @@ def compare(
     Parameters
     ----------
     policies : sequence of str
-        "oful", "dbslinucb:size=50,epsilon=8", ... Ridge is 1 and beta 0.1 where not given.
+        "oful", "dbslinucb:size=50,epsilon=8", ... Ridge is 1 and beta 0.1 where neither given nor tuned.
     data : str
         A named data set, a file of your own (npz, csv, parquet: features and a label column), or
         "gaussian", "power-law", "low-rank" for the synthetic arms.
@@ -80,7 +78,8 @@ def compare(
     rounds, permutations : int
         How long, and how many seeds.
     tune : bool
-        Search ridge and beta on the paper's grids, on two further seeds and half the rounds.
+        Search ridge and beta on the paper's grids, on two further seeds and half the rounds, for every
+        policy that gives neither.
     jobs, out, resume, fresh, watcher
         As for ``reproduce``.
 
@@ -89,14 +88,15 @@ def compare(
     permutations = check_count("permutations", permutations, at_least=1)
     if not policies:
         raise InputError(f"name a policy or more: {', '.join(known.POLICIES)}")
-    series: dict[Spec, Series] = {}
+    series: dict[str, Series] = {}
     for text in policies:
         asked = parse(text)
-        known.parameters(asked.name)  # an unknown name is refused before anything else
-        member = asked if tune else spec(asked.name, **{**_UNTUNED, **dict(asked.settings)})
-        if member in series:
-            raise InputError(f"{text} is there twice")
-        series[member] = Series(known.label(asked), (member,))
+        known.check(asked)
+        given = bool({"ridge", "beta"} & dict(asked.settings).keys())
+        member = asked if tune and not given else known.with_defaults(asked)
+        if known.label(asked) in series:
+            raise InputError(f"{text} is there twice: {known.label(asked)}")
+        series[known.label(asked)] = Series(known.label(asked), (member,))
     experiment = Experiment(
         "compare",
         f"{len(series)} policies",

@@ -15,7 +15,9 @@ from sketchbandit.experiments.runs import Run, perform
 
 
 def serve(requests: TextIO, answers: TextIO) -> None:
-    """Until there are no more requests."""
+    """Say that we are there, then answer until there are no more requests."""
+    answers.write("ready\n")
+    answers.flush()
     for line in requests:
         try:
             answer: dict[str, object] = {"rows": perform(Run.from_json(line))}

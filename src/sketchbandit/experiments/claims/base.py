@@ -37,6 +37,8 @@ class Claim:
         The experiments it is judged by.
     judge : function
         From results to a finding.
+    whole : bool
+        Whether it means something at the full number of rounds only.
 
     """
 
@@ -47,11 +49,14 @@ class Claim:
     rule: str
     needs: tuple[str, ...]
     judge: Callable[[Results], Finding]
+    whole: bool = False
 
     def finding(self, results: Results) -> Finding:
         """The verdict; "not run" where the experiments it needs are not there, or not whole."""
         if not all(results.has(name) for name in self.needs):
             return Finding(OPEN, "-")
+        if self.whole and results.profile.rounds < 1.0:
+            return Finding(OPEN, "needs the full number of rounds")
         missing = sum(results.missing(name) for name in self.needs)
         if missing:
             return Finding(OPEN, f"{missing} runs are missing")

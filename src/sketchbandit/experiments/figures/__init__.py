@@ -6,10 +6,10 @@ from matplotlib.figure import Figure
 
 from sketchbandit.experiments.figures.over_rounds import approximation, curves, exponents, timed
 from sketchbandit.experiments.figures.style import COLOURS, STYLE, save
-from sketchbandit.experiments.figures.trade_offs import epsilons, pareto, pareto_optimal, ridges
+from sketchbandit.experiments.figures.trade_offs import epsilons, pareto, ridges
 from sketchbandit.experiments.results import Results
 
-__all__ = ["COLOURS", "DRAWN", "STYLE", "pareto_optimal", "save"]
+__all__ = ["COLOURS", "DRAWN", "STYLE", "save"]
 
 DRAWN: dict[str, Callable[[Results, str], Figure]] = {
     "curves": curves,

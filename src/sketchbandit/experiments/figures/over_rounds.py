@@ -68,8 +68,10 @@ def approximation(results: Results, name: str) -> Figure:
         chosen = {label: members[0] for label, members in results.series(name)}
         colours = looks(list(chosen))
         blocks = [label for label, member in chosen.items() if member.name == "dbs"]
-        fixed = [label for label, member in chosen.items() if member.name == "fd"]
-        for axis, labels, bounds in ((left, blocks, False), (right, [*fixed, blocks[1]], True)):
+        compared = [label for label, member in chosen.items() if member.get("epsilon") in (None, 10)]
+        for axis, labels, bounds in ((left, blocks, False), (right, compared, True)):
+            if not labels:
+                continue
             ends, errors = [], []
             for label in labels:
                 rows, colour = results.of(name, chosen[label]), colours[label][0]

@@ -4,7 +4,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sketchbandit.experiments import environments
 from sketchbandit.experiments.figures.style import (
@@ -18,6 +18,7 @@ from sketchbandit.experiments.figures.style import (
     looks,
     panels,
 )
+from sketchbandit.experiments.fronts import pareto_optimal
 from sketchbandit.experiments.results import Results
 
 
@@ -56,21 +57,6 @@ def _front(
     order = pareto_optimal(costs, means)
     axis.plot(costs[order], np.array(means)[order], color=colour, lw=1.2, alpha=0.8)
     return means[order[-1]]
-
-
-def pareto_optimal(costs: ArrayLike, losses: ArrayLike) -> list[int]:
-    """The indices that no other beats in both, cheapest first.
-
-    >>> pareto_optimal([1.0, 2.0, 3.0], [5.0, 6.0, 1.0])
-    [0, 2]
-    """
-    paid, lost = np.asarray(costs, dtype=np.float64), np.asarray(losses, dtype=np.float64)
-    best, front = np.inf, []
-    for index in np.lexsort((lost, paid)):
-        if lost[index] < best:
-            best = lost[index]
-            front.append(int(index))
-    return front
 
 
 def epsilons(results: Results, name: str) -> Figure:
