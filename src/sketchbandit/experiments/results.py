@@ -65,7 +65,8 @@ class Results:
         self.all_rows = rows
         self.profile = profile
         self.experiments = {experiment.id: experiment for experiment in experiments}
-        self._known_keys: dict[tuple[str, Spec], list[str]] = {}
+        self._known_keys: dict[tuple[str, Spec], list[str]] = {}  # both asked for again and again
+        self._known_rows: dict[tuple[str, Spec], pd.DataFrame] = {}
 
     @classmethod
     def read(cls, folder: Path) -> "Results":
@@ -103,8 +104,10 @@ class Results:
 
     def of(self, name: str, member: Spec) -> "pd.DataFrame":
         """The rows of the runs that an experiment reports of one contender."""
-        found = [self._where[key] for key in self._keys(name, member) if key in self._where]
-        return self.all_rows.iloc[np.concatenate(found) if found else []]
+        if (name, member) not in self._known_rows:
+            found = [self._where[key] for key in self._keys(name, member) if key in self._where]
+            self._known_rows[name, member] = self.all_rows.iloc[np.concatenate(found) if found else []]
+        return self._known_rows[name, member]
 
     def finals(self, name: str, member: Spec, column: str = "regret") -> Vector:
         """A quantity at the end of the run, for each permutation in order of the seed."""
