@@ -31,19 +31,29 @@ def pareto(results: Results, name: str) -> Figure:
             (left, "seconds", 1.0, "CPU seconds, select + update, one thread"),
             (right, "peak_bytes", 1.0 / 1024.0, "peak KiB of the policy"),
         ):
-            ends = []
+            ends: list[End] = []
+            means: list[float] = []
             for label, members in results.series(name):
                 costs = np.array([results.final(name, member, column).mean * scale for member in members])
                 found = [results.final(name, member) for member in members]
                 lowest = _front(axis, label, costs, [f.mean for f in found], [f.half for f in found])
+                means += [f.mean for f in found]
                 ends.append((lowest, f"{SIGNS[MARKERS[label]]} {label}", METHOD_COLOURS[label]))
             axis.set(xscale="log", xlabel=text, ylabel="regret at the end")
-            axis.set_ylim(bottom=0)
+            _frame(axis, means)
             label_ends(axis, ends, axis.get_xlim()[1], room=0.38, lead=False)
         left.set_title(f"(a) {title}: regret and time")
         right.set_title(f"(b) {title}: regret and space")
         footnote(figure, results.profile.sentence)
     return figure
+
+
+def _frame(axis: Axes, means: list[float]) -> None:
+    """From zero, or logarithmic where one bad setting would press all others against the axis."""
+    if min(means) > 0.0 and max(means) > 4.0 * min(means):
+        axis.set(yscale="log", ylim=(0.6 * min(means), 1.6 * max(means)))
+    else:
+        axis.set_ylim(bottom=0)
 
 
 def _front(
