@@ -267,7 +267,7 @@ _DEFINED = (
     Experiment(
         "mnist-space",
         "space on mnist",
-        "Table 1",
+        "Table 2",
         MNIST,
         _MNIST_METHODS,
         rounds=2000,
@@ -288,7 +288,7 @@ _DEFINED = (
     Experiment(
         "algorithms",
         "the table of algorithms, its bounds evaluated, beside what was measured",
-        "Table 3",
+        "Table 1",
         FLAT,
         _ALL_AT_50,
         rounds=4000,

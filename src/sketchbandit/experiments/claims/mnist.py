@@ -328,7 +328,7 @@ CLAIMS = (
     ),
     Claim(
         "space",
-        "App., Table 1",
+        "App., Table 2",
         "DBSLinUCB takes 40 % less space than OFUL",
         "40 % (2842 against 4802 KB)",
         "35 % less; partly: 10 % less",
@@ -338,7 +338,7 @@ CLAIMS = (
     ),
     Claim(
         "space-like-soful",
-        "App., Table 1",
+        "App., Table 2",
         "DBSLinUCB takes about the space of SOFUL with l = 150",
         "1.12 times",
         "at most 1.25 times; partly: 1.6",

@@ -175,7 +175,7 @@ CLAIMS = (
     ),
     Claim(
         "bounds",
-        "Table 3, Thms. 2, 3",
+        "App., Table 1",
         "DBSLinUCB's bounds are sublinear where SOFUL's is vacuous, and RFD's is below FD's",
         "orders only",
         "by formula, with constants and the measured Delta growing on like T: DBSLinUCB's bounds fall "
