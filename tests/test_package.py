@@ -112,6 +112,7 @@ def test_the_wheel_holds_the_package(tmp_path: Path) -> None:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
     assert "sketchbandit/py.typed" in names
+    assert "sketchbandit/experiments/report.html.jinja" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     code = "import sketchbandit as sb; assert 'site' in sb.__file__; sb.ExactSketch(3).update([1, 2, 3])"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
