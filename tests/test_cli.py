@@ -48,7 +48,7 @@ def test_reproduce_end_to_end(tmp_path: Path) -> None:
         "reproduce", "pareto-digits", "matrix-approximation", "--out", tmp_path / "r", "--jobs", "2"
     )
     assert done.exit_code == 0, done.output
-    assert "error-stays-bounded" in done.output
+    assert "DBS keeps the error under its bound" in done.output
     assert f"report: {tmp_path / 'r' / 'report.html'}" in done.output
     frame = Store(tmp_path / "r").frame()
     assert set(frame["environment"]) == {"classification:data=digits", "rows:data=gaussian,dim=500"}
@@ -151,6 +151,8 @@ def test_data_lists_the_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert ("not here" in line) == (name not in {"digits", "spam"})
     assert "embedded" in done.output
     assert "spam.npz" in done.output
+    monkeypatch.setenv("SKETCHBANDIT_DATA", str(tmp_path / "absent"))
+    assert "names no folder" in invoke("data").output
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,8 @@ def test_data_lists_the_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (("compare", "--policy", "oful", "--policy", "oful"), ["twice"]),
         (("compare", "--policy", "dbslinucb", "--policy", "dbslinucb:compensation=1"), ["twice"]),
         (("compare", "--policy", "dbslinucb:compensation=abc"), ["compensation", "abc"]),
-        (("compare", "--policy", "oful", "--data", "minst"), list(CATALOGUE)),
+        (("compare", "--policy", "oful", "--data", "minst"), [*CATALOGUE, "gaussian", "low-rank"]),
+        (("compare", "--policy", "oful", "--data", "digits", "--label", "y"), ["labels of its own"]),
         (("compare", "--policy", "oful", "--data", "absent.csv"), ["absent.csv"]),
         (("report", "nowhere"), ["nowhere", "no results"]),
         (("reproduce", "--resume", "--fresh"), ["choose one"]),

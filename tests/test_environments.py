@@ -166,6 +166,14 @@ def test_spectra_are_what_they_are_called() -> None:
         sb.GaussianArms(spectrum="steep")
 
 
+def test_no_policy_shares_the_stream_that_theta_is_drawn_from() -> None:
+    """A policy with the seed of the environment must know nothing of it (SeedSequence pads with zeros)."""
+    environment = sb.GaussianArms(dim=12, seed=0)
+    for seed in (0, [0, 0], [0, 2]):
+        drawn = np.random.default_rng(seed).standard_normal(12)
+        assert not np.allclose(environment.theta, drawn / np.linalg.norm(drawn))
+
+
 def test_noise_is_not_drawn_for_each_arm() -> None:
     """Two policies that choose differently get the same noise, so that their difference is theirs."""
     drawn = next(iter(gaussian(seed=0).rounds(1)))
@@ -229,6 +237,35 @@ def test_every_policy_tells_its_size() -> None:
     assert row.sketch_size == 4
     (row,) = sb.play(sb.soful(12, size=12), gaussian(), 30, every=30)
     assert 0 < row.sketch_rows <= 24
+
+
+class Shrinking:
+    """A policy that holds much at first and less later."""
+
+    dim = 12
+    sketch = sb.ExactSketch(12)
+    nbytes = 1000
+
+    def select(self, arms: Any) -> int:
+        """The first arm, always."""
+        del arms
+        return 0
+
+    def update(self, arm: Any, reward: float) -> None:
+        """Learn nothing, hold less."""
+        del arm, reward
+        self.nbytes -= 100
+
+    def health(self) -> Any:
+        """Exact."""
+        return sb.oful(12).health()
+
+
+def test_the_peak_is_the_most_that_was_held() -> None:
+    """Not what is held at the end."""
+    rows = list(sb.play(Shrinking(), gaussian(), 3))
+    assert [row.bytes for row in rows] == [900, 800, 700]
+    assert [row.peak_bytes for row in rows] == [1000, 1000, 1000]
 
 
 def test_arms_chosen_can_be_watched() -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -13,7 +14,7 @@ import pytest
 from matplotlib.image import imread
 
 import sketchbandit as sb
-from sketchbandit.experiments import reporting, runner
+from sketchbandit.experiments import report, reporting, runner
 from sketchbandit.experiments.claims import CLAIMS
 from sketchbandit.experiments.definitions import Experiment, Series, choose
 from sketchbandit.experiments.figures import DRAWN, save
@@ -23,6 +24,7 @@ from sketchbandit.experiments.profiles import Profile
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.runs import Run
 from sketchbandit.experiments.specs import spec
+from sketchbandit.experiments.store import Store
 from sketchbandit.experiments.tables import table
 
 TINY = Profile("tiny", 0.05, 2, 1, 0.5, (0.1,), (2.0,), 2)
@@ -120,10 +122,13 @@ def test_the_report_is_one_whole_page(folder: Path, results: Results) -> None:
 
 
 def test_verdicts_are_in_the_markdown_too(folder: Path) -> None:
-    """One line a claim."""
-    lines = (folder / "report.md").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == len(CLAIMS) + 2
-    assert all(re.search(r"\*\*(reproduced|partly|not|not run)\*\* \|$", line) for line in lines[2:])
+    """One line a claim, then the tables."""
+    text = (folder / "report.md").read_text(encoding="utf-8")
+    verdicts = re.findall(r"\*\*(reproduced|partly|not|open)\*\* \|$", text, re.MULTILINE)
+    assert len(verdicts) == len(CLAIMS)
+    assert TINY.sentence in text
+    assert "## pareto-digits" in text
+    assert "| DBSLinUCB-RFD, l₀ = 4, ε = 25 |" in text
 
 
 def test_tables_have_a_row_for_each_contender(folder: Path, results: Results) -> None:
@@ -181,6 +186,31 @@ def test_results_of_a_newer_version_are_refused(folder: Path, tmp_path: Path) ->
         Results.read(tmp_path)
     with pytest.raises(sb.FileError, match="holds no results"):
         Results.read(tmp_path / "nowhere")
+
+
+def test_a_folder_without_finished_runs_has_no_report(folder: Path, tmp_path: Path) -> None:
+    """Nor has one that is being written to."""
+    (tmp_path / "runs").mkdir()
+    shutil.copy(folder / "manifest.json", tmp_path)
+    with pytest.raises(sb.FileError, match="no finished runs"):
+        report(tmp_path)
+    assert not (tmp_path / "report.html").exists()
+    with Store(tmp_path).lock(), pytest.raises(sb.InputError, match="in use"):
+        report(tmp_path)
+
+
+def test_differences_are_paired(results: Results) -> None:
+    """Each contender less the first, permutation by permutation; and who warned."""
+    header, rows = table(results, "synthetic-fd")
+    assert header[4] == "less OFUL's"
+    line = next(row for row in rows if row[0] == "SOFUL, l = 50")
+    difference = results.finals("synthetic-fd", spec("soful", size=50)) - results.finals(
+        "synthetic-fd", spec("oful")
+    )
+    assert float(line[4].split(" ± ")[0]) == pytest.approx(difference.mean(), abs=0.051)
+    assert rows[0][4] == ""
+    warned = results.finals("synthetic-fd", spec("soful", size=50), "warned").sum()
+    assert line[-1] == (f"{warned:.0f} of 2" if warned else "")
 
 
 def test_pareto_fronts() -> None:

@@ -59,6 +59,8 @@ def test_specs_are_what_one_types() -> None:
     for wrong in ("soful:size", "soful:=3", "soful:size="):
         with pytest.raises(sb.InputError, match="key=value"):
             parse(wrong)
+    with pytest.raises(sb.InputError, match="given twice"):
+        parse("soful:size=3,size=4")
 
 
 def test_runs_travel_as_json_and_are_named_by_what_they_are() -> None:
@@ -271,8 +273,9 @@ def test_workers_that_cannot_start_end_the_work(trap: Callable[[str], None]) -> 
 
 
 def test_workers_do_not_import_from_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file called queue.py where the command is run is nobody's business."""
-    (tmp_path / "queue.py").write_text("raise SystemExit('mine')", encoding="utf-8")
+    """Files called queue.py or json.py where the command is run are nobody's business."""
+    for name in ("queue", "hashlib", "json", "tempfile"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('mine')", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     (done,) = outcomes([A_RUN])
     assert isinstance(done, Result)
@@ -403,6 +406,25 @@ def test_a_full_disk_leaves_what_was_finished(tmp_path: Path, monkeypatch: pytes
     assert len(merged) == len(before), "what was there was kept, timings included"
 
 
+def test_foreign_and_damaged_parts(tmp_path: Path) -> None:
+    """Files that are not ours are left alone; a damaged one of ours is named."""
+    with Store(tmp_path).open(SETTINGS) as opened:
+        opened.add([perform(A_RUN)])
+    (tmp_path / "runs" / "mine.parquet").write_bytes(b"mine")
+    with Store(tmp_path).open(SETTINGS, resume=True) as opened:
+        assert len(opened.frame()) == 3
+    (tmp_path / "runs" / "part-00000000.parquet").write_bytes(b"junk")
+    with pytest.raises(sb.FileError, match=r"part-00000000\.parquet is damaged.*--resume"):
+        Store(tmp_path).open(SETTINGS, resume=True)
+
+
+def test_a_report_of_the_users_is_not_overwritten(tmp_path: Path) -> None:
+    """A folder with a report that is not ours is refused."""
+    (tmp_path / "report.html").write_text("mine", encoding="utf-8")
+    with pytest.raises(sb.InputError, match=r"a report\.html that is not ours"):
+        Store(tmp_path).open(SETTINGS, fresh=True)
+
+
 def test_damaged_folders_are_said(tmp_path: Path) -> None:
     """A broken manifest, results without one, a file in the way."""
     Store(tmp_path / "a").open(SETTINGS).close()
@@ -412,7 +434,7 @@ def test_damaged_folders_are_said(tmp_path: Path) -> None:
     with Store(tmp_path / "b").open(SETTINGS) as opened:
         opened.add([perform(A_RUN)])
     (tmp_path / "b" / "manifest.json").unlink()
-    with pytest.raises(sb.FileError, match=r"without manifest\.json"):
+    with pytest.raises(sb.FileError, match=r"no manifest\.json"):
         Store(tmp_path / "b").open(SETTINGS)
     (tmp_path / "c").write_text("in the way", encoding="utf-8")
     for inside in ("c", "c/d"):

@@ -1,5 +1,6 @@
 """The commands. Each is a verb of the library; help texts carry examples."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from sketchbandit import data as data_sets
 from sketchbandit.cli.progress import Bar
 from sketchbandit.errors import SketchBanditError
 from sketchbandit.experiments import verbs
+from sketchbandit.experiments.claims import OPEN
 from sketchbandit.experiments.definitions import EXPERIMENTS
 from sketchbandit.experiments.policies import POLICIES, parameters
 from sketchbandit.experiments.profiles import PROFILES
@@ -87,13 +89,14 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
 
     Example: `sketchbandit reproduce mnist-curves mnist-space --profile standard --out mnist`
 
-    Example: `SKETCHBANDIT_DATA=data sketchbandit reproduce all --profile paper --resume`
+    Example: `SKETCHBANDIT_DATA=data sketchbandit reproduce all --profile paper --out full --resume`
     """
     with _complaints(), Bar(console) as bar:
         done = verbs.reproduce(
             ids or (), profile=profile, jobs=jobs, out=out, resume=resume, fresh=fresh, watcher=bar
         )
     _verdicts(done)
+    _tables(done)
     _finish(done)
 
 
@@ -122,8 +125,9 @@ def compare(  # noqa: PLR0917  (typer takes options so)
 ) -> None:
     """Race policies on a data set, yours or a known one.
 
-    Every policy sees the same arms: one random row of each label a round, and a reward of 1 for the target
-    label. Ridge is 1 and beta 0.1 where not given; --tune searches both for each policy that gives neither.
+    Every policy sees the same arms: one random row of each label a round, scaled to length one, and a reward
+    of 1 for the target label. Ridge is 1 and beta 0.1 where not given; --tune searches both for each policy
+    that gives neither.
 
     Example: `sketchbandit compare --policy dbslinucb:size=20,epsilon=8 --policy oful`
 
@@ -143,7 +147,7 @@ def compare(  # noqa: PLR0917  (typer takes options so)
             fresh=fresh,
             watcher=bar,
         )
-    _print_table(f"{data}, {rounds} rounds, {permutations} permutations", *table(done.results, "compare"))
+    _tables(done)
     _finish(done)
 
 
@@ -158,6 +162,7 @@ def report(
     with _complaints():
         done = verbs.report(folder)
     _verdicts(done)
+    _tables(done)
     _finish(done)
 
 
@@ -169,6 +174,9 @@ def data() -> None:
 
     Example: `SKETCHBANDIT_DATA=data sketchbandit data`
     """
+    named = os.environ.get(data_sets.VARIABLE)
+    if named and not Path(named).expanduser().is_dir():
+        typer.secho(f"{data_sets.VARIABLE} names no folder: {named}", err=True, fg=typer.colors.RED)
     rows = []
     for name, source in data_sets.CATALOGUE.items():
         found = data_sets.find(name)
@@ -179,21 +187,33 @@ def data() -> None:
 
 
 def _verdicts(done: Report) -> None:
-    if done.findings:
-        rows = [
-            [claim.id, claim.paper, finding.ours, finding.verdict]
-            for claim, finding in done.findings
-            if finding.ours != "-"
-        ]
+    rows = [
+        [claim.statement, claim.paper, finding.ours, finding.verdict]
+        for claim, finding in done.findings
+        if finding.verdict != OPEN
+    ]
+    if rows:
         _print_table("the paper's claims", ["claim", "the paper", "ours", "verdict"], rows)
+    if done.findings:
         said = ", ".join(f"{count} {verdict}" for verdict, count in counts(done.findings))
-        console.print(f"{said} ({done.results.profile.sentence})", highlight=False)
+        console.print(f"{said}; {done.results.profile.sentence}", highlight=False)
+    if len(rows) < len(done.findings):
+        console.print(
+            "open: those need other experiments or the full number of rounds; the report says which"
+        )
+
+
+def _tables(done: Report) -> None:
+    """The tables themselves, where there are few: of a race, or of one or two ids."""
+    names = [name for name in done.results.experiments if done.results.has(name)]
+    for name in names if len(names) <= 2 else []:
+        _print_table(f"{name}: {done.results.experiments[name].title}", *table(done.results, name))
 
 
 def _print_table(title: str, header: list[str], rows: list[list[str]]) -> None:
     shown = Table(title=escape(title))
     for index, heading in enumerate(header):
-        shown.add_column(heading, overflow="fold", no_wrap=index == 0)
+        shown.add_column(heading, overflow="fold", no_wrap=index == 0 and max(len(r[0]) for r in rows) < 40)
     for row in rows:
         shown.add_row(*map(escape, row))
     console.print(shown)

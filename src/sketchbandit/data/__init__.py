@@ -10,6 +10,6 @@ downloaded from OpenML, checked and cached. ``digits`` ships with scikit-learn a
 
 from sketchbandit.data.catalogue import CATALOGUE, Source
 from sketchbandit.data.dataset import DataSet
-from sketchbandit.data.loading import Found, find, load
+from sketchbandit.data.loading import VARIABLE, Found, find, load
 
-__all__ = ["CATALOGUE", "DataSet", "Found", "Source", "find", "load"]
+__all__ = ["CATALOGUE", "VARIABLE", "DataSet", "Found", "Source", "find", "load"]

@@ -41,9 +41,11 @@ class DataSet(NamedTuple):
 def checked(name: str, features: Any, labels: Any) -> DataSet:
     """The data set, with labels numbered from 0, or an InputError that says what is wrong with it."""
     if not sparse.issparse(features):
-        features = np.asarray(features)
+        features = np.asarray(features, order="C")  # sums depend on the layout in their last digits
     if features.ndim != 2 or 0 in features.shape:
-        raise InputError(f"{name}: features must be a matrix with rows and columns, got {features.shape}")
+        raise InputError(
+            f"{name}: features must be a matrix with rows and columns, its shape is {features.shape}"
+        )
     if features.dtype.kind not in "fiub":
         raise InputError(f"{name}: features must be numbers, got {features.dtype}")
     values = np.asarray(labels)
@@ -57,6 +59,11 @@ def checked(name: str, features: Any, labels: Any) -> DataSet:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise InputError(f"{name}: row {int(np.argmin(np.isfinite(values)))} has no label")
     names, numbers = np.unique(values, return_inverse=True)
+    if len(names) > max(2, len(values) // 2):
+        raise InputError(
+            f"{name}: {len(values)} rows have {len(names)} different labels: is that a number to predict? "
+            "Classification needs a few labels, each on several rows"
+        )
     if len(names) < 2:
         raise InputError(f"{name}: every row has the label {names[0]}; classification needs two or more")
     return DataSet(name, features, numbers.astype(np.int64))
@@ -66,7 +73,7 @@ def _where_not_finite(features: Any) -> str:
     if sparse.issparse(features):
         return "the sparse features contain NaN or inf"
     row, column = np.argwhere(~np.isfinite(features))[0]
-    return f"row {row}, column {column} is {features[row, column]}"
+    return f"row {row}, column {column} (counted from 0) is {features[row, column]}"
 
 
 def _arrays(features: Any) -> tuple[Any, ...]:

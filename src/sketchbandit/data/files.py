@@ -34,7 +34,9 @@ def _read_npz(path: Path, label: str | None) -> DataSet:
         with np.load(path, allow_pickle=False) as archive:
             arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise FileError(f"{path} is damaged or not an npz file of plain arrays: {error}") from error
+        raise FileError(f"{path} is damaged or not an npz file of plain arrays") from error
+    if "X" not in arrays and not {"data", "indices", "indptr", "shape"} <= arrays.keys():
+        raise InputError(f"{path}: no array X (nor data, indices, indptr, shape); it has {_some(arrays)}")
     labels = arrays.pop(_label_column(path, list(arrays), label))
     if {"data", "indices", "indptr", "shape"} <= arrays.keys():
         shape = tuple(int(n) for n in arrays["shape"])
@@ -45,11 +47,9 @@ def _read_npz(path: Path, label: str | None) -> DataSet:
             features.check_format(full_check=True)
         except ValueError as error:
             raise FileError(f"{path} is damaged: it is no CSR matrix: {error}") from error
-    elif "X" in arrays:
-        features = arrays["X"]
     else:
-        raise InputError(f"{path}: no array X (nor data, indices, indptr, shape); it has {_some(arrays)}")
-    return checked(path.stem, features, labels)
+        features = arrays["X"]
+    return checked(path.name, features, labels)
 
 
 def _read_table(path: Path, label: str | None) -> DataSet:
@@ -66,6 +66,8 @@ def _read_table(path: Path, label: str | None) -> DataSet:
         )
     column = _label_column(path, list(frame.columns), label)
     labels = frame.pop(column)
+    if frame.empty:
+        raise InputError(f"{path}: no rows, or no column but {column!r}")
     if labels.isna().any():
         raise InputError(f"{path}: row {int(labels.isna().to_numpy().argmax())} has no label in {column!r}")
     wrong = [name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
@@ -74,17 +76,25 @@ def _read_table(path: Path, label: str | None) -> DataSet:
             f"{path}: features must be numbers, but these columns are not: {_some(wrong)}; "
             "encode or drop them"
         )
-    return checked(path.stem, frame.to_numpy(dtype=np.float64), labels.to_numpy())
+    return checked(path.name, frame.to_numpy(dtype=np.float64), labels.to_numpy())
 
 
 def _label_column(path: Path, columns: list[str], label: str | None) -> str:
     for name in (label,) if label is not None else LABELS:
         if name in columns:
             return name
-    wanted = repr(label) if label is not None else f"any of {', '.join(LABELS)}"
-    raise InputError(f"{path}: no label column {wanted}; it has {_some(columns)}")
+    if label is not None:
+        raise InputError(f"{path}: no label column {label!r}; it has {_some(columns)}")
+    raise InputError(
+        f"{path}: which column is the label? None is called {', '.join(LABELS)}; name it (--label); there "
+        "are "
+        f"{_some(columns)}"
+    )
 
 
 def _some(names: Any, most: int = 12) -> str:
+    """The first and the last of them: a label is mostly one or the other."""
     names = list(names)
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    if len(names) > most:
+        names = [*names[: most - 2], f"{len(names) - most} more", *names[-2:]]
+    return ", ".join(names)

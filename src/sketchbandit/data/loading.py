@@ -36,6 +36,8 @@ def load(name: str, *, label: str | None = None, progress: openml.Progress | Non
     Raises InputError for an unknown name, a missing label column, NaN, or a single class; FileNotFoundError,
     which says which file to put where, if it is neither here nor to be had.
     """
+    if name in CATALOGUE and label is not None:
+        raise InputError(f"{name} has labels of its own; a label column is for files")
     if name not in CATALOGUE:
         if Path(name).suffix.lower() in files.READERS:
             return files.read(Path(name), label)
@@ -87,7 +89,9 @@ def _fetch(source: Source, progress: openml.Progress | None) -> DataSet:
     where = " or ".join(str(place / source.file) for place in _places())
     if source.openml is None:
         raise FileNotFoundError(
-            f"{source.name} is not here and OpenML does not have it: put it at {where}; {source.elsewhere}"
+            f"{source.name} is not here and OpenML does not have it: put it at {where}, or set {VARIABLE} "
+            "to its "
+            f"folder; {source.elsewhere}"
         )
     try:
         data = openml.download(source, progress)

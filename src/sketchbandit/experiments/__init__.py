@@ -17,6 +17,9 @@ def __getattr__(name: str) -> Any:
     """The verbs, imported when asked for: workers need no figures."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from sketchbandit.experiments import verbs  # noqa: PLC0415
-
+    try:
+        from sketchbandit.experiments import verbs  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        hint = f"experiments need {error.name}: pip install 'sketchbandit[experiments]'"
+        raise ModuleNotFoundError(hint, name=error.name) from error
     return getattr(verbs, name)

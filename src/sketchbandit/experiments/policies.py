@@ -75,9 +75,9 @@ def label(policy: Spec) -> str:
 
 @lru_cache(maxsize=64)
 def warm_up(name: str, dtype: str) -> None:
-    """Play a little, so that compiling the loops of a round is not timed."""
-    small: dict[str, Value] = {"size": 4, "epsilon": 2, "dtype": dtype}
-    settings = {key: value for key, value in small.items() if key in parameters(name)}
-    environment = GaussianArms(dim=24, arms=8)
-    for _ in play(build(spec(name, **settings), environment.dim), environment, 60):
-        pass
+    """Play a little, so that compiling the loops of a round is not timed: as few rows, and as a matrix."""
+    for dim, size in ((24, 4), (8, 6)):
+        small: dict[str, Value] = {"size": size, "epsilon": 2, "dtype": dtype}
+        settings = {key: value for key, value in small.items() if key in parameters(name)}
+        for _ in play(build(spec(name, **settings), dim), GaussianArms(dim=dim, arms=8), 60):
+            pass

@@ -45,7 +45,7 @@ class Profile:
     def sentence(self) -> str:
         """What was shrunk, for figures and the report."""
         if not self.tuning_permutations:
-            return f"{self.permutations} permutations, beta and lambda as given"
+            return f"{self.permutations} permutation{'s' * (self.permutations > 1)}, beta and lambda as given"
         grid = f"{len(self.betas)} x {len(self.ridges)} grid of beta and lambda"
         text = (
             f"profile {self.name}: {self.permutations} permutations, {grid} chosen on "

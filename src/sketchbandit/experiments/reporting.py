@@ -13,6 +13,7 @@ from sketchbandit import data
 from sketchbandit._version import __version__
 from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, PARTLY, REPRODUCED, Claim, Finding
 from sketchbandit.experiments.figures import DRAWN, save
+from sketchbandit.experiments.plan import rounds_of
 from sketchbandit.experiments.pool import Failure
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.tables import table, write_csv
@@ -35,6 +36,7 @@ def write(results: Results, folder: Path, failures: Sequence[Failure] = ()) -> R
     """Figures (PNG, SVG), tables (CSV), ``report.html`` and ``report.md`` into the folder."""
     sections = [_section(results, name, folder) for name in results.experiments if results.has(name)]
     findings = [(claim, claim.finding(results)) for claim in CLAIMS] if _is_the_papers(results) else []
+    title = _TITLE if findings else "A race of policies"
     page = _template().render(
         version=__version__,
         profile=results.profile,
@@ -44,11 +46,17 @@ def write(results: Results, folder: Path, failures: Sequence[Failure] = ()) -> R
         counts=counts(findings),
         failures=[(str(f.run.environment), str(f.run.contender), f.run.seed, f.reason) for f in failures],
         runs=results.all_rows["run"].nunique(),
-        title=_TITLE if findings else "A race of policies",
+        title=title,
     )
     path = folder / "report.html"
     replace_file(path, page.encode())
-    replace_file(folder / "report.md", markdown(findings).encode())
+    parts = [f"# {title}", f"sketchbandit {__version__}; {results.profile.sentence}.", markdown(findings)]
+    for section in sections:
+        parts += [
+            f"## {section['id']}: {section['title']}",
+            _markdown_table(section["header"], section["rows"]),
+        ]
+    replace_file(folder / "report.md", "\n\n".join(filter(None, parts)).encode())
     return Report(path, findings, results, list(failures))
 
 
@@ -59,12 +67,17 @@ def counts(findings: Sequence[tuple[Claim, Finding]]) -> list[tuple[str, int]]:
 
 
 def markdown(findings: Sequence[tuple[Claim, Finding]]) -> str:
-    """The claims as a Markdown table."""
-    lines = ["| claim | the paper | ours | verdict |", "| --- | --- | --- | --- |"]
-    for claim, finding in findings:
-        cells = (f"{claim.statement} ({claim.where})", claim.paper, finding.ours, f"**{finding.verdict}**")
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
+    """The claims as a Markdown table; nothing where there are none."""
+    rows = [
+        [f"{claim.statement} ({claim.where})", claim.paper, finding.ours, f"**{finding.verdict}**"]
+        for claim, finding in findings
+    ]
+    return _markdown_table(["claim", "the paper", "ours", "verdict"], rows) if rows else ""
+
+
+def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in lines) + "\n"
 
 
 def _is_the_papers(results: Results) -> bool:
@@ -84,7 +97,7 @@ def _section(results: Results, name: str, folder: Path) -> dict[str, Any]:
         "id": name,
         "title": experiment.title,
         "paper": experiment.paper,
-        "rounds": experiment.rounds,
+        "rounds": rounds_of(experiment, results.profile),
         "environment": str(experiment.environment),
         "data": data.CATALOGUE.get(experiment.data or ""),
         "is_reference": _is_reference(results, experiment.data),

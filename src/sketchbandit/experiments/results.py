@@ -85,7 +85,10 @@ class Results:
             experiments.append(Experiment.from_dict(manifest["experiment"]))
         grids = {name: tuple(manifest["profile"][name]) for name in ("betas", "ridges")}
         profile = Profile(**{**manifest["profile"], **grids})
-        return cls(store.frame(), profile, experiments, manifest.get("data", {}))
+        rows = store.frame()
+        if rows.empty:
+            raise FileError(f"{folder} holds no finished runs")
+        return cls(rows, profile, experiments, manifest.get("data", {}))
 
     @cached_property
     def choices(self) -> plan.Choices:
@@ -158,6 +161,9 @@ def summary(results: Results, name: str) -> list[dict[str, Any]]:
             "ridge": results.final(name, member, "ridge").mean,
             "beta": results.final(name, member, "beta").mean,
             "regret": results.final(name, member, "regret"),
+            "beside": estimate_of_difference(results, name, member),
+            "warned": int(results.finals(name, member, "warned").sum()),
+            "permutations": len(results.finals(name, member)),
             "seconds": results.final(name, member, "seconds"),
             "kibibytes": results.final(name, member, "peak_bytes").mean / 1024.0,
             "rows": results.final(name, member, "sketch_rows").mean,
@@ -166,6 +172,13 @@ def summary(results: Results, name: str) -> list[dict[str, Any]]:
         for label, members in results.series(name)
         for member in members
     ]
+
+
+def estimate_of_difference(results: Results, name: str, member: Spec) -> Estimate:
+    """Its regret less that of the first contender, paired by permutation; nan where a run is missing."""
+    first = next(results.series(name))[1][0]
+    here, there = results.finals(name, member), results.finals(name, first)
+    return estimate(here - there) if len(here) == len(there) else Estimate(np.nan, np.nan)
 
 
 def _differing(member: Spec, members: list[Spec]) -> str:

@@ -56,6 +56,8 @@ def parse(text: str) -> Spec:
         key, equals, value = part.partition("=")
         if not equals or not key.strip() or not value.strip():
             raise InputError(f"cannot read {part!r} in {text!r}; write {name}:key=value,key=value")
+        if key.strip() in settings:
+            raise InputError(f"{key.strip()} is given twice in {text!r}")
         settings[key.strip()] = _value(value.strip())
     return spec(name, **settings)
 

@@ -58,14 +58,21 @@ class Store:
         """
         try:
             self._parts.mkdir(parents=True, exist_ok=True)
-        except (NotADirectoryError, FileExistsError, PermissionError) as error:
+            self._take_lock()
+        except OSError as error:
             raise InputError(f"cannot write to {self.folder}: {error.strerror}") from error
-        self._take_lock()
         try:
             self._begin(settings, resume=resume, fresh=fresh)
         except BaseException:
             self.close()
             raise
+        return self
+
+    def lock(self) -> Self:
+        """Keep others out without changing anything; the folder must be there."""
+        if not self._parts.is_dir():
+            raise FileError(f"{self.folder} holds no results")
+        self._take_lock()
         return self
 
     def close(self) -> None:
@@ -96,7 +103,7 @@ class Store:
         """Every row, in an order that does not depend on which run finished first."""
         if not self._part_files():
             return pd.DataFrame(SCHEMA.empty_table().to_pandas())
-        table: pd.DataFrame = parquet.read_table(self._parts, schema=SCHEMA).to_pandas()
+        table: pd.DataFrame = self._read().to_pandas()
         keys = ["environment", "contender", "kind", "seed", "ridge", "beta", "run", "round"]
         # A process that died while gathering leaves runs in two files; the rows are the same.
         table = table.drop_duplicates(subset=["run", "ridge", "beta", "round"])
@@ -107,7 +114,9 @@ class Store:
         path = self.folder / MANIFEST
         if not path.is_file():
             if self._part_files():
-                raise FileError(f"{self.folder} holds results without {MANIFEST}; use another folder")
+                raise FileError(
+                    f"{self.folder} has result files but no {MANIFEST} that says of what; use another folder"
+                )
             return None
         try:
             found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -121,6 +130,9 @@ class Store:
         if fresh:
             self._clear()
         before = self.manifest()
+        mine = [name for name in ("report.html", "report.md") if (self.folder / name).exists()]
+        if before is None and mine:
+            raise InputError(f"{self.folder} has a {mine[0]} that is not ours; choose another folder (--out)")
         if before is not None:
             self._check(before, settings, resume=resume)
             ids = [*dict.fromkeys([*before["ids"], *settings["ids"]])]
@@ -133,7 +145,7 @@ class Store:
         self._next = max((int(path.stem.split("-")[1]) for path in names), default=-1) + 1
         self._count = len(names)
         if names:
-            self.finished = set(parquet.read_table(self._parts, columns=["run"])["run"].to_pylist())
+            self.finished = set(self._read()["run"].to_pylist())
 
     def _check(self, before: dict[str, Any], settings: dict[str, Any], *, resume: bool) -> None:
         if not resume:
@@ -147,13 +159,26 @@ class Store:
                 raise InputError(f"{self.folder} holds results on another copy of {name}; use another folder")
         for name in sorted((before.keys() | wanted.keys()) - {"ids", "machine", "data"}):
             if before.get(name) != wanted.get(name):
+                there, here = _names(before.get(name), wanted.get(name))
                 raise InputError(
-                    f"{self.folder} holds results with {name} = {_short(before.get(name))}, and now it is "
-                    f"{_short(wanted.get(name))}: delete them (--fresh) or choose another folder (--out)"
+                    f"{self.folder} holds results with {name} = {there}, and now it is {here}: delete "
+                    "them (--fresh) "
+                    "or choose another folder (--out)"
                 )
 
     def _part_files(self) -> list[Path]:
         return sorted(self._parts.glob("part-*.parquet"))
+
+    def _read(self) -> "pa.Table":
+        tables = []
+        for path in self._part_files():
+            try:
+                tables.append(parquet.read_table(path, schema=SCHEMA))
+            except (pa.ArrowInvalid, OSError) as error:
+                raise FileError(
+                    f"{path} is damaged ({error}); delete it and --resume does its runs again"
+                ) from None
+        return pa.concat_tables(tables)
 
     def _write(self, table: "pa.Table") -> None:
         buffer = io.BytesIO()
@@ -165,7 +190,7 @@ class Store:
     def _gather(self) -> None:
         """One file for many. The new one is there before the old ones go."""
         old = self._part_files()
-        self._write(parquet.read_table(self._parts, schema=SCHEMA))
+        self._write(self._read())
         for path in old:
             path.unlink()
         self._count = 1
@@ -196,6 +221,9 @@ class Store:
         self._lock = lock
 
 
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) < 80 else text[:77] + "..."
+def _names(*values: Any) -> list[str]:
+    """By name where both have one and it differs, else in full, shortened."""
+    names = [value.get("name") for value in values if isinstance(value, dict)]
+    if len(names) == 2 and names[0] != names[1]:
+        return [str(name) for name in names]
+    return [text if len(text := str(value)) < 80 else text[:77] + "..." for value in values]

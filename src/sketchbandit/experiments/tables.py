@@ -32,22 +32,30 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
 
 
 def contenders(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
-    """Header and rows: every contender of an experiment at the end of its run."""
+    """Header and rows: every contender of an experiment at the end of its run.
+
+    The difference to the first one is paired by permutation; "too small" counts the runs in which the policy
+    warned that its sketch is heading for linear regret.
+    """
     if results.experiments[name].kind == "approximate":
         return _approximation(results, name)
-    header = ["method", "λ", "β", "regret", "CPU seconds", "peak KiB", "rows", "certificate"]
+    lines = summary(results, name)
+    header = ["method", "λ", "β", "regret", f"less {lines[0]['label']}'s", "CPU seconds", "peak KiB"]
+    header += ["rows", "certificate", "too small"]
     rows = [
         [
             line["label"],
             f"{line['ridge']:g}",
             f"{line['beta']:g}",
             f"{line['regret']:.1f}",
+            f"{line['beside']:+.1f}".replace("± +", "± ") if line is not lines[0] else "",
             f"{line['seconds']:.3f}",
             f"{line['kibibytes']:,.0f}",
             f"{line['rows']:.0f}",
             f"{line['certificate']:.3g}",
+            f"{line['warned']} of {line['permutations']}" if line["warned"] else "",
         ]
-        for line in summary(results, name)
+        for line in lines
     ]
     return header, rows
 

@@ -14,6 +14,7 @@ from sketchbandit.experiments.reporting import Report
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.runner import Watcher
 from sketchbandit.experiments.specs import Spec, parse, spec
+from sketchbandit.experiments.store import Store
 from sketchbandit.sketch.checks import check_count
 
 
@@ -114,7 +115,8 @@ def compare(
 
 def report(folder: str | Path) -> Report:
     """Make figures, tables and the page anew from the results in a folder; nothing is run."""
-    return reporting.write(Results.read(Path(folder)), Path(folder))
+    with Store(Path(folder)).lock():
+        return reporting.write(Results.read(Path(folder)), Path(folder))
 
 
 def _run(
@@ -138,8 +140,11 @@ def _environment(name: str, label: str | None) -> Spec:
     synthetic = {"gaussian": "flat", "power-law": "power-law", "low-rank": "low-rank"}
     if name in synthetic:
         return spec("gaussian", spectrum=synthetic[name])
-    if name in data_sets.CATALOGUE:
+    if name in data_sets.CATALOGUE and label is None:
         return spec("classification", data=name)
+    if name not in data_sets.CATALOGUE and not Path(name).suffix:
+        known_names = ", ".join([*data_sets.CATALOGUE, *synthetic])
+        raise InputError(f"unknown data {name!r}; choose from {known_names}, or give a file with its suffix")
     digest = data_sets.load(name, label=label).digest[:12]
     settings = {"data": str(Path(name).resolve()), "digest": digest, **({"label": label} if label else {})}
     return spec("classification", **settings)

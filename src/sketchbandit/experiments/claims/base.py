@@ -9,7 +9,7 @@ import numpy as np
 from sketchbandit.experiments.results import Results, Vector, estimate
 from sketchbandit.experiments.specs import Spec
 
-REPRODUCED, PARTLY, NOT, OPEN = "reproduced", "partly", "not", "not run"
+REPRODUCED, PARTLY, NOT, OPEN = "reproduced", "partly", "not", "open"
 
 
 class Finding(NamedTuple):
@@ -52,9 +52,10 @@ class Claim:
     whole: bool = False
 
     def finding(self, results: Results) -> Finding:
-        """The verdict; "not run" where the experiments it needs are not there, or not whole."""
-        if not all(results.has(name) for name in self.needs):
-            return Finding(OPEN, "-")
+        """The verdict; "open" where the experiments it needs are not there, or not whole."""
+        absent = [name for name in self.needs if not results.has(name)]
+        if absent:
+            return Finding(OPEN, f"{', '.join(absent)} was not run")
         if self.whole and results.profile.rounds < 1.0:
             return Finding(OPEN, "needs the full number of rounds")
         missing = sum(results.missing(name) for name in self.needs)

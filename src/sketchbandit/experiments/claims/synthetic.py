@@ -79,6 +79,7 @@ def _outperforms(name: str, method: str, blocks: Spec) -> Claim:
         "less regret than both with 95 % confidence (paired); partly: than one",
         (name,),
         judge,
+        whole=True,
     )
 
 

@@ -53,8 +53,14 @@ def exponents(results: Results, name: str) -> Figure:
         axis.set(xlabel="round", ylabel="log Δ / log t", title=_title(results, name), xlim=(0, None))
         heights = [end[0] for end in ends]
         axis.set_ylim(min([-0.1, *(y - 0.1 for y in heights)]), max([0.7, *(y + 0.1 for y in heights)]))
-        axis.annotate(
-            "1/3: above it the regret bound is linear", (0, 1 / 3), (4, 4), textcoords="offset points"
+        axis.text(
+            0.99,
+            1 / 3,
+            "1/3: above it the bound is linear",
+            transform=axis.get_yaxis_transform(),
+            ha="right",
+            va="bottom",
+            fontsize=7,
         )
         label_ends(axis, ends, float(rounds_of(results.experiments[name], results.profile)), room=0.2)
         footnote(figure, results.profile.sentence)
