@@ -170,6 +170,7 @@ def test_the_named_folder_comes_first(tmp_path: Path, monkeypatch: pytest.Monkey
     np.savez_compressed(tmp_path / "mine" / "spam.npz", X=features + 1, y=labels)
     monkeypatch.setenv("SKETCHBANDIT_DATA", str(tmp_path / "mine"))
     assert np.array_equal(load("spam").features, features + 1)
+    assert load("spam").name == "spam"
     (tmp_path / "mine" / "spam.npz").unlink()
     assert np.array_equal(load("spam").features, features)
     np.savez_compressed(tmp_path / "mine" / "spam.npz", X=features[:9], y=labels[:9])

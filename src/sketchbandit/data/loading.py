@@ -49,7 +49,7 @@ def load(name: str, *, label: str | None = None, progress: openml.Progress | Non
         return _digits()
     found = find(name)
     if found.path is not None:
-        data = files.read(found.path)
+        data = files.read(found.path)._replace(name=name)
         found.source.check(data, str(found.path))
         return data
     return _fetch(found.source, progress)
