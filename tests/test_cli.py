@@ -21,7 +21,9 @@ from sketchbandit.data import CATALOGUE
 from sketchbandit.experiments import compare, report, reproduce
 from sketchbandit.experiments.definitions import EXPERIMENTS
 from sketchbandit.experiments.policies import POLICIES
+from sketchbandit.experiments.pool import Failure
 from sketchbandit.experiments.profiles import PROFILES
+from sketchbandit.experiments.runs import Run
 from sketchbandit.experiments.store import Store
 
 Verb = Callable[..., Any]
@@ -94,6 +96,19 @@ def test_compare_end_to_end(tmp_path: Path) -> None:
     text = (tmp_path / "c" / "report.html").read_text(encoding="utf-8")
     assert "2 permutations, beta and lambda as given" in text
     assert "Revisiting" not in text
+
+
+def test_if_every_run_fails_the_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not that there is nothing to report."""
+
+    def failing(runs: list[Run], jobs: int) -> Any:
+        del jobs
+        yield [Failure(run, "out of memory") for run in runs]
+
+    monkeypatch.setattr("sketchbandit.experiments.runner.run_all", failing)
+    done = invoke("compare", "--policy", "oful", "--rounds", "5", "--out", tmp_path)
+    assert done.exit_code == 2
+    assert "every run failed; the first one: out of memory" in done.output
 
 
 def test_compare_tunes_when_asked(tmp_path: Path) -> None:

@@ -161,9 +161,8 @@ class Store:
             if before.get(name) != wanted.get(name):
                 there, here = _names(before.get(name), wanted.get(name))
                 raise InputError(
-                    f"{self.folder} holds results with {name} = {there}, and now it is {here}: delete "
-                    "them (--fresh) "
-                    "or choose another folder (--out)"
+                    f"{self.folder} holds results with {name} = {there}, and now it is {here}: "
+                    "delete them (--fresh) or choose another folder (--out)"
                 )
 
     def _part_files(self) -> list[Path]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sketchbandit import data as data_sets
-from sketchbandit.errors import InputError
+from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.experiments import policies as known
 from sketchbandit.experiments import reporting, runner
 from sketchbandit.experiments.definitions import Experiment, Series, choose
@@ -133,6 +133,8 @@ def _run(
         raise InputError("resume goes on with what is there and fresh deletes it: choose one")
     jobs = None if jobs is None else check_count("jobs", jobs, at_least=1)
     outcome = runner.run(experiments, amount, out=out, jobs=jobs, resume=resume, fresh=fresh, watcher=watcher)
+    if outcome.failures and outcome.rows.empty:
+        raise SketchBanditError(f"every run failed; the first one: {outcome.failures[0].reason}")
     return reporting.write(Results.read(out), out, outcome.failures)
 
 
