@@ -32,7 +32,7 @@ lint: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-soak: $(READY)  ## the property tests with many more, random, examples (three minutes)
+soak: $(READY)  ## the property tests with many more, random, examples (eight minutes)
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
 
 bench: $(READY)  ## speed beside the rivals, and the scaling plots (six minutes)
