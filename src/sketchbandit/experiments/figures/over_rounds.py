@@ -53,15 +53,8 @@ def exponents(results: Results, name: str) -> Figure:
         axis.set(xlabel="round", ylabel="log Δ / log t", title=_title(results, name), xlim=(0, None))
         heights = [end[0] for end in ends]
         axis.set_ylim(min([-0.1, *(y - 0.1 for y in heights)]), max([0.7, *(y + 0.1 for y in heights)]))
-        axis.text(
-            0.99,
-            1 / 3,
-            "1/3: above it the bound is linear",
-            transform=axis.get_yaxis_transform(),
-            ha="right",
-            va="bottom",
-            fontsize=7,
-        )
+        across = axis.get_yaxis_transform()  # x as a share of the axis, y in its own units
+        axis.text(0.1, 0.325, "1/3: above it the bound is linear", transform=across, va="top", fontsize=7)
         label_ends(axis, ends, float(rounds_of(results.experiments[name], results.profile)), room=0.2)
         footnote(figure, results.profile.sentence)
     return figure

@@ -82,6 +82,7 @@ def label_ends(axis: Axes, ends: Sequence[End], x: float, room: float = 0.34, *,
     left = axis.get_xlim()[0]
     across = axis.get_xscale() == "log"
     axis.set_xlim(left, x * (x / left) ** room if across else x + room * (x - left))
+    axis.set_xticks([tick for tick in axis.get_xticks() if left <= tick <= x])  # none where there are labels
     bend, unbend = (np.log, np.exp) if axis.get_yscale() == "log" else (np.asarray, np.asarray)
     low, high = bend(axis.get_ylim())
     wished = [float(bend(end[0])) for end in ends]

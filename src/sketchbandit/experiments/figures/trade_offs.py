@@ -51,7 +51,11 @@ def pareto(results: Results, name: str) -> Figure:
 def _frame(axis: Axes, means: list[float]) -> None:
     """From zero, or logarithmic where one bad setting would press all others against the axis."""
     if min(means) > 0.0 and max(means) > 4.0 * min(means):
-        axis.set(yscale="log", ylim=(0.6 * min(means), 1.6 * max(means)))
+        low, high = 0.6 * min(means), 1.6 * max(means)
+        axis.set(yscale="log", ylim=(low, high))
+        ticks = [m * 10**k for k in range(-2, 6) for m in (1, 2, 5) if low <= m * 10**k <= high]
+        axis.set_yticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+        axis.minorticks_off()
     else:
         axis.set_ylim(bottom=0)
 
