@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchbandit.linalg import normalised
+
 TURNS = 5
 
 
@@ -23,6 +25,4 @@ def best_seconds(contenders: Mapping[str, tuple[Callable[..., Any], tuple[Any, .
 
 def unit_rows(count: int, dim: int, seed: int = 0) -> NDArray[np.float64]:
     """Gaussian rows of unit length."""
-    rows = np.random.default_rng(seed).standard_normal((count, dim))
-    normalised: NDArray[np.float64] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return normalised
+    return normalised(np.random.default_rng(seed).standard_normal((count, dim)))

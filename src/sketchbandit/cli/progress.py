@@ -14,8 +14,10 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from sketchbandit.experiments.runner import Watcher
 
-class Bar:
+
+class Bar(Watcher):
     """Told of stages and finished runs; draws one line for each stage."""
 
     def __init__(self, console: Console) -> None:

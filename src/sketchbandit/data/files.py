@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 READERS = (".npz", ".csv", ".parquet")
+_CSR = ("data", "indices", "indptr", "shape")  # the arrays of a sparse matrix
 LABELS = ("label", "y", "class", "target")  # the names tried when none is given
 
 
@@ -35,10 +36,11 @@ def _read_npz(path: Path, label: str | None) -> DataSet:
             arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(f"{path} is damaged or not an npz file of plain arrays") from error
-    if "X" not in arrays and not {"data", "indices", "indptr", "shape"} <= arrays.keys():
-        raise InputError(f"{path}: no array X (nor data, indices, indptr, shape); it has {_some(arrays)}")
+    is_sparse = set(_CSR) <= arrays.keys()
+    if "X" not in arrays and not is_sparse:
+        raise InputError(f"{path}: no array X (nor {', '.join(_CSR)}); it has {_some(arrays)}")
     labels = arrays.pop(_label_column(path, list(arrays), label))
-    if {"data", "indices", "indptr", "shape"} <= arrays.keys():
+    if is_sparse:
         shape = tuple(int(n) for n in arrays["shape"])
         try:
             features: Any = sparse.csr_array(
@@ -86,9 +88,8 @@ def _label_column(path: Path, columns: list[str], label: str | None) -> str:
     if label is not None:
         raise InputError(f"{path}: no label column {label!r}; it has {_some(columns)}")
     raise InputError(
-        f"{path}: which column is the label? None is called {', '.join(LABELS)}; name it (--label); there "
-        "are "
-        f"{_some(columns)}"
+        f"{path}: which column is the label? None is called {', '.join(LABELS)}; name it (--label); "
+        f"there are {_some(columns)}"
     )
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from sketchbandit.environment.base import Environment, Round
 from sketchbandit.errors import InputError
+from sketchbandit.linalg import normalised
 from sketchbandit.sketch.checks import check_count, check_real
 
 Matrix = NDArray[np.float64]
@@ -53,7 +54,7 @@ class GaussianArms(Environment):
         self.name = f"Gaussian arms, {spectrum}"
         # Tags from 1 on: default_rng([seed, 0]) is default_rng(seed), which a policy may draw from.
         random = np.random.default_rng([self.seed, 1])
-        self.theta = _unit(random.standard_normal((1, self.dim)))[0]
+        self.theta = normalised(random.standard_normal((1, self.dim)))[0]
         rank = min(self.rank, self.dim)
         self._basis: Matrix = np.linalg.qr(random.standard_normal((self.dim, rank)))[0].T
 
@@ -62,7 +63,7 @@ class GaussianArms(Environment):
         random = np.random.default_rng([self.seed, 2])
         draw = self._drawer(random)
         for _ in range(count):
-            arms = _unit(draw())
+            arms = normalised(draw())
             yield Round(arms, arms @ self.theta, self.noise * random.standard_normal())
 
     def _drawer(self, random: np.random.Generator) -> Callable[[], Matrix]:
@@ -73,8 +74,3 @@ class GaussianArms(Environment):
             scale = np.arange(1.0, self.dim + 1.0) ** -self.decay
             return lambda: random.standard_normal((self.arms, self.dim)) * scale
         return lambda: random.standard_normal((self.arms, self.dim))
-
-
-def _unit(rows: Matrix) -> Matrix:
-    normalised: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return normalised

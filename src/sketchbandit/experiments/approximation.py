@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sketchbandit import data
 from sketchbandit.errors import InputError
 from sketchbandit.experiments.specs import Spec
-from sketchbandit.linalg import covariance_error, fd_bound
+from sketchbandit.linalg import covariance_error, fd_bound, normalised
 from sketchbandit.sketch import DyadicBlockSketch, FrequentDirections, Sketch
 
 Matrix = NDArray[np.float64]
@@ -30,8 +30,7 @@ def matrix(environment: Spec, count: int, seed: int) -> Matrix:
         rows = stored.astype(np.float64)
         rows = rows[np.linalg.norm(rows, axis=1) > 0.0]
         rows = rows[random.permutation(len(rows))[:count]]
-    normalised: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return normalised
+    return normalised(rows)
 
 
 def measure(

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from sketchbandit.data import CATALOGUE
 from sketchbandit.errors import InputError
 from sketchbandit.experiments.specs import Spec, spec
 
@@ -69,7 +70,7 @@ class Experiment:
     @property
     def embedded(self) -> bool:
         """Whether it runs without any file or download."""
-        return self.data in (None, "digits")
+        return self.data is None or CATALOGUE[self.data].embedded
 
 
 OFUL = Series("OFUL", (spec("oful"),))

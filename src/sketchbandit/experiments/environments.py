@@ -14,7 +14,7 @@ NAMES = ("classification", "gaussian")
 
 
 def build(environment: Spec, seed: int) -> Environment:
-    """The environment of that seed. A data set is read once in a process."""
+    """The environment of that seed."""
     settings = dict(environment.settings)
     if environment.name == "gaussian":
         known = [name for name in inspect.signature(GaussianArms).parameters if name != "seed"]
@@ -38,6 +38,12 @@ def title(environment: Spec) -> str:
 
 
 @lru_cache(maxsize=4)
+def data_set(name: str, label: Any = None) -> data.DataSet:
+    """The data set, read once in a process."""
+    return data.load(name, label=label)
+
+
+@lru_cache(maxsize=4)
 def _classification(name: str, label: Any) -> Classification:
-    read = data.load(name, label=label)
+    read = data_set(name, label)
     return Classification(read.features, read.labels, name=read.name)

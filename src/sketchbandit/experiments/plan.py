@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sketchbandit.experiments import policies
 from sketchbandit.experiments.definitions import Experiment, Series
 from sketchbandit.experiments.profiles import FIRST_TUNING_SEED, Profile
 from sketchbandit.experiments.runs import Run
@@ -126,7 +127,7 @@ def permutations_of(experiment: Experiment, profile: Profile) -> int:
 
 def needs_tuning(experiment: Experiment, member: Spec) -> bool:
     """Whether ridge and beta are to be found; who gives one of them plays with what was given."""
-    return experiment.kind == "play" and not {"ridge", "beta"} & dict(member.settings).keys()
+    return experiment.kind == "play" and not policies.is_given(member)
 
 
 def _thinned(members: tuple[Spec, ...], count: int) -> tuple[Spec, ...]:

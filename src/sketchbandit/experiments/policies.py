@@ -41,6 +41,11 @@ def check(policy: Spec) -> None:
         raise InputError(f"{policy}: {error}") from error
 
 
+def is_given(policy: Spec) -> bool:
+    """Whether the policy says its ridge or its beta itself, and so is not tuned."""
+    return any(policy.get(name) is not None for name in TUNED)
+
+
 def with_defaults(policy: Spec) -> Spec:
     """The same with ridge and beta given."""
     defaults = inspect.signature(POLICIES[policy.name]).parameters

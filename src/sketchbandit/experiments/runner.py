@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from sketchbandit import data
 from sketchbandit.experiments import environments, plan, policies
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Watcher(Protocol):
-    """Who is told how the work goes: a progress bar."""
+class Watcher:
+    """Who is told how the work goes: this one keeps it to itself, a progress bar shows it."""
 
     def stage(self, name: str, total: int, done: int) -> None:
         """A stage of so many runs begins; some of them were done before."""
@@ -30,19 +30,6 @@ class Watcher(Protocol):
 
     def download(self, name: str, come: int, total: int) -> None:
         """So many bytes of a data set have come, of how many (0: unknown)."""
-
-
-class Silent:
-    """A watcher that says nothing."""
-
-    def stage(self, name: str, total: int, done: int) -> None:
-        """Nothing."""
-
-    def advance(self, count: int) -> None:
-        """Nothing."""
-
-    def download(self, name: str, come: int, total: int) -> None:
-        """Nothing."""
 
 
 class Outcome(NamedTuple):
@@ -70,7 +57,10 @@ def check(experiments: Sequence[Experiment], watcher: Watcher) -> dict[str, str]
     Returns the digests of the named data sets.
     """
     names = [name for name in dict.fromkeys(e.data for e in experiments) if name in data.CATALOGUE]
-    digests = {name: data.load(name, progress=partial(watcher.download, name)).digest for name in names}
+    for name in names:
+        if not data.find(name).here:
+            data.load(name, progress=partial(watcher.download, name))
+    digests = {name: environments.data_set(name).digest for name in names}
     for experiment in experiments:
         if experiment.kind == "play":
             environments.build(experiment.environment, seed=0)
@@ -91,7 +81,7 @@ def run(
     watcher: Watcher | None = None,
 ) -> Outcome:
     """Tune, then play, whatever is not in ``out`` yet. What fails is reported and does not stop the rest."""
-    watcher = watcher or Silent()
+    watcher = watcher or Watcher()
     settings = settings_of(experiments, profile, check(experiments, watcher))
     jobs = jobs or os.cpu_count() or 1
     with Store(out).open(settings, resume=resume, fresh=fresh) as store:

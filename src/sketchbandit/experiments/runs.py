@@ -16,7 +16,7 @@ from sketchbandit.environment import Environment
 from sketchbandit.errors import SketchTooSmallWarning
 from sketchbandit.experiments import approximation, environments, policies
 from sketchbandit.experiments.specs import Spec
-from sketchbandit.linalg import fd_bound
+from sketchbandit.linalg import fd_bound, gram_spectrum
 from sketchbandit.playing import play
 
 Row = dict[str, Any]
@@ -119,10 +119,8 @@ def _play(run: Run) -> Iterator[Row]:
 def _spectrum(chosen: Sequence[Any], contender: Spec) -> Row:
     """The rank of the arms chosen so far, and Delta_t of eq. (spectral error) for the contender's size."""
     stream = sparse.vstack(chosen) if sparse.issparse(chosen[0]) else np.asarray(chosen)
-    gram = stream.T @ stream if stream.shape[0] > stream.shape[1] else stream @ stream.T
-    gram = gram.toarray() if sparse.issparse(gram) else gram
-    sigma_sq = np.maximum(np.linalg.eigvalsh(gram.astype(np.float64)), 0.0)
-    tolerance = sigma_sq.max() * max(stream.shape) * np.finfo(np.float64).eps
+    sigma_sq = gram_spectrum(stream)
+    tolerance = sigma_sq[0] * max(stream.shape) * np.finfo(np.float64).eps
     size = contender.get("size")
     delta = {} if size is None else {"delta": fd_bound(sigma_sq, int(size))}
     return {"rank": int((sigma_sq > tolerance).sum()), **delta}

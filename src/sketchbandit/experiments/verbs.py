@@ -93,8 +93,7 @@ def compare(
     for text in policies:
         asked = parse(text)
         known.check(asked)
-        given = bool({"ridge", "beta"} & dict(asked.settings).keys())
-        member = asked if tune and not given else known.with_defaults(asked)
+        member = asked if tune and not known.is_given(asked) else known.with_defaults(asked)
         if known.label(asked) in series:
             raise InputError(f"{text} is there twice: {known.label(asked)}")
         series[known.label(asked)] = Series(known.label(asked), (member,))

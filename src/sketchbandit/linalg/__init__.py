@@ -1,7 +1,7 @@
 """Linear algebra without state: each function is tested on its own against a dense oracle."""
 
 from sketchbandit.linalg.inverses import InverseAndDeterminant, invert_lower, invert_positive
-from sketchbandit.linalg.norms import row_norms_sq, running_sums
+from sketchbandit.linalg.norms import normalised, row_norms_sq, running_sums
 from sketchbandit.linalg.packed import PackedSymmetric
 from sketchbandit.linalg.shrink import Shrinkage, shrink
 from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
@@ -9,6 +9,7 @@ from sketchbandit.linalg.spectral import (
     covariance_error,
     covariance_of,
     fd_bound,
+    gram_spectrum,
     singular_values_sq,
     spectral_error,
 )
@@ -35,8 +36,10 @@ __all__ = [
     "dot",
     "extend_span",
     "fd_bound",
+    "gram_spectrum",
     "invert_lower",
     "invert_positive",
+    "normalised",
     "rank_tolerance",
     "row_norms_sq",
     "row_space",

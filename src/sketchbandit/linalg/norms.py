@@ -1,4 +1,4 @@
-"""Squared row norms and their sums."""
+"""Row norms, squared and summed, and rows of length one."""
 
 from typing import Any
 
@@ -17,6 +17,16 @@ def row_norms_sq(rows: NDArray[Any]) -> NDArray[np.float64]:
     """
     norms_sq: NDArray[np.float64] = np.vecdot(rows, rows, dtype=np.float64)
     return norms_sq
+
+
+def normalised(rows: NDArray[Any]) -> NDArray[np.float64]:
+    """The rows divided by their lengths; none may be zero.
+
+    >>> normalised(np.array([[3.0, 4.0]]))
+    array([[0.6, 0.8]])
+    """
+    unit: NDArray[np.float64] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
 
 
 def running_sums(start: float, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -61,9 +61,19 @@ def singular_values_sq(data: Any) -> Matrix:
     Those beyond the smaller side of the matrix are zero and left out.
     """
     if sparse.issparse(data):
-        small = data.T @ data if data.shape[0] > data.shape[1] else data @ data.T
-        return np.maximum(np.linalg.eigvalsh(small.toarray().astype(np.float64))[::-1], 0.0)
+        return gram_spectrum(data)
     return np.asarray(np.linalg.svd(np.asarray(data, dtype=np.float64), compute_uv=False) ** 2)
+
+
+def gram_spectrum(data: Any) -> Matrix:
+    """``singular_values_sq`` by the smaller Gram matrix: several times faster, to sqrt(eps) of the largest.
+
+    >>> gram_spectrum(np.array([[3.0, 0.0], [0.0, 1.0]]))
+    array([9., 1.])
+    """
+    small = data.T @ data if data.shape[0] > data.shape[1] else data @ data.T
+    dense = small.toarray() if sparse.issparse(small) else small
+    return np.maximum(np.linalg.eigvalsh(dense.astype(np.float64))[::-1], 0.0)
 
 
 def fd_bound(sigma_sq: Matrix, size: int) -> float:

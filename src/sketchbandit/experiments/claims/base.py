@@ -64,11 +64,14 @@ class Claim:
         return self.judge(results)
 
 
-def graded(value: float, reproduced: bool, partly: bool) -> str:
-    """The verdict from two tests; a value that is not a number is none."""
-    if not np.isfinite(value):
-        return OPEN
+def verdict(reproduced: bool, partly: bool) -> str:
+    """The verdict from two tests."""
     return REPRODUCED if reproduced else PARTLY if partly else NOT
+
+
+def graded(value: float, reproduced: bool, partly: bool) -> str:
+    """The same, and open where the value that the tests are about is not a number."""
+    return verdict(reproduced, partly) if np.isfinite(value) else OPEN
 
 
 def ratio(results: Results, name: str, one: Spec, other: Spec, column: str = "regret") -> float:

@@ -5,13 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sketchbandit.experiments.claims.base import (
-    NOT,
-    PARTLY,
-    REPRODUCED,
     Claim,
     Finding,
     graded,
     is_surely_less,
+    verdict,
 )
 from sketchbandit.experiments.fronts import pareto_optimal
 from sketchbandit.experiments.results import Results
@@ -95,7 +93,7 @@ def _others(results: Results) -> Finding:
     met, won, lost = (sum(c[k] for c in every) for k in (1, 2, 3))
     all_broad = all(c.is_broad for c in every)
     good = met > 0 and won >= 0.8 * met and all_broad
-    return Finding(REPRODUCED if good else PARTLY if won > lost else NOT, ours)
+    return Finding(verdict(good, won > lost), ours)
 
 
 def _spam(results: Results) -> Finding:
@@ -112,11 +110,10 @@ def _spam(results: Results) -> Finding:
     ]
     ours = (
         f"{near} of {len(blocks)} settings of DBSLinUCB-RFD come within 10 % of OFUL's regret; "
-        f"{len(faster)} settings "
-        "of SOFUL or CBSCFD are both faster and better than OFUL"
+        f"{len(faster)} settings of SOFUL or CBSCFD are both faster and better than OFUL"
     )
     many = 2 * near >= len(blocks)
-    return Finding(REPRODUCED if many and not faster else PARTLY if many else NOT, ours)
+    return Finding(verdict(many and not faster, many), ours)
 
 
 def _consistent(results: Results) -> Finding:

@@ -1,17 +1,13 @@
-"""Claims about MNIST: Fig. 3, Fig. 5 and the table of space."""
-
-import numpy as np
+"""Claims about MNIST: Fig. 3 (c), (d), Fig. 5 and the table of space."""
 
 from sketchbandit.experiments import policies
 from sketchbandit.experiments.claims.base import (
     NOT,
-    PARTLY,
-    REPRODUCED,
     Claim,
     Finding,
     graded,
-    is_surely_less,
     ratio,
+    verdict,
 )
 from sketchbandit.experiments.claims.fronts import Comparison, Point, compare, points
 from sketchbandit.experiments.definitions import DBS_FD
@@ -19,62 +15,6 @@ from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.specs import Spec, spec
 
 _OFUL = spec("oful")
-
-
-def _sweep(results: Results, column: str) -> dict[int, list[float]]:
-    """By l0: the means over epsilon, in order of epsilon."""
-    return {
-        int(members[0].get("size")): [results.final("mnist-epsilon", m, column).mean for m in members]
-        for _, members in results.series("mnist-epsilon")
-    }
-
-
-def _trend(results: Results, column: str, word: str, *, rises: bool) -> Finding:
-    """Whether a quantity rises or falls from the smallest epsilon to the largest, paired by permutation."""
-    name = "mnist-epsilon"
-    changes, right = [], []
-    for label, members in results.series(name):
-        first, last = (results.finals(name, member, column) for member in (members[0], members[-1]))
-        changes.append(f"{last.mean() / first.mean() - 1.0:+.0%} ({label})")
-        right.append(is_surely_less(first, last) if rises else is_surely_less(last, first))
-    ours = f"from epsilon = 2 to 25 the {word} changes by {', '.join(changes)}"
-    return Finding(REPRODUCED if all(right) else PARTLY if any(right) else NOT, ours)
-
-
-def _first_size(results: Results) -> Finding:
-    name = "mnist-epsilon"
-    lines = [members for _, members in results.series(name)]
-    found = {}
-    for column in ("regret", "seconds"):
-        small, large = (
-            np.mean([results.finals(name, m, column) for m in line], axis=0) for line in (lines[0], lines[-1])
-        )
-        less, more = is_surely_less(large, small), is_surely_less(small, large)
-        found[column] = (large.mean() / small.mean() - 1.0, less, more)
-    (gain, better, _), (price, _, dearer) = found["regret"], found["seconds"]
-    ours = f"l0 = 200 against 50, averaged over epsilon: regret {gain:+.0%}, time {price:+.0%}"
-    return Finding(REPRODUCED if better and dearer else PARTLY if better or dearer else NOT, ours)
-
-
-def _small_epsilon(results: Results) -> Finding:
-    lines = _sweep(results, "regret")
-    spread = [max(at) / min(at) - 1.0 for at in zip(*lines.values(), strict=True)]
-    ours = (
-        f"regret differs by {spread[0]:.0%} across l0 at the smallest epsilon, {spread[-1]:.0%} at the last"
-    )
-    return Finding(graded(spread[0], spread[0] <= 0.05, spread[0] < spread[-1]), ours)
-
-
-def _not_monotone(results: Results) -> Finding:
-    name = "mnist-epsilon"
-    falls, surely = [], []
-    for _, members in results.series(name):
-        two, four = (results.finals(name, member) for member in members[:2])
-        falls.append(four.mean() < two.mean())
-        surely.append(is_surely_less(four, two))
-    ours = f"from epsilon = 2 to 4 the mean regret falls on {sum(falls)} of {len(falls)} lines"
-    ours += f", on {sum(surely)} with 95 % confidence"
-    return Finding(REPRODUCED if any(surely) else PARTLY if any(falls) else NOT, ours)
 
 
 def _fronts(results: Results, blocks: str, fixed: str) -> tuple[list[Comparison], str]:
@@ -94,13 +34,13 @@ def _fronts(results: Results, blocks: str, fixed: str) -> tuple[list[Comparison]
 def _against_soful(results: Results) -> Finding:
     found, ours = _fronts(results, "DBSLinUCB-FD", "SOFUL")
     good = all(f.won == f.met and f.is_broad for f in found) and max(f.best for f in found) >= 0.3
-    return Finding(REPRODUCED if good else PARTLY if any(f.won > f.lost for f in found) else NOT, ours)
+    return Finding(verdict(good, any(f.won > f.lost for f in found)), ours)
 
 
 def _against_cbscfd(results: Results) -> Finding:
     found, ours = _fronts(results, "DBSLinUCB-RFD", "CBSCFD")
     good = all(f.won >= 0.8 * f.met and f.is_broad for f in found)
-    return Finding(REPRODUCED if good else PARTLY if any(f.won > f.lost for f in found) else NOT, ours)
+    return Finding(verdict(good, any(f.won > f.lost for f in found)), ours)
 
 
 def _savings(results: Results) -> Finding:
@@ -122,7 +62,7 @@ def _savings(results: Results) -> Finding:
     )
     good = any(time[m] >= 0.6 and space[m] >= 0.8 for m in near)
     some = any(time[m] >= 0.2 and space[m] >= 0.2 for m in near)
-    return Finding(REPRODUCED if good else PARTLY if some else NOT, ours)
+    return Finding(verdict(good, some), ours)
 
 
 def _exact_regret(results: Results) -> Finding:
@@ -175,7 +115,7 @@ def _full_rank(results: Results) -> Finding:
     }
     ours = f"the arms chosen have rank {min(ranks.values()):.0f} to {max(ranks.values()):.0f} of 784"
     full = [rank == 784 for rank in ranks.values()]
-    return Finding(REPRODUCED if all(full) else PARTLY if any(full) else NOT, ours)
+    return Finding(verdict(all(full), any(full)), ours)
 
 
 def _space(results: Results) -> Finding:
@@ -193,51 +133,6 @@ def _space_like_soful(results: Results) -> Finding:
 
 
 CLAIMS = (
-    Claim(
-        "epsilon-costs-regret",
-        "Sec. 5, Fig. 3 (a)",
-        "a larger epsilon means more regret",
-        "increasing",
-        "more at epsilon = 25 than at 2 with 95 % confidence (paired) for every l0; partly: for some",
-        ("mnist-epsilon",),
-        lambda results: _trend(results, "regret", "regret", rises=True),
-    ),
-    Claim(
-        "epsilon-saves-time",
-        "Sec. 5, Fig. 3 (b)",
-        "a larger epsilon means less time",
-        "decreasing",
-        "less at epsilon = 25 than at 2 with 95 % confidence (paired) for every l0; partly: for some",
-        ("mnist-epsilon",),
-        lambda results: _trend(results, "seconds", "time", rises=False),
-    ),
-    Claim(
-        "first-size",
-        "Sec. 5, Fig. 3",
-        "a larger l0 means less regret and more time",
-        "-",
-        "both for l0 = 200 against 50, with 95 % confidence (paired); partly: one of the two",
-        ("mnist-epsilon",),
-        _first_size,
-    ),
-    Claim(
-        "small-epsilon-forgets-size",
-        "Sec. 5, Fig. 3 (a)",
-        "for very small epsilon the regret hardly depends on l0",
-        "nearly identical",
-        "within 5 % at the smallest epsilon; partly: closer there than at the largest",
-        ("mnist-epsilon",),
-        _small_epsilon,
-    ),
-    Claim(
-        "not-monotone",
-        "Sec. 5, Fig. 3 (a)",
-        "the regret need not increase with epsilon",
-        "not for epsilon = 2, 4",
-        "it falls from epsilon = 2 to 4 for some l0 with 95 % confidence (paired); partly: the mean falls",
-        ("mnist-epsilon",),
-        _not_monotone,
-    ),
     Claim(
         "front-soful",
         "Sec. 5, Fig. 3 (c), (d)",

@@ -3,15 +3,13 @@
 import numpy as np
 
 from sketchbandit.experiments.claims.base import (
-    NOT,
-    PARTLY,
-    REPRODUCED,
     Claim,
     Finding,
     graded,
     growth,
     is_surely_less,
     ratio,
+    verdict,
 )
 from sketchbandit.experiments.definitions import DBS_FD, DBS_RFD
 from sketchbandit.experiments.results import Results
@@ -69,7 +67,7 @@ def _outperforms(name: str, method: str, blocks: Spec) -> Claim:
         ours = ", ".join(
             f"{abs(share):.0%} {'less' if share > 0 else 'more'} than l = {n}" for n, share in less.items()
         )
-        return Finding(REPRODUCED if all(sure) else PARTLY if any(sure) else NOT, f"regret {ours}")
+        return Finding(verdict(all(sure), any(sure)), f"regret {ours}")
 
     return Claim(
         f"dbs-beats-{method}",
@@ -136,7 +134,7 @@ def _bounds(results: Results) -> Finding:
     )
     fd, rfd = first["DBSLinUCB-FD"], first["DBSLinUCB-RFD"]
     good = bool(fd and rfd)
-    return Finding(REPRODUCED if good and rfd < fd and not first["SOFUL"] else PARTLY if good else NOT, ours)
+    return Finding(verdict(good and rfd < fd and not first["SOFUL"], good), ours)
 
 
 CLAIMS = (
@@ -180,8 +178,7 @@ CLAIMS = (
         "DBSLinUCB's bounds are sublinear where SOFUL's is vacuous, and RFD's is below FD's",
         "orders only",
         "by formula, with constants and the measured Delta growing on like T: DBSLinUCB's bounds fall "
-        "below 2T at "
-        "some T up to 10^15, RFD's before FD's, SOFUL's never; partly: DBSLinUCB's do",
+        "below 2T at some T up to 10^15, RFD's before FD's, SOFUL's never; partly: DBSLinUCB's do",
         ("algorithms",),
         _bounds,
     ),

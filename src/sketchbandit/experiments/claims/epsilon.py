@@ -1,0 +1,111 @@
+"""Claims about what epsilon and l0 do, on MNIST: Fig. 3 (a), (b)."""
+
+import numpy as np
+
+from sketchbandit.experiments.claims.base import Claim, Finding, graded, is_surely_less, verdict
+from sketchbandit.experiments.results import Results
+
+
+def _sweep(results: Results, column: str) -> dict[int, list[float]]:
+    """By l0: the means over epsilon, in order of epsilon."""
+    return {
+        int(members[0].get("size")): [results.final("mnist-epsilon", m, column).mean for m in members]
+        for _, members in results.series("mnist-epsilon")
+    }
+
+
+def _trend(results: Results, column: str, word: str, *, rises: bool) -> Finding:
+    """Whether a quantity rises or falls from the smallest epsilon to the largest, paired by permutation."""
+    name = "mnist-epsilon"
+    changes, right = [], []
+    for label, members in results.series(name):
+        first, last = (results.finals(name, member, column) for member in (members[0], members[-1]))
+        changes.append(f"{last.mean() / first.mean() - 1.0:+.0%} ({label})")
+        right.append(is_surely_less(first, last) if rises else is_surely_less(last, first))
+    ours = f"from epsilon = 2 to 25 the {word} changes by {', '.join(changes)}"
+    return Finding(verdict(all(right), any(right)), ours)
+
+
+def _first_size(results: Results) -> Finding:
+    name = "mnist-epsilon"
+    lines = [members for _, members in results.series(name)]
+    found = {}
+    for column in ("regret", "seconds"):
+        small, large = (
+            np.mean([results.finals(name, m, column) for m in line], axis=0) for line in (lines[0], lines[-1])
+        )
+        less, more = is_surely_less(large, small), is_surely_less(small, large)
+        found[column] = (large.mean() / small.mean() - 1.0, less, more)
+    (gain, better, _), (price, _, dearer) = found["regret"], found["seconds"]
+    ours = f"l0 = 200 against 50, averaged over epsilon: regret {gain:+.0%}, time {price:+.0%}"
+    return Finding(verdict(better and dearer, better or dearer), ours)
+
+
+def _small_epsilon(results: Results) -> Finding:
+    lines = _sweep(results, "regret")
+    spread = [max(at) / min(at) - 1.0 for at in zip(*lines.values(), strict=True)]
+    ours = (
+        f"regret differs by {spread[0]:.0%} across l0 at the smallest epsilon, {spread[-1]:.0%} at the last"
+    )
+    return Finding(graded(spread[0], spread[0] <= 0.05, spread[0] < spread[-1]), ours)
+
+
+def _not_monotone(results: Results) -> Finding:
+    name = "mnist-epsilon"
+    falls, surely = [], []
+    for _, members in results.series(name):
+        two, four = (results.finals(name, member) for member in members[:2])
+        falls.append(four.mean() < two.mean())
+        surely.append(is_surely_less(four, two))
+    ours = f"from epsilon = 2 to 4 the mean regret falls on {sum(falls)} of {len(falls)} lines"
+    ours += f", on {sum(surely)} with 95 % confidence"
+    return Finding(verdict(any(surely), any(falls)), ours)
+
+
+CLAIMS = (
+    Claim(
+        "epsilon-costs-regret",
+        "Sec. 5, Fig. 3 (a)",
+        "a larger epsilon means more regret",
+        "increasing",
+        "more at epsilon = 25 than at 2 with 95 % confidence (paired) for every l0; partly: for some",
+        ("mnist-epsilon",),
+        lambda results: _trend(results, "regret", "regret", rises=True),
+    ),
+    Claim(
+        "epsilon-saves-time",
+        "Sec. 5, Fig. 3 (b)",
+        "a larger epsilon means less time",
+        "decreasing",
+        "less at epsilon = 25 than at 2 with 95 % confidence (paired) for every l0; partly: for some",
+        ("mnist-epsilon",),
+        lambda results: _trend(results, "seconds", "time", rises=False),
+    ),
+    Claim(
+        "first-size",
+        "Sec. 5, Fig. 3",
+        "a larger l0 means less regret and more time",
+        "-",
+        "both for l0 = 200 against 50, with 95 % confidence (paired); partly: one of the two",
+        ("mnist-epsilon",),
+        _first_size,
+    ),
+    Claim(
+        "small-epsilon-forgets-size",
+        "Sec. 5, Fig. 3 (a)",
+        "for very small epsilon the regret hardly depends on l0",
+        "nearly identical",
+        "within 5 % at the smallest epsilon; partly: closer there than at the largest",
+        ("mnist-epsilon",),
+        _small_epsilon,
+    ),
+    Claim(
+        "not-monotone",
+        "Sec. 5, Fig. 3 (a)",
+        "the regret need not increase with epsilon",
+        "not for epsilon = 2, 4",
+        "it falls from epsilon = 2 to 4 for some l0 with 95 % confidence (paired); partly: the mean falls",
+        ("mnist-epsilon",),
+        _not_monotone,
+    ),
+)
