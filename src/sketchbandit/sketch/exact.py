@@ -1,21 +1,16 @@
 """The sketch that loses nothing."""
 
-import sys
-from typing import Any
-
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from sketchbandit.linalg import are_independent, shrink
-from sketchbandit.sketch.accumulator import Accumulator
-from sketchbandit.sketch.base import NO_CHANGE, ONE_APPENDED, Arrays, Change, Scalars
-from sketchbandit.sketch.buffer import BufferedSketch, RowBuffer
+from sketchbandit.sketch.base import Arrays, Change, Scalars
+from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
 
 _FIRST_LIMIT = 32  # rows before the first look for redundancy
-_ADDED = Change(rebuilt=True, lossless=True)
 
 
-class ExactSketch(BufferedSketch):
+class ExactSketch(DensifyingSketch):
     """Keeps X'X exactly: the oracle, and the last block of dyadic block sketching.
 
     It holds rows, without redundancy, O(dim · k) memory for a stream of rank k, until they fill half of
@@ -38,9 +33,7 @@ class ExactSketch(BufferedSketch):
 
     def __init__(self, dim: int, *, dtype: DTypeLike = np.float64) -> None:
         super().__init__(dim, dtype)
-        self._most_rows = max(1, self.dim // 2)
         self._buffer.limit = min(_FIRST_LIMIT, self._most_rows)
-        self._dense: Accumulator | None = None
 
     @classmethod
     def beside(cls, others: int, dim: int, dtype: DTypeLike) -> "ExactSketch":
@@ -56,23 +49,6 @@ class ExactSketch(BufferedSketch):
         return self.dim
 
     @property
-    def is_dense(self) -> bool:
-        """Whether X'X is held as a matrix rather than as rows."""
-        return self._dense is not None
-
-    @property
-    def rows_before_it_may_turn_dense(self) -> int:
-        """How many rows can come before it may turn dense: no limit once it has."""
-        return self._buffer.room if self._dense is None else sys.maxsize
-
-    @property
-    def rows(self) -> NDArray[Any]:
-        """S with S'S = X'X, read-only. O(dim³) when the sketch is dense."""
-        if self._dense is None:
-            return self._buffer.rows
-        return self._dense.rows
-
-    @property
     def alpha(self) -> float:
         """Zero: there is nothing to compensate."""
         return 0.0
@@ -81,11 +57,6 @@ class ExactSketch(BufferedSketch):
     def error_bound(self) -> float:
         """Zero: nothing is ever shrunk."""
         return 0.0
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the rows, or of the covariance and its pending rows."""
-        return self._buffer.nbytes + (0 if self._dense is None else self._dense.nbytes)
 
     @property
     def guarantee(self) -> float:
@@ -102,36 +73,13 @@ class ExactSketch(BufferedSketch):
         """Any rank is kept."""
         return self.dim
 
-    def covariance(self) -> NDArray[np.float64]:
-        """X'X."""
-        if self._dense is None:
-            return super().covariance()
-        return self._dense.covariance()
-
     def _compress(self) -> Change:
         """Remove redundant rows now and give back the memory they took."""
         if self._dense is not None:
             self._dense.trim()
-            return _ADDED
+            return ADDED
         change = self._remove_redundancy()
         self._buffer.trim()
-        return change
-
-    def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:
-        if self._dense is None or not norm_sq:
-            return super()._take_one(row, norm_sq)
-        self._count += 1
-        self._mass += norm_sq
-        return _ADDED if self._dense.take(row) else ONE_APPENDED
-
-    def _ingest(self, rows: NDArray[Any]) -> Change:
-        change = NO_CHANGE
-        while len(rows):
-            if self._dense is not None:
-                return change.then(_ADDED if self._dense.take(rows) else Change(len(rows)))
-            some = rows[: self._buffer.room]
-            change = change.then(super()._ingest(some))
-            rows = rows[len(some) :]
         return change
 
     def _make_room(self) -> Change:
@@ -144,7 +92,7 @@ class ExactSketch(BufferedSketch):
         if 4 * self._buffer.room >= self._most_rows:  # enough that looking again pays
             return change
         self._become_dense()
-        return _ADDED
+        return ADDED
 
     def _remove_redundancy(self) -> Change:
         if are_independent(self._buffer.rows):
@@ -154,30 +102,13 @@ class ExactSketch(BufferedSketch):
         self._buffer.truncate(kept)
         return Change(rebuilt=True, lossless=True, orthogonal=self.dtype == np.float64)
 
-    def _become_dense(self) -> Accumulator:
-        self._dense = Accumulator(self.dim, self.dtype)
-        self._dense.take_at_once(self._buffer.rows)
-        self._buffer = RowBuffer(self.dim, 0, self.dtype)
-        return self._dense
-
-    def _absorb(self, other: "ExactSketch") -> None:
-        if other._dense is not None:
-            dense = self._become_dense() if self._dense is None else self._dense
-            dense.add(other._dense)
-        self._ingest(other._buffer.rows)
-
     def _settings(self) -> Scalars:
         return {"dim": self.dim, "dtype": self.dtype.name}
 
     def _state(self) -> tuple[Scalars, Arrays]:
-        scalars = {"limit": self._buffer.limit, "most_rows": self._most_rows}
-        return scalars, {"rows": self._buffer.rows} if self._dense is None else self._dense.state()
+        return {"limit": self._buffer.limit, "most_rows": self._most_rows}, self._content()
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         self._most_rows = int(scalars["most_rows"])
         self._buffer.limit = int(scalars["limit"])
-        if "triangle" in arrays:
-            self._dense = Accumulator(self.dim, self.dtype)
-            self._dense.restore(arrays)
-        else:
-            self._buffer.append(arrays["rows"])
+        self._refill(arrays)

@@ -1,0 +1,97 @@
+"""Rows while they are few, X'X as a matrix once that is smaller."""
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sketchbandit.sketch.accumulator import Accumulator
+from sketchbandit.sketch.base import NO_CHANGE, ONE_APPENDED, Arrays, Change
+from sketchbandit.sketch.buffer import BufferedSketch, RowBuffer
+
+ADDED = Change(rebuilt=True, lossless=True)
+
+
+class DensifyingSketch(BufferedSketch):
+    """A buffer of rows that gives way to a triangle of S'S before it takes more memory than that.
+
+    Subclasses say in ``_make_room`` when: they call ``_become_dense``, after which nothing is ever lost.
+    """
+
+    def __init__(self, dim: int, dtype: DTypeLike) -> None:
+        super().__init__(dim, dtype)
+        self._most_rows = max(1, self.dim // 2)
+        self._dense: Accumulator | None = None
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether S'S is held as a matrix rather than as rows."""
+        return self._dense is not None
+
+    @property
+    def rows_before_it_may_turn_dense(self) -> int:
+        """How many rows can come before it may turn dense: no limit once it has."""
+        return self._buffer.room if self._dense is None else sys.maxsize
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """S, (r, dim), read-only. O(dim³) when the sketch is dense."""
+        return self._buffer.rows if self._dense is None else self._dense.rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, or of the covariance and its pending rows."""
+        return self._buffer.nbytes + (0 if self._dense is None else self._dense.nbytes)
+
+    def covariance(self) -> NDArray[np.float64]:
+        """S'S + alpha I."""
+        if self._dense is None:
+            return super().covariance()
+        covariance = self._dense.covariance()
+        covariance[np.diag_indices_from(covariance)] += self.alpha
+        return covariance
+
+    def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:
+        if self._dense is None or not norm_sq:
+            return super()._take_one(row, norm_sq)
+        self._count += 1
+        self._mass += norm_sq
+        return ADDED if self._dense.take(row) else ONE_APPENDED
+
+    def _ingest(self, rows: NDArray[Any]) -> Change:
+        return self._store(rows)
+
+    def _store(self, rows: NDArray[Any]) -> Change:
+        """Put rows into the buffer, or the matrix: rows of the stream, and those of a merged sketch."""
+        change = NO_CHANGE
+        while len(rows):
+            if self._dense is not None:
+                return change.then(ADDED if self._dense.take(rows) else Change(len(rows)))
+            some = rows[: self._buffer.room]
+            change = change.then(super()._ingest(some))
+            rows = rows[len(some) :]
+        return change
+
+    def _become_dense(self) -> Accumulator:
+        self._dense = Accumulator(self.dim, self.dtype)
+        self._dense.take_at_once(self._buffer.rows)
+        self._buffer = RowBuffer(self.dim, 0, self.dtype)
+        return self._dense
+
+    def _absorb(self, other: "DensifyingSketch") -> None:
+        if other._dense is not None:
+            dense = self._become_dense() if self._dense is None else self._dense
+            dense.add(other._dense)
+        self._store(other._buffer.rows)
+
+    def _content(self) -> Arrays:
+        """What ``_refill`` needs."""
+        return {"rows": self._buffer.rows} if self._dense is None else self._dense.state()
+
+    def _refill(self, arrays: Arrays) -> None:
+        if "triangle" in arrays:
+            self._dense = Accumulator(self.dim, self.dtype)
+            self._dense.restore(arrays)
+        else:
+            self._buffer.append(arrays["rows"])
