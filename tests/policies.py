@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,22 @@ def dbs_rfd(dim: int, *, size: int, ridge: float, beta: Beta, dtype: DTypeLike =
     return sb.dbslinucb(dim, size=size, epsilon=6.0, compensation=1.0, ridge=ridge, beta=beta, dtype=dtype)
 
 
+def adaptive(
+    dim: int,
+    *,
+    size: int,
+    ridge: float,
+    beta: Beta,
+    compensation: float = 1.0,
+    dtype: DTypeLike = np.float64,
+) -> sb.LinUCB:
+    """The adaptive sketch with a budget that lets it lose something in a few dozen unit arms."""
+    sketch = sb.AdaptiveSketch(
+        dim, size=size, epsilon=8.0, horizon=300, compensation=compensation, dtype=dtype
+    )
+    return sb.LinUCB(sketch, ridge=ridge, beta=beta)
+
+
 CERTIFIED: dict[str, Callable[..., sb.LinUCB]] = {
     "oful": oful,
     "soful": sb.soful,
@@ -42,6 +59,8 @@ CERTIFIED: dict[str, Callable[..., sb.LinUCB]] = {
     "rfd": rfd,
     "dbs-fd": dbs_fd,
     "dbs-rfd": dbs_rfd,
+    "adaptive": adaptive,
+    "adaptive-fd": partial(adaptive, compensation=0.0),
 }
 EVERY: dict[str, Callable[..., Any]] = {**CERTIFIED, "cbrap": sb.cbrap}
 

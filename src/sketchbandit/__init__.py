@@ -37,6 +37,7 @@ from sketchbandit.policy import (
     Health,
     LinUCB,
     ProjectedLinUCB,
+    adaptive,
     cbrap,
     cbscfd,
     dbslinucb,
@@ -44,6 +45,7 @@ from sketchbandit.policy import (
     soful,
 )
 from sketchbandit.sketch import (
+    AdaptiveSketch,
     BaseSketch,
     Block,
     Change,
@@ -57,6 +59,7 @@ from sketchbandit.sketch import (
 from sketchbandit.theory import Confidence
 
 __all__ = [
+    "AdaptiveSketch",
     "BaseSketch",
     "Block",
     "Change",
@@ -83,6 +86,7 @@ __all__ = [
     "SketchBanditError",
     "SketchTooSmallWarning",
     "__version__",
+    "adaptive",
     "cbrap",
     "cbscfd",
     "data",

@@ -10,18 +10,25 @@ from sketchbandit.linalg.panels import gram, multiply_in_place, residual_norm_sq
 
 Matrix = NDArray[np.float64]
 
+_CLEARLY = 1e-8  # of the largest: a Cholesky pivot of a Gram matrix is accurate to far less
 _GRAM_IS_ACCURATE = 1e-10  # above this fraction of the largest, an eigenvalue of the Gram matrix has 5 digits
 
 
 class Shrinkage(NamedTuple):
-    """What a shrink did: how many rows are left, and the amount taken from every squared singular value."""
+    """What a shrink did: how many rows are left, and the amount taken from every squared singular value.
+
+    Not ``rotated``: the rows are what they were.
+    """
 
     kept: int
     amount: float
+    rotated: bool = True
 
 
-def shrink(rows: NDArray[Any], size: int, *, head: int = 0) -> Shrinkage:
+def shrink(rows: NDArray[Any], size: int, *, head: int = 0, most: float = np.inf) -> Shrinkage:
     """Shrink ``rows`` in place to at most ``size - 1`` rows (Alg. FD of the paper, buffered).
+
+    With ``most`` the size is the smallest, from ``size`` on, for which s <= ``most``.
 
     With the singular values sigma_1 >= sigma_2 >= ... of ``rows`` and s = sigma_size², the rows kept are
     sqrt(sigma_i² - s) v_i' for i < size, so that for the old rows Q and the new rows S
@@ -35,24 +42,28 @@ def shrink(rows: NDArray[Any], size: int, *, head: int = 0) -> Shrinkage:
     where that is inaccurate, from a QR factorisation and an SVD.
 
     >>> rows = np.array([[2.0, 0.0], [0.0, 1.0]])
+    >>> shrink(rows, size=2, most=0.5)
+    Shrinkage(kept=2, amount=0.0, rotated=False)
     >>> shrink(rows, size=2)
-    Shrinkage(kept=1, amount=1.0)
+    Shrinkage(kept=1, amount=1.0, rotated=True)
     >>> abs(rows[:1]).round(6)
     array([[1.732051, 0.      ]])
     """
     count, dim = rows.shape
     if count > dim:  # R'R = Q'Q with at most dim rows
         rows[:dim] = np.linalg.qr(rows.astype(np.float64, copy=False), mode="r")
-        rows = rows[:dim]
+        return shrink(rows[:dim], size, head=head, most=most)._replace(rotated=True)
     if not len(rows):
         return Shrinkage(0, 0.0)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = gram(rows)
     exponent = _exponent_out_of_range(products)
     if exponent is None:
-        return _shrink_scaled(rows, products, size, head)
+        return _shrink_scaled(rows, products, size, head, most)
     np.ldexp(rows, -exponent, out=rows)  # a power of two: exact
-    kept, amount = _shrink_scaled(rows, gram(rows), size, head)
+    with np.errstate(over="ignore", under="ignore"):
+        scaled_most = float(np.ldexp(most, -2 * exponent))
+    kept, amount, _ = _shrink_scaled(rows, gram(rows), size, head, scaled_most)
     np.ldexp(rows[:kept], exponent, out=rows[:kept])
     return Shrinkage(kept, float(np.ldexp(amount, 2 * exponent)))
 
@@ -65,16 +76,19 @@ def _exponent_out_of_range(products: Matrix) -> int | None:
     return 512 if not largest < np.inf else int(np.frexp(largest)[1]) // 2
 
 
-def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int) -> Shrinkage:
+def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int, most: float) -> Shrinkage:
     count = len(rows)
-    wanted = min(size - 1, count)
+    if most < np.inf and _all_exceed(products, most):
+        return Shrinkage(count, 0.0, rotated=False)
     try:
         sigma_sq, left = gram_spectrum(products)
     except np.linalg.LinAlgError:  # no convergence, which an SVD may still reach
-        return _shrink_by_svd(rows, size, head)
+        return _shrink_by_svd(rows, size, head, most)
     largest = sigma_sq[0]
     if largest == 0.0:
         return Shrinkage(0, 0.0)
+    size = _size_for(sigma_sq, size, most)
+    wanted = min(size - 1, count)
     amount = float(sigma_sq[size - 1]) if count >= size else 0.0
     if amount > _GRAM_IS_ACCURATE * largest:
         return _keep(rows, sigma_sq[:wanted], left[:wanted], amount, head)
@@ -82,7 +96,29 @@ def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int) -
     if residual_norm_sq(left[:resolvable], rows) <= _negligible_sq(rows) * largest:
         # Rank below size: an orthogonal projection, whose loss was just measured, suffices.
         return _keep(rows, sigma_sq[:resolvable], left[:resolvable], 0.0, head)
-    return _shrink_by_svd(rows, size, head)
+    return _shrink_by_svd(rows, size, head, most)
+
+
+def _all_exceed(products: Matrix, most: float) -> bool:
+    """Whether every squared singular value clearly exceeds ``most``; False also means "not sure".
+
+    One Cholesky factorisation of QQ' - most I: far cheaper than the spectrum.
+    """
+    diagonal = products.diagonal()
+    shifted = products.copy()
+    shifted[np.diag_indices_from(shifted)] -= most
+    try:
+        factor = np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.square(factor.diagonal()).min() > _CLEARLY * diagonal.max())
+
+
+def _size_for(sigma_sq: Matrix, size: int, most: float) -> int:
+    """The smallest size, from ``size`` on, for which a shrink takes at most ``most``."""
+    if most == np.inf:
+        return size
+    return max(size, 1 + int(np.count_nonzero(sigma_sq > most)))
 
 
 def gram_spectrum(products: Matrix) -> tuple[Matrix, Matrix]:
@@ -91,7 +127,7 @@ def gram_spectrum(products: Matrix) -> tuple[Matrix, Matrix]:
     return np.maximum(values[::-1], 0.0), vectors.T[::-1]
 
 
-def _shrink_by_svd(rows: NDArray[Any], size: int, head: int) -> Shrinkage:
+def _shrink_by_svd(rows: NDArray[Any], size: int, head: int, most: float) -> Shrinkage:
     """The same by QR, then SVD of the triangle: accurate to rounding of the largest sigma, not its square."""
     triangle = np.asarray(np.linalg.qr(rows.T.astype(np.float64, copy=False), mode="r"))
     try:
@@ -99,6 +135,7 @@ def _shrink_by_svd(rows: NDArray[Any], size: int, head: int) -> Shrinkage:
     except np.linalg.LinAlgError:  # divide and conquer failed: the slower QR iteration does not
         left, sigma, _ = linalg.svd(triangle.T, lapack_driver="gesvd", check_finite=False)
     sigma_sq = sigma**2
+    size = _size_for(sigma_sq, size, most)
     wanted = min(size - 1, len(rows))
     amount = float(sigma_sq[size - 1]) if len(rows) >= size else 0.0
     if amount <= _negligible_sq(rows) * sigma_sq[0]:

@@ -3,7 +3,7 @@
 from sketchbandit.policy.health import Health
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.policy.projected import ProjectedLinUCB
-from sketchbandit.policy.recipes import cbrap, cbscfd, dbslinucb, oful, soful
+from sketchbandit.policy.recipes import adaptive, cbrap, cbscfd, dbslinucb, oful, soful
 from sketchbandit.theory import Confidence
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Health",
     "LinUCB",
     "ProjectedLinUCB",
+    "adaptive",
     "cbrap",
     "cbscfd",
     "dbslinucb",

@@ -75,6 +75,9 @@ class HealthWatch:
             return Health(error, exponent, growth, math.nan, False, sentence)
         compensation = getattr(sketch, "compensation", sketch.alpha / error if error else 0.0)
         limit = vacuous_exponent(compensation)
+        order = float(getattr(sketch, "error_order", math.inf))
+        if order < limit:
+            return Health(error, exponent, growth, limit, False, _growing_sentence(error, order))
         if limit < 1.0:  # the bound has (1 + e/lambda)^(3/2) in it
             heading = _exponent(error / ridge, rounds) >= limit and growth >= limit
         else:  # e <= mass/size, so that log e / log t takes for ever to come near 1: look at the rate
@@ -101,6 +104,13 @@ def _bounded_sentence(error: float, most: float) -> str:
     )
 
 
+def _growing_sentence(error: float, order: float) -> str:
+    return (
+        f"The spectral error is at most {error:.4g} and grows no faster than t^{order:.3g}: "
+        "the regret stays sublinear."
+    )
+
+
 def _sentence(sketch: Any, error: float, exponent: float, heading: bool) -> str:
     kind = type(sketch).__name__
     if hasattr(sketch, "size"):
@@ -108,7 +118,7 @@ def _sentence(sketch: Any, error: float, exponent: float, heading: bool) -> str:
     if heading:
         return (
             f"{kind} is too small for this stream: its spectral error, {error:.4g}, grows so fast that the "
-            "regret bound is linear; use a larger size, or dbslinucb, whose error is bounded (and scale the "
+            "regret bound is linear; use a larger size, or adaptive, whose error is bounded (and scale the "
             "arms to about length one, or the ridge to their squared length)."
         )
     if error == 0.0:

@@ -1,12 +1,12 @@
-"""The algorithms of the paper, each a recipe over the same parts."""
+"""The algorithms of the paper and our own, each a recipe over the same parts."""
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.policy.projected import ProjectedLinUCB
-from sketchbandit.sketch import DyadicBlockSketch, ExactSketch, FrequentDirections
-from sketchbandit.theory import Confidence
+from sketchbandit.sketch import AdaptiveSketch, DyadicBlockSketch, ExactSketch, FrequentDirections
+from sketchbandit.theory import Confidence, epsilon_within
 
 Beta = float | Confidence
 
@@ -87,6 +87,69 @@ def dbslinucb(
     'The spectral error is at most 0 and never exceeds 4: the regret stays sublinear.'
     """
     sketch = DyadicBlockSketch(dim, size=size, epsilon=epsilon, compensation=compensation, dtype=dtype)
+    return LinUCB(sketch, ridge=ridge, beta=beta)
+
+
+def adaptive(
+    dim: int,
+    *,
+    epsilon: float | None = None,
+    inflation: float = 1.5,
+    horizon: int | None = None,
+    size: int = 10,
+    compensation: float = 1.0,
+    ridge: float = 1.0,
+    beta: Beta = 0.1,
+    order: float | None = None,
+    dtype: DTypeLike = np.float64,
+) -> LinUCB:
+    """LinUCB on the adaptive sketch: as many rows as its promise needs, and no more. The one to start with.
+
+    The promise: the sketch widens the regret bound of exact OFUL by a factor of at most ``inflation``, up to
+    logarithms, on every stream.
+
+    Parameters
+    ----------
+    dim : int
+        Length of an arm.
+    epsilon : float
+        The spectral error allowed, in units of a squared arm norm. Unless it is given it follows from
+        ``inflation`` and ``ridge``: (1 + epsilon/ridge)^(1/2) = inflation, or ^(3/2) without compensation.
+    inflation : float
+        The factor by which the bound may widen; not used where epsilon is given.
+    horizon : int
+        The number of rounds to come, if it is known: fewer rows are needed then.
+    size : int
+        The smallest size that the sketch works with.
+    compensation : float
+        0: none, 0.5 or 1: what alpha gives back of the loss.
+    ridge, beta
+        As for ``oful``.
+    order : float
+        Instead of a horizon: let the error grow as fast as a regret of O(t^order) allows.
+    dtype : dtype
+        float64, or float32 to store rows in half the memory.
+
+    Examples
+    --------
+    >>> policy = adaptive(1000)
+    >>> policy.sketch.epsilon
+    1.25
+    >>> policy.health().sentence
+    'The spectral error is at most 0 and never exceeds 1.25: the regret stays sublinear.'
+
+    """
+    if epsilon is None:
+        epsilon = epsilon_within(inflation, ridge=ridge, compensation=compensation)
+    sketch = AdaptiveSketch(
+        dim,
+        epsilon=epsilon,
+        horizon=horizon,
+        size=size,
+        compensation=compensation,
+        order=order,
+        dtype=dtype,
+    )
     return LinUCB(sketch, ridge=ridge, beta=beta)
 
 

@@ -1,5 +1,6 @@
 """Streaming sketches with certificates."""
 
+from sketchbandit.sketch.adaptive import AdaptiveSketch
 from sketchbandit.sketch.base import Change, Sketch
 from sketchbandit.sketch.blocks import BaseSketch, Block
 from sketchbandit.sketch.dyadic import DyadicBlockSketch
@@ -9,6 +10,7 @@ from sketchbandit.sketch.incremental_svd import IncrementalSVD
 from sketchbandit.sketch.random_projection import RandomProjection
 
 __all__ = [
+    "AdaptiveSketch",
     "BaseSketch",
     "Block",
     "Change",

@@ -1,6 +1,7 @@
 """What every sketch is: the contract, and the parts of it that do not depend on the kind."""
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -156,8 +157,23 @@ class Sketch(ABC):
         return float("inf")
 
     @property
+    def error_order(self) -> float:
+        """The p for which ``error_bound`` is O(t^p) on every stream; inf if nothing is promised."""
+        return 0.0 if math.isfinite(self.error_limit) else math.inf
+
+    @property
+    def budget(self) -> float:
+        """What ``error_bound`` may be by now; inf if nothing is promised."""
+        return self.error_limit
+
+    @property
     def exact_rank(self) -> int:
         """The largest rank of a stream that is kept without any loss; 0 if nothing is promised."""
+        return 0
+
+    @property
+    def lossless_room(self) -> int:
+        """How many rows can come before anything may be lost; 0 if nothing is promised."""
         return 0
 
     def covariance(self) -> NDArray[np.float64]:

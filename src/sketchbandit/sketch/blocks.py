@@ -1,5 +1,6 @@
 """The blocks of dyadic block sketching: what a base must offer, and how a block is kept."""
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -17,7 +18,8 @@ class BaseSketch(Protocol):
 
     Its certificate must never exceed mass / size. Where the object also tells ``guarantee`` and
     ``exact_rank`` and can ``compress``, as every ``Sketch`` does, the promise is checked, blocks stay open
-    for long or low-rank rows, and frozen blocks are small.
+    for long or low-rank rows, and frozen blocks are small. Where it tells ``lossless_room``, the rows it is
+    sure to take without loss, it is not copied for each row by ``schedule="spectral"``.
     """
 
     def update(self, rows: Any) -> Any:
@@ -79,6 +81,20 @@ class WorkingBlock:
         """Let the sketch drop what it can, and forget the row space."""
         self.span = None
         return known_change(self.sketch.compress()) if hasattr(self.sketch, "compress") else Change()
+
+    @property
+    def lossless_room(self) -> int:
+        """How many rows the sketch takes for sure without any loss."""
+        return int(getattr(self.sketch, "lossless_room", 0))
+
+    def within(self, share: float, action: Callable[[], Change]) -> Change | None:
+        """Do something to the sketch; None, and as if never done, if that makes e exceed ``share``."""
+        before = copy.deepcopy(self)
+        change = action()
+        if self.sketch.error_bound <= share:
+            return change
+        vars(self).update(vars(before))
+        return None
 
     def count_without_excess(self, rows: NDArray[Any]) -> int:
         """How many leading rows leave ``willExcessSketch`` False: the block keeps their rank without loss.

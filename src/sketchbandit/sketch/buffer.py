@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 from sketchbandit.sketch.base import NO_CHANGE, ONE_APPENDED, Change, Sketch
 
 _FIRST_ALLOCATION = 16  # rows
+_MUCH = 1.25  # times the limit
 
 
 class RowBuffer:
@@ -60,6 +61,12 @@ class RowBuffer:
         if len(self._array) > self._count:
             self._reallocate(self._count)
 
+    def resize(self, limit: int) -> None:
+        """Set the limit, and give back memory that is much beyond it."""
+        self.limit = limit
+        if len(self._array) > _MUCH * limit:
+            self._reallocate(limit)
+
     def _reallocate(self, allocated: int) -> None:
         array = np.empty((allocated, self._array.shape[1]), self._array.dtype)
         array[: self._count] = self._array[: self._count]
@@ -72,6 +79,11 @@ class BufferedSketch(Sketch):
     def __init__(self, dim: int, dtype: DTypeLike) -> None:
         super().__init__(dim, dtype)
         self._buffer = RowBuffer(self.dim, 0, self.dtype)
+
+    @property
+    def lossless_room(self) -> int:
+        """The row that fills the buffer is the first at which something may be lost."""
+        return max(0, self._buffer.room - 1)
 
     @abstractmethod
     def _make_room(self) -> Change:

@@ -1,5 +1,7 @@
 """Dyadic Block Sketching: the paper's Algorithm 1."""
 
+import math
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +22,8 @@ from sketchbandit.sketch.checks import check_compensation, check_count, check_re
 from sketchbandit.sketch.exact import ExactSketch
 from sketchbandit.sketch.frequent_directions import FrequentDirections
 
+SCHEDULES = ("mass", "spectral")
+
 _LOOK_AHEAD = 1024  # rows examined at a time
 # While the rank is watched, at most 1 MiB of them: the system takes larger scratch back after every look.
 _LOOK_AHEAD_ELEMENTS = 1 << 17
@@ -31,6 +35,10 @@ class DyadicBlockSketch(Sketch):
     A row goes into the active block while the block's mass stays under epsilon·size, or while the block
     can take it without shrinking. Otherwise the block is frozen and one of twice the size starts. At most
     floor(log2(dim/size + 1)) blocks; the last one is exact (Alg. 1; Thm. 1: e <= 2·epsilon).
+
+    With ``schedule="spectral"`` not the mass decides, which is what the error could be at worst, but the
+    certificate, which is what it is: block i = 0, 1, ... takes rows as long as its certificate stays within
+    its share epsilon/2^i, and then hands its rows over to one of twice the size.
 
     Parameters
     ----------
@@ -45,6 +53,8 @@ class DyadicBlockSketch(Sketch):
     base : callable
         ``(dim, size) -> sketch``: any sketch whose certificate never exceeds mass / size, instead of
         FrequentDirections. ``sketchbandit.load`` needs it again.
+    schedule : str
+        "mass", the paper's rule, or "spectral": the same bound from far fewer rows.
     dtype : dtype
         float64, or float32 for half the memory.
 
@@ -55,8 +65,9 @@ class DyadicBlockSketch(Sketch):
     when it is frozen, to size - 1 rows: its mass is under epsilon·size then, or its rank under size, so
     that its certificate stays under its share epsilon/2^i. Once the exact block is a dense matrix the rows
     of the frozen ones are folded into it (line 4 of Alg. 1 modifies the whole of S'S); their certificates
-    stay. A merge hands the rows of the other sketch to Alg. 1 as if they came from the stream and adds the
-    other's certificate: e <= 2·epsilon for each of the sketches merged.
+    stay, as they do with the spectral schedule, where each block takes over the rows of the one before. A
+    merge hands the rows of the other sketch to Alg. 1 as if they came from the stream and adds the other's
+    certificate: e <= 2·epsilon for each of the sketches merged.
 
     Examples
     --------
@@ -81,6 +92,7 @@ class DyadicBlockSketch(Sketch):
         epsilon: float = 8.0,
         compensation: float = 0.0,
         base: BaseFactory | None = None,
+        schedule: str = "mass",
         dtype: DTypeLike = np.float64,
     ) -> None:
         super().__init__(dim, dtype)
@@ -91,6 +103,9 @@ class DyadicBlockSketch(Sketch):
             raise InputError(
                 f"compensation={compensation!r} is for the default base; give it to what base makes"
             )
+        if schedule not in SCHEDULES:
+            raise InputError(f"schedule must be one of {', '.join(map(repr, SCHEDULES))}, got {schedule!r}")
+        self._is_spectral = schedule == "spectral"
         self._base = base
         self._base_described = None if base is None else describe_base(self._make_base(self._first_size))
         # floor(log2(dim/size + 1)) in integers: the largest b with 2^b <= dim/size + 1.
@@ -115,6 +130,11 @@ class DyadicBlockSketch(Sketch):
     def epsilon(self) -> float:
         """Half the error that is allowed."""
         return self._epsilon
+
+    @property
+    def schedule(self) -> str:
+        """What closes a block: its "mass", or its certificate ("spectral")."""
+        return "spectral" if self._is_spectral else "mass"
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -186,7 +206,10 @@ class DyadicBlockSketch(Sketch):
 
     def _compress(self) -> Change:
         """Compress the active block; the others are compressed already."""
-        return self._active.compress()
+        if not self._is_spectral:
+            return self._active.compress()
+        change = self._active.within(self._share, self._active.compress)
+        return NO_CHANGE if change is None else change
 
     # -- Algorithm 1 --------------------------------------------------------------------------------
 
@@ -205,6 +228,8 @@ class DyadicBlockSketch(Sketch):
         return super()._take_one(row, norm_sq)
 
     def _ingest(self, rows: NDArray[Any]) -> Change:
+        if self._is_spectral:
+            return self._ingest_spectrally(rows)
         norms_sq = row_norms_sq(rows)
         change = NO_CHANGE
         taken = 0
@@ -239,6 +264,36 @@ class DyadicBlockSketch(Sketch):
             change = change._replace(orthogonal=False)
         self._blocks.append(self._new_block(len(self._blocks)))
         return change
+
+    @property
+    def _share(self) -> float:
+        """What the certificate of the active block may be."""
+        return math.inf if self._active.exact else self._epsilon / 2 ** (len(self._blocks) - 1)
+
+    def _ingest_spectrally(self, rows: NDArray[Any]) -> Change:
+        norms_sq = row_norms_sq(rows)
+        change = NO_CHANGE
+        while len(rows):
+            block = self._active
+            some = len(rows) if block.exact else min(block.lossless_room, len(rows))
+            if some:
+                given: Change | None = block.give(rows[:some], norms_sq[:some])
+            else:  # the next row may cost something: how much, only the sketch knows
+                some = 1
+                given = block.within(self._share, partial(block.give, rows[:1], norms_sq[:1]))
+            if given is None:
+                change = change.then(self._double())
+                continue
+            change = change.then(given)
+            rows, norms_sq = rows[some:], norms_sq[some:]
+        return change
+
+    def _double(self) -> Change:
+        """Close the active block, and let one of twice the size go on from its rows."""
+        rows = self._active.hand_over_rows().astype(self.dtype)
+        self._blocks.append(self._new_block(len(self._blocks)))
+        self._ingest_spectrally(rows[row_norms_sq(rows) > 0.0])
+        return Change(rebuilt=True)
 
     def _fold(self) -> Change:
         """Once the exact block holds a matrix, let it take the rows of the frozen ones too."""
@@ -279,6 +334,7 @@ class DyadicBlockSketch(Sketch):
             "epsilon": self._epsilon,
             "compensation": self._compensation,
             "base": self._base_described,
+            "schedule": self.schedule,
             "dtype": self.dtype.name,
         }
 

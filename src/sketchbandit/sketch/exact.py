@@ -98,7 +98,7 @@ class ExactSketch(DensifyingSketch):
         if are_independent(self._buffer.rows):
             return Change()
         # No stream has rank above dim, so size = dim + 1 never subtracts anything.
-        kept, _ = shrink(self._buffer.writable(), self.dim + 1)
+        kept, *_ = shrink(self._buffer.writable(), self.dim + 1)
         self._buffer.truncate(kept)
         return Change(rebuilt=True, lossless=True, orthogonal=self.dtype == np.float64)
 

@@ -76,7 +76,7 @@ class ShrinkingSketch(BufferedSketch):
         return change
 
     def _make_room(self) -> Change:
-        kept, amount = shrink(self._buffer.writable(), self._size, head=self._head)
+        kept, amount, _ = shrink(self._buffer.writable(), self._size, head=self._head)
         self._buffer.truncate(kept)
         self._error += amount
         # float32 rows are orthogonal to their own precision only.

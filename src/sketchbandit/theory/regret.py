@@ -105,6 +105,33 @@ def epsilon_for(horizon: int, order: float, *, compensation: float = 0.0) -> flo
     return float(horizon ** (exponent if check_compensation(compensation) else exponent / 3.0))
 
 
+def inflation_of(error: float, *, ridge: float, compensation: float) -> float:
+    """The factor by which a spectral error widens the regret bound of exact OFUL, up to logarithms.
+
+    (1 + e/lambda)^(1/2) with a compensation of 1/2 or 1, (1 + e/lambda)^(3/2) without; docs/adaptive.md
+    has the derivation.
+
+    >>> inflation_of(3.0, ridge=1.0, compensation=1.0), inflation_of(3.0, ridge=1.0, compensation=0.0)
+    (2.0, 8.0)
+    """
+    return float((1.0 + error / ridge) ** _inflation_exponent(compensation))
+
+
+def epsilon_within(inflation: float, *, ridge: float, compensation: float) -> float:
+    """The largest spectral error that widens the bound by no more than ``inflation``.
+
+    >>> epsilon_within(1.5, ridge=1.0, compensation=1.0), epsilon_within(8.0, ridge=2.0, compensation=0.0)
+    (1.25, 6.0)
+    """
+    inflation = check_real("inflation", inflation, above=1.0)
+    ridge = check_real("ridge", ridge, above=0.0)
+    return float(ridge * (inflation ** (1.0 / _inflation_exponent(compensation)) - 1.0))
+
+
+def _inflation_exponent(compensation: float) -> float:
+    return 0.5 if check_compensation(compensation) else 1.5
+
+
 def table(
     confidence: Confidence,
     *,

@@ -1,0 +1,257 @@
+"""The adaptive sketch: Frequent Directions whose size is whatever a budget for the error asks for."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from sketchbandit.errors import InputError
+from sketchbandit.linalg import shrink
+from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars
+from sketchbandit.sketch.budgets import Anytime, Budget, Growing, Horizon
+from sketchbandit.sketch.checks import check_compensation, check_count, check_real
+from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
+
+_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+
+
+class AdaptiveSketch(DensifyingSketch):
+    """Frequent Directions that keeps no more rows than its error budget asks for.
+
+    Whenever the buffer is full, the size becomes the *smallest* l with
+
+        e + sigma_l² <= budget(t),        t = the rows seen that were not zero,
+
+    and sigma_l² is taken from every squared singular value, as in Frequent Directions of size l. So
+    S'S ⪯ X'X ⪯ S'S + e I with e <= budget(t) at every moment of every stream, and the size follows the
+    stream: it grows where the tail of the spectrum is heavy, falls where it is light, and where nothing may
+    be lost the sketch turns into X'X itself. ``docs/adaptive.md`` has the proofs.
+
+    Parameters
+    ----------
+    dim : int
+        Length of a row.
+    epsilon : float
+        The error that is allowed, in units of a squared row norm.
+    horizon : int
+        T, the number of rows to come, if it is known: the budget is epsilon·t/T. Past T it stays epsilon:
+        nothing more is lost, and the size grows with the rank of what comes. Without a horizon the budget
+        stays below epsilon for ever: 3/5 of it is for the first 2000 rows, and the rest is spent ever slower.
+    size : int
+        The smallest size it works with: ranks below it are kept without loss, and e <= mass / size.
+    compensation : float
+        alpha = compensation · e, as for FrequentDirections.
+    order : float
+        Instead of a horizon: the budget is epsilon·t^p with the p for which a policy's regret is
+        O(t^order) at every t, (2·order - 1)/3 without compensation and 2·order - 1 with it.
+    dtype : dtype
+        float64, or float32 for half the memory.
+
+    Notes
+    -----
+    Merging adds certificates, budgets and rows seen. With a horizon for the whole stream the parts' budgets
+    add up to that of the whole; without one, a merged sketch may lose as much as its parts together.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((2000, 100)) * 0.9 ** np.arange(100)
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> sketch = AdaptiveSketch(100, epsilon=4.0, horizon=2000)
+    >>> change = sketch.update(X)
+    >>> bool(np.linalg.norm(X.T @ X - sketch.rows.T @ sketch.rows, 2) <= sketch.error_bound)
+    True
+    >>> sketch.error_bound <= sketch.budget == 4.0, sketch.size
+    (True, 25)
+
+    """
+
+    kind = "adaptive"
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        epsilon: float = 4.0,
+        horizon: int | None = None,
+        size: int = 10,
+        compensation: float = 1.0,
+        order: float | None = None,
+        dtype: DTypeLike = np.float64,
+    ) -> None:
+        super().__init__(dim, dtype)
+        self._epsilon = check_real("epsilon", epsilon, above=0.0)
+        self._horizon = None if horizon is None else check_count("horizon", horizon, at_least=1)
+        self._least_size = check_count("size", size, at_least=2)
+        self._compensation = check_compensation(compensation)
+        self._order = None if order is None else check_real("order", order, at_least=0.5, below=1.0)
+        if self._horizon is not None and self._order is not None:
+            raise InputError(
+                f"horizon={horizon} and order={order} are two ways to say how the budget grows: give one"
+            )
+        self._schedule = self._make_schedule()
+        self._size = self._least_size
+        self._buffer.limit = self._wanted_limit
+        self._error = 0.0
+        self._taken = 0  # rows that were not zero
+        self._merged_budget = 0.0
+
+    def _make_schedule(self) -> Budget:
+        if self._horizon is not None:
+            return Horizon(self._epsilon, self._horizon)
+        if self._order is not None:
+            exponent = 2.0 * self._order - 1.0  # the paper's remark on choosing parameters
+            return Growing(self._epsilon, exponent if self._compensation else exponent / 3.0)
+        return Anytime(self._epsilon)
+
+    # -- what it tells ------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """The current size l; dim once the sketch is exact."""
+        return self.dim if self.is_dense else self._size
+
+    @property
+    def epsilon(self) -> float:
+        """The error that is allowed."""
+        return self._epsilon
+
+    @property
+    def horizon(self) -> int | None:
+        """The number of rows that the budget is spread over, if it was given."""
+        return self._horizon
+
+    @property
+    def order(self) -> float | None:
+        """The regret order that the budget is chosen for, if it was given."""
+        return self._order
+
+    @property
+    def compensation(self) -> float:
+        """The part of the certificate that alpha gives back."""
+        return self._compensation
+
+    @property
+    def alpha(self) -> float:
+        """compensation · e: X'X is estimated by S'S + alpha I."""
+        return self._compensation * self._error
+
+    @property
+    def error_bound(self) -> float:
+        """The certificate e: the sum of all shrinkage so far."""
+        return self._error
+
+    @property
+    def budget(self) -> float:
+        """What the certificate may be by now."""
+        return self._schedule(self._taken) + self._merged_budget
+
+    @property
+    def error_limit(self) -> float:
+        """epsilon, and what merged sketches brought; inf where the budget grows for ever."""
+        return self._schedule.limit + self._merged_budget
+
+    @property
+    def error_order(self) -> float:
+        """The p of a budget that grows like t^p; 0 where it is bounded."""
+        return self._schedule.order
+
+    @property
+    def guarantee(self) -> float:
+        """Each shrink by s takes s from this many directions, so error_bound <= mass / guarantee."""
+        return float(self._least_size)
+
+    @property
+    def exact_rank(self) -> int:
+        """Streams of rank below the smallest size are never shrunk."""
+        return min(self._least_size - 1, self.dim)
+
+    # -- the budgeted shrink ------------------------------------------------------------------------
+
+    @property
+    def _wanted_limit(self) -> int:
+        """Twice the size, as in Frequent Directions, but no more rows than a matrix is worth."""
+        return min(2 * self._size, self._most_rows)
+
+    def _ingest(self, rows: NDArray[Any]) -> Change:
+        change = NO_CHANGE
+        while len(rows):
+            some = rows[: self.rows_before_it_may_turn_dense]  # a shrink comes after the last of them at most
+            self._taken += len(some)
+            change = change.then(self._store(some))
+            rows = rows[len(some) :]
+        return change
+
+    def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:
+        if self._dense is not None and norm_sq:
+            self._taken += 1
+        return super()._take_one(row, norm_sq)
+
+    def _make_room(self) -> Change:
+        change = self._shrink()
+        # As long as a look at a full buffer would come soon again, rows cost more than a matrix.
+        if 4 * len(self._buffer) > 3 * self._most_rows:
+            self._become_dense()
+            return change.then(ADDED)
+        self._buffer.resize(self._wanted_limit)
+        return change
+
+    def _shrink(self) -> Change:
+        budget = self.budget
+        most = max(0.0, budget - self._error - _ROUNDING * budget)  # so that e + most <= budget in floats
+        kept, amount, rotated = shrink(self._buffer.writable(), self._least_size, most=most)
+        self._size = max(self._least_size, kept + 1)
+        if not rotated:
+            return NO_CHANGE
+        self._buffer.truncate(kept)
+        self._error += amount
+        # float32 rows are orthogonal to their own precision only.
+        return Change(0, True, lossless=amount == 0.0, orthogonal=self.dtype == np.float64)
+
+    def _compress(self) -> Change:
+        """Shrink now as far as the budget allows, and give back the memory of the buffer."""
+        if self._dense is not None:
+            self._dense.trim()
+            return ADDED
+        change = self._shrink() if len(self._buffer) >= self._least_size else NO_CHANGE
+        self._buffer.limit = max(self._wanted_limit, len(self._buffer) + 1)
+        self._buffer.trim()
+        return change
+
+    # -- merge and files ----------------------------------------------------------------------------
+
+    def _absorb(self, other: "DensifyingSketch") -> None:
+        assert isinstance(other, AdaptiveSketch)  # noqa: S101  (merge has seen to it)
+        together = self.budget + other.budget
+        self._taken += other._taken
+        self._merged_budget = max(0.0, together - self._schedule(self._taken))
+        self._error += other._error
+        super()._absorb(other)
+
+    def _settings(self) -> Scalars:
+        return {
+            "dim": self.dim,
+            "epsilon": self._epsilon,
+            "horizon": self._horizon,
+            "size": self._least_size,
+            "compensation": self._compensation,
+            "order": self._order,
+            "dtype": self.dtype.name,
+        }
+
+    def _state(self) -> tuple[Scalars, Arrays]:
+        scalars = {
+            "error": self._error,
+            "taken": self._taken,
+            "merged_budget": self._merged_budget,
+            "current_size": self._size,
+            "limit": self._buffer.limit,
+        }
+        return scalars, self._content()
+
+    def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
+        self._error = float(scalars["error"])
+        self._taken = int(scalars["taken"])
+        self._merged_budget = float(scalars["merged_budget"])
+        self._size = int(scalars["current_size"])
+        self._buffer.limit = int(scalars["limit"])
+        self._refill(arrays)

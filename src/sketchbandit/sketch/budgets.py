@@ -1,0 +1,100 @@
+"""How much error a sketch may have made after t rows."""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+_FIRST_ROWS = 2000.0
+_FIRST_SHARE = 0.6
+# Where the two pieces of Anytime meet: 1 - 1 / (_JOIN + 0) = _FIRST_SHARE.
+_JOIN = 1.0 / (1.0 - _FIRST_SHARE)
+
+
+class Budget(Protocol):
+    """A function of the rows seen that never falls."""
+
+    def __call__(self, rows: int) -> float:
+        """What the certificate may be after so many rows."""
+
+    @property
+    def limit(self) -> float:
+        """What it never exceeds; inf if it grows for ever."""
+
+    @property
+    def order(self) -> float:
+        """The p of its growth t^p; 0 if it is bounded."""
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """epsilon·t/T: a constant rate of loss, all spent after T rows, and nothing to spend after that.
+
+    >>> budget = Horizon(4.0, horizon=1000)
+    >>> budget(250), budget(1000), budget(5000)
+    (1.0, 4.0, 4.0)
+    """
+
+    epsilon: float
+    horizon: int
+    order = 0.0
+
+    def __call__(self, rows: int) -> float:
+        """Linear up to the horizon."""
+        return self.epsilon * min(1.0, rows / self.horizon)
+
+    @property
+    def limit(self) -> float:
+        """epsilon."""
+        return self.epsilon
+
+
+@dataclass(frozen=True)
+class Anytime:
+    """Below epsilon for ever: 3/5 of it at a constant rate over n = 2000 rows, the rest slower and slower.
+
+        epsilon · 3t / 5n                        t <= n,
+        epsilon · (1 - 1 / (2.5 + log2(t/n)))    t > n.
+
+    Any budget that is bounded must slow down: its rate at t, times t, has a finite integral over log t.
+    This one's falls like 1/log² t, as slowly as a power of the logarithm can.
+
+    >>> budget = Anytime(10.0)
+    >>> budget(1000), budget(2000), round(budget(32_000), 3), budget(10**30) < 10.0
+    (3.0, 6.0, 8.462, True)
+    """
+
+    epsilon: float
+    order = 0.0
+
+    def __call__(self, rows: int) -> float:
+        """Linear, then concave."""
+        if rows <= _FIRST_ROWS:
+            return self.epsilon * (_FIRST_SHARE * rows / _FIRST_ROWS)
+        return self.epsilon * (1.0 - 1.0 / (_JOIN + math.log2(rows / _FIRST_ROWS)))
+
+    @property
+    def limit(self) -> float:
+        """epsilon."""
+        return self.epsilon
+
+
+@dataclass(frozen=True)
+class Growing:
+    """epsilon·t^p, for a regret of a promised order at every horizon.
+
+    >>> budget = Growing(2.0, order=0.5)
+    >>> budget(100), budget.limit
+    (20.0, inf)
+    """
+
+    epsilon: float
+    order: float
+
+    def __call__(self, rows: int) -> float:
+        """A power of the rows seen; nothing before the first."""
+        return self.epsilon * float(rows) ** self.order if rows else 0.0
+
+    @property
+    def limit(self) -> float:
+        """None, unless the order is 0."""
+        return math.inf if self.order else self.epsilon
