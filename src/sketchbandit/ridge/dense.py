@@ -145,9 +145,9 @@ class DenseInverse:
         reach = longest * (float(np.linalg.norm(theta)) + radius / math.sqrt(self.shift))
         return np.flatnonzero(scores >= scores.max() - 1e-5 * reach)
 
-    def solve(self, b: Vector, parts: Any = None) -> Vector:
+    def solve(self, b: Vector, parts: Any = None, *, refine: bool = True) -> Vector:
         """A^-1 b."""
-        del parts
+        del parts, refine
         rows = self.pending[: self.pending_count]
         solution: Vector = self.inverse @ b - (rows @ b) @ rows
         return solution

@@ -126,13 +126,15 @@ class LowRankInverse:
         means: Vector = (arms.times(b) - (weights @ self.factor.matrix) @ products) / self.shift
         return means, products
 
-    def solve(self, b: Vector, parts: Parts) -> Vector:
+    def solve(self, b: Vector, parts: Parts, *, refine: bool = True) -> Vector:
         """A^-1 b, refined once: where b lies almost in the span of S, (b - S'g) / shift cancels."""
         scale = float(np.abs(b).max(initial=0.0))
         if not scale:
             return np.zeros_like(b)
         unit = b / scale  # so that S b does not overflow where A^-1 b does not
         solution = self._solve_once(unit, parts)
+        if not refine:
+            return solution * scale
         with np.errstate(over="ignore", invalid="ignore"):
             residual = unit - self.shift * solution - combine(project(parts, solution), parts)
             correction = self._solve_once(residual, parts)

@@ -22,6 +22,7 @@ Saved = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
 # Right after a rebuild; the rows of a fixed-size sketch then double before the next one.
 _DENSE_FROM = 0.37  # of dim
+_WELL_CONDITIONED = 1e4  # |S|² over the shift: theta then has 12 digits
 
 
 class Scan(NamedTuple):
@@ -149,14 +150,18 @@ class RidgeSystem:
                 self._take(row, norm_sq)
                 self._mark()
             return NO_CHANGE
-        inverse, sparse = self._inverse, isinstance(x, SparseVector)
-        shadow = self._shadow_of(x, norm_sq)
+        inverse, sparse, parts = self._inverse, isinstance(x, SparseVector), self._parts
+        shadow = self._shadow_of(x, norm_sq, parts)
         self._remembered = self._theta_for_now = None
         if sparse or self._theta is None:
             self._settle(sparse=sparse)
         change = self._take(row, norm_sq)
-        stands = self._is_ours or self._look_at_foreigner()[1:] == self._seen[1:]  # alpha and certificate
-        if not (stands and inverse.follows(change, norm_sq) and self._grow(x, reward, norm_sq, shadow)):
+        stands = True
+        if not self._is_ours:
+            stands, parts = self._look_at_foreigner()[1:] == self._seen[1:], self._parts  # alpha and e
+        if not (
+            stands and inverse.follows(change, norm_sq) and self._grow(x, reward, norm_sq, shadow, parts)
+        ):
             add_multiple(self.b, reward, x)
             self.rebuild(orthogonal=change.orthogonal, sparse=sparse)
         elif self._is_ours:
@@ -165,17 +170,20 @@ class RidgeSystem:
             self._mark()
         return change
 
-    def _grow(self, x: AnyVector, reward: float, norm_sq: float, shadow: Any) -> bool:
-        """Follow the sketch, which has appended x; False, and nothing done, where that cannot be."""
+    def _grow(self, x: AnyVector, reward: float, norm_sq: float, shadow: Any, parts: Parts) -> bool:
+        """Follow the sketch, which has appended x; False, and nothing done, where that cannot be.
+
+        ``parts`` as they were before: of a sketch that only appends, all that is read still stands there.
+        """
         inverse = self._inverse
         if self._weights is None:
-            if not inverse.grow(x, reward, norm_sq, shadow, self._parts, self._theta, self.b):
+            if not inverse.grow(x, reward, norm_sq, shadow, parts, self._theta, self.b):
                 return False
         else:
             self._weights = inverse.grow_weights(x, reward, norm_sq, shadow, self._weights, self.b)
         if self._wider is not None:
             if isinstance(shadow, Shadow):
-                shadow = self._wider.shadow_of(shadow.y, x, norm_sq, self._parts)
+                shadow = self._wider.shadow_of(shadow.y, x, norm_sq, parts)
             else:
                 shadow = self._wider.shadow(x)
             self._wider.append(norm_sq, shadow)
@@ -273,11 +281,11 @@ class RidgeSystem:
     def _look_at_foreigner(self) -> tuple[float, ...]:
         return len(self.sketch.rows), self.sketch.alpha, self.sketch.error_bound
 
-    def _shadow_of(self, x: AnyVector, norm_sq: float) -> Any:
+    def _shadow_of(self, x: AnyVector, norm_sq: float, parts: Parts) -> Any:
         remembered = self._remembered
         if remembered is not None and self._are_equal(remembered[0], x):
             return remembered[1]
-        return self._inverse.shadow(x, norm_sq, self._parts)
+        return self._inverse.shadow(x, norm_sq, parts)
 
     def _take(self, row: NDArray[Any], norm_sq: float) -> Change:
         if self._is_ours:
@@ -301,7 +309,9 @@ class RidgeSystem:
             self._weights = None
 
     def _solve(self) -> Vector:
-        solution: Vector = self._inverse.solve(self.b, self._parts)
+        # Where A is well conditioned, b - S'g does not cancel; |S|² is at most the mass.
+        certain = self._is_ours and self.sketch.mass <= _WELL_CONDITIONED * self.shift
+        solution: Vector = self._inverse.solve(self.b, self._parts, refine=not certain)
         return solution
 
     def _make(self, shifts: list[float], orthogonal: bool) -> Sequence[Inverse]:

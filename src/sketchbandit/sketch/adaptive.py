@@ -182,8 +182,7 @@ class AdaptiveSketch(DensifyingSketch):
         return change
 
     def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:
-        if self._dense is not None and norm_sq:
-            self._taken += 1
+        self._taken += norm_sq > 0.0
         return super()._take_one(row, norm_sq)
 
     def _make_room(self) -> Change:

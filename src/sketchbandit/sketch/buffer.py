@@ -19,6 +19,7 @@ class RowBuffer:
         self.limit = limit
         self._array: NDArray[Any] = np.empty((0, dim), dtype)
         self._count = 0
+        self._view: NDArray[Any] | None = None  # of the rows held; None when there are others
 
     def __len__(self) -> int:
         return self._count
@@ -31,8 +32,11 @@ class RowBuffer:
     @property
     def rows(self) -> NDArray[Any]:
         """The rows held, as a read-only view."""
-        view = self._array[: self._count]
-        view.flags.writeable = False
+        view = self._view
+        if view is None:
+            view = self._array[: self._count]
+            view.flags.writeable = False
+            self._view = view
         return view
 
     @property
@@ -51,10 +55,12 @@ class RowBuffer:
             self._reallocate(min(self.limit, max(end, 2 * len(self._array), _FIRST_ALLOCATION)))
         self._array[self._count : end] = rows
         self._count = end
+        self._view = None
 
     def truncate(self, count: int) -> None:
         """Forget all but the first ``count`` rows."""
         self._count = count
+        self._view = None
 
     def trim(self) -> None:
         """Give back the memory that no row uses."""
@@ -71,6 +77,12 @@ class RowBuffer:
         array = np.empty((allocated, self._array.shape[1]), self._array.dtype)
         array[: self._count] = self._array[: self._count]
         self._array = array
+        self._view = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "RowBuffer":
+        other = RowBuffer(self._array.shape[1], self.limit, self._array.dtype)
+        other._array, other._count = self._array.copy(), self._count  # a copied view would be an array
+        return other
 
 
 class BufferedSketch(Sketch):
@@ -89,10 +101,21 @@ class BufferedSketch(Sketch):
     def _make_room(self) -> Change:
         """Leave the full buffer with room for at least one row."""
 
+    @property
+    def parts(self) -> tuple[NDArray[Any], ...]:
+        """The rows, not copied."""
+        return (self._buffer.rows,)
+
+    def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:  # as quick as can be
+        self._count += 1
+        self._mass += norm_sq
+        if not norm_sq:
+            return NO_CHANGE
+        buffer = self._buffer
+        buffer.append(row)
+        return ONE_APPENDED if buffer._count < buffer.limit else ONE_APPENDED.then(self._make_room())
+
     def _ingest(self, rows: NDArray[Any]) -> Change:
-        if len(rows) == 1:
-            self._buffer.append(rows)
-            return ONE_APPENDED if self._buffer.room else ONE_APPENDED.then(self._make_room())
         change = NO_CHANGE
         taken = 0
         while taken < len(rows):

@@ -40,6 +40,11 @@ class DensifyingSketch(BufferedSketch):
         return self._buffer.rows if self._dense is None else self._dense.rows
 
     @property
+    def parts(self) -> tuple[NDArray[Any], ...]:
+        """The rows, not copied unless the sketch is dense."""
+        return (self.rows,)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the rows, or of the covariance and its pending rows."""
         return self._buffer.nbytes + (0 if self._dense is None else self._dense.nbytes)
