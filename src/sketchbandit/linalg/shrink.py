@@ -105,6 +105,8 @@ def _all_exceed(products: Matrix, most: float) -> bool:
     One Cholesky factorisation of QQ' - most I: far cheaper than the spectrum.
     """
     diagonal = products.diagonal()
+    if diagonal.min() <= most:  # the least eigenvalue is at most the least diagonal entry
+        return False
     shifted = products.copy()
     shifted[np.diag_indices_from(shifted)] -= most
     try:

@@ -13,12 +13,14 @@ from sketchbandit.ridge.backend import kernels
 from sketchbandit.ridge.factor import CANCELLED, GrowingFactor
 from sketchbandit.ridge.parts import Parts, combine, gram_of_parts, project, project_sparse
 from sketchbandit.sketch import Change
+from sketchbandit.sketch.base import ONE_APPENDED
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 # With r rows a round costs 2·r·d + 2·r² here and about 1.3·d² through a dense inverse.
 _MOST_ROWS = 0.75  # of dim
+_FLOAT64 = np.dtype(np.float64)
 
 
 class Shadow(NamedTuple):
@@ -37,6 +39,7 @@ class LowRankInverse:
 
     def __init__(self, dim: int, factor: GrowingFactor) -> None:
         self._dim = dim
+        self._most_rows = _MOST_ROWS * dim
         self.factor = factor
 
     @classmethod
@@ -73,7 +76,8 @@ class LowRankInverse:
     def follows(self, change: Change, norm_sq: float) -> bool:
         """Whether ``grow`` is all that a change of the sketch asks for."""
         del norm_sq
-        return not change.rebuilt and change.appended == 1 and self.factor.count < _MOST_ROWS * self._dim
+        appended = change is ONE_APPENDED or (not change.rebuilt and change.appended == 1)
+        return appended and self.factor.count < self._most_rows
 
     def shadow(self, x: AnyVector, norm_sq: float, parts: Parts) -> Shadow:
         """The shadow of one vector: one pass over S."""
@@ -111,10 +115,11 @@ class LowRankInverse:
         compiled = kernels()
         if compiled is None or arms.dtype != np.float64 or not _is_plain(parts):
             return None
-        count = self.factor.count
+        factor = self.factor
+        count = factor.count
         x, y, u, remainder = np.empty(self._dim), np.empty(count), np.empty(count), np.empty(1)
         index = compiled.search_rows(
-            arms, theta, parts[0], self.factor.array, count, self.shift, radius, x, y, u, remainder
+            arms, theta, parts[0], factor.array, count, factor.shift, radius, x, y, u, remainder
         )
         return index, x, Shadow(y, u, remainder.item())
 
@@ -163,7 +168,8 @@ class LowRankInverse:
     ) -> bool:
         """Append x, as the sketch has just done, and move theta and b; False: theta'x overflows."""
         compiled = kernels()
-        factor, quadratic = self.factor, self.quadratic(shadow, norm_sq)
+        factor = self.factor
+        shift, quadratic = factor.shift, shadow.remainder / factor.shift
         if compiled is not None and _is_plain(parts):
             pivot = factor.begin_row(norm_sq, shadow.remainder)
             grown: bool = compiled.grow_rows(
@@ -174,7 +180,7 @@ class LowRankInverse:
                 factor.count,
                 pivot,
                 quadratic,
-                self.shift,
+                shift,
                 shadow.u,
                 theta,
                 b,
@@ -230,4 +236,4 @@ class LowRankInverse:
 
 def _is_plain(parts: Parts) -> bool:
     """Whether S is one float64 array, as the compiled loops read it."""
-    return len(parts) == 1 and parts[0].dtype == np.float64 and bool(parts[0].flags.c_contiguous)
+    return len(parts) == 1 and parts[0].dtype is _FLOAT64 and parts[0].flags.c_contiguous

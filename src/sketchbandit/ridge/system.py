@@ -105,7 +105,8 @@ class RidgeSystem:
         self._sync()
         if self._theta is None or not isinstance(arms, DenseArms):
             return None
-        found = self._inverse.search(arms.array, self._theta, radius, self._parts)
+        parts = () if self._is_dense else self._sketch_parts()
+        found = self._inverse.search(arms.array, self._theta, radius, parts)
         if found is None:
             return None
         index, x, shadow = found
@@ -150,14 +151,17 @@ class RidgeSystem:
                 self._take(row, norm_sq)
                 self._mark()
             return NO_CHANGE
-        inverse, sparse, parts = self._inverse, isinstance(x, SparseVector), self._parts
+        inverse, sparse = self._inverse, isinstance(x, SparseVector)
+        parts = () if self._is_dense else self._sketch_parts()
         shadow = self._shadow_of(x, norm_sq, parts)
         self._remembered = self._theta_for_now = None
         if sparse or self._theta is None:
             self._settle(sparse=sparse)
-        change = self._take(row, norm_sq)
-        stands = True
-        if not self._is_ours:
+        if self._is_ours:
+            change: Change = self.sketch._take_one(row, norm_sq)
+            stands = True
+        else:
+            change = self._take(row, norm_sq)
             stands, parts = self._look_at_foreigner()[1:] == self._seen[1:], self._parts  # alpha and e
         if not (
             stands and inverse.follows(change, norm_sq) and self._grow(x, reward, norm_sq, shadow, parts)

@@ -42,7 +42,7 @@ class DensifyingSketch(BufferedSketch):
     @property
     def parts(self) -> tuple[NDArray[Any], ...]:
         """The rows, not copied unless the sketch is dense."""
-        return (self.rows,)
+        return (self._buffer.rows if self._dense is None else self._dense.rows,)
 
     @property
     def nbytes(self) -> int:
