@@ -1,5 +1,6 @@
 """The loop: a policy plays an environment, and every round becomes a flat row."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -27,8 +28,9 @@ class Played(NamedTuple):
     sketch_size, sketch_rows : int
         l of the active block, and the rows of the sketch, buffered ones included (the dimension where it
         holds a dense matrix).
-    certificate : float
-        The sketch's error bound e; inf where nothing is certified (CBRAP).
+    certificate, budget : float
+        The sketch's error bound e, and what it may be by now; inf where nothing is certified (CBRAP), or
+        nothing promised.
 
     """
 
@@ -45,6 +47,7 @@ class Played(NamedTuple):
     sketch_size: int
     sketch_rows: int
     certificate: float
+    budget: float
 
 
 def play(
@@ -93,7 +96,7 @@ def play(
             if watch is not None:
                 watch(arm)
             if number % every == 0 or number == rounds:
-                size, kept, certificate = _sketch_of(policy)
+                size, kept = _sketch_of(policy)
                 yield Played(
                     number,
                     chosen,
@@ -107,16 +110,17 @@ def play(
                     peak,
                     size,
                     kept,
-                    certificate,
+                    policy.health().certificate,
+                    float(getattr(policy.sketch, "budget", math.inf)),
                 )
 
     return rows()
 
 
-def _sketch_of(policy: Any) -> tuple[int, int, float]:
+def _sketch_of(policy: Any) -> tuple[int, int]:
     sketch = policy.sketch
     if getattr(sketch, "is_dense", False):
         rows = sketch.dim
     else:
         rows = sum(len(part) for part in (sketch.parts if hasattr(sketch, "parts") else (sketch.rows,)))
-    return int(getattr(sketch, "size", rows)), rows, policy.health().certificate
+    return int(getattr(sketch, "size", rows)), rows

@@ -187,20 +187,18 @@ def data() -> None:
 
 
 def _verdicts(done: Report) -> None:
-    rows = [
-        [claim.statement, claim.paper, finding.ours, finding.verdict]
-        for claim, finding in done.findings
-        if finding.verdict != OPEN
-    ]
-    if rows:
-        _print_table("the paper's claims", ["claim", "the paper", "ours", "verdict"], rows)
-    if done.findings:
-        said = ", ".join(f"{count} {verdict}" for verdict, count in counts(done.findings))
-        console.print(f"{said}; {done.results.profile.sentence}", highlight=False)
-    if len(rows) < len(done.findings):
-        console.print(
-            "open: those need other experiments or the full number of rounds; the report says which"
-        )
+    for title, findings in (("the paper's claims", done.findings), ("our claims", done.ours)):
+        judged = [(claim, finding) for claim, finding in findings if finding.verdict != OPEN]
+        if judged:
+            rows = [[claim.statement, claim.paper, found.ours, found.verdict] for claim, found in judged]
+            _print_table(title, ["claim", "promised", "measured", "verdict"], rows)
+        if findings:
+            said = ", ".join(f"{count} {verdict}" for verdict, count in counts(findings))
+            console.print(f"{title}: {said}; {done.results.profile.sentence}", highlight=False)
+        if len(judged) < len(findings):
+            console.print(
+                "open: those need other experiments or the full number of rounds; the report says which"
+            )
 
 
 def _tables(done: Report) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 
 from sketchbandit.data import CATALOGUE
 from sketchbandit.errors import InputError
-from sketchbandit.experiments.specs import Spec, spec
+from sketchbandit.experiments.policies import ROUNDS
+from sketchbandit.experiments.specs import Spec, Value, spec
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Experiment:
         return self.data is None or CATALOGUE[self.data].embedded
 
 
+ADAPTIVE, ANYTIME = "Adaptive", "Adaptive, anytime"
 OFUL = Series("OFUL", (spec("oful"),))
 FLAT, POWER, LOW_RANK = (spec("gaussian", spectrum=name) for name in ("flat", "power-law", "low-rank"))
 MNIST = spec("classification", data="mnist")
@@ -87,6 +89,11 @@ def _dbs(compensation: int, *settings: tuple[int, float]) -> tuple[Spec, ...]:
     return tuple(
         spec("dbslinucb", compensation=compensation, size=size, epsilon=epsilon) for size, epsilon in settings
     )
+
+
+def _adaptive(**settings: Value) -> Spec:
+    """The adaptive sketch, told how many rounds are played."""
+    return spec("adaptive", horizon=ROUNDS, **settings)
 
 
 def _alone(*policies: tuple[str, Spec]) -> tuple[Series, ...]:
@@ -114,7 +121,7 @@ _ALL_AT_50 = (
 
 
 def _pareto(data: str, paper: str, sizes: tuple[int, ...], first_sizes: tuple[int, ...]) -> Experiment:
-    """Ten sizes of each fixed method; ten DBS from cheap (small l0, large epsilon) to exact."""
+    """Ten sizes of each fixed method; ten DBS from cheap (small l0, large epsilon) to exact; ours."""
     epsilons = np.linspace(25.0, 2.0, len(first_sizes)).round(1)
     pairs = [(size, float(epsilon)) for size, epsilon in zip(first_sizes, epsilons, strict=True)]
     return Experiment(
@@ -129,10 +136,35 @@ def _pareto(data: str, paper: str, sizes: tuple[int, ...], first_sizes: tuple[in
             Series("CBSCFD", _fixed("cbscfd", *sizes)),
             Series("DBSLinUCB-FD", _dbs(0, *pairs)),
             Series("DBSLinUCB-RFD", _dbs(1, *pairs)),
+            Series("Adaptive", tuple(_adaptive(epsilon=e) for e in (32, 16, 12, 8, 6, 4, 2, 1))),
         ),
         rounds=2000,
         figure="pareto",
         points=1,
+    )
+
+
+def _budget(name: str, environment: Spec, size: int) -> Experiment:
+    """The adaptive sketch beside the paper's schedule, at the same epsilon."""
+    mass = spec("dbslinucb", compensation=1, size=size, epsilon=8)
+    return Experiment(
+        f"adaptive-{name}",
+        "the adaptive sketch beside the paper's schedule, ε = 8 for all",
+        "ours",
+        environment,
+        (
+            OFUL,
+            *_alone(
+                (f"CBSCFD, l = {size}", spec("cbscfd", size=size)),
+                ("DBSLinUCB-RFD", mass),
+                ("DBSLinUCB-RFD, spectral", mass.with_settings(schedule="spectral")),
+                (ADAPTIVE, _adaptive(epsilon=8)),
+                (ANYTIME, spec("adaptive", epsilon=8)),
+                ("Adaptive, untuned default", spec("adaptive", ridge=1, beta=0.1)),
+            ),
+        ),
+        rounds=2000,
+        figure="budget",
     )
 
 
@@ -296,6 +328,14 @@ _DEFINED = (
         figure="algorithms",
         spectrum="end",
     ),
+    _budget("flat", FLAT, 50),
+    _budget("power-law", POWER, 50),
+    _budget("low-rank", LOW_RANK, 50),
+    _budget("mnist", MNIST, 50),
+    _budget("cnae-9", spec("classification", data="cnae-9"), 50),
+    _budget("mfeat", spec("classification", data="mfeat"), 10),
+    _budget("spam", spec("classification", data="spam"), 10),
+    _budget("digits", spec("classification", data="digits"), 10),
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.id: experiment for experiment in _DEFINED}
 

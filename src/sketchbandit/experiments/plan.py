@@ -8,7 +8,7 @@ import numpy as np
 
 from sketchbandit.experiments import policies
 from sketchbandit.experiments.definitions import Experiment, Series
-from sketchbandit.experiments.profiles import FIRST_TUNING_SEED, Profile
+from sketchbandit.experiments.profiles import FIRST_TUNING_SEED, TUNING_STRIDE, Profile
 from sketchbandit.experiments.runs import Run
 from sketchbandit.experiments.specs import Spec
 
@@ -53,7 +53,7 @@ def members_of(experiment: Experiment, profile: Profile) -> list[Spec]:
 def tuning_runs(experiments: Iterable[Experiment], profile: Profile) -> list[Run]:
     """One run for each contender and tuning permutation: it plays the whole grid."""
     grid = tuple(product(profile.ridges, profile.betas))
-    seeds = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + profile.tuning_permutations)
+    seeds = [FIRST_TUNING_SEED + TUNING_STRIDE * i for i in range(profile.tuning_permutations)]
     return _unique(
         Run(
             "tune",

@@ -17,8 +17,11 @@ POLICIES: dict[str, Callable[..., Any]] = {
     "soful": recipes.soful,
     "cbscfd": recipes.cbscfd,
     "dbslinucb": recipes.dbslinucb,
+    "adaptive": recipes.adaptive,
 }
 TUNED = ("ridge", "beta")
+ROUNDS = "rounds"
+"""As a horizon: as many as are played."""
 _TITLES = {"oful": "OFUL", "cbrap": "CBRAP", "soful": "SOFUL", "cbscfd": "CBSCFD"}
 
 
@@ -52,11 +55,16 @@ def with_defaults(policy: Spec) -> Spec:
     return spec(policy.name, **{**{name: defaults[name].default for name in TUNED}, **dict(policy.settings)})
 
 
-def build(policy: Spec, dim: int, seed: int = 0) -> Any:
-    """The policy; ``seed`` is used where it draws something and was given no seed."""
+def build(policy: Spec, dim: int, seed: int = 0, rounds: int = 1) -> Any:
+    """The policy; ``seed`` is used where it draws something and was given no seed.
+
+    ``horizon=rounds`` stands for as many as are played.
+    """
     settings = dict(policy.settings)
     if "seed" in parameters(policy.name):
         settings.setdefault("seed", seed)
+    if settings.get("horizon") == ROUNDS:
+        settings["horizon"] = rounds
     return POLICIES[policy.name](dim, **settings)
 
 
@@ -65,6 +73,8 @@ def family(policy: Spec) -> str:
     if policy.name == "dbslinucb":
         compensation = policy.get("compensation", 1.0)
         return {0: "DBSLinUCB-FD", 1: "DBSLinUCB-RFD"}.get(compensation, f"DBSLinUCB, c = {compensation:g}")
+    if policy.name == "adaptive":
+        return "Adaptive" if policy.get("horizon") or policy.get("order") else "Adaptive, anytime"
     return _TITLES[policy.name]
 
 
@@ -72,7 +82,7 @@ def label(policy: Spec) -> str:
     """The method with what tells it from its siblings, for a figure."""
     signs = {"size": "l₀" if policy.name == "dbslinucb" else "l", "epsilon": "ε", "ridge": "λ", "beta": "β"}
     shown = sorted(
-        ((k, v) for k, v in policy.settings if k != "compensation"),
+        ((k, v) for k, v in policy.settings if k != "compensation" and v != ROUNDS),
         key=lambda setting: (list(signs).index(setting[0]) if setting[0] in signs else 9, setting[0]),
     )
     return ", ".join([family(policy), *(f"{signs.get(k, k)} = {v}" for k, v in shown)])

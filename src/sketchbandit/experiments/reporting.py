@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 
 from sketchbandit import data
 from sketchbandit._version import __version__
-from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, PARTLY, REPRODUCED, Claim, Finding
+from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, OURS, PARTLY, REPRODUCED, Claim, Finding
 from sketchbandit.experiments.figures import DRAWN, save
 from sketchbandit.experiments.plan import rounds_of
 from sketchbandit.experiments.pool import Failure
@@ -20,14 +20,19 @@ from sketchbandit.experiments.tables import table, write_csv
 from sketchbandit.files import replace_file
 
 _TITLE = "Revisiting Matrix Sketching in Linear Bandits: the paper's experiments, run again"
+_OURS_TITLE = "What we claim for the adaptive sketch"
 VERDICTS = (REPRODUCED, PARTLY, NOT, OPEN)
 
 
+Findings = list[tuple[Claim, Finding]]
+
+
 class Report(NamedTuple):
-    """What was written, and the verdict on every claim."""
+    """What was written, and the verdict on every claim of the paper's, and on every one of ours."""
 
     path: Path
-    findings: list[tuple[Claim, Finding]]
+    findings: Findings
+    ours: Findings
     results: Results
     failures: list[Failure]
 
@@ -35,15 +40,15 @@ class Report(NamedTuple):
 def write(results: Results, folder: Path, failures: Sequence[Failure] = ()) -> Report:
     """Figures (PNG, SVG), tables (CSV), ``report.html`` and ``report.md`` into the folder."""
     sections = [_section(results, name, folder) for name in results.experiments if results.has(name)]
-    findings = [(claim, claim.finding(results)) for claim in CLAIMS] if _is_the_papers(results) else []
-    title = _TITLE if findings else "A race of policies"
+    findings = _findings(results, CLAIMS)
+    ours = _findings(results, OURS)
+    title = _TITLE if findings or ours else "A race of policies"
     page = _template().render(
         version=__version__,
         profile=results.profile,
         machines=results.machines(),
         sections=sections,
-        findings=findings,
-        counts=counts(findings),
+        claims=[("The paper's claims", findings, counts(findings)), (_OURS_TITLE, ours, counts(ours))],
         failures=[(str(f.run.environment), str(f.run.contender), f.run.seed, f.reason) for f in failures],
         runs=results.all_rows["run"].nunique(),
         title=title,
@@ -51,13 +56,15 @@ def write(results: Results, folder: Path, failures: Sequence[Failure] = ()) -> R
     path = folder / "report.html"
     replace_file(path, page.encode())
     parts = [f"# {title}", f"sketchbandit {__version__}; {results.profile.sentence}.", markdown(findings)]
+    if ours:
+        parts += [f"## {_OURS_TITLE}", markdown(ours)]
     for section in sections:
         parts += [
             f"## {section['id']}: {section['title']}",
             _markdown_table(section["header"], section["rows"]),
         ]
     replace_file(folder / "report.md", "\n\n".join(filter(None, parts)).encode())
-    return Report(path, findings, results, list(failures))
+    return Report(path, findings, ours, results, list(failures))
 
 
 def counts(findings: Sequence[tuple[Claim, Finding]]) -> list[tuple[str, int]]:
@@ -80,8 +87,11 @@ def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str
     return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in lines) + "\n"
 
 
-def _is_the_papers(results: Results) -> bool:
-    return any(needed in results.experiments for claim in CLAIMS for needed in claim.needs)
+def _findings(results: Results, claims: Sequence[Claim]) -> Findings:
+    """The verdicts; none where none of the experiments is there that the claims are about."""
+    if not any(needed in results.experiments for claim in claims for needed in claim.needs):
+        return []
+    return [(claim, claim.finding(results)) for claim in claims]
 
 
 def _section(results: Results, name: str, folder: Path) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def perform(run: Run) -> list[Row]:
 def _play(run: Run) -> Iterator[Row]:
     environment = environments.build(run.environment, run.seed)
     policies.warm_up(run.contender.name, str(run.contender.get("dtype", "float64")))
-    policy = policies.build(run.contender, environment.dim, run.seed)
+    policy = policies.build(run.contender, environment.dim, run.seed, run.rounds)
     chosen: list[Any] = []
     every = max(1, run.rounds // run.points)
     watch = None if run.spectrum == "no" else chosen.append
@@ -111,6 +111,7 @@ def _play(run: Run) -> Iterator[Row]:
             "sketch_size": row.sketch_size,
             "sketch_rows": row.sketch_rows,
             "certificate": row.certificate,
+            "budget": row.budget,
             "warned": policy.health().heading_for_linear_regret,
             **(_spectrum(chosen, run.contender) if run.spectrum == "all" or (watch and last) else {}),
         }
@@ -129,7 +130,9 @@ def _spectrum(chosen: Sequence[Any], contender: Spec) -> Row:
 def _tune(run: Run) -> Iterator[Row]:
     environment = environments.build(run.environment, run.seed)
     contenders = [
-        policies.build(run.contender.with_settings(ridge=ridge, beta=beta), environment.dim, run.seed)
+        policies.build(
+            run.contender.with_settings(ridge=ridge, beta=beta), environment.dim, run.seed, run.rounds
+        )
         for ridge, beta in run.grid
     ]
     regrets = _side_by_side(contenders, environment, run.rounds)

@@ -23,7 +23,7 @@ SCHEMA = pa.schema(
         *((name, pa.int64()) for name in ("seed", "rounds", "round")),
         *((name, pa.float64()) for name in ("ridge", "beta", "reward", "regret", "seconds")),
         *((name, pa.int64()) for name in ("bytes", "peak_bytes", "sketch_size", "sketch_rows", "rank")),
-        *((name, pa.float64()) for name in ("certificate", "delta", "error", "bound")),
+        *((name, pa.float64()) for name in ("certificate", "budget", "delta", "error", "bound")),
         ("warned", pa.bool_()),
         *((name, pa.string()) for name in ("version", "machine")),
     ]

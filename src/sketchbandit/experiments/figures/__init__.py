@@ -4,7 +4,13 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
-from sketchbandit.experiments.figures.over_rounds import approximation, curves, exponents, timed
+from sketchbandit.experiments.figures.over_rounds import (
+    approximation,
+    budget,
+    curves,
+    exponents,
+    timed,
+)
 from sketchbandit.experiments.figures.style import COLOURS, STYLE, save
 from sketchbandit.experiments.figures.trade_offs import epsilons, pareto, ridges
 from sketchbandit.experiments.results import Results
@@ -14,6 +20,7 @@ __all__ = ["COLOURS", "DRAWN", "STYLE", "save"]
 DRAWN: dict[str, Callable[[Results, str], Figure]] = {
     "curves": curves,
     "timed": timed,
+    "budget": budget,
     "exponents": exponents,
     "approximation": approximation,
     "pareto": pareto,

@@ -11,6 +11,14 @@ from sketchbandit.experiments.figures.style import STYLE, footnote, label_ends, 
 from sketchbandit.experiments.plan import rounds_of
 from sketchbandit.experiments.results import Results
 
+_BUDGET_PANELS = {
+    "regret": (1.0, "(a) cumulative regret"),
+    "seconds": (1.0, "(b) CPU seconds, select + update"),
+    "sketch_rows": (1.0, "(c) rows of the sketch, buffer included"),
+    "bytes": (1.0 / 1024.0, "(d) KiB of the policy"),
+    "certificate": (1.0, "(e) certificate"),
+}
+
 
 def curves(results: Results, name: str) -> Figure:
     """Cumulative regret: mean and 95 % band."""
@@ -30,6 +38,33 @@ def timed(results: Results, name: str) -> Figure:
         left.set(title=f"(a) {_title(results, name)}", ylabel="cumulative regret")
         _draw(right, results, name, "seconds")
         right.set(title="(b) running time, select + update", ylabel="CPU seconds, one thread")
+        footnote(figure, results.profile.sentence)
+    return figure
+
+
+def budget(results: Results, name: str) -> Figure:
+    """Regret, time, rows, space, and the certificate beside its budget, all over the rounds."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(12.0, 6.4), layout="constrained")
+        axes = list(figure.subplots(2, 3).flat)
+        chosen = {label: members[0] for label, members in results.series(name)}
+        styles = looks(list(chosen))
+        for axis, (column, (scale, text)) in zip(axes, _BUDGET_PANELS.items(), strict=False):
+            for label, (colour, dash) in styles.items():
+                curve = results.curve(name, chosen[label], column)
+                axis.plot(curve.rounds, curve.mean * scale, color=colour, ls=dash)
+            axis.set(xlabel="round", title=text, xlim=(0, None))
+            axis.set_ylim(bottom=0)
+        last = axes[4]
+        for label, member in chosen.items():
+            allowed = results.curve(name, member, "budget")
+            if member.name == "adaptive":
+                last.plot(allowed.rounds, allowed.mean, color="0.5", lw=0.8, ls=styles[label][1])
+        last.set_title("(e) certificate; grey: the budget of each Adaptive")
+        axes[5].axis("off")
+        handles = [Line2D([], [], color=c, ls=dash, label=label) for label, (c, dash) in styles.items()]
+        axes[5].legend(handles=handles, loc="center left", frameon=False, fontsize=9)
+        figure.suptitle(_title(results, name), fontsize=10)
         footnote(figure, results.profile.sentence)
     return figure
 

@@ -19,9 +19,18 @@ METHOD_COLOURS = {
     "CBSCFD": "#56B4E9",
     "DBSLinUCB-FD": "#D55E00",
     "DBSLinUCB-RFD": "#0072B2",
+    "Adaptive": "#009E73",
 }
-MARKERS = {"OFUL": "*", "CBRAP": "v", "SOFUL": "s", "CBSCFD": "^", "DBSLinUCB-FD": "D", "DBSLinUCB-RFD": "o"}
-SIGNS = {"*": "★", "v": "▼", "s": "■", "^": "▲", "D": "◆", "o": "●"}
+MARKERS = {
+    "OFUL": "*",
+    "CBRAP": "v",
+    "SOFUL": "s",
+    "CBSCFD": "^",
+    "DBSLinUCB-FD": "D",
+    "DBSLinUCB-RFD": "o",
+    "Adaptive": "P",
+}
+SIGNS = {"*": "★", "v": "▼", "s": "■", "^": "▲", "D": "◆", "o": "●", "P": "✚"}
 """The markers as characters, for labels."""
 _DASHES = ("-", "--", ":", "-.")
 
