@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from sketchbandit.experiments import plan
-from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, PARTLY, REPRODUCED
+from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, OURS, PARTLY, REPRODUCED
 from sketchbandit.experiments.claims.fronts import compare
 from sketchbandit.experiments.definitions import DBS_FD, DBS_RFD, EXPERIMENTS, choose
 from sketchbandit.experiments.profiles import Profile
@@ -19,7 +19,7 @@ from sketchbandit.experiments.store import SCHEMA
 from sketchbandit.experiments.tables import table
 
 FULL = Profile("made up", 1.0, 3, 1, 0.5, (0.1,), (1.0,))
-BY_ID = {claim.id: claim for claim in CLAIMS}
+BY_ID = {claim.id: claim for claim in (*CLAIMS, *OURS)}
 
 Made = dict[str, Any]
 Make = Callable[[Spec, int, float], Made]
@@ -85,10 +85,10 @@ def verdict(name: str, make: Make) -> str:
 
 def test_the_list_is_whole() -> None:
     """Every experiment of the paper is judged by some claim; ids are unique; rules and places are given."""
-    assert len(CLAIMS) == len(BY_ID) >= 15
+    assert len(CLAIMS) + len(OURS) == len(BY_ID) >= 15
     of_the_paper = {e.id for e in EXPERIMENTS.values() if e.paper != "ours"}
     assert {needed for claim in CLAIMS for needed in claim.needs} == of_the_paper
-    for claim in CLAIMS:
+    for claim in BY_ID.values():
         assert claim.statement
         assert claim.where
         assert claim.rule
@@ -97,7 +97,7 @@ def test_the_list_is_whole() -> None:
 def test_without_results_nothing_is_claimed() -> None:
     """A claim whose experiments were not run has no verdict."""
     empty = Results(pd.DataFrame([], columns=SCHEMA.names), FULL, choose(["all"]))
-    assert {claim.finding(empty).verdict for claim in CLAIMS} == {OPEN}
+    assert {claim.finding(empty).verdict for claim in (*CLAIMS, *OURS)} == {OPEN}
 
 
 @pytest.mark.parametrize("method", ["soful", "cbscfd"])
@@ -392,3 +392,71 @@ def test_absolute_numbers_need_the_whole_run() -> None:
     for name in ("oful-regret", "robust", "savings"):
         assert BY_ID[name].finding(short) == (OPEN, "needs the full number of rounds")
     assert BY_ID["front-soful"].finding(short).verdict == REPRODUCED
+
+
+# -- ours ---------------------------------------------------------------------------------------------
+
+
+def adaptive(rows: float, seconds: float, *, anytime: float = 1.0, over: float = 0.0) -> Make:
+    """The adaptive sketch with a share of what DBSLinUCB takes, and of what its budget allows."""
+
+    def make(contender: Spec, _: int, share: float) -> Made:
+        made = {"regret": 100.0 * share, "sketch_rows": 300, "seconds": 3.0, "budget": 8.0 * share}
+        if contender.name == "adaptive":
+            made |= {"sketch_rows": int(300 * rows), "seconds": 3.0 * seconds}
+            made["certificate"] = 8.0 * share + over * (share == 0.5)
+            if contender.get("horizon") is None:
+                made |= {"sketch_rows": int(300 * rows * anytime)}
+        return made
+
+    return make
+
+
+def test_our_claims_about_rows_and_time() -> None:
+    """A third of each; with one of them the claim holds partly, with neither not."""
+    assert verdict("adaptive-third", adaptive(0.3, 0.3)) == REPRODUCED
+    assert verdict("adaptive-third", adaptive(0.3, 0.4)) == PARTLY
+    assert verdict("adaptive-third", adaptive(0.4, 0.4)) == NOT
+    assert verdict("adaptive-anytime", adaptive(0.3, 0.3, anytime=1.4)) == REPRODUCED
+    assert verdict("adaptive-anytime", adaptive(0.3, 0.3, anytime=1.6)) == PARTLY
+    assert verdict("adaptive-exact", adaptive(1.0, 1.1)) == REPRODUCED
+    assert verdict("adaptive-exact", adaptive(1.0, 1.3)) == NOT
+
+
+def test_a_budget_that_is_exceeded_once_is_not_kept() -> None:
+    """At any point of any run."""
+    assert verdict("adaptive-budget", adaptive(0.3, 0.3)) == REPRODUCED
+    assert verdict("adaptive-budget", adaptive(0.3, 0.3, over=1e-9)) == NOT
+
+
+@pytest.mark.parametrize(
+    ("regret", "cost", "near", "fronts"),
+    [(1.0, 0.1, REPRODUCED, REPRODUCED), (1.02, 0.3, NOT, REPRODUCED), (1.1, 0.1, NOT, REPRODUCED)],
+)
+def test_our_claims_about_fronts(regret: float, cost: float, near: str, fronts: str) -> None:
+    """Beside OFUL alone: nobody is cheaper, so every setting is on the fronts; near it, only some."""
+
+    def make(contender: Spec, _: int, share: float) -> Made:
+        if contender.name == "adaptive":
+            return {"regret": 100.0 * regret * share, "seconds": cost, "peak_bytes": int(1000 * cost)}
+        return {"regret": 100.0 * share, "seconds": 1.0, "peak_bytes": 1000}
+
+    assert verdict("adaptive-oful", make) == near
+    assert verdict("adaptive-fronts", make) == fronts
+
+
+def test_a_setting_that_another_method_beats_is_behind_the_front() -> None:
+    """Cheaper and better: then only what nobody beats is on it."""
+
+    def make(contender: Spec, _: int, share: float) -> Made:
+        if contender.name == "adaptive":
+            epsilon = float(contender.get("epsilon"))
+            return {"regret": (100.0 + epsilon) * share, "seconds": 1.0, "peak_bytes": 1000}
+        if contender.name == "cbscfd":
+            return {"regret": 101.5 * share, "seconds": 0.5, "peak_bytes": 500}
+        return {"regret": 200.0 * share, "seconds": 2.0, "peak_bytes": 2000}
+
+    claim = BY_ID["adaptive-fronts"]
+    found = claim.finding(results(claim.needs, make))
+    assert found.verdict == PARTLY
+    assert "mnist: 1 of 8 in time, 1 of 8 in space" in found.ours

@@ -15,7 +15,7 @@ from matplotlib.image import imread
 
 import sketchbandit as sb
 from sketchbandit.experiments import report, reporting, runner
-from sketchbandit.experiments.claims import CLAIMS
+from sketchbandit.experiments.claims import CLAIMS, OURS
 from sketchbandit.experiments.definitions import Experiment, Series, choose
 from sketchbandit.experiments.figures import DRAWN, save
 from sketchbandit.experiments.fronts import pareto_optimal
@@ -125,7 +125,7 @@ def test_verdicts_are_in_the_markdown_too(folder: Path) -> None:
     """One line a claim, then the tables."""
     text = (folder / "report.md").read_text(encoding="utf-8")
     verdicts = re.findall(r"\*\*(reproduced|partly|not|open)\*\* \|$", text, re.MULTILINE)
-    assert len(verdicts) == len(CLAIMS)
+    assert len(verdicts) == len(CLAIMS) + len(OURS)
     assert TINY.sentence in text
     assert "## pareto-digits" in text
     assert "| DBSLinUCB-RFD, l₀ = 4, ε = 25 |" in text
@@ -134,7 +134,7 @@ def test_verdicts_are_in_the_markdown_too(folder: Path) -> None:
 def test_tables_have_a_row_for_each_contender(folder: Path, results: Results) -> None:
     """As CSV as well."""
     header, rows = table(results, "pareto-digits")
-    assert len(rows) == 1 + 5 * 2
+    assert len(rows) == 1 + 6 * 2
     written = (folder / "tables" / "pareto-digits.csv").read_text(encoding="utf-8").splitlines()
     assert len(written) == 1 + len(rows)
     assert header[0] == "method"

@@ -149,7 +149,8 @@ def test_definitions_are_sound() -> None:
             for series in experiment.series:
                 for member in series.members:
                     policies.check(member)
-                    assert plan.needs_tuning(experiment, member) != experiment.id.startswith("ridge")
+                    given = experiment.id.startswith("ridge") or series.label.endswith("untuned default")
+                    assert plan.needs_tuning(experiment, member) != given
     mnist = {series.label: series.members for series in EXPERIMENTS["pareto-mnist"].series}
     assert [member.get("size") for member in mnist["SOFUL"]][::9] == [10, 600]
     assert len(mnist["SOFUL"]) == len(mnist["DBSLinUCB-FD"]) == len(mnist["CBRAP"]) == 10
@@ -158,6 +159,27 @@ def test_definitions_are_sound() -> None:
     assert {e.id for e in choose([])} == {e.id for e in EXPERIMENTS.values() if e.data in (None, "digits")}
     again = Experiment.from_dict(json.loads(json.dumps(asdict(SMALL))))
     assert again == SMALL
+
+
+def test_a_horizon_is_as_long_as_the_run() -> None:
+    """``horizon=rounds`` stands for the rounds played, for the tuning too, which plays fewer."""
+    contender = spec("adaptive", horizon="rounds", epsilon=8, size=4)
+    assert policies.build(contender, 200, rounds=500).sketch.horizon == 500
+    environment = spec("gaussian", dim=150, arms=4, spectrum="power-law")
+    (row,) = perform(Run("play", environment, contender, 40, 0))
+    assert row["budget"] == 8.0
+    assert row["certificate"] <= 8.0
+    (alone,) = perform(Run("play", environment, contender.with_settings(ridge=2, beta=0.1), 30, 0))
+    (tuned,) = perform(Run("tune", environment, contender, 30, 0, grid=((2.0, 0.1),)))
+    assert tuned["regret"] == alone["regret"]
+
+
+def test_tuning_permutations_have_different_targets() -> None:
+    """On ten labels five of them see five targets, and none is among those reported."""
+    runs = plan.tuning_runs([EXPERIMENTS["adaptive-mnist"]], profile("paper"))
+    seeds = {run.seed for run in runs}
+    assert len({seed % 10 for seed in seeds}) == 5
+    assert min(seeds) > profile("paper").permutations
 
 
 def test_a_thinned_sweep_keeps_its_ends() -> None:
