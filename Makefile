@@ -35,7 +35,7 @@ lint: $(READY)  ## ruff, mypy strict, import-linter
 soak: $(READY)  ## the property tests with many more, random, examples (eight minutes)
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
 
-bench: $(READY)  ## speed beside the rivals, and the scaling plots (six minutes)
+bench: $(READY)  ## speed beside the rivals, and the scaling plots (ten minutes)
 	$(BIN)/python -m benchmarks --out results
 
 docs: $(READY)  ## build the documentation into site/

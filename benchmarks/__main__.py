@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from benchmarks import policy_scaling, policy_speed, scaling, streaming
+from benchmarks import all_targets, policy_scaling, policy_speed, scaling, streaming
 from benchmarks.policy_rivals import has_vowpal_wabbit
 from sketchbandit.experiments.figures import save
 from sketchbandit.experiments.tables import write_csv
@@ -37,6 +37,7 @@ def main() -> None:
         if options.only != "sketches":
             _policies(out)
             _many_arms()
+            _all_targets(out)
             print("\nscaling of a round over d, l and K (a minute) ...", flush=True)
             found = policy_scaling.points()
             _scaling(out, "bench-policy-scaling", found, policy_scaling.BASE, "seconds a round, one thread")
@@ -68,6 +69,24 @@ def _policies(out: Path) -> None:
             f"{beside[1]:>7} {speed.peak_mb:8.2f} {speed.mean_reward:7.3f}"
         )
     print(f"wrote {write_csv(out / 'bench-policies.csv', policy_speed.Speed._fields, found)}")
+
+
+def _all_targets(out: Path) -> None:
+    ridges = ", ".join(f"{ridge:g}" for ridge in all_targets.RIDGES)
+    print(f"\nregret and cost, {all_targets.ROUNDS} rounds, all targets; beta 0.1, best ridge of {ridges}")
+    head = f"{'data':10} {'contender':26} {'ridge':>5} {'regret':>7}"
+    print(f"{head} {'seconds':>8} {'x tuned':>8} {'KiB':>6} {'%':>4}")
+    found: list[all_targets.Score] = []
+    for score in all_targets.scores():
+        found.append(score)
+        rival = next(s for s in found if s.data == score.data)
+        print(
+            f"{score.data:10} {score.contender:26} {score.ridge:5g} {score.regret:7.1f} {score.seconds:8.4f} "
+            f"{rival.seconds / score.seconds:8.2f} {score.peak_kib:6.0f} "
+            f"{100 * score.peak_kib / rival.peak_kib:4.0f}",
+            flush=True,
+        )
+    print(f"wrote {write_csv(out / 'bench-all-targets.csv', all_targets.Score._fields, found)}")
 
 
 def _many_arms() -> None:

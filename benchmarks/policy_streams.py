@@ -20,14 +20,14 @@ class Stream(NamedTuple):
 
 def gaussian(dim: int, rounds: int, arms: int = 10, seed: int = 0) -> Stream:
     """Unit Gaussian arms, theta on the sphere, noise 0.1."""
-    return _stream(f"Gaussian d={dim}", sb.GaussianArms(dim=dim, arms=arms, seed=seed), rounds)
+    return of_environment(f"Gaussian d={dim}", sb.GaussianArms(dim=dim, arms=arms, seed=seed), rounds)
 
 
 def classification(rounds: int, seed: int = 0, target: int = 3) -> Stream:
     """The paper's setup: one random image of each digit a round, in random order; reward 1 for the target."""
     data = images()
     environment = sb.Classification(data.features, data.labels, target=target, seed=seed)
-    return _stream(f"{data.name} d={data.dim}", environment, rounds)
+    return of_environment(f"{data.name} d={data.dim}", environment, rounds)
 
 
 def images() -> sb.data.DataSet:
@@ -50,6 +50,7 @@ def farm_ads(rounds: int, arms: int = 10) -> Stream | None:
     )
 
 
-def _stream(name: str, environment: sb.Environment, rounds: int) -> Stream:
+def of_environment(name: str, environment: sb.Environment, rounds: int) -> Stream:
+    """So many rounds of an environment, drawn now."""
     drawn = list(environment.rounds(rounds))
     return Stream(name, environment.dim, [r.arms for r in drawn], [r.means + r.noise for r in drawn])
