@@ -1,7 +1,6 @@
 """Regret and cost together: every label in turn the target, each contender with the ridge that suits it."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,7 +56,7 @@ def scores() -> Iterator[Score]:
             stream = of_environment(name, environment, ROUNDS)
             if not turn:
                 for make in OURS.values():
-                    gate(partial(make, ridge=1.0), stream, 260)
+                    gate(_with_ridge_one(make), stream, 260)
             for contender, make in {TUNED: _tuned, **OURS}.items():
                 for ridge in RIDGES:
                     played = _played(make(stream.dim, ridge), stream)
@@ -67,6 +66,10 @@ def scores() -> Iterator[Score]:
             best = min(means, key=lambda ridge: means[ridge][0])
             regret, seconds, peak = means[best]
             yield Score(name, contender, best, regret, seconds, peak / 1024.0)
+
+
+def _with_ridge_one(make: Callable[[int, float], Any]) -> Callable[[int], Any]:
+    return lambda dim: make(dim, 1.0)
 
 
 def _tuned(dim: int, ridge: float) -> Contender:
