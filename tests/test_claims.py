@@ -407,6 +407,7 @@ def adaptive(rows: float, seconds: float, *, anytime: float = 1.0, over: float =
             made["certificate"] = 8.0 * share + over * (share == 0.5)
             if contender.get("horizon") is None:
                 made |= {"sketch_rows": int(300 * rows * anytime)}
+        made["seconds"] *= share
         return made
 
     return make

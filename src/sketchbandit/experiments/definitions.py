@@ -74,7 +74,7 @@ class Experiment:
         return self.data is None or CATALOGUE[self.data].embedded
 
 
-ADAPTIVE, ANYTIME = "Adaptive", "Adaptive, anytime"
+ADAPTIVE, ANYTIME, NEARLY_EXACT = "Adaptive", "Adaptive, anytime", "Adaptive, ε = 0.001"
 OFUL = Series("OFUL", (spec("oful"),))
 FLAT, POWER, LOW_RANK = (spec("gaussian", spectrum=name) for name in ("flat", "power-law", "low-rank"))
 MNIST = spec("classification", data="mnist")
@@ -144,7 +144,7 @@ def _pareto(data: str, paper: str, sizes: tuple[int, ...], first_sizes: tuple[in
     )
 
 
-def _budget(name: str, environment: Spec, size: int) -> Experiment:
+def _budget(name: str, environment: Spec, size: int, *others: tuple[str, Spec]) -> Experiment:
     """The adaptive sketch beside the paper's schedule, at the same epsilon."""
     mass = spec("dbslinucb", compensation=1, size=size, epsilon=8)
     return Experiment(
@@ -161,6 +161,7 @@ def _budget(name: str, environment: Spec, size: int) -> Experiment:
                 (ADAPTIVE, _adaptive(epsilon=8)),
                 (ANYTIME, spec("adaptive", epsilon=8)),
                 ("Adaptive, untuned default", spec("adaptive", ridge=1, beta=0.1)),
+                *others,
             ),
         ),
         rounds=2000,
@@ -328,7 +329,7 @@ _DEFINED = (
         figure="algorithms",
         spectrum="end",
     ),
-    _budget("flat", FLAT, 50),
+    _budget("flat", FLAT, 50, (NEARLY_EXACT, _adaptive(epsilon=0.001))),
     _budget("power-law", POWER, 50),
     _budget("low-rank", LOW_RANK, 50),
     _budget("mnist", MNIST, 50),
