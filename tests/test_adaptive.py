@@ -100,13 +100,20 @@ def test_compressing_and_merging_stay_within_the_budget(data: Any, stream: Strea
 
 
 class Shrinks:
-    """What the sketch did, seen from outside: t, the rows before, what was taken, the size after."""
+    """What the sketch did, seen from outside: t, the rows before, e before and after, the size after.
+
+    Looks that kept every row are among them: the size then grows without a change of the rows.
+    """
 
     def __init__(self, sketch: sb.AdaptiveSketch, rows: Matrix) -> None:
         self.seen: list[tuple[int, Matrix, float, float, int]] = []
         for t, row in enumerate(rows, start=1):
-            before, error = np.array(sketch.rows), sketch.error_bound
-            if sketch.update(row).rebuilt and not sketch.is_dense:
+            before, error, size = np.array(sketch.rows), sketch.error_bound, sketch.size
+            rebuilt = sketch.update(row).rebuilt
+            if sketch.is_dense:
+                assert sketch.error_bound == error, "what turns dense loses nothing"
+                return
+            if rebuilt or sketch.size != size:
                 self.seen.append((t, np.vstack([before, row]), error, sketch.error_bound, sketch.size))
 
     def __iter__(self) -> Iterator[tuple[int, Matrix, float, float, int]]:
@@ -133,7 +140,7 @@ def test_the_size_is_the_smallest_that_the_budget_allows(how: dict[str, Any], de
         assert after - error == pytest.approx(taken, abs=ROUNDING)
         assert size == 4 or error + sigma_sq[size - 2] > budget * (1 - ROUNDING)
         looked += size > 4
-    assert looked > 3 or decay == 1.0
+    assert looked > 2
 
 
 # -- the statements of docs/adaptive.md -------------------------------------------------------------
@@ -141,23 +148,22 @@ def test_the_size_is_the_smallest_that_the_budget_allows(how: dict[str, Any], de
 
 @given(data=st.data(), stream=wide_streams())
 def test_rank_statement_1_no_more_rows_than_the_rank(data: Any, stream: Stream) -> None:
-    """After a shrink there are at most as many rows as the stream has rank."""
+    """Whenever the rows were shrunk there are at most as many as the stream has rank."""
     sketch = data.draw(sketches(stream))
-    sketch.update(stream.rows)
-    sketch.compress()
-    spectrum = singular_values_sq(stream.rows)
-    rank = int(np.count_nonzero(spectrum > 1e-26 * spectrum.max(initial=0.0)))
-    assert len(sketch.rows) <= max(rank, sketch.exact_rank)
+    for t, row in enumerate(stream.rows, start=1):
+        if sketch.update(row).rebuilt:
+            spectrum = singular_values_sq(stream.rows[:t])
+            assert len(sketch.rows) <= np.count_nonzero(spectrum > 1e-26 * spectrum.max())
 
 
-@pytest.mark.parametrize("decay", [0.8, 0.93, 0.97, 1.0])
-@pytest.mark.parametrize("how", [{"horizon": 800}, {}, {"order": 0.7}])
+@pytest.mark.parametrize("decay", [0.85, 0.93, 0.96])
+@pytest.mark.parametrize("how", [{"horizon": 800}, {}, {"order": 0.7, "epsilon": 0.5}])
 def test_rank_statement_2_the_mean_size_is_what_the_lemma_needs_in_hindsight(
     how: dict[str, Any], decay: float
 ) -> None:
     """Weighted by what each shrink took, the size is at most k + tail_k / e for every k, at every time."""
     rows = decaying(800, 160, decay)
-    sketch = sb.AdaptiveSketch(160, epsilon=20.0, size=4, **how)
+    sketch = sb.AdaptiveSketch(160, **{"epsilon": 20.0, "size": 4, **how})
     weighted = 0.0
     compared = 0
     for t, _, error, after, size in Shrinks(sketch, rows):
@@ -166,24 +172,28 @@ def test_rank_statement_2_the_mean_size_is_what_the_lemma_needs_in_hindsight(
         if after > 0.0:
             bounds = np.arange(len(tails)) + tails / after
             assert weighted / after <= bounds.min() * (1 + ROUNDING)
-            compared += 1
-    assert compared > 3 or decay == 1.0
+            compared += size > 4
+    assert compared > 3
 
 
-@pytest.mark.parametrize("decay", [0.8, 0.93, 0.97])
+@pytest.mark.parametrize("decay", [0.85, 0.93, 0.97])
 def test_rank_statement_3_no_size_exceeds_the_spectral_tail(decay: float) -> None:
-    """Every size above the smallest is at most 1 + k + tail_k / room for every k."""
+    """Every size above the smallest is at most 1 + k + tail_k / room; room >= epsilon b / T."""
     rows = decaying(800, 160, decay)
     sketch = sb.AdaptiveSketch(160, epsilon=20.0, size=4, horizon=800)
+    compared = last = 0
     for t, _, error, _, size in Shrinks(sketch, rows):
         room = sketch._schedule(t) - error
+        assert room >= 20.0 * (t - last) / 800 * (1 - ROUNDING)
         tails = np.append(np.cumsum(singular_values_sq(rows[:t])[::-1])[::-1], 0.0)
         bound = 1 + (np.arange(len(tails)) + tails / room).min()
         assert size <= max(4, bound * (1 + ROUNDING))
+        compared, last = compared + (size > 4), t
+    assert compared > 3
 
 
-def test_a_fixed_size_with_the_same_certificate_is_no_smaller() -> None:
-    """On a stationary stream: the best fixed size in hindsight that ends within epsilon is no smaller."""
+def test_a_fixed_size_with_the_same_certificate_is_hardly_smaller() -> None:
+    """On a stationary stream the mean size is within 10 % of the smallest that ends within epsilon."""
     rows = decaying(3000, 100, 0.95)
     sketch = sb.AdaptiveSketch(100, epsilon=10.0, size=4, horizon=len(rows))
     sizes = [size for *_, size in Shrinks(sketch, rows)]
@@ -219,6 +229,28 @@ def test_leverage_scores_are_bounded_with_the_realised_certificate(compensation:
         factor = (ridge + e) / (ridge + compensation * e)
         assert total <= 2.0 * factor * information * (1 + ROUNDING)
     assert sketch.error_bound > 1.0
+
+
+def test_with_full_compensation_leverage_scores_do_not_pay_for_every_dimension() -> None:
+    """Lemma 3 for c = 1: what alpha adds outside of the rows is no information about any arm."""
+    rows, ridge = decaying(600, 40, 0.85), 0.5
+    sketch = sb.AdaptiveSketch(40, epsilon=6.0, size=4, horizon=600)
+    total, at_shrinks, most_rows = 0.0, 0.0, 0
+    for row in rows:
+        total += min(1.0, float(row @ np.linalg.solve(sketch.covariance() + ridge * np.eye(40), row)))
+        held, before = len(sketch.rows) + 1, sketch.error_bound
+        sketch.update(row)
+        e = sketch.error_bound
+        if e > before:
+            at_shrinks += (40 - held) * math.log((ridge + e) / (ridge + before))
+            most_rows = max(most_rows, held)
+        wide = sketch.rows.T @ sketch.rows + (ridge + e) * np.eye(40)
+        information = np.linalg.slogdet(wide)[1] - 40 * math.log(ridge)
+        assert total <= 2.0 * (information - at_shrinks) * (1 + ROUNDING)
+        r = len(sketch.rows)
+        closed = most_rows * math.log1p(e / ridge) + r * math.log1p(sketch.mass / (r * ridge))
+        assert total <= 2.0 * closed * (1 + ROUNDING)
+    assert at_shrinks > 10.0
 
 
 @given(
@@ -271,8 +303,8 @@ def test_an_order_is_the_exponent_of_the_papers_remark(order: float, compensatio
     assert sketch.error_order == (2 * order - 1) / (1 if compensation else 3)
 
 
-def test_past_the_horizon_nothing_more_is_lost() -> None:
-    """The certificate stands still, and what comes after is kept exactly."""
+def test_past_the_horizon_only_what_is_left_can_be_lost() -> None:
+    """The budget stands still, and what comes after is kept up to that."""
     rows = decaying(1000, 80, 0.9)
     sketch = sb.AdaptiveSketch(80, epsilon=5.0, horizon=500, size=4)
     sketch.update(rows[:500])
@@ -316,6 +348,35 @@ def test_rows_that_all_stay_are_not_touched(monkeypatch: pytest.MonkeyPatch) -> 
         change = sketch.update(row)
         assert (change.appended, change.rebuilt) == (1, False)
     assert sketch.size > 50
+
+
+@pytest.mark.parametrize("size", [4, 40, 45, 70])
+@pytest.mark.parametrize("rank", [3, 80])
+def test_turning_dense_costs_nothing(size: int, rank: int) -> None:
+    """Where so much must be kept that a matrix is smaller, nothing is lost on the way to it."""
+    rows = make_rows("gaussian", 400, rank, 0) @ make_rows("gaussian", rank, 100, 1)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    sketch = sb.AdaptiveSketch(100, epsilon=8.0, horizon=100_000, size=size)
+    for row in rows:
+        before = sketch.error_bound
+        sketch.update(row)
+        assert sketch.error_bound == before or not sketch.is_dense
+    assert sketch.is_dense == (rank == 80)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e101, 1e-101])
+def test_rows_that_stay_are_not_taken_for_orthogonal(scale: float) -> None:
+    """Also where squares are scaled lest they overflow: the policy's scores are those of a solve."""
+    rows = scale * decaying(9, 200, 1.0)
+    sketch = sb.AdaptiveSketch(200, epsilon=1e-6 * scale**2, size=4, horizon=1000)
+    policy = sb.LinUCB(sketch, ridge=scale**2)
+    for row in rows[:8]:
+        policy.update(row, 1.0)
+    covariance = (rows[:8] / scale).T @ (rows[:8] / scale) + np.eye(200)
+    expected = rows[8] / scale @ np.linalg.solve(covariance, rows[8] / scale)
+    assert policy.width(rows[8]) == pytest.approx(math.sqrt(expected))
+    theta = np.linalg.solve(covariance, (rows[:8] / scale).sum(axis=0))
+    assert policy.mean(rows[3]) == pytest.approx(rows[3] / scale @ theta)
 
 
 def test_zero_rows_do_not_earn_a_budget() -> None:

@@ -176,6 +176,15 @@ def test_a_spectral_schedule_takes_any_base(base: str) -> None:
     assert_bracketed(rows.T @ rows, sketch, sketch.mass)
 
 
+def test_closed_blocks_leave_one_part() -> None:
+    """So that a policy reads one array, and no copy of it."""
+    sketch = sb.DyadicBlockSketch(60, size=4, epsilon=1.0, schedule="spectral")
+    sketch.update(make_rows("gaussian", 30, 60, 0))
+    assert len(sketch.blocks) > 2
+    assert len(sketch.parts) == 1
+    assert sketch.rows.base is not None
+
+
 def test_sketches_of_different_schedules_do_not_merge() -> None:
     """They promise the same and keep different books."""
     mass, spectral = (sb.DyadicBlockSketch(20, schedule=s) for s in ("mass", "spectral"))

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import pickle
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,44 @@ def test_arrays_of_the_caller_may_change(name: str) -> None:
         careless.update(arm, rewards[chosen])
         arm += 1.0
     assert saved(careful) == saved(careless)
+
+
+@pytest.mark.parametrize("name", CERTIFIED)
+def test_the_radius_follows_a_compression_from_outside(name: str) -> None:
+    """A sketch that was shrunk by hand has another certificate, and with it another radius, at once."""
+    beta = sb.Confidence(noise=0.1, theta_norm=1.0, delta=0.01)
+    policy = train(CERTIFIED[name](30, size=4, ridge=1e-3, beta=beta), 90, 30)
+    for arm in np.eye(30)[:7]:
+        policy.update(arm, 0.0)
+    policy.sketch.compress()
+    arms = unit(np.random.default_rng(0).standard_normal((5, 30)))
+    fresh = beta.radius(
+        dim=30,
+        ridge=1e-3,
+        alpha=policy.sketch.alpha,
+        error_bound=policy.sketch.error_bound,
+        log_det=float(
+            np.linalg.slogdet(
+                policy.sketch.covariance()
+                + (1e-3 + policy.sketch.error_bound - policy.sketch.alpha) * np.eye(30)
+            )[1]
+        ),
+    )
+    scores = policy.mean(arms) + fresh * policy.width(arms)
+    assert np.allclose(policy.ucb(arms), scores, rtol=1e-6)
+    assert policy.radius == pytest.approx(fresh, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_pickled_policy_goes_on_the_same(name: str) -> None:
+    """Whoever sends policies between processes of their own gets the same bits, and read-only rows."""
+    policy = train(EVERY[name](40, size=4, ridge=1.0, beta=0.1), 60, 40)
+    again = pickle.loads(pickle.dumps(policy))  # noqa: S301  (our own bytes)
+    for p in (policy, again):
+        train(p, 30, 40, seed=1)
+    assert np.array_equal(policy.theta, again.theta)
+    if name in CERTIFIED:
+        assert not again.sketch.rows.flags.writeable
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -39,7 +39,9 @@ def check(policy: Spec) -> None:
         if key not in known:
             raise InputError(f"{policy.name} has no setting {key!r}; it takes {', '.join(known)}")
     try:
-        build(policy, 2)  # which values are possible does not depend on the dimension, and 2 costs nothing
+        build(
+            policy, 2, rounds=1
+        )  # which values are possible does not depend on the dimension, and 2 costs nothing
     except (TypeError, ValueError) as error:
         raise InputError(f"{policy}: {error}") from error
 
@@ -55,7 +57,7 @@ def with_defaults(policy: Spec) -> Spec:
     return spec(policy.name, **{**{name: defaults[name].default for name in TUNED}, **dict(policy.settings)})
 
 
-def build(policy: Spec, dim: int, seed: int = 0, rounds: int = 1) -> Any:
+def build(policy: Spec, dim: int, seed: int = 0, rounds: int | None = None) -> Any:
     """The policy; ``seed`` is used where it draws something and was given no seed.
 
     ``horizon=rounds`` stands for as many as are played.
@@ -64,6 +66,8 @@ def build(policy: Spec, dim: int, seed: int = 0, rounds: int = 1) -> Any:
     if "seed" in parameters(policy.name):
         settings.setdefault("seed", seed)
     if settings.get("horizon") == ROUNDS:
+        if rounds is None:
+            raise InputError(f"{policy} needs to know how many rounds are played")
         settings["horizon"] = rounds
     return POLICIES[policy.name](dim, **settings)
 

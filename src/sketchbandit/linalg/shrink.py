@@ -17,7 +17,7 @@ _GRAM_IS_ACCURATE = 1e-10  # above this fraction of the largest, an eigenvalue o
 class Shrinkage(NamedTuple):
     """What a shrink did: how many rows are left, and the amount taken from every squared singular value.
 
-    Not ``rotated``: the rows are what they were.
+    ``rotated``: the rows left are orthogonal. Otherwise all of them were left as they were.
     """
 
     kept: int
@@ -25,10 +25,13 @@ class Shrinkage(NamedTuple):
     rotated: bool = True
 
 
-def shrink(rows: NDArray[Any], size: int, *, head: int = 0, most: float = np.inf) -> Shrinkage:
+def shrink(
+    rows: NDArray[Any], size: int, *, head: int = 0, most: float = np.inf, worth: int | None = None
+) -> Shrinkage:
     """Shrink ``rows`` in place to at most ``size - 1`` rows (Alg. FD of the paper, buffered).
 
-    With ``most`` the size is the smallest, from ``size`` on, for which s <= ``most``.
+    With ``most`` the size is the smallest, from ``size`` on, for which s <= ``most``; the rows stay as they
+    are if that keeps all of them, or more than ``worth``.
 
     With the singular values sigma_1 >= sigma_2 >= ... of ``rows`` and s = sigma_size², the rows kept are
     sqrt(sigma_i² - s) v_i' for i < size, so that for the old rows Q and the new rows S
@@ -52,20 +55,22 @@ def shrink(rows: NDArray[Any], size: int, *, head: int = 0, most: float = np.inf
     count, dim = rows.shape
     if count > dim:  # R'R = Q'Q with at most dim rows
         rows[:dim] = np.linalg.qr(rows.astype(np.float64, copy=False), mode="r")
-        return shrink(rows[:dim], size, head=head, most=most)._replace(rotated=True)
+        rows = rows[:dim]
     if not len(rows):
         return Shrinkage(0, 0.0)
+    may_stay = most < np.inf and count <= dim
+    limits = _Limits(most, len(rows) if worth is None else worth, may_stay)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = gram(rows)
     exponent = _exponent_out_of_range(products)
     if exponent is None:
-        return _shrink_scaled(rows, products, size, head, most)
+        return _shrink_scaled(rows, products, size, head, limits)
     np.ldexp(rows, -exponent, out=rows)  # a power of two: exact
     with np.errstate(over="ignore", under="ignore"):
-        scaled_most = float(np.ldexp(most, -2 * exponent))
-    kept, amount, _ = _shrink_scaled(rows, gram(rows), size, head, scaled_most)
+        scaled = limits._replace(most=float(np.ldexp(most, -2 * exponent)))
+    kept, amount, rotated = _shrink_scaled(rows, gram(rows), size, head, scaled)
     np.ldexp(rows[:kept], exponent, out=rows[:kept])
-    return Shrinkage(kept, float(np.ldexp(amount, 2 * exponent)))
+    return Shrinkage(kept, float(np.ldexp(amount, 2 * exponent)), rotated)
 
 
 def _exponent_out_of_range(products: Matrix) -> int | None:
@@ -76,27 +81,41 @@ def _exponent_out_of_range(products: Matrix) -> int | None:
     return 512 if not largest < np.inf else int(np.frexp(largest)[1]) // 2
 
 
-def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int, most: float) -> Shrinkage:
+class _Limits(NamedTuple):
+    """What a shrink may take, how many rows it may leave, and whether it may leave them as they are."""
+
+    most: float
+    worth: int
+    may_stay: bool
+
+
+def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int, limits: _Limits) -> Shrinkage:
+    if limits.may_stay and _all_exceed(products, limits.most):
+        return Shrinkage(len(rows), 0.0, rotated=False)
+    return _shrink_by_gram(rows, products, size, head, limits)
+
+
+def _shrink_by_gram(rows: NDArray[Any], products: Matrix, size: int, head: int, limits: _Limits) -> Shrinkage:
     count = len(rows)
-    if most < np.inf and _all_exceed(products, most):
-        return Shrinkage(count, 0.0, rotated=False)
     try:
         sigma_sq, left = gram_spectrum(products)
     except np.linalg.LinAlgError:  # no convergence, which an SVD may still reach
-        return _shrink_by_svd(rows, size, head, most)
+        return _shrink_by_svd(rows, size, head, limits)
     largest = sigma_sq[0]
     if largest == 0.0:
         return Shrinkage(0, 0.0)
-    size = _size_for(sigma_sq, size, most)
+    size = _size_for(sigma_sq, size, limits.most)
     wanted = min(size - 1, count)
+    resolvable = int(np.count_nonzero(sigma_sq[:wanted] > count * np.finfo(np.float64).eps * largest))
+    if limits.may_stay and resolvable > limits.worth:
+        return Shrinkage(count, 0.0, rotated=False)
     amount = float(sigma_sq[size - 1]) if count >= size else 0.0
     if amount > _GRAM_IS_ACCURATE * largest:
         return _keep(rows, sigma_sq[:wanted], left[:wanted], amount, head)
-    resolvable = int(np.count_nonzero(sigma_sq[:wanted] > count * np.finfo(np.float64).eps * largest))
     if residual_norm_sq(left[:resolvable], rows) <= _negligible_sq(rows) * largest:
         # Rank below size: an orthogonal projection, whose loss was just measured, suffices.
         return _keep(rows, sigma_sq[:resolvable], left[:resolvable], 0.0, head)
-    return _shrink_by_svd(rows, size, head, most)
+    return _shrink_by_svd(rows, size, head, limits)
 
 
 def _all_exceed(products: Matrix, most: float) -> bool:
@@ -129,7 +148,7 @@ def gram_spectrum(products: Matrix) -> tuple[Matrix, Matrix]:
     return np.maximum(values[::-1], 0.0), vectors.T[::-1]
 
 
-def _shrink_by_svd(rows: NDArray[Any], size: int, head: int, most: float) -> Shrinkage:
+def _shrink_by_svd(rows: NDArray[Any], size: int, head: int, limits: _Limits) -> Shrinkage:
     """The same by QR, then SVD of the triangle: accurate to rounding of the largest sigma, not its square."""
     triangle = np.asarray(np.linalg.qr(rows.T.astype(np.float64, copy=False), mode="r"))
     try:
@@ -137,8 +156,11 @@ def _shrink_by_svd(rows: NDArray[Any], size: int, head: int, most: float) -> Shr
     except np.linalg.LinAlgError:  # divide and conquer failed: the slower QR iteration does not
         left, sigma, _ = linalg.svd(triangle.T, lapack_driver="gesvd", check_finite=False)
     sigma_sq = sigma**2
-    size = _size_for(sigma_sq, size, most)
+    size = _size_for(sigma_sq, size, limits.most)
     wanted = min(size - 1, len(rows))
+    present = np.count_nonzero(sigma_sq[:wanted] > _negligible_sq(rows) * sigma_sq[0])
+    if limits.may_stay and present > limits.worth:
+        return Shrinkage(len(rows), 0.0, rotated=False)
     amount = float(sigma_sq[size - 1]) if len(rows) >= size else 0.0
     if amount <= _negligible_sq(rows) * sigma_sq[0]:
         amount = 0.0

@@ -126,6 +126,10 @@ class LinUCB(SavedPolicy):
     @property
     def radius(self) -> float:
         """The radius beta_t that the next choice uses."""
+        if isinstance(self._beta, Confidence):
+            self._system.follow()
+            if self._radius_at != self._system.rebuilds:
+                self._radius = self._realised_radius(self._beta)
         return self._radius
 
     @property
@@ -151,7 +155,7 @@ class LinUCB(SavedPolicy):
         that can still win.
         """
         read = read_arms(arms, self._dim, self._dtype)
-        index = self._system.search(read, self._radius)
+        index = self._system.search(read, self.radius)
         return self._best(read, 1)[0] if index is None or index < 0 else index
 
     def top(self, arms: Any, k: int) -> NDArray[np.intp]:
@@ -172,18 +176,19 @@ class LinUCB(SavedPolicy):
     def ucb(self, arms: Any) -> Any:
         """mean + radius·width for every arm, (K,); a number for a single arm (dim,)."""
         scan = self._scan(read_arms(arms, self._dim, self._dtype))
-        scores = scan.means + self._radius * self._widths(scan)
+        scores = scan.means + self.radius * self._widths(scan)
         return float(scores[0]) if is_vector(arms) else scores
 
     def _best(self, arms: Arms, count: int) -> list[int]:
         if count > len(arms):
             raise InputError(f"k is {count}, but there are {len(arms)} arms")
+        radius = self.radius
         with np.errstate(over="ignore", invalid="ignore"):
             scan = self._system.scan(arms)
-            bounds = optimistic_bounds(scan, self._radius, self._system.shift)
+            bounds = optimistic_bounds(scan, radius, self._system.shift)
         if not math.isfinite(bounds[bounds.argmax()]):  # NaN counts as the largest
             raise refuse(arms, scan.norms_sq, scan.means)
-        return best_arms(self._system, scan, bounds, self._radius, count)
+        return best_arms(self._system, scan, bounds, radius, count)
 
     def _scan(self, arms: Arms) -> Scan:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -287,6 +292,7 @@ class LinUCB(SavedPolicy):
 
     def _realised_radius(self, confidence: Confidence) -> float:
         sketch = self.sketch
+        self._radius_at = self._system.rebuilds
         return confidence.radius(
             dim=self._dim,
             ridge=self._ridge,

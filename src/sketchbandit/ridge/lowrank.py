@@ -236,4 +236,4 @@ class LowRankInverse:
 
 def _is_plain(parts: Parts) -> bool:
     """Whether S is one float64 array, as the compiled loops read it."""
-    return len(parts) == 1 and parts[0].dtype is _FLOAT64 and parts[0].flags.c_contiguous
+    return len(parts) == 1 and parts[0].dtype == _FLOAT64 and parts[0].flags.c_contiguous

@@ -22,7 +22,7 @@ Saved = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
 # Right after a rebuild; the rows of a fixed-size sketch then double before the next one.
 _DENSE_FROM = 0.37  # of dim
-_WELL_CONDITIONED = 1e4  # |S|² over the shift: theta then has 12 digits
+_WELL_CONDITIONED = 1e4  # |S|² over the shift: theta then has 11 digits
 
 
 class Scan(NamedTuple):
@@ -53,6 +53,8 @@ class RidgeSystem:
         self.ridge = ridge
         self.b: Vector = np.zeros(sketch.dim)
         self._with_determinant = with_determinant
+        self.rebuilds = 0
+        """How often everything was derived anew."""
         self._theta: Vector | None
         self._weights: Vector | None  # W S b
         self._theta_for_now: Vector | None  # asked for where W S b is kept; gone with the next row
@@ -77,7 +79,7 @@ class RidgeSystem:
     @property
     def theta(self) -> Vector:
         """A^-1 b."""
-        self._sync()
+        self.follow()
         if self._theta is not None:
             return self._theta
         if self._theta_for_now is None:
@@ -98,11 +100,21 @@ class RidgeSystem:
             held += part if isinstance(part, tuple) else [part]
         return sum(thing.nbytes for thing in held if hasattr(thing, "nbytes"))
 
+    def follow(self) -> None:
+        """Derive everything anew if the sketch was changed by others, or an update broken off."""
+        if self._is_ours:
+            sketch = self.sketch
+            if sketch._count == self._seen_count and sketch._edition == self._seen_edition:
+                return
+        elif self._look_at_foreigner() == self._seen:
+            return
+        self.rebuild()
+
     # -- scoring ------------------------------------------------------------------------------------
 
     def search(self, arms: Arms, radius: float) -> int | None:
         """The best arm in one compiled call; -1 if a score is not finite; None where there is no call."""
-        self._sync()
+        self.follow()
         if self._theta is None or not isinstance(arms, DenseArms):
             return None
         parts = () if self._is_dense else self._sketch_parts()
@@ -115,7 +127,7 @@ class RidgeSystem:
 
     def scan(self, arms: Arms) -> Scan:
         """Means and norms: one pass over dense arms; for sparse ones their columns of S."""
-        self._sync()
+        self.follow()
         if isinstance(arms, SparseArms) and self._weights is not None and arms.nonzeros < self.sketch.dim:
             means, products = self._inverse.means_of_sparse(arms, self._weights, self.b, self._parts)
             return Scan(arms, means, arms.norms_sq(), products)
@@ -145,7 +157,7 @@ class RidgeSystem:
 
     def observe(self, x: AnyVector, row: NDArray[Any], norm_sq: float, reward: float) -> Change:
         """One checked arm x (``row``: the same as the sketch stores it, (1, dim)) and its reward."""
-        self._sync()
+        self.follow()
         if not norm_sq:  # a zero arm: no direction to learn about
             if self._is_ours:
                 self._take(row, norm_sq)
@@ -220,6 +232,7 @@ class RidgeSystem:
     def rebuild(self, *, orthogonal: bool = False, sparse: bool = False) -> None:
         """Derive everything from the sketch and b anew."""
         self._theta = self._weights = self._theta_for_now = self._remembered = None
+        self.rebuilds += 1
         sketch = self.sketch
         shifts = [self.ridge + sketch.alpha]
         if self._with_determinant and sketch.error_bound > sketch.alpha:
@@ -272,15 +285,6 @@ class RidgeSystem:
             self._seen_count, self._seen_edition = self.sketch._count, self.sketch._edition
         else:
             self._seen = self._look_at_foreigner()
-
-    def _sync(self) -> None:
-        """Somebody else may have changed the sketch, or an update was interrupted: derive everything anew."""
-        if self._is_ours:
-            sketch = self.sketch
-            if sketch._count != self._seen_count or sketch._edition != self._seen_edition:
-                self.rebuild()
-        elif self._look_at_foreigner() != self._seen:
-            self.rebuild()
 
     def _look_at_foreigner(self) -> tuple[float, ...]:
         return len(self.sketch.rows), self.sketch.alpha, self.sketch.error_bound

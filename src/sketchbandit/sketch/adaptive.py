@@ -35,8 +35,9 @@ class AdaptiveSketch(DensifyingSketch):
         The error that is allowed, in units of a squared row norm.
     horizon : int
         T, the number of rows to come, if it is known: the budget is epsilon·t/T. Past T it stays epsilon:
-        nothing more is lost, and the size grows with the rank of what comes. Without a horizon the budget
-        stays below epsilon for ever: 3/5 of it is for the first 2000 rows, and the rest is spent ever slower.
+        only what is left of that can be lost then, and the size grows with the rank of what comes.
+        Without a horizon the budget stays below epsilon for ever: 3/5 of it is for the first 2000 rows, and
+        the rest is spent ever slower.
     size : int
         The smallest size it works with: ranks below it are kept without loss, and e <= mass / size.
     compensation : float
@@ -172,6 +173,11 @@ class AdaptiveSketch(DensifyingSketch):
         """Twice the size, as in Frequent Directions, but no more rows than a matrix is worth."""
         return min(2 * self._size, self._most_rows)
 
+    @property
+    def _rows_worth_keeping(self) -> int:
+        """With more the buffer would soon be full again: then a matrix costs less, and loses nothing."""
+        return 3 * self._most_rows // 4
+
     def _ingest(self, rows: NDArray[Any]) -> Change:
         change = NO_CHANGE
         while len(rows):
@@ -187,8 +193,7 @@ class AdaptiveSketch(DensifyingSketch):
 
     def _make_room(self) -> Change:
         change = self._shrink()
-        # As long as a look at a full buffer would come soon again, rows cost more than a matrix.
-        if 4 * len(self._buffer) > 3 * self._most_rows:
+        if len(self._buffer) > self._rows_worth_keeping:
             self._become_dense()
             return change.then(ADDED)
         self._buffer.resize(self._wanted_limit)
@@ -197,7 +202,9 @@ class AdaptiveSketch(DensifyingSketch):
     def _shrink(self) -> Change:
         budget = self.budget
         most = max(0.0, budget - self._error - _ROUNDING * budget)  # so that e + most <= budget in floats
-        kept, amount, rotated = shrink(self._buffer.writable(), self._least_size, most=most)
+        kept, amount, rotated = shrink(
+            self._buffer.writable(), self._least_size, most=most, worth=self._rows_worth_keeping
+        )
         self._size = max(self._least_size, kept + 1)
         if not rotated:
             return NO_CHANGE

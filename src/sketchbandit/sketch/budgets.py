@@ -56,7 +56,7 @@ class Anytime:
         epsilon · (1 - 1 / (2.5 + log2(t/n)))    t > n.
 
     Any budget that is bounded must slow down: its rate at t, times t, has a finite integral over log t.
-    This one's falls like 1/log² t, as slowly as a power of the logarithm can.
+    That of this one falls like 1/log² t.
 
     >>> budget = Anytime(10.0)
     >>> budget(1000), budget(2000), round(budget(32_000), 3), budget(10**30) < 10.0
@@ -96,5 +96,5 @@ class Growing:
 
     @property
     def limit(self) -> float:
-        """None, unless the order is 0."""
+        """inf, unless the order is 0."""
         return math.inf if self.order else self.epsilon

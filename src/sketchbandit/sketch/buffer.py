@@ -79,10 +79,8 @@ class RowBuffer:
         self._array = array
         self._view = None
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "RowBuffer":
-        other = RowBuffer(self._array.shape[1], self.limit, self._array.dtype)
-        other._array, other._count = self._array.copy(), self._count  # a copied view would be an array
-        return other
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_view": None}  # a copied view would be an array of its own
 
 
 class BufferedSketch(Sketch):

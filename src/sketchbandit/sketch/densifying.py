@@ -35,6 +35,11 @@ class DensifyingSketch(BufferedSketch):
         return self._buffer.room if self._dense is None else sys.maxsize
 
     @property
+    def lossless_room(self) -> int:
+        """No limit once it is dense."""
+        return super().lossless_room if self._dense is None else sys.maxsize
+
+    @property
     def rows(self) -> NDArray[Any]:
         """S, (r, dim), read-only. O(dim³) when the sketch is dense."""
         return self._buffer.rows if self._dense is None else self._dense.rows

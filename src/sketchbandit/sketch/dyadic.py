@@ -156,8 +156,9 @@ class DyadicBlockSketch(Sketch):
 
     @property
     def parts(self) -> tuple[NDArray[Any], ...]:
-        """The rows of each block, oldest first, not copied."""
-        return tuple([np.asarray(block.sketch.rows) for block in self._blocks])
+        """The rows of each block that has any, oldest first, not copied."""
+        every = [np.asarray(block.sketch.rows) for block in self._blocks]
+        return tuple([rows for rows in every[:-1] if len(rows)] + every[-1:])
 
     @property
     def is_dense(self) -> bool:

@@ -1,5 +1,7 @@
 """The sketch that loses nothing."""
 
+import sys
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -72,6 +74,11 @@ class ExactSketch(DensifyingSketch):
     def exact_rank(self) -> int:
         """Any rank is kept."""
         return self.dim
+
+    @property
+    def lossless_room(self) -> int:
+        """No limit."""
+        return sys.maxsize
 
     def _compress(self) -> Change:
         """Remove redundant rows now and give back the memory they took."""

@@ -106,7 +106,7 @@ def epsilon_for(horizon: int, order: float, *, compensation: float = 0.0) -> flo
 
 
 def inflation_of(error: float, *, ridge: float, compensation: float) -> float:
-    """The factor by which a spectral error widens the regret bound of exact OFUL, up to logarithms.
+    """The factor by which a spectral error widens the regret bound of exact OFUL, its logarithms apart.
 
     (1 + e/lambda)^(1/2) with a compensation of 1/2 or 1, (1 + e/lambda)^(3/2) without; docs/adaptive.md
     has the derivation.
@@ -114,14 +114,15 @@ def inflation_of(error: float, *, ridge: float, compensation: float) -> float:
     >>> inflation_of(3.0, ridge=1.0, compensation=1.0), inflation_of(3.0, ridge=1.0, compensation=0.0)
     (2.0, 8.0)
     """
+    error, ridge = check_real("error", error, at_least=0.0), check_real("ridge", ridge, above=0.0)
     return float((1.0 + error / ridge) ** _inflation_exponent(compensation))
 
 
 def epsilon_within(inflation: float, *, ridge: float, compensation: float) -> float:
     """The largest spectral error that widens the bound by no more than ``inflation``.
 
-    >>> epsilon_within(1.5, ridge=1.0, compensation=1.0), epsilon_within(8.0, ridge=2.0, compensation=0.0)
-    (1.25, 6.0)
+    >>> epsilon_within(1.5, ridge=1.0, compensation=1.0)
+    1.25
     """
     inflation = check_real("inflation", inflation, above=1.0)
     ridge = check_real("ridge", ridge, above=0.0)
