@@ -397,7 +397,9 @@ def test_absolute_numbers_need_the_whole_run() -> None:
 # -- ours ---------------------------------------------------------------------------------------------
 
 
-def adaptive(rows: float, seconds: float, *, anytime: float = 1.0, over: float = 0.0) -> Make:
+def adaptive(
+    rows: float, seconds: float, *, anytime: float = 1.0, regret: float = 1.0, over: float = 0.0
+) -> Make:
     """The adaptive sketch with a share of what DBSLinUCB takes, and of what its budget allows."""
 
     def make(contender: Spec, _: int, share: float) -> Made:
@@ -406,7 +408,7 @@ def adaptive(rows: float, seconds: float, *, anytime: float = 1.0, over: float =
             made |= {"sketch_rows": int(300 * rows), "seconds": 3.0 * seconds}
             made["certificate"] = 8.0 * share + over * (share == 0.5)
             if contender.get("horizon") is None:
-                made |= {"sketch_rows": int(300 * rows * anytime)}
+                made |= {"sketch_rows": int(300 * rows * anytime), "regret": 100.0 * regret * share}
         made["seconds"] *= share
         return made
 
@@ -420,7 +422,9 @@ def test_our_claims_about_rows_and_time() -> None:
     assert verdict("adaptive-third", adaptive(0.4, 0.4)) == NOT
     assert verdict("adaptive-anytime", adaptive(0.3, 0.3, anytime=1.4)) == REPRODUCED
     assert verdict("adaptive-anytime", adaptive(0.3, 0.3, anytime=1.6)) == PARTLY
+    assert verdict("adaptive-anytime", adaptive(0.3, 0.3, anytime=1.6, regret=1.2)) == NOT
     assert verdict("adaptive-exact", adaptive(1.0, 1.1)) == REPRODUCED
+    assert verdict("adaptive-exact", adaptive(0.9, 1.1)) == PARTLY, "not exact"
     assert verdict("adaptive-exact", adaptive(1.0, 1.3)) == NOT
 
 
@@ -432,10 +436,15 @@ def test_a_budget_that_is_exceeded_once_is_not_kept() -> None:
 
 @pytest.mark.parametrize(
     ("regret", "cost", "near", "fronts"),
-    [(1.0, 0.1, REPRODUCED, REPRODUCED), (1.02, 0.3, NOT, REPRODUCED), (1.1, 0.1, NOT, REPRODUCED)],
+    [
+        (1.0, 0.1, REPRODUCED, REPRODUCED),
+        (1.02, 0.3, NOT, REPRODUCED),
+        (1.1, 0.1, NOT, REPRODUCED),
+        (1.1, 2.0, NOT, NOT),
+    ],
 )
 def test_our_claims_about_fronts(regret: float, cost: float, near: str, fronts: str) -> None:
-    """Beside OFUL alone: nobody is cheaper, so every setting is on the fronts; near it, only some."""
+    """Who is cheaper than all others is on the fronts; who is dearer and worse is not."""
 
     def make(contender: Spec, _: int, share: float) -> Made:
         if contender.name == "adaptive":
@@ -446,15 +455,32 @@ def test_our_claims_about_fronts(regret: float, cost: float, near: str, fronts: 
     assert verdict("adaptive-fronts", make) == fronts
 
 
+def test_near_oful_on_one_data_set_is_partly() -> None:
+    """The rule asks for both."""
+
+    def make(contender: Spec, seed: int, share: float) -> Made:
+        if contender.name != "adaptive":
+            return {"regret": 100.0 * share, "seconds": 1.0, "peak_bytes": 1000}
+        near = contender.get("epsilon") == 8
+        return {"regret": (100.0 if near else 150.0) * share, "seconds": 0.3, "peak_bytes": 100 + seed}
+
+    claim = BY_ID["adaptive-oful"]
+    assert claim.finding(results(claim.needs, make)).verdict == REPRODUCED
+    some = results(claim.needs, make)
+    away = some.all_rows["environment"].str.contains("cnae") & some.all_rows["contender"].str.startswith("a")
+    some.all_rows.loc[away & (some.all_rows["kind"] == "play"), "regret"] += 50.0
+    assert claim.finding(some).verdict == PARTLY
+
+
 def test_a_setting_that_another_method_beats_is_behind_the_front() -> None:
-    """Cheaper and better: then only what nobody beats is on it."""
+    """No dearer and surely better, or a tenth cheaper and not surely worse."""
 
     def make(contender: Spec, _: int, share: float) -> Made:
         if contender.name == "adaptive":
             epsilon = float(contender.get("epsilon"))
             return {"regret": (100.0 + epsilon) * share, "seconds": 1.0, "peak_bytes": 1000}
         if contender.name == "cbscfd":
-            return {"regret": 101.5 * share, "seconds": 0.5, "peak_bytes": 500}
+            return {"regret": 101.5 * share, "seconds": 0.95, "peak_bytes": 500}
         return {"regret": 200.0 * share, "seconds": 2.0, "peak_bytes": 2000}
 
     claim = BY_ID["adaptive-fronts"]

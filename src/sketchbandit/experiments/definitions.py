@@ -91,9 +91,13 @@ def _dbs(compensation: int, *settings: tuple[int, float]) -> tuple[Spec, ...]:
     )
 
 
-def _adaptive(**settings: Value) -> Spec:
-    """The adaptive sketch, told how many rounds are played."""
-    return spec("adaptive", horizon=ROUNDS, **settings)
+def _adaptive(dim: int, **settings: Value) -> Spec:
+    """The adaptive sketch, told how many rounds are played, and to be one where by default it is exact."""
+    return spec("adaptive", horizon=ROUNDS, **_as_a_sketch(dim), **settings)
+
+
+def _as_a_sketch(dim: int) -> dict[str, Value]:
+    return {"size": 10} if dim <= 128 else {}
 
 
 def _alone(*policies: tuple[str, Spec]) -> tuple[Series, ...]:
@@ -122,7 +126,7 @@ _ALL_AT_50 = (
 
 def _pareto(data: str, paper: str, sizes: tuple[int, ...], first_sizes: tuple[int, ...]) -> Experiment:
     """Ten sizes of each fixed method; ten DBS from cheap (small l0, large epsilon) to exact; ours."""
-    epsilons = np.linspace(25.0, 2.0, len(first_sizes)).round(1)
+    epsilons, dim = np.linspace(25.0, 2.0, len(first_sizes)).round(1), CATALOGUE[data].dim
     pairs = [(size, float(epsilon)) for size, epsilon in zip(first_sizes, epsilons, strict=True)]
     return Experiment(
         f"pareto-{data}",
@@ -136,7 +140,7 @@ def _pareto(data: str, paper: str, sizes: tuple[int, ...], first_sizes: tuple[in
             Series("CBSCFD", _fixed("cbscfd", *sizes)),
             Series("DBSLinUCB-FD", _dbs(0, *pairs)),
             Series("DBSLinUCB-RFD", _dbs(1, *pairs)),
-            Series("Adaptive", tuple(_adaptive(epsilon=e) for e in (32, 16, 12, 8, 6, 4, 2, 1))),
+            Series(ADAPTIVE, tuple(_adaptive(dim, epsilon=e) for e in (32, 16, 12, 8, 6, 4, 2, 1))),
         ),
         rounds=2000,
         figure="pareto",
@@ -146,6 +150,8 @@ def _pareto(data: str, paper: str, sizes: tuple[int, ...], first_sizes: tuple[in
 
 def _budget(name: str, environment: Spec, size: int, *others: tuple[str, Spec]) -> Experiment:
     """The adaptive sketch beside the paper's schedule, at the same epsilon."""
+    data = environment.get("data")
+    dim = CATALOGUE[data].dim if data else 500
     mass = spec("dbslinucb", compensation=1, size=size, epsilon=8)
     return Experiment(
         f"adaptive-{name}",
@@ -158,13 +164,27 @@ def _budget(name: str, environment: Spec, size: int, *others: tuple[str, Spec]) 
                 (f"CBSCFD, l = {size}", spec("cbscfd", size=size)),
                 ("DBSLinUCB-RFD", mass),
                 ("DBSLinUCB-RFD, spectral", mass.with_settings(schedule="spectral")),
-                (ADAPTIVE, _adaptive(epsilon=8)),
-                (ANYTIME, spec("adaptive", epsilon=8)),
+                (ADAPTIVE, _adaptive(dim, epsilon=8)),
+                (ANYTIME, spec("adaptive", epsilon=8, **_as_a_sketch(dim))),
                 ("Adaptive, untuned default", spec("adaptive", ridge=1, beta=0.1)),
                 *others,
             ),
         ),
         rounds=2000,
+        figure="budget",
+    )
+
+
+def _anytime(rounds: int) -> Experiment:
+    """Knowing the horizon or not, where it is shorter and longer than the others' 2000 rounds; untuned."""
+    given = {"epsilon": 8, "ridge": 0.2, "beta": 0.01}
+    return Experiment(
+        f"anytime-{rounds}",
+        f"what it costs not to know that {rounds} rounds will come",
+        "ours",
+        MNIST,
+        _alone((ADAPTIVE, _adaptive(784, **given)), (ANYTIME, spec("adaptive", **given))),
+        rounds=rounds,
         figure="budget",
     )
 
@@ -329,7 +349,7 @@ _DEFINED = (
         figure="algorithms",
         spectrum="end",
     ),
-    _budget("flat", FLAT, 50, (NEARLY_EXACT, _adaptive(epsilon=0.001))),
+    _budget("flat", FLAT, 50, (NEARLY_EXACT, _adaptive(500, epsilon=0.001))),
     _budget("power-law", POWER, 50),
     _budget("low-rank", LOW_RANK, 50),
     _budget("mnist", MNIST, 50),
@@ -337,6 +357,8 @@ _DEFINED = (
     _budget("mfeat", spec("classification", data="mfeat"), 10),
     _budget("spam", spec("classification", data="spam"), 10),
     _budget("digits", spec("classification", data="digits"), 10),
+    _anytime(500),
+    _anytime(8000),
 )
 EXPERIMENTS: dict[str, Experiment] = {experiment.id: experiment for experiment in _DEFINED}
 

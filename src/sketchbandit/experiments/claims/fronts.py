@@ -15,7 +15,7 @@ from sketchbandit.experiments.fronts import pareto_optimal
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.specs import Spec
 
-_COMPARABLE = 1.1  # costs within 10 % count as equal
+COMPARABLE = 1.1  # costs within 10 % count as equal
 
 _OTHERS = ("cnae-9", "mfeat", "spam")
 
@@ -63,7 +63,7 @@ def compare(results: Results, name: str, one: str, other: str, column: str) -> C
     met = won = lost = 0
     best = 0.0
     for point in front:
-        affordable = [p for p in mine if p.cost <= _COMPARABLE * point.cost]
+        affordable = [p for p in mine if p.cost <= COMPARABLE * point.cost]
         if not affordable:
             continue
         rival = min(affordable, key=lambda p: p.regret)
