@@ -445,6 +445,18 @@ def test_an_inflation_must_allow_something(inflation: float) -> None:
         sb.adaptive(10, inflation=inflation)
 
 
+def test_health_tells_when_the_sketch_has_become_exact() -> None:
+    """Because it then costs what OFUL costs, and what to turn."""
+    policy = sb.adaptive(200)
+    for arm in decaying(60, 200, 1.0):
+        policy.update(arm, 1.0)
+    assert "exact" not in policy.health().sentence
+    for arm in decaying(60, 200, 1.0, seed=1):
+        policy.update(arm, 1.0)
+    assert policy.sketch.is_dense
+    assert "has become exact, a matrix of dim² numbers" in policy.health().sentence
+
+
 def test_an_order_is_healthy_however_the_error_grows() -> None:
     """It is promised to grow slower than what makes the bound linear."""
     policy = sb.adaptive(60, epsilon=1.0, order=0.8, size=4)

@@ -155,7 +155,7 @@ def _budget(name: str, environment: Spec, size: int, *others: tuple[str, Spec]) 
     mass = spec("dbslinucb", compensation=1, size=size, epsilon=8)
     return Experiment(
         f"adaptive-{name}",
-        "the adaptive sketch beside the paper's schedule, ε = 8 for all",
+        "the adaptive sketch beside the paper's schedule, ε = 8 unless said",
         "ours",
         environment,
         (

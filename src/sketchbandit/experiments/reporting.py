@@ -57,7 +57,7 @@ def write(results: Results, folder: Path, failures: Sequence[Failure] = ()) -> R
     replace_file(path, page.encode())
     parts = [f"# {title}", f"sketchbandit {__version__}; {results.profile.sentence}.", markdown(findings)]
     if ours:
-        parts += [f"## {_OURS_TITLE}", markdown(ours)]
+        parts += [f"## {_OURS_TITLE}", markdown(ours, ("claim", "promised", "measured", "verdict"))]
     for section in sections:
         parts += [
             f"## {section['id']}: {section['title']}",
@@ -73,13 +73,16 @@ def counts(findings: Sequence[tuple[Claim, Finding]]) -> list[tuple[str, int]]:
     return [(verdict, found[verdict]) for verdict in VERDICTS if found[verdict]]
 
 
-def markdown(findings: Sequence[tuple[Claim, Finding]]) -> str:
+def markdown(
+    findings: Sequence[tuple[Claim, Finding]],
+    header: Sequence[str] = ("claim", "the paper", "ours", "verdict"),
+) -> str:
     """The claims as a Markdown table; nothing where there are none."""
     rows = [
         [f"{claim.statement} ({claim.where})", claim.paper, finding.ours, f"**{finding.verdict}**"]
         for claim, finding in findings
     ]
-    return _markdown_table(["claim", "the paper", "ours", "verdict"], rows) if rows else ""
+    return _markdown_table(header, rows) if rows else ""
 
 
 def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -68,7 +68,8 @@ class HealthWatch:
             growth = math.log(error / error_then) / math.log(rounds / earlier)
         most = float(getattr(sketch, "error_limit", math.inf))
         if math.isfinite(most):
-            return Health(error, exponent, growth, math.inf, False, _bounded_sentence(error, most))
+            sentence = _bounded_sentence(error, most, is_dense=getattr(sketch, "is_dense", False))
+            return Health(error, exponent, growth, math.inf, False, sentence)
         if not math.isfinite(error):
             name = type(sketch).__name__
             sentence = f"{name} certifies nothing: whether its regret stays sublinear cannot be told."
@@ -96,12 +97,18 @@ def _exponent(error: float, rounds: int) -> float:
     return math.log(error) / math.log(rounds) if rounds > 1 else math.copysign(math.inf, math.log(error))
 
 
-def _bounded_sentence(error: float, most: float) -> str:
+def _bounded_sentence(error: float, most: float, *, is_dense: bool) -> str:
     if most == 0.0:
         return "The sketch is exact: nothing is lost and the regret is that of OFUL."
-    return (
+    sentence = (
         f"The spectral error is at most {error:.4g} and never exceeds {most:.4g}: the regret stays sublinear."
     )
+    if is_dense:
+        sentence += (
+            " To keep that promise the sketch has become exact, a matrix of dim² numbers; where that is too "
+            "much, allow a larger epsilon (inflation), or say the horizon."
+        )
+    return sentence
 
 
 def _growing_sentence(error: float, order: float) -> str:

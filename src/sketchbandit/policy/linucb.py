@@ -306,7 +306,7 @@ class LinUCB(SavedPolicy):
     def merge(self, other: "LinUCB") -> None:
         """Take in what another policy of the same settings has learned, both having started from nothing."""
         if type(other) is not type(self):
-            raise MergeKindError(f"cannot merge a {type(other).__name__} into a {type(self).__name__}")
+            raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
         for name, mine, theirs in (
             ("dim", self._dim, other._dim),
             ("ridge", self._ridge, other._ridge),

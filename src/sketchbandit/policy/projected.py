@@ -120,7 +120,7 @@ class ProjectedLinUCB(SavedPolicy):
     def merge(self, other: "ProjectedLinUCB") -> None:
         """Take in what another policy with the same projection has learned."""
         if type(other) is not type(self):
-            raise MergeKindError(f"cannot merge a {type(other).__name__} into a {type(self).__name__}")
+            raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
         if not np.array_equal(self._projection, other._projection):
             raise MergeError(
                 "cannot merge policies of different projections: give both the same dim, size, seed and dtype"

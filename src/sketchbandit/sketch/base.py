@@ -208,7 +208,7 @@ class Sketch(ABC):
         Certificates add, and with them whatever the merge itself has to shrink.
         """
         if type(other) is not type(self):
-            raise MergeKindError(f"cannot merge a {type(other).__name__} into a {type(self).__name__}")
+            raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
         self._check_mergeable(other)
         self._check_mass(other.mass)
         if other is self:

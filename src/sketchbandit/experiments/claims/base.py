@@ -55,7 +55,7 @@ class Claim:
         """The verdict; "open" where the experiments it needs are not there, or not whole."""
         absent = [name for name in self.needs if not results.has(name)]
         if absent:
-            return Finding(OPEN, f"{', '.join(absent)} was not run")
+            return Finding(OPEN, f"not run: {', '.join(absent)}")
         if self.whole and results.profile.rounds < 1.0:
             return Finding(OPEN, "needs the full number of rounds")
         missing = sum(results.missing(name) for name in self.needs)

@@ -3,7 +3,9 @@
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
 from sketchbandit.experiments import environments
@@ -41,6 +43,7 @@ def pareto(results: Results, name: str) -> Figure:
                 ends.append((lowest, f"{SIGNS[MARKERS[label]]} {label}", METHOD_COLOURS[label]))
             axis.set(xscale="log", xlabel=text, ylabel="regret at the end")
             _frame(axis, means)
+            _plain_ticks(axis.xaxis, *axis.get_xlim())
             label_ends(axis, ends, axis.get_xlim()[1], room=0.38, lead=False)
         left.set_title(f"(a) {title}: regret and time")
         right.set_title(f"(b) {title}: regret and space")
@@ -53,11 +56,16 @@ def _frame(axis: Axes, means: list[float]) -> None:
     if min(means) > 0.0 and max(means) > 4.0 * min(means):
         low, high = 0.6 * min(means), 1.6 * max(means)
         axis.set(yscale="log", ylim=(low, high))
-        ticks = [m * 10**k for k in range(-2, 6) for m in (1, 2, 5) if low <= m * 10**k <= high]
-        axis.set_yticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-        axis.minorticks_off()
+        _plain_ticks(axis.yaxis, low, high)
     else:
         axis.set_ylim(bottom=0)
+
+
+def _plain_ticks(axis: Axis, low: float, high: float) -> None:
+    """1, 2, 5, 10, ... on a logarithmic axis, which by itself may have no label within a decade."""
+    ticks = [m * 10.0**k for k in range(-4, 8) for m in (1, 2, 5) if low <= m * 10.0**k <= high]
+    axis.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+    axis.set_minor_locator(NullLocator())
 
 
 def _front(
