@@ -160,7 +160,7 @@ class RidgeSystem:
         self.follow()
         if not norm_sq:  # a zero arm: no direction to learn about
             if self._is_ours:
-                self._take(row, norm_sq)
+                self.sketch._take_one(row, norm_sq)
                 self._mark()
             return NO_CHANGE
         inverse, sparse = self._inverse, isinstance(x, SparseVector)
@@ -173,7 +173,7 @@ class RidgeSystem:
             change: Change = self.sketch._take_one(row, norm_sq)
             stands = True
         else:
-            change = self._take(row, norm_sq)
+            change = known_change(self.sketch.update(row))
             stands, parts = self._look_at_foreigner()[1:] == self._seen[1:], self._parts  # alpha and e
         if not (
             stands and inverse.follows(change, norm_sq) and self._grow(x, reward, norm_sq, shadow, parts)
@@ -294,11 +294,6 @@ class RidgeSystem:
         if remembered is not None and self._are_equal(remembered[0], x):
             return remembered[1]
         return self._inverse.shadow(x, norm_sq, parts)
-
-    def _take(self, row: NDArray[Any], norm_sq: float) -> Change:
-        if self._is_ours:
-            return self.sketch._take_one(row, norm_sq)  # type: ignore[no-any-return]
-        return known_change(self.sketch.update(row))
 
     def _are_equal(self, one: AnyVector, other: AnyVector) -> bool:
         compiled = kernels()
