@@ -28,7 +28,9 @@ OURS: dict[str, Callable[[int], Any]] = {
     "soful": lambda dim: sb.soful(dim, size=SIZE, ridge=RIDGE, beta=BETA),
     "cbscfd": lambda dim: sb.cbscfd(dim, size=SIZE, ridge=RIDGE, beta=BETA),
     "dbslinucb": lambda dim: sb.dbslinucb(dim, size=SIZE, epsilon=EPSILON, ridge=RIDGE, beta=BETA),
+    "adaptive": lambda dim: sb.adaptive(dim, epsilon=EPSILON, horizon=2000, ridge=RIDGE, beta=BETA),
 }
+_SQUARE = ("oful", "dbslinucb", "adaptive")  # d² on a flat spectrum
 TUNED, TEXTBOOK, WABBIT = "tuned OFUL", "textbook OFUL", "vw-next squarecb"
 
 
@@ -119,7 +121,7 @@ def speeds(*, quick: bool = False) -> Iterator[Speed]:
 
 def _dense(stream: Stream, slow_rounds: int | None = None) -> Iterator[Speed]:
     """``slow_rounds``: how many rounds the d² contenders get, whose rounds all cost the same."""
-    ours = {n: make for n, make in OURS.items() if slow_rounds is None or n not in ("oful", "dbslinucb")}
+    ours = {n: make for n, make in OURS.items() if slow_rounds is None or n not in _SQUARE}
     rounds = len(stream.arms)
     for make in ours.values():
         gate(make, stream, min(rounds - 1, 260))
