@@ -1,5 +1,6 @@
 """Regret and cost together: every label in turn the target, each contender with the ridge that suits it."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -50,6 +51,12 @@ class Score(NamedTuple):
 
 def scores() -> Iterator[Score]:
     """Check the scores, then play; of each contender the ridge with the least mean regret."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.SketchTooSmallWarning)
+        yield from _scores()
+
+
+def _scores() -> Iterator[Score]:
     for name, environments in _races():
         found: dict[str, dict[float, list[tuple[float, float, int]]]] = {}
         for turn, environment in enumerate(environments):
