@@ -9,6 +9,7 @@ from sketchbandit.data import CATALOGUE
 from sketchbandit.errors import InputError
 from sketchbandit.experiments.policies import ROUNDS
 from sketchbandit.experiments.specs import Spec, Value, spec
+from sketchbandit.policy.recipes import EXACT_UP_TO, SMALLEST_SIZE
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def _adaptive(dim: int, **settings: Value) -> Spec:
 
 
 def _as_a_sketch(dim: int) -> dict[str, Value]:
-    return {"size": 10} if dim <= 128 else {}
+    return {"size": SMALLEST_SIZE} if dim <= EXACT_UP_TO else {}
 
 
 def _alone(*policies: tuple[str, Spec]) -> tuple[Series, ...]:

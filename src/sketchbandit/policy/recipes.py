@@ -11,8 +11,10 @@ from sketchbandit.theory import Confidence, epsilon_within
 
 Beta = float | Confidence
 
-_SMALLEST_SIZE = 10
-_EXACT_UP_TO = 128  # dimensions; measured: at 57 a sketch takes twice the time of a matrix
+SMALLEST_SIZE = 10
+"""Of the adaptive sketch, where it is one."""
+EXACT_UP_TO = 128
+"""Dimensions: at 57 a sketch takes twice the time of a matrix."""
 
 
 def oful(dim: int, *, ridge: float = 1.0, beta: Beta = 0.1, dtype: DTypeLike = np.float64) -> LinUCB:
@@ -149,7 +151,7 @@ def adaptive(
 
     """
     if size is None:
-        size = _SMALLEST_SIZE if check_count("dim", dim, at_least=1) > _EXACT_UP_TO else max(2, dim)
+        size = SMALLEST_SIZE if check_count("dim", dim, at_least=1) > EXACT_UP_TO else max(2, dim)
     if epsilon is None:
         epsilon = epsilon_within(inflation, ridge=ridge, compensation=compensation)
     sketch = AdaptiveSketch(

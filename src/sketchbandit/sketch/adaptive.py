@@ -10,12 +10,13 @@ from sketchbandit.linalg import shrink
 from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars
 from sketchbandit.sketch.budgets import Anytime, Budget, Growing, Horizon
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
+from sketchbandit.sketch.compensation import Compensated
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
 
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
-class AdaptiveSketch(DensifyingSketch):
+class AdaptiveSketch(Compensated, DensifyingSketch):
     """Frequent Directions that keeps no more rows than its error budget asks for.
 
     Whenever the buffer is full, the size becomes the *smallest* l with
@@ -125,21 +126,6 @@ class AdaptiveSketch(DensifyingSketch):
     def order(self) -> float | None:
         """The regret order that the budget is chosen for, if it was given."""
         return self._order
-
-    @property
-    def compensation(self) -> float:
-        """The part of the certificate that alpha gives back."""
-        return self._compensation
-
-    @property
-    def alpha(self) -> float:
-        """compensation · e: X'X is estimated by S'S + alpha I."""
-        return self._compensation * self._error
-
-    @property
-    def error_bound(self) -> float:
-        """The certificate e: the sum of all shrinkage so far."""
-        return self._error
 
     @property
     def budget(self) -> float:

@@ -9,9 +9,10 @@ from sketchbandit.linalg import shrink
 from sketchbandit.sketch.base import Arrays, Change, Scalars
 from sketchbandit.sketch.buffer import BufferedSketch
 from sketchbandit.sketch.checks import check_compensation, check_count
+from sketchbandit.sketch.compensation import Compensated
 
 
-class ShrinkingSketch(BufferedSketch):
+class ShrinkingSketch(Compensated, BufferedSketch):
     """Up to 2·size buffered rows -> at most size - 1, by taking s = sigma_size² from the squared spectrum.
 
     The certificate is the sum of every s so far; ``compensation`` says how much of it alpha gives back.
@@ -33,24 +34,9 @@ class ShrinkingSketch(BufferedSketch):
         return self._size
 
     @property
-    def compensation(self) -> float:
-        """The part of the certificate that alpha gives back."""
-        return self._compensation
-
-    @property
     def rows(self) -> NDArray[Any]:
         """S, (r, dim), buffered rows included, read-only."""
         return self._buffer.rows
-
-    @property
-    def error_bound(self) -> float:
-        """The certificate e: the sum of all shrinkage so far."""
-        return self._error
-
-    @property
-    def alpha(self) -> float:
-        """compensation · e: X'X is estimated by S'S + alpha I."""
-        return self._compensation * self._error
 
     @property
     def nbytes(self) -> int:
