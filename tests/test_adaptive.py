@@ -148,10 +148,10 @@ def test_the_size_is_the_smallest_that_the_budget_allows(how: dict[str, Any], de
 
 @given(data=st.data(), stream=wide_streams())
 def test_rank_statement_1_no_more_rows_than_the_rank(data: Any, stream: Stream) -> None:
-    """Whenever the rows were shrunk there are at most as many as the stream has rank."""
+    """Whenever the rows were shrunk there are at most as many as the stream has rank (a matrix has none)."""
     sketch = data.draw(sketches(stream))
     for t, row in enumerate(stream.rows, start=1):
-        if sketch.update(row).rebuilt:
+        if sketch.update(row).rebuilt and not sketch.is_dense:
             spectrum = singular_values_sq(stream.rows[:t])
             assert len(sketch.rows) <= np.count_nonzero(spectrum > 1e-26 * spectrum.max())
 
