@@ -211,8 +211,7 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
 
     # -- merge and files ----------------------------------------------------------------------------
 
-    def _absorb(self, other: "DensifyingSketch") -> None:
-        assert isinstance(other, AdaptiveSketch)  # noqa: S101  (merge has seen to it)
+    def _absorb(self, other: Any) -> None:
         together = self.budget + other.budget
         self._taken += other._taken
         self._merged_budget = max(0.0, together - self._schedule(self._taken))
