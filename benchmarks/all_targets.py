@@ -14,20 +14,20 @@ from benchmarks.policy_streams import Stream, of_environment
 ROUNDS = 2000
 RIDGES = (0.02, 0.2, 2.0, 20.0)
 
-Make = Callable[[int, float], Contender]
+Make = Callable[[int, float], Any]
 
 
-def _blocks(schedule: str) -> Callable[[int, float], Any]:
+def _blocks(schedule: str) -> Make:
     return lambda dim, ridge: sb.dbslinucb(
         dim, size=50, epsilon=8.0, schedule=schedule, ridge=ridge, beta=BETA
     )
 
 
-def _adaptive(epsilon: float, horizon: int | None) -> Callable[[int, float], Any]:
+def _adaptive(epsilon: float, horizon: int | None) -> Make:
     return lambda dim, ridge: sb.adaptive(dim, epsilon=epsilon, horizon=horizon, ridge=ridge, beta=BETA)
 
 
-OURS: dict[str, Callable[[int, float], Any]] = {
+OURS: dict[str, Make] = {
     "oful": lambda dim, ridge: sb.oful(dim, ridge=ridge, beta=BETA),
     "cbscfd, l = 50": lambda dim, ridge: sb.cbscfd(dim, size=50, ridge=ridge, beta=BETA),
     "dbslinucb, ε = 8": _blocks("mass"),
@@ -75,7 +75,7 @@ def _scores() -> Iterator[Score]:
             yield Score(name, contender, best, regret, seconds, peak / 1024.0)
 
 
-def _with_ridge_one(make: Callable[[int, float], Any]) -> Callable[[int], Any]:
+def _with_ridge_one(make: Make) -> Callable[[int], Any]:
     return lambda dim: make(dim, 1.0)
 
 

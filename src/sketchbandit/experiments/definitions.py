@@ -92,13 +92,11 @@ def _dbs(compensation: int, *settings: tuple[int, float]) -> tuple[Spec, ...]:
     )
 
 
-def _adaptive(dim: int, **settings: Value) -> Spec:
-    """The adaptive sketch, told how many rounds are played, and to be one where by default it is exact."""
-    return spec("adaptive", horizon=ROUNDS, **_as_a_sketch(dim), **settings)
-
-
-def _as_a_sketch(dim: int) -> dict[str, Value]:
-    return {"size": SMALLEST_SIZE} if dim <= EXACT_UP_TO else {}
+def _adaptive(environment: Spec, **settings: Value) -> Spec:
+    """The adaptive sketch, made to be one also where by default it is exact."""
+    data = environment.get("data")
+    small = data is not None and CATALOGUE[data].dim <= EXACT_UP_TO
+    return spec("adaptive", **({"size": SMALLEST_SIZE} if small else {}), **settings)
 
 
 def _alone(*policies: tuple[str, Spec]) -> tuple[Series, ...]:
@@ -127,13 +125,14 @@ _ALL_AT_50 = (
 
 def _pareto(data: str, paper: str, sizes: tuple[int, ...], first_sizes: tuple[int, ...]) -> Experiment:
     """Ten sizes of each fixed method; ten DBS from cheap (small l0, large epsilon) to exact; ours."""
-    epsilons, dim = np.linspace(25.0, 2.0, len(first_sizes)).round(1), CATALOGUE[data].dim
+    epsilons = np.linspace(25.0, 2.0, len(first_sizes)).round(1)
+    environment = spec("classification", data=data)
     pairs = [(size, float(epsilon)) for size, epsilon in zip(first_sizes, epsilons, strict=True)]
     return Experiment(
         f"pareto-{data}",
         f"regret against time and space on {data}",
         paper,
-        spec("classification", data=data),
+        environment,
         (
             OFUL,
             Series("CBRAP", _fixed("cbrap", *sizes)),
@@ -141,7 +140,10 @@ def _pareto(data: str, paper: str, sizes: tuple[int, ...], first_sizes: tuple[in
             Series("CBSCFD", _fixed("cbscfd", *sizes)),
             Series("DBSLinUCB-FD", _dbs(0, *pairs)),
             Series("DBSLinUCB-RFD", _dbs(1, *pairs)),
-            Series(ADAPTIVE, tuple(_adaptive(dim, epsilon=e) for e in (32, 16, 12, 8, 6, 4, 2, 1))),
+            Series(
+                ADAPTIVE,
+                tuple(_adaptive(environment, horizon=ROUNDS, epsilon=e) for e in (32, 16, 12, 8, 6, 4, 2, 1)),
+            ),
         ),
         rounds=2000,
         figure="pareto",
@@ -151,8 +153,6 @@ def _pareto(data: str, paper: str, sizes: tuple[int, ...], first_sizes: tuple[in
 
 def _budget(name: str, environment: Spec, size: int, *others: tuple[str, Spec]) -> Experiment:
     """The adaptive sketch beside the paper's schedule, at the same epsilon."""
-    data = environment.get("data")
-    dim = CATALOGUE[data].dim if data else 500
     mass = spec("dbslinucb", compensation=1, size=size, epsilon=8)
     return Experiment(
         f"adaptive-{name}",
@@ -165,8 +165,8 @@ def _budget(name: str, environment: Spec, size: int, *others: tuple[str, Spec]) 
                 (f"CBSCFD, l = {size}", spec("cbscfd", size=size)),
                 ("DBSLinUCB-RFD", mass),
                 ("DBSLinUCB-RFD, spectral", mass.with_settings(schedule="spectral")),
-                (ADAPTIVE, _adaptive(dim, epsilon=8)),
-                (ANYTIME, spec("adaptive", epsilon=8, **_as_a_sketch(dim))),
+                (ADAPTIVE, _adaptive(environment, horizon=ROUNDS, epsilon=8)),
+                (ANYTIME, _adaptive(environment, epsilon=8)),
                 ("Adaptive, untuned default", spec("adaptive", ridge=1, beta=0.1)),
                 *others,
             ),
@@ -178,13 +178,13 @@ def _budget(name: str, environment: Spec, size: int, *others: tuple[str, Spec]) 
 
 def _anytime(rounds: int) -> Experiment:
     """Knowing the horizon or not, where it is shorter and longer than the others' 2000 rounds; untuned."""
-    given = {"epsilon": 8, "ridge": 0.2, "beta": 0.01}
+    unaware = _adaptive(MNIST, epsilon=8, ridge=0.2, beta=0.01)
     return Experiment(
         f"anytime-{rounds}",
         f"what it costs not to know that {rounds} rounds will come",
         "ours",
         MNIST,
-        _alone((ADAPTIVE, _adaptive(784, **given)), (ANYTIME, spec("adaptive", **given))),
+        _alone((ADAPTIVE, unaware.with_settings(horizon=ROUNDS)), (ANYTIME, unaware)),
         rounds=rounds,
         figure="budget",
     )
@@ -350,7 +350,7 @@ _DEFINED = (
         figure="algorithms",
         spectrum="end",
     ),
-    _budget("flat", FLAT, 50, (NEARLY_EXACT, _adaptive(500, epsilon=0.001))),
+    _budget("flat", FLAT, 50, (NEARLY_EXACT, _adaptive(FLAT, horizon=ROUNDS, epsilon=0.001))),
     _budget("power-law", POWER, 50),
     _budget("low-rank", LOW_RANK, 50),
     _budget("mnist", MNIST, 50),

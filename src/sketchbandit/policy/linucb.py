@@ -15,7 +15,7 @@ from sketchbandit.policy.base import Arrays, SavedPolicy, Scalars
 from sketchbandit.policy.health import Health, HealthWatch
 from sketchbandit.policy.pruning import best_arms, optimistic_bounds
 from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Saved, Scan, norm_sq_of
-from sketchbandit.sketch.base import ONE_APPENDED, Sketch, sketch_class
+from sketchbandit.sketch.base import Sketch, sketch_class
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sketch.rows import read_rows
 from sketchbandit.theory import Confidence
@@ -77,7 +77,6 @@ class LinUCB(SavedPolicy):
                 f"{type(sketch).__name__} certifies no error, so there is no theorem for its radius; "
                 "give a constant beta"
             )
-        self._is_constant = isinstance(self._beta, float)
         self._is_ours = isinstance(sketch, Sketch)
         self._dtype = np.dtype(getattr(sketch, "dtype", np.float64))
         self._dim = int(sketch.dim)
@@ -234,12 +233,7 @@ class LinUCB(SavedPolicy):
         if self._is_ours and not sketch._mass + norm_sq <= sketch._most_mass:
             sketch._check_mass(norm_sq)  # says why
         change = self._system.observe(x, row, norm_sq, reward)
-        lossy = change is not ONE_APPENDED and not change.additive
-        if lossy or not self._is_constant:
-            self._learned(1, reach, lossy=lossy)
-        else:
-            self._rounds += 1
-            self._reach = reach
+        self._learned(1, reach, lossy=not change.additive)
 
     def _update_many(self, arms: Any, rewards: Any) -> None:
         batch = read_rows(arms, self._dim, self._dtype, "arms")

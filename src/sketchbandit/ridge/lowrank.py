@@ -13,14 +13,12 @@ from sketchbandit.ridge.backend import kernels
 from sketchbandit.ridge.factor import CANCELLED, GrowingFactor
 from sketchbandit.ridge.parts import Parts, combine, gram_of_parts, project, project_sparse
 from sketchbandit.sketch import Change
-from sketchbandit.sketch.base import ONE_APPENDED
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 # With r rows a round costs 2·r·d + 2·r² here and about 1.3·d² through a dense inverse.
 _MOST_ROWS = 0.75  # of dim
-_FLOAT64 = np.dtype(np.float64)
 
 
 class Shadow(NamedTuple):
@@ -39,7 +37,6 @@ class LowRankInverse:
 
     def __init__(self, dim: int, factor: GrowingFactor) -> None:
         self._dim = dim
-        self._most_rows = _MOST_ROWS * dim
         self.factor = factor
 
     @classmethod
@@ -76,8 +73,7 @@ class LowRankInverse:
     def follows(self, change: Change, norm_sq: float) -> bool:
         """Whether ``grow`` is all that a change of the sketch asks for."""
         del norm_sq
-        appended = change is ONE_APPENDED or (not change.rebuilt and change.appended == 1)
-        return appended and self.factor.count < self._most_rows
+        return not change.rebuilt and change.appended == 1 and self.factor.count < _MOST_ROWS * self._dim
 
     def shadow(self, x: AnyVector, norm_sq: float, parts: Parts) -> Shadow:
         """The shadow of one vector: one pass over S."""
@@ -236,4 +232,4 @@ class LowRankInverse:
 
 def _is_plain(parts: Parts) -> bool:
     """Whether S is one float64 array, as the compiled loops read it."""
-    return len(parts) == 1 and parts[0].dtype == _FLOAT64 and parts[0].flags.c_contiguous
+    return len(parts) == 1 and parts[0].dtype == np.float64 and bool(parts[0].flags.c_contiguous)

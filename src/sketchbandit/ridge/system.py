@@ -117,8 +117,7 @@ class RidgeSystem:
         self.follow()
         if self._theta is None or not isinstance(arms, DenseArms):
             return None
-        parts = () if self._is_dense else self._sketch_parts()
-        found = self._inverse.search(arms.array, self._theta, radius, parts)
+        found = self._inverse.search(arms.array, self._theta, radius, self._parts)
         if found is None:
             return None
         index, x, shadow = found
@@ -163,8 +162,7 @@ class RidgeSystem:
                 self.sketch._take_one(row, norm_sq)
                 self._mark()
             return NO_CHANGE
-        inverse, sparse = self._inverse, isinstance(x, SparseVector)
-        parts = () if self._is_dense else self._sketch_parts()
+        inverse, sparse, parts = self._inverse, isinstance(x, SparseVector), self._parts
         shadow = self._shadow_of(x, norm_sq, parts)
         self._remembered = self._theta_for_now = None
         if sparse or self._theta is None:

@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike, NDArray
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import shrink
 from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars
-from sketchbandit.sketch.budgets import Anytime, Budget, Growing, Horizon
+from sketchbandit.sketch.budgets import Anytime, Budget, Growing, Horizon, order_of_error
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.compensation import Compensated
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
@@ -101,8 +101,7 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
         if self._horizon is not None:
             return Horizon(self._epsilon, self._horizon)
         if self._order is not None:
-            exponent = 2.0 * self._order - 1.0  # the paper's remark on choosing parameters
-            return Growing(self._epsilon, exponent if self._compensation else exponent / 3.0)
+            return Growing(self._epsilon, order_of_error(self._order, self._compensation))
         return Anytime(self._epsilon)
 
     # -- what it tells ------------------------------------------------------------------------------

@@ -10,6 +10,19 @@ _FIRST_SHARE = 0.6
 _JOIN = 1.0 / (1.0 - _FIRST_SHARE)
 
 
+def order_of_error(regret_order: float, compensation: float) -> float:
+    """The p for which an error of O(t^p) leaves a regret of O(t^regret_order).
+
+    (2·order - 1)/3 without compensation (the paper's remark on choosing parameters), 2·order - 1 with one,
+    whose bound has e^(1/2) in it instead of e^(3/2).
+
+    >>> order_of_error(0.75, compensation=1.0)
+    0.5
+    """
+    exponent = 2.0 * regret_order - 1.0
+    return exponent if compensation else exponent / 3.0
+
+
 class Budget(Protocol):
     """A function of the rows seen that never falls."""
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from sketchbandit.sketch.budgets import order_of_error
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.theory.confidence import Confidence
 from sketchbandit.theory.radii import fd_radius, oful_radius, rfd_radius
@@ -101,8 +102,7 @@ def epsilon_for(horizon: int, order: float, *, compensation: float = 0.0) -> flo
     """
     horizon = check_count("horizon", horizon, at_least=1)
     order = check_real("order", order, at_least=0.5, below=1.0)
-    exponent = 2.0 * order - 1.0
-    return float(horizon ** (exponent if check_compensation(compensation) else exponent / 3.0))
+    return float(horizon ** order_of_error(order, check_compensation(compensation)))
 
 
 def inflation_of(error: float, *, ridge: float, compensation: float) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from sketchbandit.experiments.claims.base import Claim, Finding, is_surely_less, ratio, verdict
+from sketchbandit.experiments.claims.base import Claim, Finding, is_surely_less, members, ratio, verdict
 from sketchbandit.experiments.claims.fronts import COMPARABLE, Point, points
 from sketchbandit.experiments.definitions import ADAPTIVE, ANYTIME, NEARLY_EXACT
 from sketchbandit.experiments.results import Results
@@ -17,8 +17,8 @@ _COSTS = {"seconds": "time", "peak_bytes": "space"}
 
 
 def _member(results: Results, name: str, label: str) -> Spec:
-    (members,) = [found for series, found in results.series(name) if series == label]
-    return members[0]
+    (only,) = members(results, name, label)
+    return only
 
 
 def _each(names: Sequence[str], judge: Callable[[str], tuple[bool, bool, str]]) -> Finding:
@@ -85,8 +85,8 @@ def _near_oful(results: Results) -> Finding:
     for data in ("mnist", "cnae-9"):
         name = f"pareto-{data}"
         exact = results.final(name, _OFUL).mean
-        (members,) = [found for label, found in results.series(name) if label == ADAPTIVE]
-        near = [m for m in members if results.final(name, m).mean <= 1.03 * exact]
+        settings = members(results, name, ADAPTIVE)
+        near = [m for m in settings if results.final(name, m).mean <= 1.03 * exact]
         if not near:
             texts.append(f"{data}: no epsilon comes within 3 %")
             good.append(False)

@@ -64,6 +64,12 @@ class Claim:
         return self.judge(results)
 
 
+def members(results: Results, name: str, label: str) -> list[Spec]:
+    """Every setting of one method in an experiment."""
+    (found,) = [settings for series, settings in results.series(name) if series == label]
+    return found
+
+
 def verdict(reproduced: bool, partly: bool) -> str:
     """The verdict from two tests."""
     return REPRODUCED if reproduced else PARTLY if partly else NOT

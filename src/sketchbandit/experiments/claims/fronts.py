@@ -9,6 +9,7 @@ from sketchbandit.experiments.claims.base import (
     Finding,
     graded,
     is_surely_less,
+    members,
     verdict,
 )
 from sketchbandit.experiments.fronts import pareto_optimal
@@ -50,9 +51,9 @@ class Comparison(NamedTuple):
 
 def points(results: Results, name: str, label: str, column: str) -> list[Point]:
     """Every setting of a method."""
-    (members,) = [found for series, found in results.series(name) if series == label]
     return [
-        Point(m, results.final(name, m, column).mean, results.final(name, m, "regret").mean) for m in members
+        Point(m, results.final(name, m, column).mean, results.final(name, m, "regret").mean)
+        for m in members(results, name, label)
     ]
 
 

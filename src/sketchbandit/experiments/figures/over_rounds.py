@@ -16,7 +16,7 @@ _BUDGET_PANELS = {
     "seconds": (1.0, "(b) CPU seconds, select + update"),
     "sketch_rows": (1.0, "(c) rows of the sketch, buffer included"),
     "bytes": (1.0 / 1024.0, "(d) KiB of the policy"),
-    "certificate": (1.0, "(e) certificate"),
+    "certificate": (1.0, "(e) certificate; grey: the budget of each Adaptive"),
 }
 
 
@@ -55,12 +55,10 @@ def budget(results: Results, name: str) -> Figure:
                 axis.plot(curve.rounds, curve.mean * scale, color=colour, ls=dash)
             axis.set(xlabel="round", title=text, xlim=(0, None))
             axis.set_ylim(bottom=0)
-        last = axes[4]
         for label, member in chosen.items():
-            allowed = results.curve(name, member, "budget")
             if member.name == "adaptive":
-                last.plot(allowed.rounds, allowed.mean, color="0.5", lw=0.8, ls=styles[label][1])
-        last.set_title("(e) certificate; grey: the budget of each Adaptive")
+                allowed = results.curve(name, member, "budget")
+                axes[4].plot(allowed.rounds, allowed.mean, color="0.5", lw=0.8, ls=styles[label][1])
         axes[5].axis("off")
         handles = [Line2D([], [], color=c, ls=dash, label=label) for label, (c, dash) in styles.items()]
         axes[5].legend(handles=handles, loc="center left", frameon=False, fontsize=9)
