@@ -291,7 +291,10 @@ def test_the_laws_say_which_extra_they_need() -> None:
 @pytest.mark.parametrize("missing", ["typer", "pandas", "pyarrow", "jinja2", "matplotlib"])
 def test_without_the_extra_the_command_says_what_to_install(missing: str) -> None:
     """A missing package is an instruction, not a traceback."""
-    code = f"import sys; sys.modules['{missing}'] = None; from sketchbandit.cli import main; main()"
+    code = (
+        f"import sys; sys.modules['{missing}'] = None; sys.argv[1:] = ['compare', '--policy', 'oful']; "
+        "from sketchbandit.cli import main; main()"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "pip install 'sketchbandit[experiments]'" in done.stderr

@@ -10,5 +10,8 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("sketchbandit"):
             raise
-        sys.exit(f"the command line needs {error.name}: pip install 'sketchbandit[experiments]'")
+        sys.exit(
+            f"the command line needs {error.name}: pip install 'sketchbandit[experiments]', or "
+            "'sketchbandit[service]' for the decision service alone"
+        )
     app()

@@ -1,0 +1,177 @@
+"""The commands of the experiments."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sketchbandit import data as data_sets
+from sketchbandit.cli.output import complaints, console, print_table
+from sketchbandit.cli.progress import Bar
+from sketchbandit.experiments import verbs
+from sketchbandit.experiments.claims import OPEN
+from sketchbandit.experiments.definitions import EXPERIMENTS
+from sketchbandit.experiments.policies import POLICIES, parameters
+from sketchbandit.experiments.profiles import PROFILES
+from sketchbandit.experiments.reporting import Report, counts
+from sketchbandit.experiments.tables import table
+
+commands = typer.Typer()
+
+Out = Annotated[Path, typer.Option(help="Folder for results, figures and the report.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Processes at a time; by default one for each core.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the results in the folder.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Delete the results in the folder first.")]
+RESUMABLE = "Interrupted; what was finished is kept: go on with --resume."
+
+
+@commands.command(
+    epilog=f"Ids: all, embedded, {', '.join(EXPERIMENTS)}. Profiles: "
+    + "; ".join(f"{name}: {p.sentence.partition(': ')[2]}" for name, p in PROFILES.items())
+    + "."
+)
+def reproduce(  # noqa: PLR0917  (typer takes options so)
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Figures and tables; without any: those that need no files.")
+    ] = None,
+    profile: Annotated[str, typer.Option(help=f"How much: {', '.join(PROFILES)}.")] = "quick",
+    jobs: Jobs = None,
+    out: Out = Path("results"),
+    resume: Resume = False,
+    fresh: Fresh = False,
+) -> None:
+    """Run the paper's experiments again, and judge its claims.
+
+    Writes every figure (PNG, SVG) and table (CSV), the raw results (Parquet) and one self-contained page,
+    report.html, that sets the paper's claims beside what was measured. Interrupt it when you like: finished
+    runs are kept, and --resume goes on.
+
+    Example: `sketchbandit reproduce`
+
+    Example: `sketchbandit reproduce mnist-curves mnist-space --profile standard --out mnist`
+
+    Example: `SKETCHBANDIT_DATA=data sketchbandit reproduce all --profile paper --out full --resume`
+    """
+    with complaints(RESUMABLE), Bar(console) as bar:
+        done = verbs.reproduce(
+            ids or (), profile=profile, jobs=jobs, out=out, resume=resume, fresh=fresh, watcher=bar
+        )
+    _verdicts(done)
+    _tables(done)
+    _finish(done)
+
+
+@commands.command(
+    epilog="Policies: "
+    + "; ".join(f"{name} ({', '.join(p for p in parameters(name) if p != 'dtype')})" for name in POLICIES)
+    + ". All take dtype=float32."
+)
+def compare(  # noqa: PLR0917  (typer takes options so)
+    policy: Annotated[list[str], typer.Option(help="NAME or NAME:KEY=VALUE,...; give it several times.")],
+    data: Annotated[
+        str,
+        typer.Option(
+            help=f"{', '.join(data_sets.CATALOGUE)}; gaussian, power-law, low-rank (synthetic); or a file: "
+            ".npz (X, y), .csv, .parquet."
+        ),
+    ] = "digits",
+    label: Annotated[str | None, typer.Option(help="The label column of your file.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds to play.")] = 2000,
+    permutations: Annotated[int, typer.Option(min=1, help="Seeds to average over.")] = 5,
+    tune: Annotated[bool, typer.Option("--tune", help="Search ridge and beta on the paper's grids.")] = False,
+    jobs: Jobs = None,
+    out: Out = Path("comparison"),
+    resume: Resume = False,
+    fresh: Fresh = False,
+) -> None:
+    """Race policies on a data set, yours or a known one.
+
+    Every policy sees the same arms: one random row of each label a round, scaled to length one, and a reward
+    of 1 for the target label. Ridge is 1 and beta 0.1 where not given; --tune searches both for each policy
+    that gives neither.
+
+    Example: `sketchbandit compare --policy dbslinucb:size=20,epsilon=8 --policy oful`
+
+    Example: `sketchbandit compare --data mine.csv --label kind --policy soful:size=10 --policy oful --tune`
+    """
+    with complaints(RESUMABLE), Bar(console) as bar:
+        done = verbs.compare(
+            policy,
+            data=data,
+            label=label,
+            rounds=rounds,
+            permutations=permutations,
+            tune=tune,
+            jobs=jobs,
+            out=out,
+            resume=resume,
+            fresh=fresh,
+            watcher=bar,
+        )
+    _tables(done)
+    _finish(done)
+
+
+@commands.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder that `reproduce` or `compare` wrote.")],
+) -> None:
+    """Make the figures, tables and report of a folder anew, without running anything.
+
+    Example: `sketchbandit report results`
+    """
+    with complaints(RESUMABLE):
+        done = verbs.report(folder)
+    _verdicts(done)
+    _tables(done)
+    _finish(done)
+
+
+@commands.command()
+def data() -> None:
+    """List the data sets: source, licence, shape, and where each lies.
+
+    A data set is looked for in the folder SKETCHBANDIT_DATA, then in the cache, then on OpenML.
+
+    Example: `SKETCHBANDIT_DATA=data sketchbandit data`
+    """
+    named = os.environ.get(data_sets.VARIABLE)
+    if named and not Path(named).expanduser().is_dir():
+        typer.secho(f"{data_sets.VARIABLE} names no folder: {named}", err=True, fg=typer.colors.RED)
+    rows = []
+    for name, source in data_sets.CATALOGUE.items():
+        found = data_sets.find(name)
+        where = str(found.path) if found.path else "embedded" if found.here else "not here"
+        shape = f"{source.rows:,} x {source.dim:,}"
+        rows.append([name, shape, str(source.classes), source.origin, source.licence, where])
+    print_table("data sets", ["name", "shape", "classes", "source", "licence", "where"], rows)
+
+
+def _verdicts(done: Report) -> None:
+    for title, findings in (("the paper's claims", done.findings), ("our claims", done.ours)):
+        judged = [(claim, finding) for claim, finding in findings if finding.verdict != OPEN]
+        if judged:
+            rows = [[claim.statement, claim.paper, found.ours, found.verdict] for claim, found in judged]
+            print_table(title, ["claim", "promised", "measured", "verdict"], rows)
+        if findings:
+            said = ", ".join(f"{count} {verdict}" for verdict, count in counts(findings))
+            console.print(f"{title}: {said}; {done.results.profile.sentence}", highlight=False)
+        if len(judged) < len(findings):
+            console.print(
+                "open: those need other experiments or the full number of rounds; the report says which"
+            )
+
+
+def _tables(done: Report) -> None:
+    """The tables themselves, where there are few: of a race, or of one or two ids."""
+    names = [name for name in done.results.experiments if done.results.has(name)]
+    for name in names if len(names) <= 2 else []:
+        print_table(f"{name}: {done.results.experiments[name].title}", *table(done.results, name))
+
+
+def _finish(done: Report) -> None:
+    console.print(f"report: {done.path}", soft_wrap=True, highlight=False, markup=False)
+    if done.failures:
+        typer.secho(f"{len(done.failures)} runs failed; the first: {done.failures[0].reason}", err=True)
+        raise typer.Exit(1)

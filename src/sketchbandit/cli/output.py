@@ -1,0 +1,38 @@
+"""What the commands have in common: the console, tables, and errors as messages."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from sketchbandit.errors import SketchBanditError
+
+console = Console(width=None if sys.stdout.isatty() else 120)  # a file or a pipe has no width of its own
+
+
+@contextmanager
+def complaints(interrupted: str = "Interrupted.") -> Iterator[None]:
+    """What the library refuses is a message and exit status 2, not a traceback."""
+    try:
+        yield
+    except (SketchBanditError, OSError) as error:
+        typer.secho(f"Error: {error}", err=True, fg=typer.colors.RED)
+        raise typer.Exit(2) from error
+    except KeyboardInterrupt:
+        typer.secho(interrupted, err=True)
+        raise typer.Exit(130) from None
+
+
+def print_table(title: str, header: list[str], rows: list[list[str]]) -> None:
+    """A table; a short first column is never broken."""
+    shown = Table(title=escape(title))
+    for index, heading in enumerate(header):
+        short = index == 0 and max((len(row[0]) for row in rows), default=0) < 40
+        shown.add_column(heading, overflow="fold", no_wrap=short)
+    for row in rows:
+        shown.add_row(*map(escape, row))
+    console.print(shown)
