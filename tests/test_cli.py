@@ -20,11 +20,11 @@ from sketchbandit.cli.app import app
 from sketchbandit.data import CATALOGUE
 from sketchbandit.experiments import compare, report, reproduce
 from sketchbandit.experiments.definitions import EXPERIMENTS
-from sketchbandit.experiments.policies import POLICIES
 from sketchbandit.experiments.pool import Failure
 from sketchbandit.experiments.profiles import PROFILES
 from sketchbandit.experiments.runs import Run
 from sketchbandit.experiments.store import Store
+from sketchbandit.policy.named import POLICIES
 
 Verb = Callable[..., Any]
 ROOT = Path(__file__).parents[1]

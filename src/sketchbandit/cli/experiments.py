@@ -12,10 +12,10 @@ from sketchbandit.cli.progress import Bar
 from sketchbandit.experiments import verbs
 from sketchbandit.experiments.claims import OPEN
 from sketchbandit.experiments.definitions import EXPERIMENTS
-from sketchbandit.experiments.policies import POLICIES, parameters
 from sketchbandit.experiments.profiles import PROFILES
 from sketchbandit.experiments.reporting import Report, counts
 from sketchbandit.experiments.tables import table
+from sketchbandit.policy.named import POLICIES, parameters
 
 commands = typer.Typer()
 

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +15,7 @@ from sketchbandit.errors import FileError, InputError
 from sketchbandit.experiments import machine
 from sketchbandit.experiments.runs import Row
 from sketchbandit.files import replace_file
+from sketchbandit.locking import lock_folder
 
 SCHEMA = pa.schema(
     [
@@ -58,7 +58,7 @@ class Store:
         """
         try:
             self._parts.mkdir(parents=True, exist_ok=True)
-            self._take_lock()
+            self._lock = lock_folder(self.folder)
         except OSError as error:
             raise InputError(f"cannot write to {self.folder}: {error.strerror}") from error
         try:
@@ -72,7 +72,7 @@ class Store:
         """Keep others out without changing anything; the folder must be there."""
         if not self._parts.is_dir():
             raise FileError(f"{self.folder} holds no results")
-        self._take_lock()
+        self._lock = lock_folder(self.folder)
         return self
 
     def close(self) -> None:
@@ -206,18 +206,6 @@ class Store:
         for path in (*self._part_files(), *(self.folder / name for name in ("report.html", "report.md"))):
             path.unlink(missing_ok=True)
         (self.folder / MANIFEST).unlink()
-
-    def _take_lock(self) -> None:
-        lock = (self.folder / ".lock").open("w", encoding="utf-8")
-        if os.name == "posix":  # elsewhere two processes on one folder are the user's to avoid
-            import fcntl  # noqa: PLC0415  (not everywhere)
-
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                lock.close()
-                raise InputError(f"{self.folder} is in use by another process") from None
-        self._lock = lock
 
 
 def _names(*values: Any) -> list[str]:
