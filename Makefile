@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: help run test lint bench soak docs clean
+.PHONY: help run serve test lint bench soak docs clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -22,6 +22,9 @@ $(READY): pyproject.toml
 
 run: $(READY)  ## the paper's experiments in small, on embedded data: a table, figures, a report (a minute)
 	$(BIN)/sketchbandit reproduce --profile quick --out results --fresh
+
+serve: $(READY)  ## the decision service with a demo bandit and traffic for it: open the dashboard it names
+	$(BIN)/sketchbandit serve --state results/demo-state --demo --log-format text
 
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest -n 2

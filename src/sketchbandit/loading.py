@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from sketchbandit import files
 from sketchbandit.errors import FileError, InputTypeError, SketchBanditError
 from sketchbandit.policy import LinUCB, ProjectedLinUCB
@@ -35,3 +37,10 @@ def load(path: str | Path, **extra: Any) -> Any:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(f"{path} does not hold a valid {cls.__name__}: {error!r}") from error
+
+
+def policy_from(kind: str, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+    """The policy of that ``kind`` that ``_dump`` described, for whoever keeps it in a file of their own."""
+    if kind not in _POLICIES:
+        raise FileError(f"there is no policy of the kind {kind!r}")
+    return _POLICIES[kind]._undump(scalars, arrays)

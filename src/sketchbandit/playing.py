@@ -96,7 +96,7 @@ def play(
             if watch is not None:
                 watch(arm)
             if number % every == 0 or number == rounds:
-                size, kept = _sketch_of(policy)
+                size, kept = extent(policy.sketch)
                 yield Played(
                     number,
                     chosen,
@@ -117,8 +117,8 @@ def play(
     return rows()
 
 
-def _sketch_of(policy: Any) -> tuple[int, int]:
-    sketch = policy.sketch
+def extent(sketch: Any) -> tuple[int, int]:
+    """The size of a sketch and its rows, buffered ones included; the dimension where it holds a matrix."""
     if getattr(sketch, "is_dense", False):
         rows = sketch.dim
     else:

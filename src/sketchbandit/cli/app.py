@@ -13,6 +13,7 @@ from sketchbandit.cli.output import console
 # Where commands live (sketchbandit.cli.NAME), the extra they need, and their names.
 _GROUPS = {
     "experiments": ("experiments", ["reproduce", "compare", "report", "data"]),
+    "service": ("service", ["serve", "service"]),
 }
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="markdown")

@@ -1,5 +1,6 @@
 """The policies: linear UCB over any sketch, and the paper's algorithms as recipes."""
 
+from sketchbandit.policy.base import SavedPolicy
 from sketchbandit.policy.health import Health
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.policy.projected import ProjectedLinUCB
@@ -11,6 +12,7 @@ __all__ = [
     "Health",
     "LinUCB",
     "ProjectedLinUCB",
+    "SavedPolicy",
     "adaptive",
     "cbrap",
     "cbscfd",

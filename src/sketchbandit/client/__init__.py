@@ -1,0 +1,26 @@
+"""Talking to the decision service: the same verbs as a policy, over HTTP.
+
+    from sketchbandit.client import Client
+
+    with Client("http://127.0.0.1:8000") as client:
+        shop = client.create("shop", dim=64)
+        decision = shop.select(arms)              # like policy.select; arms[decision] is the arm
+        shop.update(decision, reward=1.0)         # like policy.update, whenever the reward comes
+
+``AsyncClient`` has the same, to be awaited. Requests that fail on the way are sent again, with an idempotency
+key, so that nothing is decided or learned twice.
+"""
+
+try:
+    import httpx  # noqa: F401  (to say which extra is missing)
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "sketchbandit.client needs httpx: pip install 'sketchbandit[client]'", name="httpx"
+    ) from error
+
+from sketchbandit.client.asynchronous import AsyncBandit, AsyncClient
+from sketchbandit.client.calls import Decision, ServiceError
+from sketchbandit.client.retries import Retries
+from sketchbandit.client.synchronous import Bandit, Client
+
+__all__ = ["AsyncBandit", "AsyncClient", "Bandit", "Client", "Decision", "Retries", "ServiceError"]

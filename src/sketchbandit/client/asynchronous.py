@@ -1,0 +1,119 @@
+"""The client for asyncio: the same as ``Client``, to be awaited."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from sketchbandit.client import calls
+from sketchbandit.client.calls import Call, Decision, ServiceError, authorization
+from sketchbandit.client.retries import Retries, outcome
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A connection to a decision service, for asyncio; the parameters are those of ``Client``."""
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        *,
+        token: str | None = None,
+        timeout: float = 10.0,
+        retries: Retries | None = None,
+    ) -> None:
+        self._http = httpx.AsyncClient(base_url=url, headers=authorization(token), timeout=timeout)
+        self._retries = retries or Retries()
+
+    async def create(self, name: str, dim: int, **settings: Any) -> "AsyncBandit":
+        """Create a bandit, or find it if it is there with the same settings.
+
+        ``settings``: policy, parameters, reward_timeout, default_reward, max_open, exploration, log_arms.
+        """
+        await self.call(calls.create(name, dim, settings))
+        return AsyncBandit(self, name)
+
+    def bandit(self, name: str) -> "AsyncBandit":
+        """A bandit that is there; nothing is sent yet."""
+        return AsyncBandit(self, name)
+
+    async def bandits(self) -> list[dict[str, Any]]:
+        """All of them, with their settings."""
+        return await self.call(calls.bandits())
+
+    async def call(self, call: Call[T]) -> T:
+        """The answer to a request, which is sent again while that may help."""
+        attempt = 0
+        while True:
+            attempt += 1
+            response, error = None, None
+            try:
+                response = await self._http.request(
+                    call.method, call.path, content=call.content, headers=call.headers
+                )
+            except httpx.TransportError as failed:
+                error = failed
+            if self._retries.is_final(attempt, response):
+                return call.read(outcome(response, error).json())
+            await asyncio.sleep(self._retries.pause(attempt, response))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncBandit:
+    """One bandit of the service, with the verbs of a policy."""
+
+    def __init__(self, client: AsyncClient, name: str) -> None:
+        self._client = client
+        self.name = name
+
+    async def select(self, arms: Any = None, *, top: int | None = None, key: str | None = None) -> Decision:
+        """Choose an arm, as ``Bandit.select``."""
+        return await self._client.call(calls.select(self.name, arms, top, key))
+
+    async def update(self, decision: Decision | str, reward: float) -> bool:
+        """Tell the reward of a decision; False if it was known already."""
+        return await self._client.call(calls.update(self.name, decision, reward))
+
+    async def select_many(
+        self, sets: Sequence[Any], *, top: int | None = None
+    ) -> list[Decision | ServiceError]:
+        """Several decisions with one request; what failed is an error in its place."""
+        return await self._client.call(calls.select_many(self.name, sets, top))
+
+    async def update_many(self, pairs: Sequence[tuple[Decision | str, float]]) -> list[bool | ServiceError]:
+        """Several rewards with one request, learned from in this order."""
+        return await self._client.call(calls.update_many(self.name, pairs))
+
+    async def put_arms(self, arms: Mapping[str, Any]) -> int:
+        """Store arms by id; how many there are now."""
+        return await self._client.call(calls.put_arms(self.name, arms))
+
+    async def remove_arm(self, arm: str) -> None:
+        """Forget a stored arm."""
+        await self._client.call(calls.remove_arm(self.name, arm))
+
+    async def arms(self) -> list[str]:
+        """The ids of the stored arms."""
+        return await self._client.call(calls.arms(self.name))
+
+    async def stats(self) -> dict[str, Any]:
+        """What the bandit is doing."""
+        return await self._client.call(calls.stats(self.name))
+
+    async def delete(self) -> None:
+        """Delete the bandit and all it has learned."""
+        await self._client.call(calls.delete(self.name))

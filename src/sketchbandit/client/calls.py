@@ -1,0 +1,238 @@
+"""What is sent and what comes back, apart from how: both clients share it."""
+
+import io
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import numpy as np
+from scipy import sparse
+
+from sketchbandit.errors import InputError, SketchBanditError
+
+T = TypeVar("T")
+
+JSON = "application/json"
+NPY = "application/x-npy"
+
+
+class ServiceError(SketchBanditError):
+    """An answer that is not a success, or none at all.
+
+    Attributes
+    ----------
+    status : int
+        The HTTP status; 0 if the service could not be reached.
+    code : str
+        A word for it: "not_found", "conflict", "expired", "busy", ...
+
+    """
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The arm to play. ``arms[decision]`` is it: a decision can be used as an index.
+
+    Attributes
+    ----------
+    id : str
+        What ``update`` needs, later or in another process.
+    index : int
+        The place of the arm.
+    arm : str or None
+        Its id, where it is a stored one.
+    score, mean, propensity : float
+        Its upper confidence bound, the reward expected, the probability with which it was chosen.
+    top : list of dict
+        The arms ranked, where ``top`` was asked for.
+
+    """
+
+    id: str
+    index: int
+    arm: str | None
+    score: float
+    mean: float
+    propensity: float
+    top: list[dict[str, Any]] = field(default_factory=list)
+
+    def __index__(self) -> int:
+        return self.index
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> "Decision":
+        """From the service's answer."""
+        return cls(
+            answer["decision"],
+            answer["index"],
+            answer["arm"],
+            answer["score"],
+            answer["mean"],
+            answer["propensity"],
+            answer["top"] or [],
+        )
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """One request, and what its answer means."""
+
+    method: str
+    path: str
+    read: Callable[[Any], T]
+    content: bytes | None = None
+    content_type: str = JSON
+    key: str | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What goes with it."""
+        found = {} if self.content is None else {"content-type": self.content_type}
+        return found if self.key is None else {**found, "idempotency-key": self.key}
+
+
+def authorization(token: str | None) -> dict[str, str]:
+    """The header that shows a token."""
+    return {} if token is None else {"authorization": f"Bearer {token}"}
+
+
+def bandit_path(name: str, *rest: str) -> str:
+    """The path of a bandit, or of something of it."""
+    if not name or "/" in name:
+        raise InputError(f"a bandit's name is not empty and has no slash, got {name!r}")
+    return "/".join(["/v1/bandits", quote(name, safe=""), *(quote(part, safe="") for part in rest)])
+
+
+def create(name: str, dim: int, settings: Mapping[str, Any]) -> Call[None]:
+    """PUT a bandit."""
+    return Call("PUT", bandit_path(name), lambda _: None, _json({"dim": dim, **settings}))
+
+
+def bandits() -> Call[list[dict[str, Any]]]:
+    """GET all bandits."""
+    return Call("GET", "/v1/bandits", lambda answer: list(answer["bandits"]))
+
+
+def delete(name: str) -> Call[None]:
+    """DELETE a bandit."""
+    return Call("DELETE", bandit_path(name), lambda _: None)
+
+
+def stats(name: str) -> Call[dict[str, Any]]:
+    """GET what a bandit is doing."""
+    return Call("GET", bandit_path(name, "stats"), dict)
+
+
+def put_arms(name: str, arms: Mapping[str, Any]) -> Call[int]:
+    """PUT arms."""
+    body = _json({"arms": {arm: features(given) for arm, given in arms.items()}})
+    return Call("PUT", bandit_path(name, "arms"), lambda answer: int(answer["count"]), body)
+
+
+def arms(name: str) -> Call[list[str]]:
+    """GET the ids of the stored arms."""
+    return Call("GET", bandit_path(name, "arms"), lambda answer: list(answer["arms"]))
+
+
+def remove_arm(name: str, arm: str) -> Call[None]:
+    """DELETE a stored arm."""
+    return Call("DELETE", bandit_path(name, "arms", arm), lambda _: None)
+
+
+def select(name: str, arms: Any, top: int | None, key: str | None) -> Call[Decision]:
+    """POST a decision: a dense array as npy, everything else as JSON."""
+    path, key = bandit_path(name, "decide"), key or uuid.uuid4().hex
+    if isinstance(arms, np.ndarray) and arms.dtype in (np.float32, np.float64):
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, arms, version=(1, 0), allow_pickle=False)
+        path = path if top is None else f"{path}?top={top:d}"
+        return Call("POST", path, Decision.of, buffer.getvalue(), NPY, key)
+    return Call("POST", path, Decision.of, _json(_request(arms, top)), key=key)
+
+
+def select_many(name: str, sets: Sequence[Any], top: int | None) -> Call[list[Decision | ServiceError]]:
+    """POST several decisions."""
+    asked = [{**_request(arms, top), "key": uuid.uuid4().hex} for arms in sets]
+
+    def read(answer: Any) -> list[Decision | ServiceError]:
+        return [_failure(found) or Decision.of(found) for found in answer["decisions"]]
+
+    return Call("POST", bandit_path(name, "decide", "batch"), read, _json({"decisions": asked}))
+
+
+def update(name: str, decision: Decision | str, reward: float) -> Call[bool]:
+    """POST a reward."""
+    return Call("POST", bandit_path(name, "reward"), _is_learned, _json(_reward(decision, reward)))
+
+
+def update_many(name: str, pairs: Sequence[tuple[Decision | str, float]]) -> Call[list[bool | ServiceError]]:
+    """POST several rewards."""
+    given = [_reward(decision, reward) for decision, reward in pairs]
+
+    def read(answer: Any) -> list[bool | ServiceError]:
+        return [_failure(found) or _is_learned(found) for found in answer["rewards"]]
+
+    return Call("POST", bandit_path(name, "reward", "batch"), read, _json({"rewards": given}))
+
+
+def features(arm: Any) -> Any:
+    """One arm as JSON: dense, sparse or named."""
+    if sparse.issparse(arm):
+        row = arm.tocsr()
+        return {"indices": row.indices.tolist(), "values": row.data.tolist()}
+    return arm.tolist() if isinstance(arm, np.ndarray) else arm
+
+
+def refusal(status: int, body: bytes) -> ServiceError:
+    """The error that an answer tells."""
+    try:
+        error = json.loads(body)["error"]
+        return ServiceError(status, error["code"], error["message"])
+    except (ValueError, KeyError, TypeError):
+        return ServiceError(status, "unknown", f"the service answered {status}: {body[:200]!r}")
+
+
+def _is_learned(answer: Mapping[str, Any]) -> bool:
+    return bool(answer["status"] == "learned")
+
+
+def _failure(answer: Mapping[str, Any]) -> ServiceError | None:
+    """The error of an item of a batch, if it is one."""
+    if "error" not in answer:
+        return None
+    return ServiceError(answer["status_code"], answer["error"]["code"], answer["error"]["message"])
+
+
+def _request(arms: Any, top: int | None) -> dict[str, Any]:
+    asked: dict[str, Any] = {} if top is None else {"top": top}
+    if sparse.issparse(arms):
+        rows = arms.tocsr()
+        return {**asked, "arms": [features(rows[[i]]) for i in range(rows.shape[0])]}
+    if arms is not None:
+        asked["arms"] = [features(arm) for arm in arms]
+    return asked
+
+
+def _reward(decision: Decision | str, reward: float) -> dict[str, Any]:
+    return {"decision": decision.id if isinstance(decision, Decision) else decision, "reward": float(reward)}
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return json.dumps(value, allow_nan=False, default=_number).encode()
+    except ValueError as error:
+        raise InputError(f"arms and rewards must be finite numbers: {error}") from error
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a {type(value).__name__} cannot be sent as JSON")

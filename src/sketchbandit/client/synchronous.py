@@ -1,0 +1,142 @@
+"""The client for ordinary code."""
+
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from sketchbandit.client import calls
+from sketchbandit.client.calls import Call, Decision, ServiceError, authorization
+from sketchbandit.client.retries import Retries, outcome
+
+T = TypeVar("T")
+
+
+class Client:
+    """A connection to a decision service.
+
+    Parameters
+    ----------
+    url : str
+        Where it is.
+    token : str, optional
+        If it needs one.
+    timeout : float
+        Seconds to wait for an answer.
+    retries : Retries
+        How often to try again when it is busy or away.
+
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        *,
+        token: str | None = None,
+        timeout: float = 10.0,
+        retries: Retries | None = None,
+    ) -> None:
+        self._http = httpx.Client(base_url=url, headers=authorization(token), timeout=timeout)
+        self._retries = retries or Retries()
+
+    def create(self, name: str, dim: int, **settings: Any) -> "Bandit":
+        """Create a bandit, or find it if it is there with the same settings.
+
+        ``settings``: policy, parameters, reward_timeout, default_reward, max_open, exploration, log_arms.
+        """
+        self.call(calls.create(name, dim, settings))
+        return Bandit(self, name)
+
+    def bandit(self, name: str) -> "Bandit":
+        """A bandit that is there; nothing is sent yet."""
+        return Bandit(self, name)
+
+    def bandits(self) -> list[dict[str, Any]]:
+        """All of them, with their settings."""
+        return self.call(calls.bandits())
+
+    def call(self, call: Call[T]) -> T:
+        """The answer to a request, which is sent again while that may help."""
+        attempt = 0
+        while True:
+            attempt += 1
+            response, error = None, None
+            try:
+                response = self._http.request(
+                    call.method, call.path, content=call.content, headers=call.headers
+                )
+            except httpx.TransportError as failed:
+                error = failed
+            if self._retries.is_final(attempt, response):
+                return call.read(outcome(response, error).json())
+            time.sleep(self._retries.pause(attempt, response))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Bandit:
+    """One bandit of the service, with the verbs of a policy."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self.name = name
+
+    def select(self, arms: Any = None, *, top: int | None = None, key: str | None = None) -> Decision:
+        """Choose an arm.
+
+        Parameters
+        ----------
+        arms
+            (K, dim): numpy, scipy.sparse or lists; or a list of named features or of ids of stored arms;
+            nothing: all stored arms.
+        top : int, optional
+            Rank so many.
+        key : str, optional
+            Idempotency key; by default a new one, kept over retries.
+
+        """
+        return self._client.call(calls.select(self.name, arms, top, key))
+
+    def update(self, decision: Decision | str, reward: float) -> bool:
+        """Tell the reward of a decision; False if it was known already."""
+        return self._client.call(calls.update(self.name, decision, reward))
+
+    def select_many(self, sets: Sequence[Any], *, top: int | None = None) -> list[Decision | ServiceError]:
+        """Several decisions with one request; what failed is an error in its place."""
+        return self._client.call(calls.select_many(self.name, sets, top))
+
+    def update_many(self, pairs: Sequence[tuple[Decision | str, float]]) -> list[bool | ServiceError]:
+        """Several rewards with one request, learned from in this order."""
+        return self._client.call(calls.update_many(self.name, pairs))
+
+    def put_arms(self, arms: Mapping[str, Any]) -> int:
+        """Store arms by id; how many there are now."""
+        return self._client.call(calls.put_arms(self.name, arms))
+
+    def remove_arm(self, arm: str) -> None:
+        """Forget a stored arm."""
+        self._client.call(calls.remove_arm(self.name, arm))
+
+    def arms(self) -> list[str]:
+        """The ids of the stored arms."""
+        return self._client.call(calls.arms(self.name))
+
+    def stats(self) -> dict[str, Any]:
+        """What the bandit is doing."""
+        return self._client.call(calls.stats(self.name))
+
+    def delete(self) -> None:
+        """Delete the bandit and all it has learned."""
+        self._client.call(calls.delete(self.name))

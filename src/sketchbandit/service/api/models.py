@@ -1,0 +1,285 @@
+"""Requests and answers, as OpenAPI shows them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+ArmId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00]+$")]
+Key = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")]
+
+
+class Request(BaseModel):
+    """What a client sends: unknown fields are refused, so that a misspelt one is noticed."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class BanditRequest(Request):
+    """The settings of a new bandit. They do not change while it lives."""
+
+    dim: Annotated[
+        int, Field(ge=1, le=2**31 - 1, description="Features of an arm, or columns they are hashed to.")
+    ]
+    policy: Annotated[
+        str, Field(max_length=64, description="adaptive, dbslinucb, oful, soful, cbscfd, cbrap.")
+    ] = "adaptive"
+    parameters: Annotated[
+        dict[str, Any], Field(max_length=20, description="Of the policy: ridge, beta, size, epsilon, ...")
+    ] = {}
+    reward_timeout: Annotated[
+        float | None, Field(gt=0, le=1e9, description="Seconds to wait for a reward; null: for ever.")
+    ] = 3600.0
+    default_reward: Annotated[
+        float | None,
+        Field(
+            ge=-1e9, le=1e9, description="Learned from when no reward came in time; null: nothing is learned."
+        ),
+    ] = 0.0
+    max_open: Annotated[int, Field(ge=1, le=10_000_000, description="Open decisions at most; then 429.")] = (
+        100_000
+    )
+    exploration: Annotated[
+        float,
+        Field(ge=0, le=1, description="Share of decisions drawn uniformly, for off-policy evaluation."),
+    ] = 0.0
+    log_arms: Annotated[bool, Field(description="Keep all arms of every decision in the journal.")] = False
+
+
+class SparseArm(Request):
+    """An arm by the features that are not zero."""
+
+    indices: list[Annotated[int, Field(ge=0, le=2**31 - 1)]]
+    values: list[Number]
+
+
+DenseArm = list[Number]
+NamedArm = dict[str, Number | str]
+Features = Annotated[
+    DenseArm | SparseArm | NamedArm,
+    Field(
+        description="A list of dim numbers; or {indices, values}; or named features, hashed: a text value is "
+        "the feature 'name=value'.",
+        union_mode="left_to_right",
+    ),
+]
+Arm = Annotated[DenseArm | ArmId | SparseArm | NamedArm, Field(union_mode="left_to_right")]
+Top = Annotated[int, Field(ge=1, le=2**31 - 1, description="Rank so many arms; the first is the one chosen.")]
+
+
+class DenseDecideRequest(Request):
+    """The usual case, read fast."""
+
+    arms: list[DenseArm]
+    top: Top | None = None
+
+
+class DecideRequest(Request):
+    """The arms to choose from."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"arms": [[0.6, 0.8], [1.0, 0.0]]},
+                {"arms": [{"user=7": 1, "price": 0.3}, {"user=7": 1, "price": 0.9}], "top": 2},
+                {"arms": ["shoes-42", "shoes-43"]},
+                {},
+            ]
+        }
+    )
+
+    arms: Annotated[
+        list[Arm] | None,
+        Field(description="Features, or ids of stored arms; without any: all stored arms."),
+    ] = None
+    top: Top | None = None
+
+
+class KeyedDecideRequest(DecideRequest):
+    """One decision of a batch."""
+
+    key: Annotated[
+        Key | None, Field(description="Idempotency key: again with the same key, the same decision.")
+    ] = None
+
+
+class DecideBatchRequest(Request):
+    """Several decisions at once."""
+
+    decisions: list[KeyedDecideRequest]
+
+
+class RewardRequest(Request):
+    """The reward of a decision."""
+
+    decision: Annotated[str, Field(max_length=64)]
+    reward: Number
+
+
+class RewardBatchRequest(Request):
+    """Several rewards at once, learned from in this order."""
+
+    rewards: list[RewardRequest]
+
+
+class ArmsRequest(Request):
+    """Arms to be stored, by id; known ids get new features."""
+
+    arms: Annotated[dict[ArmId, Features], Field(min_length=1)]
+
+
+class ErrorBody(BaseModel):
+    """What went wrong, and what to do."""
+
+    code: str
+    message: str
+
+
+class ErrorAnswer(BaseModel):
+    """Every answer but 2xx."""
+
+    error: ErrorBody
+
+
+class RankedArm(BaseModel):
+    """One of the ``top``."""
+
+    index: int
+    arm: str | None
+    score: float
+
+
+class DecisionAnswer(BaseModel):
+    """The arm to play. Send the reward with ``decision``."""
+
+    decision: str
+    index: Annotated[int, Field(description="Place of the arm in the request, or among the stored ones.")]
+    arm: Annotated[str | None, Field(description="Its id, if it is a stored one.")]
+    score: Annotated[float, Field(description="Its upper confidence bound.")]
+    mean: Annotated[float, Field(description="The reward expected.")]
+    propensity: Annotated[float, Field(description="The probability with which this arm was chosen.")]
+    top: list[RankedArm] | None = None
+
+
+class RewardAnswer(BaseModel):
+    """``learned``, or ``known`` if the same reward had been there before."""
+
+    decision: str
+    status: Literal["learned", "known"]
+
+
+class FailedItem(BaseModel):
+    """An item of a batch that was refused."""
+
+    status_code: int
+    error: ErrorBody
+
+
+class DecideBatchAnswer(BaseModel):
+    """In the order of the request."""
+
+    decisions: list[DecisionAnswer | FailedItem]
+
+
+class RewardBatchAnswer(BaseModel):
+    """In the order of the request."""
+
+    rewards: list[RewardAnswer | FailedItem]
+
+
+class ArmsAnswer(BaseModel):
+    """The ids of the stored arms."""
+
+    count: int
+    arms: list[str]
+
+
+class StoredAnswer(BaseModel):
+    """How many arms are stored now."""
+
+    count: int
+
+
+class BanditAnswer(BaseModel):
+    """A bandit and its settings."""
+
+    name: str
+    created: Annotated[float, Field(description="Seconds since 1970.")]
+    dim: int
+    policy: str
+    parameters: dict[str, Any]
+    reward_timeout: float | None
+    default_reward: float | None
+    max_open: int
+    exploration: float
+    log_arms: bool
+
+
+class BanditsAnswer(BaseModel):
+    """All bandits."""
+
+    bandits: list[BanditAnswer]
+
+
+class SketchAnswer(BaseModel):
+    """The sketch of the arms played."""
+
+    kind: str
+    size: int
+    rows: int
+    is_exact: bool
+    certificate: Annotated[float | None, Field(description="Bound on its spectral error; null: it has none.")]
+    budget: Annotated[float | None, Field(description="What the certificate may be now; null: no bound.")]
+
+
+class HistoryAnswer(BaseModel):
+    """The whole life of the bandit in at most 240 stretches of equal length."""
+
+    start: float
+    width: float
+    decisions: list[int]
+    rewards: list[int]
+    reward_sum: list[float]
+
+
+class RecentAnswer(BaseModel):
+    """One of the last decisions."""
+
+    decision: str
+    at: float
+    arm: str
+    arms: int
+    score: float
+    reward: float | None
+    kind: str | None
+
+
+class StatsAnswer(BaseModel):
+    """What a bandit is doing."""
+
+    name: str
+    policy: str
+    dim: int
+    now: float
+    decisions: int
+    rewards: int
+    defaults: Annotated[int, Field(description="Decisions nobody answered in time.")]
+    mean_reward: float | None
+    open: int
+    max_open: int
+    decisions_per_second: float
+    rounds: Annotated[int, Field(description="Rewards that the policy has learned from.")]
+    stored_arms: int
+    sketch: SketchAnswer
+    policy_bytes: int
+    open_bytes: int
+    health: str
+    is_healthy: bool
+    history: HistoryAnswer
+    recent: list[RecentAnswer]
+
+
+class StatusAnswer(BaseModel):
+    """Whether the service is well."""
+
+    status: str

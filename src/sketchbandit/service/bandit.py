@@ -1,0 +1,253 @@
+"""One bandit in memory: its policy, its open decisions, what it counts.
+
+Everything here is changed by records of the journal alone, through ``opened`` and ``closed``, live and in a
+replay, so that a bandit that was killed and one that was not are the same.
+"""
+
+import copy
+from collections import deque
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning
+from sketchbandit.playing import extent
+from sketchbandit.service.arm_store import ArmStore
+from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.history import History, Meter
+from sketchbandit.service.problems import Busy, Invalid
+from sketchbandit.service.storage.snapshots import Snapshot
+from sketchbandit.service.storage.tables import DEFAULT, DecisionRow, RewardRow
+from sketchbandit.service.vectors import ArmSet, Vector, nbytes
+
+_RECENT = 20
+_OVERHEAD = 400  # bytes of an open decision besides its features
+
+
+@dataclass(slots=True)
+class OpenDecision:
+    """What is kept until the reward comes: the features of the arm chosen, and no other."""
+
+    tag: str
+    at: float
+    features: Vector
+    key: str | None
+
+    @property
+    def nbytes(self) -> int:
+        """Roughly."""
+        return nbytes(self.features) + _OVERHEAD
+
+
+@dataclass
+class Totals:
+    """Counters over the whole life of a bandit."""
+
+    decisions: int = 0
+    rewards: int = 0
+    defaults: int = 0
+    reward_sum: float = 0.0
+
+
+@dataclass(slots=True)
+class Recent:
+    """One of the last decisions, for the dashboard."""
+
+    seq: int
+    tag: str
+    at: float
+    arm: str
+    arms: int
+    score: float
+    reward: float | None = None
+    kind: str | None = None
+
+
+class Snapshotted(NamedTuple):
+    """What is remembered of a snapshot: which records a restart from it would need."""
+
+    seq: int
+    oldest_open: int
+    at: float
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """An arm that was ranked high."""
+
+    index: int
+    arm: str | None
+    score: float
+
+
+class Choice(NamedTuple):
+    """What the policy makes of a set of arms."""
+
+    score: float
+    mean: float
+    propensity: float
+    ranking: list[Ranked]
+    """The arm to play first."""
+
+
+class Bandit:
+    """A named bandit."""
+
+    def __init__(self, number: int, name: str, config: BanditConfig, *, created: float) -> None:
+        self.number = number
+        self.name = name
+        self.config = config
+        self.created = created
+        self.policy = config.build()
+        self.arms = ArmStore(config.dim)
+        self.open: dict[int, OpenDecision] = {}
+        self.open_bytes = 0
+        self.on_the_way = 0
+        """Decisions whose commit is awaited."""
+        self.keys: dict[str, tuple[int, str]] = {}
+        """Idempotency keys of open decisions: which decision, and a digest of the request."""
+        self.meter = Meter()
+        self.totals = Totals()
+        self.history = History(created)
+        self.recent: deque[Recent] = deque(maxlen=_RECENT)
+        self.snapshots: deque[Snapshotted] = deque()
+        """Those written by this process, the newest last."""
+
+    # -- choosing -------------------------------------------------------------------------------------
+
+    def admit(self, count: int = 1) -> None:
+        """Refuse decisions beyond the bound on open ones."""
+        held = len(self.open) + self.on_the_way
+        if held + count > self.config.max_open:
+            raise Busy(
+                f"{held} decisions of {self.name!r} wait for their reward, and its max_open is "
+                f"{self.config.max_open}: send rewards, or wait until old decisions expire"
+            )
+
+    def arrived(self) -> None:
+        """A decision is committed, or failed."""
+        self.on_the_way -= 1
+
+    def choose(self, arms: ArmSet, top: int, random: np.random.Generator) -> Choice:
+        """The arm to play; nothing is changed."""
+        count = len(arms)
+        if top > count:
+            raise Invalid(f"top is {top}, but there are {count} arms")
+        exploration = self.config.exploration
+        try:
+            best = (
+                [self.policy.select(arms.matrix)] if top == 1 else self.policy.top(arms.matrix, top).tolist()
+            )
+            index = best[0]
+            if exploration and random.random() < exploration:
+                index = int(random.integers(count))
+            ranking = [index, *(other for other in best if other != index)][:top]
+            ranked = arms.matrix[ranking]
+            scores, means = self.policy.ucb(ranked).tolist(), self.policy.mean(ranked).tolist()
+        except (InputError, InputTypeError) as error:
+            raise Invalid(str(error)) from error
+        propensity = exploration / count + (1.0 - exploration) * (index == best[0])
+        named = [None if arms.ids is None else arms.ids[i] for i in ranking]
+        return Choice(scores[0], means[0], propensity, list(map(Ranked, ranking, named, scores)))
+
+    # -- records of the journal -----------------------------------------------------------------------
+
+    def opened(self, row: DecisionRow, features: Vector) -> None:
+        """A decision was committed."""
+        self.reopened(row, features)
+        self.totals.decisions += 1
+        self.history.add(row.at, decisions=1)
+        self.meter.count(row.at)
+
+    def reopened(self, row: DecisionRow, features: Vector) -> None:
+        """A decision that was counted before a snapshot, and is still open."""
+        decision = OpenDecision(row.tag, row.at, features, row.key)
+        self.open[row.seq] = decision
+        self.open_bytes += decision.nbytes
+        if row.key is not None and row.request is not None:
+            self.keys[row.key] = (row.seq, row.request)
+        arm = row.arm_id if row.arm_id is not None else str(row.arm_index)
+        self.recent.append(Recent(row.seq, row.tag, row.at, arm, row.arm_count, row.score))
+
+    def closed(self, row: RewardRow) -> None:
+        """A reward was committed, or the default in its place: learn from it."""
+        decision = self.open.pop(row.decision)
+        self.open_bytes -= decision.nbytes
+        if decision.key is not None:
+            self.keys.pop(decision.key, None)
+        if row.kind == DEFAULT:
+            self.totals.defaults += 1
+        else:
+            self.totals.rewards += 1
+        if row.reward is not None:
+            self.totals.reward_sum += row.reward
+            self.history.add(row.at, rewards=1, reward_sum=row.reward)
+            with suppress(SketchTooSmallWarning):  # it comes when all is learned; health() keeps saying it
+                self.policy.update(decision.features, row.reward)
+        for recent in self.recent:
+            if recent.seq == row.decision:
+                recent.reward, recent.kind = row.reward, row.kind
+
+    # -- time -----------------------------------------------------------------------------------------
+
+    def deadline(self, at: float) -> float:
+        """When a decision of that time expires."""
+        timeout = self.config.reward_timeout
+        return float("inf") if timeout is None else at + timeout
+
+    def overdue(self, now: float, most: int) -> list[int]:
+        """Open decisions whose time is over, the oldest first."""
+        found: list[int] = []
+        for seq, decision in self.open.items():  # in the order of the journal, so in that of time
+            if self.deadline(decision.at) > now or len(found) == most:
+                break
+            found.append(seq)
+        return found
+
+    # -- snapshots ------------------------------------------------------------------------------------
+
+    def snapshot(self, seq: int) -> Snapshot:
+        """The bandit after the record ``seq``, sharing nothing with it."""
+        state = {
+            "oldest_open": min(self.open, default=seq + 1),
+            "totals": asdict(self.totals),
+            "history": self.history.dump(),
+        }
+        return Snapshot(seq, copy.deepcopy(self.policy), state)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot; open decisions come from the journal."""
+        self.policy = snapshot.policy
+        self.totals = Totals(**snapshot.state["totals"])
+        self.history = History.undump(snapshot.state["history"])
+
+    def sketch(self) -> dict[str, Any]:
+        """The sketch in numbers, as far as it has them."""
+        sketch, certificate = self.policy.sketch, self.policy.health().certificate
+        size, rows = extent(sketch)
+        return {
+            "kind": type(sketch).__name__,
+            "size": size,
+            "rows": rows,
+            "is_exact": certificate == 0.0 and (sketch.is_dense or sketch.error_limit == 0.0),
+            "certificate": certificate if np.isfinite(certificate) else None,
+            "budget": sketch.budget if np.isfinite(certificate + sketch.budget) else None,
+        }
+
+
+def decision_id(seq: int, tag: str) -> str:
+    """What clients call a decision."""
+    return f"{seq:x}-{tag}"
+
+
+def parse_decision_id(text: str) -> tuple[int, str] | None:
+    """The place in the journal and the tag; None if it cannot be an id of ours."""
+    place, _, tag = text.partition("-")
+    try:
+        seq = int(place, 16)
+    except ValueError:
+        return None
+    return (seq, tag) if 0 < seq < 2**62 and decision_id(seq, tag) == text else None

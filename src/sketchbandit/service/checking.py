@@ -1,0 +1,151 @@
+"""Whether journal and snapshots hold what they should: ``sketchbandit service check``."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+
+from sketchbandit.errors import InputError, SketchBanditError
+from sketchbandit.locking import lock_folder
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.recovery import Since, replay, snapshot_folder
+from sketchbandit.service.storage import snapshots, tables
+from sketchbandit.service.storage.database import Database, default_url
+from sketchbandit.service.vectors import decode
+
+_PAGE = 2000
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    what: str
+    is_good: bool
+    details: str
+
+
+@contextmanager
+def opened(state: Path, database: str | None) -> Iterator[Database]:
+    """The database of a state folder that no server is using."""
+    if not state.is_dir():
+        raise InputError(f"there is no folder {state}")
+    if database is None and not (state / "journal.sqlite").is_file():
+        raise InputError(f"{state} holds no journal; give --database if it lies elsewhere")
+    with lock_folder(state):
+        found = Database(database or default_url(state))
+        found.open()
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+def check(
+    state: Path, database: str | None = None, *, tell: Callable[[str], None] = lambda _: None
+) -> list[Finding]:
+    """Verify everything; nothing is changed.
+
+    The database's own check; every row; every snapshot's checksum; and for every bandit the journal is played
+    from its oldest snapshot (or from the beginning) up to each newer one, which must be the same to the bit.
+
+    Parameters
+    ----------
+    state : path
+        The folder of a server that is not running.
+    database : str, optional
+        Its URL, if it is not the SQLite file in the folder.
+    tell : callable
+        Is told what is being done.
+
+    """
+    with opened(state, database) as found:
+        return found.read(lambda connection: list(_check(connection, state, found, tell)))
+
+
+def _check(
+    connection: sa.Connection, state: Path, database: Database, tell: Callable[[str], None]
+) -> Iterator[Finding]:
+    if database.is_sqlite:
+        tell("the database file")
+        said = connection.exec_driver_sql("PRAGMA integrity_check").scalar_one()
+        yield Finding("database file", said == "ok", str(said))
+    mark = state / "instance"
+    if mark.is_file():
+        belongs = mark.read_text(encoding="utf-8").strip() == database.instance
+        yield Finding("folder and database", belongs, "belong together" if belongs else "are of two servers")
+    rows = connection.execute(sa.select(tables.bandits).where(tables.bandits.c.name.is_not(None))).all()
+    bandits = {row.id: (row.name, BanditConfig.from_json(row.config), row.created) for row in rows}
+    tell("the rows of the journal")
+    yield _check_rows(connection, {number: config for number, (_, config, _) in bandits.items()})
+    for number, (name, config, created) in bandits.items():
+        tell(f"bandit {name}")
+        yield from _check_bandit(connection, state, Bandit(number, name, config, created=created))
+
+
+def _check_rows(connection: sa.Connection, configs: dict[int, BanditConfig]) -> Finding:
+    """Every decision can be read; every reward belongs to an earlier decision of the same bandit."""
+    d, r = tables.decisions, tables.rewards
+    query = sa.select(d.c.seq, d.c.bandit, d.c.features).order_by(d.c.seq).limit(_PAGE)
+    after, count, bad = -1, 0, []
+    while page := connection.execute(query.where(d.c.seq > after)).all():
+        for row in page:
+            config = configs.get(row.bandit)
+            try:
+                count += config is not None and decode(row.features, config.dim) is not None
+            except ValueError as error:
+                bad.append(f"decision {row.seq}: {error}")
+        after = page[-1].seq
+    strays = sa.select(sa.func.count()).select_from(r).join(d, d.c.seq == r.c.decision, isouter=True)
+    strange = strays.where(
+        r.c.bandit.in_(list(configs)), sa.or_(d.c.seq.is_(None), d.c.bandit != r.c.bandit, d.c.seq > r.c.seq)
+    )
+    if lost := connection.execute(strange).scalar_one():
+        bad.append(f"{lost} rewards have no decision before them")
+    rewards = connection.execute(sa.select(sa.func.count()).select_from(r)).scalar_one()
+    return Finding("journal", not bad, "; ".join(bad[:5]) or f"{count} decisions, {rewards} rewards")
+
+
+def _check_bandit(connection: sa.Connection, state: Path, bandit: Bandit) -> Iterator[Finding]:
+    """Play the journal from the start, and compare with every snapshot on the way."""
+    whole = []
+    for path in reversed(snapshot_folder(state, bandit.number, 1).paths()):
+        try:
+            whole.append(snapshots.read(path))
+        except (SketchBanditError, OSError) as error:
+            yield Finding(f"{bandit.name}: snapshot {path.name}", False, str(error))
+    since, origin = Since.of(None), "the beginning"
+    if connection.execute(sa.select(tables.service.c.dropped)).scalar_one() > bandit.number:
+        if not whole:
+            yield Finding(bandit.name, False, "no snapshot is whole, and the journal does not reach back")
+            return
+        first = whole.pop(0)
+        bandit.restore(first)
+        since, origin = Since.of(first), f"record {first.seq}"
+    for snapshot in whole:
+        replay(connection, {bandit.number: bandit}, {bandit.number: since}, until=snapshot.seq)
+        is_same = same(bandit.policy, snapshot.policy)
+        details = "the same to the bit" if is_same else "differs"
+        what = f"{bandit.name}: snapshot at record {snapshot.seq}"
+        yield Finding(what, is_same, f"{details} as the journal from {origin}")
+        since = Since(snapshot.seq, snapshot.seq + 1)
+    replay(connection, {bandit.number: bandit}, {bandit.number: since})
+    learned = f"{bandit.policy.rounds} rewards learned, {len(bandit.open)} decisions open"
+    yield Finding(f"{bandit.name}: journal", True, learned)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two policies are equal to the bit."""
+    scalars, arrays = one._dump()
+    other_scalars, other_arrays = other._dump()
+    return (
+        repr(scalars) == repr(other_scalars)
+        and arrays.keys() == other_arrays.keys()
+        and all(
+            array.dtype == other_arrays[name].dtype and np.array_equal(array, other_arrays[name])
+            for name, array in arrays.items()
+        )
+    )

@@ -1,0 +1,80 @@
+"""What a bandit is created with, and the policy that follows from it."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from sketchbandit.errors import SketchBanditError
+from sketchbandit.policy import Confidence
+from sketchbandit.policy.named import build
+from sketchbandit.service.problems import Invalid, TooLarge
+from sketchbandit.service.settings import MIB, Limits
+
+_DENSE_BYTES = 13  # of an exact policy, for each of its dim² numbers: 1.6 matrices of float64
+_ROW_BYTES = 40  # of a fixed sketch, for each of its size·dim numbers: 2·size rows, the factor, buffers
+_CAN_TURN_EXACT = ("oful", "dbslinucb", "adaptive")
+
+
+@dataclass(frozen=True)
+class BanditConfig:
+    """The settings of a bandit; they do not change while it lives."""
+
+    dim: int
+    policy: str = "adaptive"
+    parameters: dict[str, Any] = field(default_factory=dict)
+    reward_timeout: float | None = 3600.0
+    default_reward: float | None = 0.0
+    max_open: int = 100_000
+    exploration: float = 0.0
+    log_arms: bool = False
+
+    def to_json(self) -> str:
+        """As text, for the journal."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Back from ``to_json``."""
+        return cls(**json.loads(text))
+
+    def check(self, limits: Limits) -> None:
+        """Refuse what could not be built, or could outgrow the limits, before anything is allocated."""
+        if self.dim > limits.dim:
+            raise TooLarge(f"dim is {self.dim}; this server takes up to {limits.dim}")
+        ridge = self.parameters.get("ridge", 1.0)
+        if not isinstance(ridge, (int, float)) or not 1e-9 <= ridge <= 1e12:
+            raise Invalid(f"ridge must be between 1e-9 and 1e12, got {ridge!r}")
+        self._check_memory(limits.bandit_bytes)
+        try:  # which values are possible does not depend on the dimension, and 2 costs nothing
+            build(self.policy, 2, **self._settings())
+        except (SketchBanditError, TypeError, ValueError) as error:
+            raise Invalid(f"{self.policy}: {error}") from error
+
+    def _check_memory(self, most: int) -> None:
+        exact = _DENSE_BYTES * self.dim**2
+        if self.policy in _CAN_TURN_EXACT:
+            if exact > most:
+                raise TooLarge(
+                    f"{self.policy} with dim {self.dim} can come to hold {exact // MIB:,} MiB where the "
+                    f"stream forces it to be exact, and this server allows {most // MIB:,}; use soful or "
+                    "cbscfd with a fixed size, or have the server started with a larger --max-bandit-mib"
+                )
+            return
+        size = self.parameters.get("size", 50)
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise Invalid(f"size must be an integer, got {size!r}")
+        if (held := min(_ROW_BYTES * abs(size) * self.dim, _ROW_BYTES * self.dim**2)) > most:
+            raise TooLarge(
+                f"{self.policy} with size {size} and dim {self.dim} can come to hold {held // MIB:,} MiB, "
+                f"and this server allows {most // MIB:,}; use a smaller size"
+            )
+
+    def build(self) -> Any:
+        """A fresh policy."""
+        return build(self.policy, self.dim, **self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        settings = dict(self.parameters)
+        if isinstance(settings.get("beta"), dict):
+            settings["beta"] = Confidence(**settings["beta"])
+        return settings

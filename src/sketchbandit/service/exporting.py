@@ -1,0 +1,122 @@
+"""The decision log as Parquet, for off-policy evaluation: ``sketchbandit service export``."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+from pyarrow import parquet
+
+from sketchbandit.errors import InputError
+from sketchbandit.service.bandit import decision_id
+from sketchbandit.service.checking import opened
+from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.storage import tables
+from sketchbandit.service.vectors import decode
+
+_PAGE = 2000
+
+SCHEMA = pa.schema(
+    [
+        ("bandit", pa.string()),
+        ("decision", pa.string()),
+        ("decided_at", pa.timestamp("us", tz="UTC")),
+        ("arm_index", pa.int32()),
+        ("arm_id", pa.string()),
+        ("arm_count", pa.int32()),
+        ("feature_indices", pa.list_(pa.int32())),
+        ("feature_values", pa.list_(pa.float64())),
+        ("propensity", pa.float64()),
+        ("score", pa.float64()),
+        ("mean", pa.float64()),
+        ("rounds", pa.int64()),
+        ("reward", pa.float64()),
+        ("reward_kind", pa.string()),
+        ("rewarded_at", pa.timestamp("us", tz="UTC")),
+        ("arms", pa.list_(pa.list_(pa.float64()))),
+    ]
+)
+"""One row a decision. ``feature_indices`` is null where the arm is dense; ``reward_kind`` is given, default
+or null (open); ``rounds`` is what the policy had learned from; ``arms`` is there if the bandit logs them."""
+
+
+def export(state: Path, out: Path, *, database: str | None = None, bandit: str | None = None) -> int:
+    """Write the log of one bandit, or of all, and give the number of decisions.
+
+    Parameters
+    ----------
+    state : path
+        The folder of a server that is not running.
+    out : path
+        The Parquet file to be written.
+    database : str, optional
+        The URL, if it is not the SQLite file in the folder.
+    bandit : str, optional
+        Of this one only.
+
+    """
+    if not out.resolve().parent.is_dir():
+        raise InputError(f"cannot write {out}: there is no folder {out.resolve().parent}")
+    with opened(state, database) as found:
+        return found.read(lambda connection: _export(connection, out, bandit))
+
+
+def _export(connection: sa.Connection, out: Path, wanted: str | None) -> int:
+    rows = connection.execute(sa.select(tables.bandits).where(tables.bandits.c.name.is_not(None))).all()
+    known = {row.id: (row.name, BanditConfig.from_json(row.config).dim) for row in rows}
+    if wanted is not None:
+        known = {number: found for number, found in known.items() if found[0] == wanted}
+        if not known:
+            raise InputError(
+                f"there is no bandit {wanted!r}; there are: {', '.join(row.name for row in rows)}"
+            )
+    count = 0
+    temporary = out.with_name(f".{out.name}.tmp")
+    try:
+        with parquet.ParquetWriter(temporary, SCHEMA) as writer:
+            for page in _pages(connection, list(known)):
+                writer.write_table(
+                    pa.Table.from_pylist([_row(row, *known[row.bandit]) for row in page], SCHEMA)
+                )
+                count += len(page)
+        temporary.replace(out)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return count
+
+
+def _pages(connection: sa.Connection, numbers: list[int]) -> Iterator[list[Any]]:
+    d, r = tables.decisions, tables.rewards
+    ended = [r.c.reward.label("given"), r.c.kind, r.c.at.label("ended")]
+    query = sa.select(d, *ended).join_from(d, r, r.c.decision == d.c.seq, isouter=True)
+    query = query.where(d.c.bandit.in_(numbers)).order_by(d.c.seq).limit(_PAGE)
+    after = -1
+    while page := list(connection.execute(query.where(d.c.seq > after)).all()):
+        yield page
+        after = page[-1].seq
+
+
+def _row(row: Any, name: str, dim: int) -> dict[str, Any]:
+    vector = decode(row.features, dim)
+    is_dense = isinstance(vector, np.ndarray)
+    return {
+        "bandit": name,
+        "decision": decision_id(row.seq, row.tag),
+        "decided_at": round(row.at * 1e6),
+        "arm_index": row.arm_index,
+        "arm_id": row.arm_id,
+        "arm_count": row.arm_count,
+        "feature_indices": None if is_dense else vector.indices.tolist(),
+        "feature_values": (vector if is_dense else vector.data).tolist(),
+        "propensity": row.propensity,
+        "score": row.score,
+        "mean": row.mean,
+        "rounds": row.rounds,
+        "reward": row.given,
+        "reward_kind": row.kind,
+        "rewarded_at": None if row.ended is None else round(row.ended * 1e6),
+        "arms": None if row.arms is None else np.load(io.BytesIO(row.arms), allow_pickle=False).tolist(),
+    }

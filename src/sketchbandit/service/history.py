@@ -1,0 +1,84 @@
+"""A learning curve of a whole life in constant memory."""
+
+from typing import Any, NamedTuple, Self
+
+BUCKETS = 240
+
+
+class Bucket(NamedTuple):
+    """What happened in one stretch of time."""
+
+    decisions: int = 0
+    rewards: int = 0
+    reward_sum: float = 0.0
+
+    def __add__(self, other: "Bucket") -> "Bucket":  # type: ignore[override]
+        return Bucket(
+            self.decisions + other.decisions, self.rewards + other.rewards, self.reward_sum + other.reward_sum
+        )
+
+
+class History:
+    """At most 240 stretches of equal length since ``start``; when they are full, pairs become one.
+
+    >>> history = History(start=0.0)
+    >>> for second in range(1000):
+    ...     history.add(float(second), rewards=1, reward_sum=0.5)
+    >>> history.width, len(history.buckets), sum(bucket.rewards for bucket in history.buckets)
+    (8.0, 125, 1000)
+    """
+
+    def __init__(self, start: float, width: float = 1.0, buckets: list[Bucket] | None = None) -> None:
+        self.start = start
+        self.width = width
+        self.buckets = buckets or [Bucket()]
+
+    def add(self, at: float, *, decisions: int = 0, rewards: int = 0, reward_sum: float = 0.0) -> None:
+        """Count what happened at that time."""
+        self.reach(at)
+        place = min(max(int((at - self.start) / self.width), 0), len(self.buckets) - 1)
+        self.buckets[place] += Bucket(decisions, rewards, reward_sum)
+
+    def reach(self, at: float) -> None:
+        """Go on to that time, with empty stretches where nothing happened."""
+        while (at - self.start) / self.width >= BUCKETS:
+            pairs = [*self.buckets, Bucket()] if len(self.buckets) % 2 else self.buckets
+            self.buckets = [a + b for a, b in zip(pairs[::2], pairs[1::2], strict=True)]
+            self.width *= 2
+        missing = int((at - self.start) / self.width) + 1 - len(self.buckets)
+        self.buckets.extend([Bucket()] * missing)
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"start": self.start, "width": self.width, "buckets": [list(b) for b in self.buckets]}
+
+    @classmethod
+    def undump(cls, saved: dict[str, Any]) -> Self:
+        """Back from ``dump``."""
+        return cls(saved["start"], saved["width"], [Bucket(*bucket) for bucket in saved["buckets"]])
+
+
+class Meter:
+    """Events a second over the last few seconds.
+
+    >>> meter = Meter(seconds=10)
+    >>> for at in range(100):
+    ...     meter.count(at / 10)
+    >>> meter.rate(9.99)
+    10.0
+    """
+
+    def __init__(self, seconds: int = 10) -> None:
+        self._seconds = seconds
+        self._counts: dict[int, int] = {}
+
+    def count(self, at: float) -> None:
+        """One event at that time."""
+        second = int(at)
+        self._counts[second] = self._counts.get(second, 0) + 1
+        if len(self._counts) > 2 * self._seconds:
+            self._counts = {s: n for s, n in self._counts.items() if s > second - self._seconds}
+
+    def rate(self, now: float) -> float:
+        """The mean over the window that ends now."""
+        return sum(n for s, n in self._counts.items() if s > now - self._seconds) / self._seconds

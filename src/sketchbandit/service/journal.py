@@ -1,0 +1,166 @@
+"""Group commit: many clients share one commit, and each hears of it only when it has happened."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from sketchbandit.service.metrics import Instruments
+from sketchbandit.service.problems import Busy, Problem, Unavailable
+from sketchbandit.service.storage.database import Database, Fenced, InDoubt, StorageError
+from sketchbandit.service.storage.writing import Record, Statements
+
+log = logging.getLogger(__name__)
+
+_MOST_RECORDS = 1000
+_DOUBT = (
+    "the journal did not answer, and whether this was recorded is not known yet; send the same request "
+    "again: it will not be counted twice"
+)
+
+
+class _Entry(NamedTuple):
+    record: Record
+    apply: Callable[[], Any]
+    future: asyncio.Future[Any]
+
+
+class Journal:
+    """Records wait here, are committed together, and only then take effect, in their order.
+
+    ``apply`` of a record runs on the event loop right after the commit that holds it, before the client is
+    told: memory is never ahead of the disk.
+    """
+
+    def __init__(
+        self, database: Database, *, last_seq: int, most_waiting: int, instruments: Instruments
+    ) -> None:
+        self._database = database
+        self._most_waiting = most_waiting
+        self._instruments = instruments
+        self._waiting: deque[_Entry] = deque()
+        self._doubtful: list[_Entry] = []
+        self._wake = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        self._last_seq = last_seq
+        self._task: asyncio.Task[None] | None = None
+        self._is_closing = False
+        self.applied = last_seq
+        """The last record that took effect."""
+        self.trouble: str | None = None
+        """Why the last commit failed, until one succeeds."""
+        self._fenced: str | None = None
+
+    def next_seq(self) -> int:
+        """The number of the next record; append it before anything is awaited."""
+        self._last_seq += 1
+        return self._last_seq
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def admit(self, count: int = 1) -> None:
+        """Refuse more than can wait."""
+        if self._fenced is not None:
+            raise Unavailable(self._fenced)
+        if self._is_closing:
+            raise Unavailable("the server is shutting down")
+        if len(self._waiting) + count > self._most_waiting:
+            raise Busy(f"{len(self._waiting)} records wait to be written; try again in a moment")
+
+    def append(self, record: Record, apply: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Commit the record, run ``apply``, and give its result; Unavailable if it could not be committed."""
+        self.admit()
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Entry(record, apply, future))
+        self._wake.set()
+        return future
+
+    # -- the pump -------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to commit."""
+        self._task = asyncio.get_running_loop().create_task(self._pump())
+
+    async def close(self) -> None:
+        """Commit what waits, then stop."""
+        self._is_closing = True
+        self._wake.set()
+        if self._task is not None:
+            await self._task
+        self._thread.shutdown()
+
+    async def _pump(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_RECORDS))]
+                await self._commit(batch)
+            if self._is_closing:
+                return
+
+    async def _commit(self, batch: list[_Entry]) -> None:
+        loop = asyncio.get_running_loop()
+        started = perf_counter()
+        try:
+            if self._doubtful:
+                await self._settle()
+            records = [entry.record for entry in batch]
+            await loop.run_in_executor(self._thread, self._database.commit, records)
+        except InDoubt as error:
+            self._doubtful = batch
+            self._fail(batch, Unavailable(_DOUBT), error)
+        except StorageError as error:
+            self._fail(
+                batch, Unavailable(f"the journal cannot be written: {error}; nothing was changed"), error
+            )
+        except Fenced as error:
+            self._fenced = str(error)
+            self._fail(batch, Unavailable(str(error)), error)
+        except Exception as error:
+            log.exception("commit failed")
+            self._fail(batch, Unavailable("the journal cannot be written; nothing was changed"), error)
+        else:
+            if self.trouble is not None:
+                log.info("the journal can be written again")
+            self.trouble = None
+            self._instruments.commit_seconds.observe(perf_counter() - started)
+            self._instruments.commit_records.observe(len(batch))
+            self._apply(batch)
+
+    async def _settle(self) -> None:
+        happened = await asyncio.get_running_loop().run_in_executor(self._thread, self._database.settle)
+        doubtful, self._doubtful = self._doubtful, []
+        log.warning("a commit in doubt is settled", extra={"committed": happened, "records": len(doubtful)})
+        if happened:
+            self._apply(doubtful)
+
+    def _apply(self, batch: list[_Entry]) -> None:
+        for entry in batch:
+            try:
+                result, problem = entry.apply(), None
+            except Problem as error:
+                result, problem = None, error
+            except Exception:
+                log.exception("a committed record could not be applied")
+                result, problem = None, Problem("the record was written but could not be applied")
+            if not isinstance(entry.record, Statements):
+                self.applied = entry.record.seq
+            if not entry.future.done():  # the client may be gone, or have been told that it is in doubt
+                if problem is None:
+                    entry.future.set_result(result)
+                else:
+                    entry.future.set_exception(problem)
+
+    def _fail(self, batch: list[_Entry], problem: Problem, error: Exception) -> None:
+        if self.trouble is None:
+            log.error("the journal cannot be written", extra={"reason": str(error)})
+        self.trouble = str(error)
+        self._instruments.commit_failures.inc()
+        for entry in batch:
+            if not entry.future.done():
+                entry.future.set_exception(problem)

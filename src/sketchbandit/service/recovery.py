@@ -1,0 +1,173 @@
+"""The state after a restart: the newest snapshot that is whole, and the journal since then."""
+
+import heapq
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from sketchbandit.errors import SketchBanditError
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.storage import snapshots, tables
+from sketchbandit.service.storage.database import Database
+from sketchbandit.service.storage.snapshots import Snapshot, SnapshotFolder
+from sketchbandit.service.storage.tables import DecisionRow, RewardRow
+from sketchbandit.service.vectors import decode
+
+log = logging.getLogger(__name__)
+
+_CHUNK = 1000
+
+
+class Recovered(NamedTuple):
+    """Everything that the journal and the snapshots hold."""
+
+    bandits: list[Bandit]
+    deleted: list[int]
+    """Bandits whose rows are still to be removed."""
+    last_seq: int
+    last_time: float
+    dropped: int
+    """Decisions below this place were dropped because of their age."""
+
+
+def snapshot_folder(state: Path, bandit: int, keep: int) -> SnapshotFolder:
+    """Where the snapshots of a bandit lie."""
+    return SnapshotFolder(state / "snapshots" / str(bandit), keep=keep)
+
+
+def recover(database: Database, state: Path, *, keep: int = 3) -> Recovered:
+    """Read all bandits back. The journal is not changed."""
+    return database.read(lambda connection: _recover(connection, state, keep))
+
+
+def _recover(connection: sa.Connection, state: Path, keep: int) -> Recovered:
+    dropped = connection.execute(sa.select(tables.service.c.dropped)).scalar_one()
+    bandits, since, deleted = [], {}, []
+    for row in connection.execute(sa.select(tables.bandits).order_by(tables.bandits.c.id)).all():
+        if row.name is None:
+            deleted.append(row.id)
+            continue
+        bandit = Bandit(row.id, row.name, BanditConfig.from_json(row.config), created=row.created)
+        folder = snapshot_folder(state, bandit.number, keep)
+        folder.clean()
+        snapshot = newest_whole(folder)
+        if snapshot is not None:
+            bandit.restore(snapshot)
+        since[bandit.number] = Since.of(snapshot)
+        if since[bandit.number].oldest_open < dropped and bandit.number < dropped:
+            raise SketchBanditError(
+                f"bandit {bandit.name!r} cannot be restored: no snapshot of it is whole, and the journal's "
+                f"oldest rows were dropped; put its snapshots back into {folder.folder}"
+            )
+        _read_arms(connection, bandit)
+        bandits.append(bandit)
+    replay(connection, {bandit.number: bandit for bandit in bandits}, since)
+    return Recovered(bandits, deleted, _last_seq(connection), _last_time(connection), dropped)
+
+
+class Since(NamedTuple):
+    """From where on a bandit needs the journal."""
+
+    seq: int
+    oldest_open: int
+
+    @classmethod
+    def of(cls, snapshot: Snapshot | None) -> "Since":
+        """After a snapshot, or from the beginning."""
+        if snapshot is None:
+            return cls(0, 0)
+        return cls(snapshot.seq, int(snapshot.state["oldest_open"]))
+
+
+def newest_whole(folder: SnapshotFolder) -> Snapshot | None:
+    """The newest snapshot that can be read; damaged ones are passed over with a warning."""
+    for path in folder.paths():
+        try:
+            return snapshots.read(path)
+        except (SketchBanditError, OSError) as error:
+            log.warning("a snapshot is damaged; going on with the one before", extra={"reason": str(error)})
+    return None
+
+
+def replay(
+    connection: sa.Connection,
+    bandits: dict[int, Bandit],
+    since: dict[int, Since],
+    *,
+    until: int | None = None,
+) -> None:
+    """Bring bandits from their snapshots up to the end of the journal (or the record ``until``)."""
+    if not bandits:
+        return
+    opening = _decisions(connection, min(s.oldest_open for s in since.values()), until)
+    closing = _rewards(connection, min(s.seq for s in since.values()), until)
+    merged: Iterator[tuple[DecisionRow | RewardRow, int | None]]
+    merged = heapq.merge(opening, closing, key=lambda item: item[0].seq)
+    for row, answered_at in merged:
+        bandit = bandits.get(row.bandit)
+        if bandit is None:
+            continue
+        start = since[row.bandit]
+        if isinstance(row, RewardRow):
+            if row.seq > start.seq:
+                bandit.closed(row)
+        elif row.seq > start.seq:
+            bandit.opened(row, decode(row.features, bandit.config.dim))
+        elif row.seq >= start.oldest_open and (answered_at is None or answered_at > start.seq):
+            bandit.reopened(row, decode(row.features, bandit.config.dim))
+
+
+def _decisions(
+    connection: sa.Connection, start: int, until: int | None
+) -> Iterator[tuple[DecisionRow, int | None]]:
+    """Decisions in order, each with the place of its reward, if any."""
+    d, r = tables.decisions, tables.rewards
+    query = sa.select(d, r.c.seq.label("answered")).join_from(d, r, r.c.decision == d.c.seq, isouter=True)
+    for row in _pages(connection, query.where(d.c.seq >= start), d.c.seq, until):
+        yield DecisionRow(*row[:-1]), row[-1]
+
+
+def _rewards(connection: sa.Connection, after: int, until: int | None) -> Iterator[tuple[RewardRow, None]]:
+    r = tables.rewards
+    for row in _pages(connection, sa.select(r).where(r.c.seq > after), r.c.seq, until):
+        yield RewardRow(*row), None
+
+
+def _pages(
+    connection: sa.Connection, query: sa.Select[Any], seq: sa.Column[int], until: int | None
+) -> Iterator[Any]:
+    """The rows in order, a page at a time: memory does not depend on their number, on any database."""
+    if until is not None:
+        query = query.where(seq <= until)
+    after = -1
+    while True:
+        rows = connection.execute(query.where(seq > after).order_by(seq).limit(_CHUNK)).all()
+        yield from rows
+        if len(rows) < _CHUNK:
+            return
+        after = rows[-1].seq
+
+
+def _read_arms(connection: sa.Connection, bandit: Bandit) -> None:
+    table = tables.arms
+    rows = connection.execute(sa.select(table).where(table.c.bandit == bandit.number).order_by(table.c.place))
+    bandit.arms.put({row.arm: decode(row.features, bandit.config.dim) for row in rows})
+
+
+def _last_seq(connection: sa.Connection) -> int:
+    columns = (tables.decisions.c.seq, tables.rewards.c.seq, tables.bandits.c.id, tables.service.c.dropped)
+    return max(connection.execute(sa.select(sa.func.max(column))).scalar() or 0 for column in columns)
+
+
+def _last_time(connection: sa.Connection) -> float:
+    """Of the last record: where the clock must go on."""
+    times = [0.0]
+    for table in (tables.decisions, tables.rewards):
+        newest = sa.select(table.c.at).order_by(table.c.seq.desc()).limit(1)
+        times.append(connection.execute(newest).scalar() or 0.0)
+    times.append(connection.execute(sa.select(sa.func.max(tables.bandits.c.created))).scalar() or 0.0)
+    return max(times)

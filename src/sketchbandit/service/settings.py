@@ -1,0 +1,51 @@
+"""How the service is run: one value, made by the command line and read everywhere."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a client can ask for at most. All are checked before anything is allocated."""
+
+    body_bytes: int = 16 * MIB
+    arms: int = 100_000
+    """Arms of one decision, and arms stored for one bandit."""
+    dim: int = 1_000_000
+    bandit_bytes: int = 1024 * MIB
+    """What the policy of one bandit may come to hold, whatever its stream."""
+    bandits: int = 100
+    open_bytes: int = 256 * MIB
+    """Features of open decisions, over all bandits."""
+    batch: int = 1000
+    """Decisions or rewards in one batch."""
+    waiting: int = 2000
+    """Records waiting for their commit."""
+    connections: int = 1000
+    request_seconds: float = 30.0
+    """For a whole request to arrive, headers and body."""
+    magnitude: float = 1e9
+    """Of a reward, or of the length of an arm."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where the state lies and how it is kept."""
+
+    state: Path
+    database: str | None = None
+    """An SQLAlchemy URL; by default SQLite inside ``state``."""
+    limits: Limits = field(default_factory=Limits)
+    snapshot_updates: int = 20_000
+    """A snapshot at least after so many rewards learned ..."""
+    snapshot_seconds: float = 60.0
+    """... and after so many seconds, if anything was learned."""
+    snapshots_kept: int = 3
+    retention_seconds: float | None = None
+    """How long answered decisions are kept for export; None: for ever."""
+    storage_patience: float = 3.0
+    """Seconds to wait for a database that has gone away or is locked before answering 503."""
+    drain_seconds: int = 10
+    """For requests under way to be finished at shutdown."""

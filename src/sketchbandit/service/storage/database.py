@@ -1,0 +1,252 @@
+"""The database of the journal: one writer, whose every commit is known to have happened or not."""
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from sketchbandit.errors import InputError, SketchBanditError
+from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.writing import Record, write
+
+T = TypeVar("T")
+
+_LOCK = 7_352_001  # an advisory lock's number, ours
+_PAUSE = 0.1
+
+
+class StorageError(SketchBanditError):
+    """A commit that did not happen."""
+
+
+class InDoubt(StorageError):
+    """A commit of which nobody knows yet whether it happened; ``Database.settle`` will tell."""
+
+
+class Fenced(SketchBanditError):
+    """Another process has written to the journal: this one must not go on."""
+
+
+class Database:
+    """Writes batches, each under the next number, and reads.
+
+    The number of the last batch stands in the table ``service`` and is advanced by every commit. So a commit
+    whose answer was lost can be looked up afterwards, and a second writer is noticed at once.
+
+    Parameters
+    ----------
+    url : str
+        ``sqlite:///...`` or ``postgresql://...``.
+    patience : float
+        Seconds to wait for a database that is gone or locked.
+
+    """
+
+    def __init__(self, url: str, *, patience: float = 3.0) -> None:
+        self._url = _parse(url)
+        self._patience = patience
+        self.is_sqlite = self._url.get_backend_name() == "sqlite"
+        self._engine = self._make_engine(writes=True)
+        self._readers = self._make_engine(writes=False)
+        self._connection: sa.Connection | None = None
+        self._batch = -1
+        self._is_unsure = False
+        self.instance = ""
+
+    def __str__(self) -> str:
+        return self._url.render_as_string(hide_password=True)
+
+    # -- opening --------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Make the tables where they are missing, and keep other servers out."""
+        try:
+            connection = self._connect()
+            with connection.begin():
+                tables.create(connection)
+                row = connection.execute(sa.select(tables.service)).one_or_none()
+                if row is None:
+                    new = {"id": 1, "format": tables.FORMAT, "instance": secrets.token_hex(16)}
+                    connection.execute(tables.service.insert().values(batch=0, dropped=0, **new))
+                    row = connection.execute(sa.select(tables.service)).one()
+        except DBAPIError as error:
+            raise StorageError(f"cannot open the database {self}: {_reason(error)}") from error
+        if row.format != tables.FORMAT:
+            raise InputError(
+                f"the database {self} has format {row.format}, and this sketchbandit reads {tables.FORMAT}"
+            )
+        self.instance = row.instance
+        self._batch = row.batch
+
+    def close(self) -> None:
+        """Let others in."""
+        self._drop()
+        self._engine.dispose()
+        self._readers.dispose()
+
+    # -- reading --------------------------------------------------------------------------------------
+
+    def read(self, query: Callable[[sa.Connection], T]) -> T:
+        """What ``query`` makes of a connection of its own; tried again once if an old connection is dead."""
+        try:
+            return self._read(query)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise StorageError(f"cannot read the journal: {_reason(error)}") from error
+        try:
+            return self._read(query)
+        except DBAPIError as error:
+            raise StorageError(f"cannot read the journal: {_reason(error)}") from error
+
+    def _read(self, query: Callable[[sa.Connection], T]) -> T:
+        with self._readers.connect() as connection:
+            return query(connection)
+
+    # -- writing --------------------------------------------------------------------------------------
+
+    def commit(self, records: Sequence[Record]) -> None:
+        """Write and commit, or raise StorageError; InDoubt if it cannot be found out which."""
+        give_up = time.monotonic() + self._patience
+        number = self._batch + 1
+        while True:
+            try:
+                connection = self._connected()
+                if self._batch == number:
+                    return  # what looked like a failure had been committed
+                with connection.begin():
+                    self._advance(connection, number)
+                    self._is_unsure = True  # from here on an error leaves it open
+                    write(connection, records)
+            except (DBAPIError, StorageError) as error:
+                self._drop()
+                self._look_again(number, error, give_up)
+            else:
+                self._batch = number
+                self._is_unsure = False
+                return
+
+    def settle(self) -> bool:
+        """Whether the batch that was InDoubt had been committed; StorageError while that cannot be seen."""
+        number = self._batch + 1
+        try:
+            self._connected()
+        except DBAPIError as error:
+            raise StorageError(_reason(error)) from error
+        return self._batch == number
+
+    def _look_again(self, number: int, error: DBAPIError | StorageError, give_up: float) -> None:
+        """After a failed attempt: return if it should be tried again, or if it had succeeded after all."""
+        while True:
+            try:
+                self._connected()
+                break
+            except (DBAPIError, StorageError) as still:
+                if time.monotonic() >= give_up:
+                    kind = InDoubt if self._is_unsure else StorageError
+                    raise kind(_reason(still)) from error
+                time.sleep(_PAUSE)
+        if self._batch != number and not (self._is_lost(error) and time.monotonic() < give_up):
+            raise StorageError(_reason(error)) from error
+
+    def _connected(self) -> sa.Connection:
+        """The writer's connection; a new one has looked whether the last batch was committed."""
+        if self._connection is None:
+            connection = self._connect()
+            try:
+                with connection.begin():
+                    found = connection.execute(sa.select(tables.service.c.batch)).scalar_one()
+            except DBAPIError:
+                self._drop()
+                raise
+            if found == self._batch + 1 and self._is_unsure:
+                self._batch = found
+            elif found != self._batch:
+                raise Fenced(
+                    f"the journal is at batch {found}, and this server wrote {self._batch}: another server "
+                    "uses the same database; stop one of them and restart the other"
+                )
+            self._is_unsure = False
+        assert self._connection is not None  # noqa: S101  (for the type checker)
+        return self._connection
+
+    def _advance(self, connection: sa.Connection, number: int) -> None:
+        table = tables.service
+        where = (table.c.id == 1) & (table.c.batch == number - 1)
+        if connection.execute(table.update().where(where).values(batch=number)).rowcount != 1:
+            raise Fenced("another server has written to the same database; stop one of them")
+
+    # -- connections ----------------------------------------------------------------------------------
+
+    def _connect(self) -> sa.Connection:
+        self._connection = self._engine.connect()
+        if not self.is_sqlite:
+            lock = sa.text("SELECT pg_try_advisory_lock(:number)")
+            taken = self._connection.execute(lock, {"number": _LOCK}).scalar_one()
+            self._connection.commit()
+            if not taken:
+                self._drop()
+                raise StorageError(f"the database {self} is in use by another server")
+        return self._connection
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.invalidate()  # closed for good: a lock must not stay with a pooled connection
+                connection.close()
+            except DBAPIError:
+                pass  # it was dead already
+
+    def _is_lost(self, error: DBAPIError | StorageError) -> bool:
+        """Whether the connection went away (and may come back), as opposed to a statement that failed."""
+        return not self.is_sqlite and (isinstance(error, StorageError) or error.connection_invalidated)
+
+    def _make_engine(self, *, writes: bool) -> sa.Engine:
+        if not self.is_sqlite:
+            options = {"connect_timeout": 2, "tcp_user_timeout": 5000, "options": "-c lock_timeout=5000"}
+            return sa.create_engine(self._url, connect_args=options, pool_size=2)
+        engine = sa.create_engine(
+            self._url, connect_args={"timeout": self._patience, "check_same_thread": False}
+        )
+
+        def prepare(connection: object, _: object) -> None:
+            connection.isolation_level = None  # type: ignore[attr-defined]  # we say BEGIN ourselves
+            for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+                connection.execute(f"PRAGMA {pragma}")  # type: ignore[attr-defined]
+
+        def begin(connection: sa.Connection) -> None:
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+        event.listen(engine, "connect", prepare)
+        event.listen(engine, "begin", begin)
+        return engine
+
+
+def default_url(state: Path) -> str:
+    """SQLite inside the state folder."""
+    return f"sqlite:///{(state / 'journal.sqlite').resolve()}"
+
+
+def _parse(text: str) -> sa.URL:
+    try:
+        url = sa.make_url(text)
+        if url.drivername in ("postgresql", "postgres"):
+            url = url.set(drivername="postgresql+psycopg")
+        if url.get_backend_name() not in ("sqlite", "postgresql"):
+            raise InputError(f"the journal can be in SQLite or PostgreSQL, not in {url.get_backend_name()}")
+        url.get_dialect()
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise InputError(
+            "the database must be a URL such as postgresql://user@host/name or sqlite:////folder/file"
+        ) from error
+    return url
+
+
+def _reason(error: DBAPIError | StorageError) -> str:
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return (str(cause).strip() or type(cause).__name__).splitlines()[0]

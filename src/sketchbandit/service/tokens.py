@@ -1,0 +1,85 @@
+"""Bearer tokens: who may read, decide or administer. The file holds their hashes only."""
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import NamedTuple
+
+from sketchbandit.errors import InputError
+
+SCOPES = ("read", "decide", "admin")
+"""Each includes those before it."""
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class Token(NamedTuple):
+    """A line of the file: ``name scope sha256``."""
+
+    name: str
+    scope: str
+    digest: str
+
+
+class Tokens:
+    """The tokens of a server."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+
+    @classmethod
+    def read(cls, path: Path) -> "Tokens":
+        """The tokens of a file; empty lines and lines that begin with # do not count."""
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read the token file {path}: {error}") from error
+        tokens = []
+        for number, line in enumerate(lines, 1):
+            if line.strip() and not line.lstrip().startswith("#"):
+                tokens.append(_parse(line, f"{path}, line {number}"))
+        if not tokens:
+            raise InputError(f"{path} holds no token; make one with: sketchbandit service token {path}")
+        return cls(tokens)
+
+    def scope_of(self, secret: str) -> str | None:
+        """The scope of a token, None if it is not known. The time taken does not tell which one is near."""
+        digest = _digest(secret)
+        found = None
+        for token in self._tokens:  # all of them, whichever fits
+            if hmac.compare_digest(token.digest, digest):
+                found = token.scope
+        return found
+
+
+def allows(scope: str, needed: str) -> bool:
+    """Whether a token of one scope may do what needs another."""
+    return SCOPES.index(scope) >= SCOPES.index(needed)
+
+
+def add(path: Path, name: str, scope: str) -> str:
+    """Make a token, append its hash to the file, and give the token itself, which is kept nowhere."""
+    if not _NAME.fullmatch(name):
+        raise InputError(f"a token's name has letters, digits, '-', '_' and '.', got {name!r}")
+    if scope not in SCOPES:
+        raise InputError(f"unknown scope {scope!r}; choose from {', '.join(SCOPES)}")
+    secret = f"sb_{secrets.token_urlsafe(32)}"
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # not for others to read
+    with os.fdopen(handle, "a", encoding="utf-8") as file:
+        file.write(f"{name} {scope} {_digest(secret)}\n")
+    return secret
+
+
+def _digest(secret: str) -> str:
+    """SHA-256 is enough: a token has 256 random bits, so there is nothing to guess."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _parse(line: str, at: str) -> Token:
+    parts = line.split()
+    if len(parts) != 3 or parts[1] not in SCOPES or not re.fullmatch(r"[0-9a-f]{64}", parts[2]):
+        raise InputError(f"{at} is not 'name scope sha256' with a scope of {', '.join(SCOPES)}")
+    return Token(*parts)

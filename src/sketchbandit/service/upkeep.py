@@ -1,0 +1,175 @@
+"""What happens by itself: decisions expire, snapshots are written, old and deleted rows go."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import sqlalchemy as sa
+
+from sketchbandit.service.bandit import Bandit, Snapshotted
+from sketchbandit.service.engine import Engine
+from sketchbandit.service.problems import Problem
+from sketchbandit.service.recovery import snapshot_folder
+from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.tables import DEFAULT, RewardRow
+from sketchbandit.service.storage.writing import Statements
+
+log = logging.getLogger(__name__)
+
+_EVERY = 0.5
+_MOST_EXPIRED = 500
+_MOST_DROPPED = 2000
+_JOURNAL_AHEAD = 500_000  # records that a restart reads at most, for a bandit that nobody uses
+
+
+@asynccontextmanager
+async def running(engine: Engine) -> AsyncIterator["Upkeep"]:
+    """An engine from its start to its end: everything committed, a last snapshot of what has changed."""
+    await engine.start()
+    upkeep = Upkeep(engine)
+    upkeep.start()
+    try:
+        yield upkeep
+    finally:
+        await upkeep.stop()
+        await engine.drain()
+        await upkeep.snapshot_all()
+        engine.close()
+
+
+class Upkeep:
+    """A task beside the requests."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """End, between two rounds."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(_EVERY)
+            try:
+                await self.round()
+            except Problem as problem:
+                log.info("upkeep is put off", extra={"reason": str(problem)})
+            except Exception:
+                log.exception("upkeep failed")
+
+    async def round(self) -> None:
+        """Everything that is due."""
+        for bandit in list(self._engine.bandits.values()):
+            await self.expire(bandit)
+        for bandit in list(self._engine.bandits.values()):
+            if self._wants_snapshot(bandit):
+                await self.snapshot(bandit)
+        await self._drop_old()
+        await self._purge_deleted()
+
+    # -- expiry ---------------------------------------------------------------------------------------
+
+    async def expire(self, bandit: Bandit) -> None:
+        """The default reward for decisions that nobody answered in time."""
+        engine = self._engine
+        now = engine.clock.now()
+        rows = [
+            RewardRow(
+                engine.journal.next_seq(), seq, bandit.number, DEFAULT, bandit.config.default_reward, now
+            )
+            for seq in bandit.overdue(now, _MOST_EXPIRED)
+            if not engine.is_closing(seq)
+        ]
+        outcomes = await asyncio.gather(*(engine.close(bandit, row) for row in rows), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    # -- snapshots ------------------------------------------------------------------------------------
+
+    def _wants_snapshot(self, bandit: Bandit) -> bool:
+        settings, applied = self._engine.settings, self._engine.journal.applied
+        last = bandit.snapshots[-1] if bandit.snapshots else Snapshotted(bandit.number, 0, bandit.created, 0)
+        age = self._engine.clock.now() - last.at
+        learned = bandit.policy.rounds - last.rounds
+        if learned >= settings.snapshot_updates or applied - last.seq >= _JOURNAL_AHEAD:
+            return True
+        if settings.retention_seconds is not None and applied > last.seq:
+            return age >= min(settings.snapshot_seconds, settings.retention_seconds / 4)
+        return learned > 0 and age >= settings.snapshot_seconds
+
+    async def snapshot(self, bandit: Bandit) -> None:
+        """Write the bandit to a file; the loop waits only while memory is copied."""
+        engine = self._engine
+        snapshot = bandit.snapshot(engine.journal.applied)
+        folder = snapshot_folder(engine.settings.state, bandit.number, engine.settings.snapshots_kept)
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, folder.write, snapshot)
+        except OSError as error:
+            log.error("a snapshot could not be written", extra={"bandit": bandit.name, "reason": str(error)})
+            return
+        if engine.bandits.get(bandit.name) is not bandit:
+            folder.delete()  # it was deleted meanwhile
+            return
+        oldest_open = int(snapshot.state["oldest_open"])
+        rounds = snapshot.policy.rounds
+        bandit.snapshots.append(Snapshotted(snapshot.seq, oldest_open, engine.clock.now(), rounds))
+        while len(bandit.snapshots) > engine.settings.snapshots_kept:
+            bandit.snapshots.popleft()
+
+    async def snapshot_all(self) -> None:
+        """At shutdown: whatever has changed."""
+        for bandit in list(self._engine.bandits.values()):
+            if not bandit.snapshots or bandit.snapshots[-1].seq < self._engine.journal.applied:
+                await self.snapshot(bandit)
+
+    # -- rows that nobody needs -----------------------------------------------------------------------
+
+    async def _drop_old(self) -> None:
+        """Drop answered decisions that are older than the retention and that no kept snapshot needs."""
+        engine, retention = self._engine, self._engine.settings.retention_seconds
+        if retention is None or not engine.bandits:
+            return
+        bound = engine.journal.applied
+        for bandit in engine.bandits.values():
+            if len(bandit.snapshots) < engine.settings.snapshots_kept:
+                return
+            bound = min(bound, bandit.snapshots[0].oldest_open)
+        d, cutoff = tables.decisions, engine.clock.now() - retention
+        first = sa.select(d.c.seq, d.c.at).where(d.c.seq < bound).order_by(d.c.seq).limit(_MOST_DROPPED)
+        some = first.subquery()
+        query = sa.select(sa.func.max(some.c.seq)).where(some.c.at < cutoff)
+        last = await asyncio.get_running_loop().run_in_executor(
+            None, engine.database.read, lambda connection: connection.execute(query).scalar()
+        )
+        if last is None:
+            return
+        r, s = tables.rewards, tables.service
+        statements = (
+            d.delete().where(d.c.seq <= last),
+            r.delete().where(r.c.decision <= last),
+            s.update().values(dropped=last + 1),
+        )
+        await engine.journal.append(Statements(statements), lambda: engine.dropped_below(last + 1))
+
+    async def _purge_deleted(self) -> None:
+        """Remove the rows of a deleted bandit, a stretch of the journal at a time."""
+        engine = self._engine
+        if not engine.deleted:
+            return
+        number = engine.deleted[0]
+        for table in (tables.decisions, tables.rewards):
+            for start in range(number, engine.journal.applied + 1, 10 * _MOST_DROPPED):
+                stretch = table.c.seq.between(start, start + 10 * _MOST_DROPPED - 1)
+                statement = table.delete().where(stretch, table.c.bandit == number)
+                await engine.journal.append(Statements((statement,)), lambda: None)
+        gone = tables.bandits.delete().where(tables.bandits.c.id == number)
+        await engine.journal.append(Statements((gone,)), lambda: engine.deleted.remove(number))

@@ -1,0 +1,118 @@
+"""Arms in the three forms that the service takes, and their bytes in the journal."""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sketchbandit.service.problems import Invalid
+
+Vector = Any
+"""One arm: a float64 array (dim,), or a CSR matrix (1, dim)."""
+Matrix = Any
+"""Arms: a float64 array (K, dim), or a CSR matrix."""
+
+_DENSE, _SPARSE = b"D", b"S"
+
+
+class ArmSet(NamedTuple):
+    """The arms of one decision."""
+
+    matrix: Matrix
+    ids: Sequence[str | None] | None
+    """Where they were stored under names."""
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0])
+
+    def row(self, index: int) -> Vector:
+        """One arm, not sharing memory with the others."""
+        if isinstance(self.matrix, np.ndarray):
+            return self.matrix[index].copy()
+        return self.matrix[[index]]
+
+
+def from_sparse(indices: Sequence[int], values: Sequence[float], dim: int, at: str) -> Vector:
+    """The vector with these entries."""
+    if len(indices) != len(values):
+        raise Invalid(f"{at} has {len(indices)} indices and {len(values)} values")
+    columns = np.asarray(indices, dtype=np.int64)
+    if len(columns) and not (columns.min() >= 0 and columns.max() < dim):
+        raise Invalid(f"{at} has an index outside 0..{dim - 1}")
+    if len(np.unique(columns)) != len(columns):
+        raise Invalid(f"{at} has an index twice")
+    order = np.argsort(columns)
+    data = np.asarray(values, dtype=np.float64)[order]
+    return sparse.csr_array((data, columns[order], np.array([0, len(columns)])), shape=(1, dim))
+
+
+def from_named(features: Sequence[Mapping[str, float | str]], dim: int) -> Matrix:
+    """Named features hashed to ``dim`` columns: a text value is the feature "name=value" with value 1."""
+    hashed = _hasher(dim).transform(features)
+    return sparse.csr_array(hashed)
+
+
+@lru_cache(maxsize=64)
+def _hasher(dim: int) -> Any:
+    from sklearn.feature_extraction import FeatureHasher  # noqa: PLC0415  (a second to import, seldom needed)
+
+    return FeatureHasher(dim)
+
+
+def stack(rows: Sequence[Vector]) -> Matrix:
+    """Several arms as one matrix: sparse if any of them is."""
+    if all(isinstance(row, np.ndarray) for row in rows):
+        return np.array(rows)
+    return sparse.vstack(
+        [sparse.csr_array(np.atleast_2d(r)) if isinstance(r, np.ndarray) else r for r in rows]
+    )
+
+
+def check(matrix: Matrix, magnitude: float) -> None:
+    """Refuse NaN, inf and arms so long that sums could overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = (
+            np.einsum("ij,ij->i", matrix, matrix) if isinstance(matrix, np.ndarray) else _row_squares(matrix)
+        )
+    if not squares.max(initial=0.0) <= magnitude**2:  # NaN ends here too
+        at = int(np.flatnonzero(~(squares <= magnitude**2))[0])
+        if np.isfinite(squares[at]):
+            raise Invalid(
+                f"arm {at} has length {squares[at] ** 0.5:g}; lengths up to {magnitude:g} are taken"
+            )
+        raise Invalid(f"arm {at} contains NaN, inf or a number that is too large")
+
+
+def _row_squares(matrix: Any) -> NDArray[np.float64]:
+    return np.asarray(matrix.power(2).sum(axis=1), dtype=np.float64).ravel()
+
+
+def encode(vector: Vector) -> bytes:
+    """The bytes of an arm, exact."""
+    if isinstance(vector, np.ndarray):
+        return _DENSE + vector.astype("<f8", copy=False).tobytes()
+    return _SPARSE + bytes(vector.indices.astype("<i8").tobytes() + vector.data.astype("<f8").tobytes())
+
+
+def decode(payload: bytes, dim: int) -> Vector:
+    """The arm that ``encode`` wrote; ValueError if these are not its bytes."""
+    kind, body = payload[:1], payload[1:]
+    if kind == _DENSE and len(body) == 8 * dim:
+        return np.frombuffer(body, dtype="<f8").astype(np.float64)
+    if kind == _SPARSE and len(body) % 16 == 0:
+        count = len(body) // 16
+        columns = np.frombuffer(body, dtype="<i8", count=count).astype(np.int64)
+        data = np.frombuffer(body, dtype="<f8", offset=8 * count).astype(np.float64)
+        if not count or (columns.min() >= 0 and columns.max() < dim):
+            return sparse.csr_array((data, columns, np.array([0, count])), shape=(1, dim))
+    raise ValueError(f"{len(payload)} bytes do not hold an arm of dimension {dim}")
+
+
+def nbytes(vector: Vector) -> int:
+    """What keeping an arm costs."""
+    return int(
+        vector.nbytes if isinstance(vector, np.ndarray) else vector.data.nbytes + vector.indices.nbytes
+    )

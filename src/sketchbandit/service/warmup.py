@@ -1,0 +1,22 @@
+"""Before the first request: what would make it wait."""
+
+import numpy as np
+
+from sketchbandit.policy.named import build
+
+_DIM = 40
+
+
+def warm_up() -> None:
+    """Play a few rounds with small policies, so that the loops of a round are compiled.
+
+    Both forms of the ridge system are gone through: rows of a sketch, and a matrix.
+    """
+    arms = np.random.default_rng(0).standard_normal((5, _DIM))
+    for name in ("soful", "oful"):
+        settings = {"size": 5} if name == "soful" else {}
+        policy = build(name, _DIM, **settings)
+        for _ in range(2 * _DIM):
+            policy.update(arms[policy.select(arms)], 1.0)
+        policy.top(arms, 2)
+        policy.ucb(arms)
