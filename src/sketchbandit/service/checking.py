@@ -125,14 +125,19 @@ def _check_bandit(connection: sa.Connection, state: Path, bandit: Bandit) -> Ite
         first = whole.pop(0)
         bandit.restore(first)
         since, origin = Since.of(first), f"record {first.seq}"
-    for snapshot in whole:
-        replay(connection, {bandit.number: bandit}, {bandit.number: since}, until=snapshot.seq)
-        is_same = same(bandit.policy, snapshot.policy)
-        details = "the same to the bit" if is_same else "differs"
-        what = f"{bandit.name}: snapshot at record {snapshot.seq}"
-        yield Finding(what, is_same, f"{details} as the journal from {origin}")
-        since = Since(snapshot.seq, snapshot.seq + 1)
-    replay(connection, {bandit.number: bandit}, {bandit.number: since})
+    try:
+        for snapshot in whole:
+            replay(connection, {bandit.number: bandit}, {bandit.number: since}, until=snapshot.seq)
+            is_same = same(bandit.policy, snapshot.policy)
+            details = (
+                f"{'the same to the bit as' if is_same else 'differs from'} the journal from {origin} on"
+            )
+            yield Finding(f"{bandit.name}: snapshot at record {snapshot.seq}", is_same, details)
+            since = Since(snapshot.seq, snapshot.seq + 1)
+        replay(connection, {bandit.number: bandit}, {bandit.number: since})
+    except SketchBanditError as error:
+        yield Finding(f"{bandit.name}: journal", False, str(error))
+        return
     learned = f"{bandit.policy.rounds} rewards learned, {len(bandit.open)} decisions open"
     yield Finding(f"{bandit.name}: journal", True, learned)
 

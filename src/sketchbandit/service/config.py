@@ -12,6 +12,7 @@ from sketchbandit.service.settings import MIB, Limits
 
 _DENSE_BYTES = 13  # of an exact policy, for each of its dim² numbers: 1.6 matrices of float64
 _ROW_BYTES = 40  # of a fixed sketch, for each of its size·dim numbers: 2·size rows, the factor, buffers
+_DEFAULT_SIZE = 50  # of the policies that have one
 _CAN_TURN_EXACT = ("oful", "dbslinucb", "adaptive")
 
 
@@ -51,22 +52,19 @@ class BanditConfig:
             raise Invalid(f"{self.policy}: {error}") from error
 
     def _check_memory(self, most: int) -> None:
-        exact = _DENSE_BYTES * self.dim**2
-        if self.policy in _CAN_TURN_EXACT:
-            if exact > most:
-                raise TooLarge(
-                    f"{self.policy} with dim {self.dim} can come to hold {exact // MIB:,} MiB where the "
-                    f"stream forces it to be exact, and this server allows {most // MIB:,}; use soful or "
-                    "cbscfd with a fixed size, or have the server started with a larger --max-bandit-mib"
-                )
-            return
-        size = self.parameters.get("size", 50)
-        if not isinstance(size, int) or isinstance(size, bool):
+        size = self.parameters.get("size", _DEFAULT_SIZE)
+        if not isinstance(size, int):
             raise Invalid(f"size must be an integer, got {size!r}")
-        if (held := min(_ROW_BYTES * abs(size) * self.dim, _ROW_BYTES * self.dim**2)) > most:
+        if (held := _ROW_BYTES * size * self.dim) > most:
             raise TooLarge(
                 f"{self.policy} with size {size} and dim {self.dim} can come to hold {held // MIB:,} MiB, "
                 f"and this server allows {most // MIB:,}; use a smaller size"
+            )
+        if self.policy in _CAN_TURN_EXACT and (held := _DENSE_BYTES * self.dim**2) > most:
+            raise TooLarge(
+                f"{self.policy} with dim {self.dim} can come to hold {held // MIB:,} MiB where the stream "
+                f"forces it to be exact, and this server allows {most // MIB:,}; use soful or cbscfd with a "
+                "fixed size, or have the server started with a larger --max-bandit-mib"
             )
 
     def build(self) -> Any:

@@ -102,7 +102,7 @@ class Engine:
         self.is_ready = False
         await self.journal.close()
 
-    def close(self) -> None:
+    def release(self) -> None:
         """Let go of the database and the folder."""
         self.database.close()
         self._lock.close()

@@ -41,7 +41,8 @@ def configure(*, level: str = "info", as_json: bool = True) -> None:
     """Send the service's logs and uvicorn's to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
-    for name in ("sketchbandit", "uvicorn"):
+    logging.captureWarnings(True)
+    for name in ("sketchbandit", "uvicorn", "py.warnings"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.setLevel(level.upper())

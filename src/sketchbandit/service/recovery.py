@@ -108,17 +108,25 @@ def replay(
     merged: Iterator[tuple[DecisionRow | RewardRow, int | None]]
     merged = heapq.merge(opening, closing, key=lambda item: item[0].seq)
     for row, answered_at in merged:
-        bandit = bandits.get(row.bandit)
-        if bandit is None:
-            continue
-        start = since[row.bandit]
-        if isinstance(row, RewardRow):
-            if row.seq > start.seq:
-                bandit.closed(row)
-        elif row.seq > start.seq:
-            bandit.opened(row, decode(row.features, bandit.config.dim))
-        elif row.seq >= start.oldest_open and (answered_at is None or answered_at > start.seq):
-            bandit.reopened(row, decode(row.features, bandit.config.dim))
+        if (bandit := bandits.get(row.bandit)) is not None:
+            try:
+                _replay_one(bandit, row, since[row.bandit], answered_at)
+            except (KeyError, ValueError) as error:
+                raise SketchBanditError(
+                    f"the journal of bandit {bandit.name!r} is damaged at record {row.seq}: "
+                    f"{error if isinstance(error, ValueError) else f'there is no open decision {error}'}; "
+                    "restore the database from a backup"
+                ) from error
+
+
+def _replay_one(bandit: Bandit, row: DecisionRow | RewardRow, start: Since, answered_at: int | None) -> None:
+    if isinstance(row, RewardRow):
+        if row.seq > start.seq:
+            bandit.closed(row)
+    elif row.seq > start.seq:
+        bandit.opened(row, decode(row.features, bandit.config.dim))
+    elif row.seq >= start.oldest_open and (answered_at is None or answered_at > start.seq):
+        bandit.reopened(row, decode(row.features, bandit.config.dim))
 
 
 def _decisions(

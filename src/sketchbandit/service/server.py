@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import uvicorn
@@ -17,6 +18,7 @@ from sketchbandit.service.api.protocol import limited
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.settings import Settings
 from sketchbandit.service.tokens import Tokens
+from sketchbandit.service.upkeep import running
 
 _KEEP_ALIVE = 75  # seconds that an idle connection may stay
 _SWITCH = 0.0005  # seconds: the thread that commits must not wait long behind the event loop
@@ -58,7 +60,7 @@ def serve(
         port=port,
         http=limited(settings.limits),
         ws="none",
-        lifespan="on",
+        lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
@@ -66,7 +68,7 @@ def serve(
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=settings.drain_seconds,
     )
-    server = _Server(config, on_ready)
+    server = _Server(config, engine, on_ready)
     if threading.current_thread() is threading.main_thread():
         sys.setswitchinterval(_SWITCH)
         signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn, when done, raises it again
@@ -75,18 +77,31 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready, and at which address."""
+    """Runs the engine from before the first request until after the last, and says when it is ready."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[str], None] | None) -> None:
+    def __init__(
+        self, config: uvicorn.Config, engine: Engine, on_ready: Callable[[str], None] | None
+    ) -> None:
         super().__init__(config)
         self._on_ready = on_ready
+        self._life = AsyncExitStack()
+        self._engine = engine
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started and self._on_ready is not None:
+        await self._life.enter_async_context(running(self._engine))
+        host, port = self.config.host, self.config.port
+        try:
+            await super().startup(sockets)
+        except SystemExit:  # uvicorn has logged why
+            await self._life.aclose()
+            raise InputError(f"cannot listen on {host}, port {port}; is it in use? Try --port 0") from None
+        if self._on_ready is not None:
             port = self.servers[0].sockets[0].getsockname()[1]
-            name = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
-            self._on_ready(f"http://{name}:{port}")
+            self._on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        await self._life.aclose()
 
 
 def is_loopback(host: str) -> bool:

@@ -35,7 +35,7 @@ async def running(engine: Engine) -> AsyncIterator["Upkeep"]:
         await upkeep.stop()
         await engine.drain()
         await upkeep.snapshot_all()
-        engine.close()
+        engine.release()
 
 
 class Upkeep:

@@ -39,14 +39,13 @@ def from_sparse(indices: Sequence[int], values: Sequence[float], dim: int, at: s
     """The vector with these entries."""
     if len(indices) != len(values):
         raise Invalid(f"{at} has {len(indices)} indices and {len(values)} values")
-    columns = np.asarray(indices, dtype=np.int64)
+    columns = np.asarray(indices, dtype=np.int32)
     if len(columns) and not (columns.min() >= 0 and columns.max() < dim):
         raise Invalid(f"{at} has an index outside 0..{dim - 1}")
     if len(np.unique(columns)) != len(columns):
         raise Invalid(f"{at} has an index twice")
     order = np.argsort(columns)
-    data = np.asarray(values, dtype=np.float64)[order]
-    return sparse.csr_array((data, columns[order], np.array([0, len(columns)])), shape=(1, dim))
+    return _row(columns[order], np.asarray(values, dtype=np.float64)[order], dim)
 
 
 def from_named(features: Sequence[Mapping[str, float | str]], dim: int) -> Matrix:
@@ -80,9 +79,7 @@ def check(matrix: Matrix, magnitude: float) -> None:
     if not squares.max(initial=0.0) <= magnitude**2:  # NaN ends here too
         at = int(np.flatnonzero(~(squares <= magnitude**2))[0])
         if np.isfinite(squares[at]):
-            raise Invalid(
-                f"arm {at} has length {squares[at] ** 0.5:g}; lengths up to {magnitude:g} are taken"
-            )
+            raise Invalid(f"arm {at} has length {squares[at] ** 0.5:g}; the limit is {magnitude:g}")
         raise Invalid(f"arm {at} contains NaN, inf or a number that is too large")
 
 
@@ -90,11 +87,16 @@ def _row_squares(matrix: Any) -> NDArray[np.float64]:
     return np.asarray(matrix.power(2).sum(axis=1), dtype=np.float64).ravel()
 
 
+def _row(columns: NDArray[np.int32], data: NDArray[np.float64], dim: int) -> Vector:
+    ends = np.array([0, len(columns)], dtype=np.int32)
+    return sparse.csr_array((data, columns, ends), shape=(1, dim))
+
+
 def encode(vector: Vector) -> bytes:
     """The bytes of an arm, exact."""
     if isinstance(vector, np.ndarray):
         return _DENSE + vector.astype("<f8", copy=False).tobytes()
-    return _SPARSE + bytes(vector.indices.astype("<i8").tobytes() + vector.data.astype("<f8").tobytes())
+    return _SPARSE + bytes(vector.indices.astype("<i4").tobytes() + vector.data.astype("<f8").tobytes())
 
 
 def decode(payload: bytes, dim: int) -> Vector:
@@ -102,12 +104,12 @@ def decode(payload: bytes, dim: int) -> Vector:
     kind, body = payload[:1], payload[1:]
     if kind == _DENSE and len(body) == 8 * dim:
         return np.frombuffer(body, dtype="<f8").astype(np.float64)
-    if kind == _SPARSE and len(body) % 16 == 0:
-        count = len(body) // 16
-        columns = np.frombuffer(body, dtype="<i8", count=count).astype(np.int64)
-        data = np.frombuffer(body, dtype="<f8", offset=8 * count).astype(np.float64)
+    if kind == _SPARSE and len(body) % 12 == 0:
+        count = len(body) // 12
+        columns = np.frombuffer(body, dtype="<i4", count=count).astype(np.int32)
+        data = np.frombuffer(body, dtype="<f8", offset=4 * count).astype(np.float64)
         if not count or (columns.min() >= 0 and columns.max() < dim):
-            return sparse.csr_array((data, columns, np.array([0, count])), shape=(1, dim))
+            return _row(columns, data, dim)
     raise ValueError(f"{len(payload)} bytes do not hold an arm of dimension {dim}")
 
 

@@ -1,7 +1,5 @@
 """The ASGI application."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any
 
@@ -17,7 +15,6 @@ from sketchbandit.service.api.routes import router
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.problems import Invalid, NotFound, Problem
 from sketchbandit.service.tokens import Tokens
-from sketchbandit.service.upkeep import running
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _PAGES = {
@@ -28,25 +25,18 @@ _PAGES = {
 
 
 def make_app(engine: Engine, *, tokens: Tokens | None = None, hosts: frozenset[str] = LOOPBACK) -> ASGIApp:
-    """The service over ``engine``, which starts and stops with the application."""
+    """The service over ``engine``, which is started and stopped by whoever runs the application."""
     return Gate(Lane(make_api(engine), engine), tokens=tokens, hosts=hosts, instruments=engine.instruments)
 
 
 def make_api(engine: Engine) -> FastAPI:
     """The paths and their description, without the gate."""
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with running(engine):
-            yield
-
     api = FastAPI(
         title="sketchbandit decision service",
         version=__version__,
         summary="Chooses arms, takes rewards whenever they come, never loses an acknowledged one.",
         docs_url=None,  # they would load scripts from elsewhere
         redoc_url=None,
-        lifespan=lifespan,
         redirect_slashes=False,
     )
     api.include_router(router(engine))

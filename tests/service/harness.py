@@ -1,0 +1,109 @@
+"""A service inside the test, and the small things that tests say often."""
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import httpx
+import numpy as np
+
+from sketchbandit.service.api.app import make_app
+from sketchbandit.service.engine import Engine
+from sketchbandit.service.settings import Limits, Settings
+from sketchbandit.service.tokens import Tokens
+from sketchbandit.service.upkeep import Upkeep, running
+
+P = ParamSpec("P")
+
+DIM = 4
+
+
+def in_loop(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
+    """Run an async test on an event loop of its own."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 120))
+
+    return run
+
+
+class Service:
+    """An engine and a client of its API."""
+
+    def __init__(self, engine: Engine, http: httpx.AsyncClient, upkeep: Upkeep) -> None:
+        self.engine = engine
+        self.http = http
+        self.upkeep = upkeep
+
+    async def create(self, name: str = "b", **settings: Any) -> httpx.Response:
+        """PUT a bandit of four dimensions."""
+        answer = await self.http.put(f"/v1/bandits/{name}", json={"dim": DIM, **settings})
+        assert answer.is_success, answer.text
+        return answer
+
+    async def decide(self, arms: Any = None, name: str = "b", **rest: Any) -> httpx.Response:
+        """POST a decision; by default among the four unit vectors."""
+        body = {"arms": np.eye(DIM).tolist() if arms is None else arms, **rest}
+        return await self.http.post(f"/v1/bandits/{name}/decide", json=body)
+
+    async def reward(self, decision: str, reward: float, name: str = "b") -> httpx.Response:
+        """POST a reward."""
+        body = {"decision": decision, "reward": reward}
+        return await self.http.post(f"/v1/bandits/{name}/reward", json=body)
+
+    async def play(self, rounds: int, name: str = "b", seed: int = 0) -> None:
+        """Decide and reward on random arms."""
+        random = np.random.default_rng(seed)
+        for _ in range(rounds):
+            arms = random.standard_normal((5, self.engine.bandit(name).config.dim)).tolist()
+            decided = (await self.decide(arms, name)).json()
+            answer = await self.reward(decided["decision"], float(random.standard_normal()), name)
+            assert answer.status_code == 200, answer.text
+
+    async def stats(self, name: str = "b") -> Any:
+        """GET the stats."""
+        return (await self.http.get(f"/v1/bandits/{name}/stats")).json()
+
+
+@asynccontextmanager
+async def service(
+    state: Path,
+    *,
+    tokens: Tokens | None = None,
+    token: str | None = None,
+    limits: Limits | None = None,
+    **settings: Any,
+) -> AsyncIterator[Service]:
+    """The service, on no socket; what it keeps is in ``state``."""
+    settings = {"storage_patience": 0.3, **settings}
+    engine = Engine(Settings(state, limits=limits or Limits(), **settings), seed=0)
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    transport = httpx.ASGITransport(make_app(engine, tokens=tokens))
+    async with (
+        running(engine) as upkeep,
+        httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as http,
+    ):
+        yield Service(engine, http, upkeep)
+
+
+def crash(found: Service) -> None:
+    """Leave everything as a kill -9 would: nothing is finished, nothing is written."""
+    assert found.upkeep._task is not None
+    found.upkeep._task.cancel()
+    journal = found.engine.journal
+    assert journal._task is not None
+    journal._task.cancel()
+    journal._thread.shutdown()
+    found.engine.release()
+
+
+def error_of(answer: httpx.Response) -> tuple[int, str]:
+    """Status and message of a refusal; its shape is checked on the way."""
+    error = answer.json()["error"]
+    assert set(error) == {"code", "message"}
+    assert "Traceback" not in answer.text
+    return answer.status_code, error["message"]

@@ -1,0 +1,392 @@
+"""API v1: bandits, arms in all their forms, decisions, rewards, batches, bad input."""
+
+import asyncio
+import io
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.feature_extraction import FeatureHasher
+
+import sketchbandit as sb
+from sketchbandit.service.settings import Limits
+from tests.service.harness import DIM, error_of, in_loop, service
+
+
+def npy(array: Any) -> bytes:
+    """The bytes of an npy file."""
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+@in_loop
+async def test_create_list_show_delete(tmp_path: Path) -> None:
+    """PUT is idempotent, other settings conflict, and DELETE forgets."""
+    async with service(tmp_path) as found:
+        first = await found.create()
+        assert first.status_code == 201
+        assert first.json()["policy"] == "adaptive"
+        assert (await found.create()).status_code == 200
+        other = await found.http.put("/v1/bandits/b", json={"dim": DIM + 1})
+        assert error_of(other)[0] == 409
+        listed = (await found.http.get("/v1/bandits")).json()["bandits"]
+        assert listed == [first.json()] == [(await found.http.get("/v1/bandits/b")).json()]
+        assert (await found.http.delete("/v1/bandits/b")).status_code == 200
+        assert error_of(await found.http.get("/v1/bandits/b"))[0] == 404
+        assert error_of(await found.http.delete("/v1/bandits/b"))[0] == 404
+        assert (await found.http.get("/v1/bandits")).json() == {"bandits": []}
+
+
+@pytest.mark.parametrize("policy", ["adaptive", "dbslinucb", "oful", "soful", "cbscfd", "cbrap"])
+@in_loop
+async def test_decisions_are_those_of_the_policy(tmp_path: Path, policy: str) -> None:
+    """The service chooses, scores and learns as the library does, whichever the policy."""
+    parameters = {} if policy == "oful" else {"size": 5}
+    alone = getattr(sb, policy)(20, beta=0.3, **parameters)
+    random = np.random.default_rng(1)
+    async with service(tmp_path) as found:
+        await found.http.put(
+            "/v1/bandits/b", json={"dim": 20, "policy": policy, "parameters": {"beta": 0.3, **parameters}}
+        )
+        for _ in range(60):
+            arms = random.standard_normal((6, 20))
+            arms /= np.linalg.norm(arms, axis=1, keepdims=True)
+            answer = (await found.decide(arms.tolist())).json()
+            index = alone.select(arms)
+            assert answer["index"] == index
+            assert answer["score"] == alone.ucb(arms[[index]])[0]
+            assert answer["mean"] == alone.mean(arms[[index]])[0]
+            assert answer["propensity"] == 1.0
+            reward = float(arms[index, 0])
+            assert (await found.reward(answer["decision"], reward)).json()["status"] == "learned"
+            with suppress(sb.SketchTooSmallWarning):
+                alone.update(arms[index], reward)
+        stats = await found.stats()
+        assert stats["rounds"] == 60
+        assert stats["health"] == alone.health().sentence
+        assert stats["policy_bytes"] == alone.nbytes
+
+
+@in_loop
+async def test_arms_sparse_named_and_stored(tmp_path: Path) -> None:
+    """All forms of the same arms give the same decision, and mix in one request."""
+    dim = 32
+    named = [{"user=7": 1.0, "price": 0.3}, {"user": "8", "price": 0.9}, {"price": -1.0}]
+    hashed = FeatureHasher(dim).transform(named).toarray()
+    async with service(tmp_path) as found:
+        await found.http.put("/v1/bandits/b", json={"dim": dim})
+        by_name = (await found.decide(named)).json()
+        dense = (await found.decide(hashed.tolist())).json()
+        rows = [sparse.csr_array(row[np.newaxis]) for row in hashed]
+        thin = (
+            await found.decide(
+                [{"indices": row.indices.tolist(), "values": row.data.tolist()} for row in rows]
+            )
+        ).json()
+        assert by_name["index"] == dense["index"] == thin["index"]
+        assert by_name["score"] == pytest.approx(dense["score"])
+        put = await found.http.put(
+            "/v1/bandits/b/arms", json={"arms": {"x": named[0], "y": hashed[1].tolist(), "<z>": named[2]}}
+        )
+        assert put.json() == {"count": 3}
+        assert (await found.http.get("/v1/bandits/b/arms")).json()["arms"] == ["x", "y", "<z>"]
+        stored = (await found.decide(["<z>", "y", "x"])).json()
+        assert stored["arm"] == ["x", "y", "<z>"][dense["index"]]
+        assert stored["index"] == 2 - dense["index"]
+        everything = await found.http.post("/v1/bandits/b/decide", json={"top": 3})
+        assert everything.json()["top"][0]["arm"] == stored["arm"]
+        mixed = (await found.decide([named[0], "y", hashed[2].tolist()])).json()
+        assert mixed["index"] == dense["index"]
+        for answer in (by_name, dense, thin, stored, mixed):
+            assert (await found.reward(answer["decision"], 1.0)).status_code == 200
+        assert (await found.http.delete("/v1/bandits/b/arms/y")).status_code == 200
+        assert error_of(await found.decide(["y"])) == (
+            404,
+            "there is no stored arm 'y'; PUT it to /arms first",
+        )
+
+
+@in_loop
+async def test_top_ranks_as_the_policy_does(tmp_path: Path) -> None:
+    """The first of the top is the arm chosen; more than there are is refused."""
+    random = np.random.default_rng(2)
+    async with service(tmp_path) as found:
+        await found.create()
+        await found.play(20)
+        arms = random.standard_normal((7, DIM))
+        answer = (await found.decide(arms.tolist(), top=4)).json()
+        policy = found.engine.bandit("b").policy
+        assert [ranked["index"] for ranked in answer["top"]] == policy.top(arms, 4).tolist()
+        assert answer["index"] == answer["top"][0]["index"]
+        assert error_of(await found.decide(arms.tolist(), top=8))[0] == 422
+
+
+@in_loop
+async def test_npy_bodies(tmp_path: Path) -> None:
+    """float32 and float64, either order, with top in the query; anything else in a file is refused."""
+    random = np.random.default_rng(3)
+    headers = {"content-type": "application/x-npy"}
+    url = "/v1/bandits/b/decide"
+    async with service(tmp_path) as found:
+        await found.create()
+        await found.play(10)
+        arms = random.standard_normal((6, DIM))
+        expected = (await found.decide(arms.tolist())).json()
+        for array in (arms, np.asfortranarray(arms)):
+            answer = await found.http.post(url, content=npy(array), headers=headers)
+            assert answer.json()["index"] == expected["index"]
+            assert answer.json()["score"] == expected["score"]
+        single = await found.http.post(f"{url}?top=2", content=npy(arms.astype(np.float32)), headers=headers)
+        assert len(single.json()["top"]) == 2
+        for body, status in (
+            (npy(arms.astype(np.int64)), 422),
+            (npy(np.ones((2, DIM + 1))), 422),
+            (npy(np.ones(DIM)), 422),
+            (npy(np.ones((0, DIM))), 422),
+            (npy(np.full((2, DIM), np.nan)), 422),
+            (npy(np.array([{"a": 1}], dtype=object)), 422),
+            (npy(arms)[:-3], 400),
+            (npy(arms) + b"x", 400),
+            (b"\x93NUMPY\x09\x00", 400),
+            (b"not a file", 400),
+            (b"", 400),
+        ):
+            refused = await found.http.post(url, content=body, headers=headers)
+            assert error_of(refused)[0] == status, (body[:40], refused.text)
+        assert error_of(await found.http.post(f"{url}?top=x", content=npy(arms), headers=headers))[0] == 422
+
+
+@in_loop
+async def test_rewards_once(tmp_path: Path) -> None:
+    """The same again 200, another 409, unknown 404, of another bandit 404; learned from once."""
+    async with service(tmp_path) as found:
+        await found.create()
+        await found.create("other")
+        decision = (await found.decide()).json()["decision"]
+        assert (await found.reward(decision, 0.5)).json() == {"decision": decision, "status": "learned"}
+        assert (await found.reward(decision, 0.5)).json() == {"decision": decision, "status": "known"}
+        assert error_of(await found.reward(decision, 0.6))[0] == 409
+        for unknown in ("ffff-000000000000", decision[:-1] + "g", "nonsense", "", "-", f"{2**70:x}-a"):
+            assert error_of(await found.reward(unknown, 0.5))[0] == 404
+        assert error_of(await found.reward(decision, 0.5, "other"))[0] == 404
+        assert (await found.stats())["rounds"] == 1
+
+
+@in_loop
+async def test_batches(tmp_path: Path) -> None:
+    """Each item succeeds or fails by itself, in order."""
+    arms = np.eye(DIM).tolist()
+    async with service(tmp_path) as found:
+        await found.create()
+        answer = await found.http.post(
+            "/v1/bandits/b/decide/batch",
+            json={"decisions": [{"arms": arms}, {"arms": []}, {"arms": arms, "top": 2, "key": "k"}]},
+        )
+        first, bad, second = answer.json()["decisions"]
+        assert bad["status_code"] == 422
+        assert len(second["top"]) == 2
+        again = await found.http.post(
+            "/v1/bandits/b/decide/batch", json={"decisions": [{"arms": arms, "top": 2, "key": "k"}]}
+        )
+        assert again.json()["decisions"][0] == second
+        rewards = [(first["decision"], 1.0), ("no", 1.0), (second["decision"], 0.0), (first["decision"], 1.0)]
+        answer = await found.http.post(
+            "/v1/bandits/b/reward/batch",
+            json={"rewards": [{"decision": decision, "reward": reward} for decision, reward in rewards]},
+        )
+        learned, unknown, also, known = answer.json()["rewards"]
+        assert (learned["status"], also["status"], known["status"]) == ("learned", "learned", "known")
+        assert unknown["status_code"] == 404
+        for path in ("decide", "reward"):
+            key = "decisions" if path == "decide" else "rewards"
+            assert error_of(await found.http.post(f"/v1/bandits/b/{path}/batch", json={key: []}))[0] == 422
+
+
+@in_loop
+async def test_idempotency_keys(tmp_path: Path) -> None:
+    """Again with the same key, the same decision; with another request, 409; at the same time too."""
+    arms = np.eye(DIM).tolist()
+    async with service(tmp_path) as found:
+        await found.create()
+
+        async def ask(key: str, wanted: Any = arms) -> Any:
+            return await found.http.post(
+                "/v1/bandits/b/decide", json={"arms": wanted, "top": 2}, headers={"idempotency-key": key}
+            )
+
+        first, second = await asyncio.gather(ask("a"), ask("a"))
+        assert first.json() == second.json() == (await ask("a")).json()
+        assert len(first.json()["top"]) == 2
+        assert (await ask("b")).json()["decision"] != first.json()["decision"]
+        assert error_of(await ask("a", arms[:3]))[0] == 409
+        assert error_of(await ask("with space"))[0] == 422
+        assert (await found.stats())["open"] == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        (b"{", 400, "JSON"),
+        (b"", 400, "JSON"),
+        (b"\xff\xfe", 400, "JSON"),
+        (b"[]", 422, "object"),
+        (b'{"arms": [[1, 2, 3, NaN]]}', 422, "finite"),
+        (b'{"arms": [[1, 2, 3, 1e999]]}', 422, "finite"),
+        (b'{"arms": [[1, 2, 3]]}', 422, "arm 0 has 3 features, but the dim of bandit 'b' is 4"),
+        (b'{"arms": [[1, 2, 3, 4], [1]]}', 422, "arm 1 has 1 features"),
+        (b'{"arms": [[1, 2, 3, 1e200]]}', 422, "arm 0"),
+        (b'{"arms": [[1, 2, 3, 1e10]]}', 422, "the limit is 1e\\+09"),
+        (b'{"arms": []}', 422, "empty"),
+        (b'{"arms": [[1, 2, 3, "x"]]}', 422, "arms"),
+        (b'{"arms": [[1, 2, 3, 4]], "tpo": 2}', 422, "tpo"),
+        (b'{"arms": [[1, 2, 3, 4]], "top": 0}', 422, "top"),
+        (b'{"arms": [{"indices": [4], "values": [1]}]}', 422, "outside 0..3"),
+        (b'{"arms": [{"indices": [1, 1], "values": [1, 2]}]}', 422, "twice"),
+        (b'{"arms": [{"indices": [1], "values": [1, 2]}]}', 422, "1 indices and 2 values"),
+        (b'{"arms": ["absent"]}', 422, "no arms are stored"),
+        (b"{}", 422, "no arms are stored"),
+    ],
+)
+@in_loop
+async def test_bad_decisions(tmp_path: Path, body: bytes, status: int, says: str) -> None:
+    """Each refused with its reason, and nothing is changed."""
+    async with service(tmp_path) as found:
+        await found.create()
+        headers = {"content-type": "application/json"}
+        answer = await found.http.post("/v1/bandits/b/decide", content=body, headers=headers)
+        assert answer.status_code == status
+        with pytest.raises(AssertionError, match=says):
+            raise AssertionError(error_of(answer)[1])
+        assert (await found.stats())["decisions"] == 0
+
+
+@in_loop
+async def test_bad_rewards_and_bandits(tmp_path: Path) -> None:
+    """NaN, too large, not a number; unknown bandits; settings that cannot be."""
+    headers = {"content-type": "application/json"}
+    async with service(tmp_path) as found:
+        await found.create()
+        decision = (await found.decide()).json()["decision"]
+        for reward, status in (("NaN", 422), ("1e999", 422), ("1e10", 422), ('"x"', 422), ("null", 422)):
+            body = f'{{"decision": "{decision}", "reward": {reward}}}'.encode()
+            answer = await found.http.post("/v1/bandits/b/reward", content=body, headers=headers)
+            assert error_of(answer)[0] == status, reward
+        assert (await found.stats())["open"] == 1
+        assert error_of(await found.decide(name="absent"))[0] == 404
+        assert error_of(await found.reward(decision, 1.0, "absent"))[0] == 404
+        for settings, status in (
+            ({}, 422),
+            ({"dim": 0}, 422),
+            ({"dim": 2_000_000}, 413),
+            ({"dim": 4, "policy": "none"}, 422),
+            ({"dim": 4, "parameters": {"ridge": -1}}, 422),
+            ({"dim": 4, "parameters": {"ridge": 1e-300}}, 422),
+            ({"dim": 4, "parameters": {"size": 10**9}, "policy": "soful"}, 413),
+            ({"dim": 4, "parameters": {"unheard": 1}}, 422),
+            ({"dim": 4, "parameters": {"beta": {"noise": 1}, "ridge": "x"}}, 422),
+            ({"dim": 4, "reward_timeout": 0}, 422),
+            ({"dim": 4, "exploration": 1.5}, 422),
+            ({"dim": 100_000}, 413),
+            ({"dim": 100_000, "policy": "oful"}, 413),
+            ({"dim": 100_000, "policy": "soful", "parameters": {"size": 10_000}}, 413),
+        ):
+            answer = await found.http.put("/v1/bandits/new", json=settings)
+            assert error_of(answer)[0] == status, (settings, answer.text)
+        wide = await found.http.put(
+            "/v1/bandits/w", json={"dim": 100_000, "policy": "soful", "parameters": {"size": 20}}
+        )
+        assert wide.status_code == 201
+        for name in ("%00", "a%2Fb", "x" * 129, "%0A"):
+            assert (await found.http.put(f"/v1/bandits/{name}", json={"dim": 4})).status_code in (
+                404,
+                405,
+                422,
+            )
+
+
+@in_loop
+async def test_confidence_radius_and_float32(tmp_path: Path) -> None:
+    """beta may be the theorem's, and rows may be stored in half the memory."""
+    async with service(tmp_path) as found:
+        beta = {"noise": 0.1, "theta_norm": 1.0, "arm_norm": 1.0, "delta": 0.01}
+        await found.create(parameters={"beta": beta, "dtype": "float32"})
+        await found.play(30)
+        policy = found.engine.bandit("b").policy
+        assert policy.beta == sb.Confidence(**beta)
+        assert policy.dtype == np.float32
+
+
+@in_loop
+async def test_many_arms(tmp_path: Path) -> None:
+    """100,000 arms are chosen from; one more is refused before it is read as a matrix."""
+    headers = {"content-type": "application/x-npy"}
+    random = np.random.default_rng(5)
+    async with service(tmp_path) as found:
+        await found.create()
+        arms = random.standard_normal((100_000, DIM)).astype(np.float32)
+        answer = await found.http.post("/v1/bandits/b/decide", content=npy(arms), headers=headers)
+        policy = found.engine.bandit("b").policy
+        assert answer.json()["index"] == policy.select(arms.astype(np.float64))
+        more = await found.http.post(
+            "/v1/bandits/b/decide", content=npy(np.ones((100_001, DIM), np.float32)), headers=headers
+        )
+        assert error_of(more) == (413, "100001 arms; this server takes up to 100000 a decision")
+
+
+@in_loop
+async def test_exploration_tells_its_propensity(tmp_path: Path) -> None:
+    """A share of decisions is uniform, and the propensity says with which probability each arm was chosen."""
+    async with service(tmp_path) as found:
+        await found.create(exploration=0.4)
+        arms = np.diag([3.0, 1.0, 1.0, 1.0]).tolist()
+        answers = [(await found.decide(arms)).json() for _ in range(400)]
+        best = [answer for answer in answers if answer["index"] == 0]
+        assert {round(answer["propensity"], 12) for answer in best} == {0.7}
+        assert {round(answer["propensity"], 12) for answer in answers if answer["index"]} == {0.1}
+        assert 0.6 < len(best) / 400 < 0.8
+        estimate = sum((answer["index"] == 1) / answer["propensity"] for answer in answers) / 400
+        assert estimate == pytest.approx(1.0, abs=0.5)  # inverse propensities are unbiased
+
+
+@in_loop
+async def test_unknown_paths_and_methods(tmp_path: Path) -> None:
+    """Refusals of the router have the same shape."""
+    async with service(tmp_path) as found:
+        assert error_of(await found.http.get("/nothing"))[0] == 404
+        assert error_of(await found.http.patch("/v1/bandits"))[0] == 405
+        plain = await found.http.post(
+            "/v1/bandits/b/decide", content=b"{}", headers={"content-type": "text/plain"}
+        )
+        assert error_of(plain)[0] == 404
+        await found.create()
+        plain = await found.http.post(
+            "/v1/bandits/b/decide", content=b"{}", headers={"content-type": "text/plain"}
+        )
+        assert error_of(plain)[0] == 415
+        assert error_of(await found.http.put("/v1/bandits/c", content=b"{}"))[0] == 415
+        description = (await found.http.get("/openapi.json")).json()
+        assert "/v1/bandits/{name}/decide" in description["paths"]
+        json.dumps(description)
+
+
+@in_loop
+async def test_limits_on_bandits_batches_and_stored_arms(tmp_path: Path) -> None:
+    """Each limit is a refusal, not growth."""
+    limits = Limits(bandits=2, batch=3, arms=4, bandit_bytes=100_000)
+    async with service(tmp_path, limits=limits) as found:
+        await found.create()
+        await found.create("c")
+        assert error_of(await found.http.put("/v1/bandits/d", json={"dim": DIM}))[0] == 429
+        many = {"rewards": [{"decision": "1-a", "reward": 1.0}] * 4}
+        assert error_of(await found.http.post("/v1/bandits/b/reward/batch", json=many))[0] == 413
+        arms = {str(i): [1.0] * DIM for i in range(3)}
+        assert (await found.http.put("/v1/bandits/b/arms", json={"arms": arms})).json() == {"count": 3}
+        assert (await found.http.put("/v1/bandits/b/arms", json={"arms": arms})).json() == {"count": 3}
+        more = {str(i): [1.0] * DIM for i in range(2, 6)}
+        assert error_of(await found.http.put("/v1/bandits/b/arms", json={"arms": more}))[0] == 413
+        assert error_of(await found.decide([[1.0] * DIM] * 5))[0] == 413

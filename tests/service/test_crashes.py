@@ -1,0 +1,177 @@
+"""kill -9 at any moment, full disks, databases that go away: nothing acknowledged is lost or doubled."""
+
+import random
+import sqlite3
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from sketchbandit.client import Client, Retries, ServiceError
+from sketchbandit.client.calls import Call
+from tests.service.ledger import DIM, NAME, Crowd, verify
+from tests.service.postgres import Postgres
+from tests.service.processes import free_port, zygote
+
+KILLS = 50
+READY = Call("GET", "/readyz", dict)
+PARAMETERS = {"size": 4, "epsilon": 2.0}
+
+
+def create(url: str, timeout: float = 1.0) -> None:
+    """The bandit that the crowd plays with."""
+    with Client(url) as client:
+        client.create(NAME, DIM, parameters=PARAMETERS, reward_timeout=timeout, default_reward=-0.5)
+
+
+@pytest.mark.parametrize("where", ["sqlite", "postgresql"])
+def test_killed_fifty_times(tmp_path: Path, where: str, request: pytest.FixtureRequest) -> None:
+    """Clients with a ledger, a server killed at random moments: what they were told is what there is."""
+    database = request.getfixturevalue("postgres_url") if where == "postgresql" else None
+    state, port = tmp_path / "state", free_port()
+    draw = random.Random(7)  # noqa: S311  (nothing secret)
+    with zygote(tmp_path) as forge:
+        server = forge.start(state, port, database=database or "")
+        create(server.url)
+        crowd = Crowd(server.url)
+        crowd.start()
+        for _ in range(KILLS):
+            time.sleep(draw.uniform(0.0, 0.25))
+            server.kill()
+            server = forge.start(state, port, database=database or "")
+        time.sleep(0.5)
+        crowd.stop()
+        server.stop()
+    assert crowd.acknowledged > 5 * KILLS
+    assert verify(crowd.ledgers, state, database) >= crowd.acknowledged
+
+
+def test_postgresql_restarts_under_load(tmp_path: Path, postgres_url: str, postgres_server: Postgres) -> None:
+    """The database crashes again and again: clients wait or try again, and nothing is lost."""
+    state, port = tmp_path / "state", free_port()
+    with zygote(tmp_path) as forge:
+        server = forge.start(state, port, database=postgres_url)
+        create(server.url)
+        crowd = Crowd(server.url)
+        crowd.start()
+        for pause in (0.5, 0.1, 0.9):
+            time.sleep(pause)
+            before = crowd.acknowledged
+            postgres_server.restart()
+            deadline = time.monotonic() + 20
+            while crowd.acknowledged <= before + 20:
+                assert time.monotonic() < deadline, "no reward was taken after the restart"
+                time.sleep(0.02)
+        crowd.stop()
+        server.stop()
+    verify(crowd.ledgers, state, postgres_url)
+
+
+def test_a_database_that_is_gone_is_a_503(
+    tmp_path: Path, postgres_url: str, postgres_server: Postgres
+) -> None:
+    """While PostgreSQL is down requests are refused with a reason; when it is back they succeed."""
+    state, port = tmp_path / "state", free_port()
+    with zygote(tmp_path) as forge:
+        server = forge.start(state, port, database=postgres_url)
+        create(server.url, timeout=60.0)
+        with Client(server.url, retries=Retries(attempts=1)) as client:
+            bandit = client.bandit(NAME)
+            open_decision = bandit.select([[1.0] * DIM])
+            postgres_server.stop()
+            try:
+                for _ in range(2):
+                    with pytest.raises(ServiceError) as refused:
+                        bandit.select([[1.0] * DIM])
+                    assert refused.value.status == 503
+                with pytest.raises(ServiceError) as unready:
+                    client.call(READY)
+                assert unready.value.status == 503
+            finally:
+                postgres_server.start()
+            with Client(server.url) as patient:
+                assert patient.bandit(NAME).update(open_decision, 1.0) is True
+                patient.call(READY)
+        server.stop()
+
+
+def test_a_full_disk_is_a_503_and_then_it_goes_on(tmp_path: Path) -> None:
+    """Files that cannot grow: clear refusals, nothing half done; with room again all is well."""
+    state, port = tmp_path / "state", free_port()
+    with zygote(tmp_path) as forge:
+        server = forge.start(state, port)
+        create(server.url)
+        crowd = Crowd(server.url, clients=3)
+        crowd.start()
+        time.sleep(0.3)
+        sizes = [path.stat().st_size for path in state.glob("journal.sqlite*")]
+        server.limit_files(max(sizes) // 4096 * 4096)
+        with Client(server.url, retries=Retries(attempts=1)) as client:
+            deadline = time.monotonic() + 20
+            while True:
+                assert time.monotonic() < deadline, "the disk never seemed full"
+                with suppress(ServiceError):
+                    client.bandit(NAME).select([[1.0] * DIM], key="of-the-test")
+                    continue
+                with pytest.raises(ServiceError, match="nothing was changed") as refused:
+                    client.bandit(NAME).select([[1.0] * DIM], key="of-the-test")
+                assert refused.value.status == 503
+                break
+        assert server.is_alive()
+        server.limit_files(-1)
+        before = crowd.acknowledged
+        while crowd.acknowledged <= before + 50:
+            time.sleep(0.01)
+        crowd.stop()
+        crowd.ledgers[0].asked.add("of-the-test")
+        server.stop()
+    verify(crowd.ledgers, state, None)
+
+
+def test_a_locked_database_is_a_503(tmp_path: Path) -> None:
+    """Another program holds SQLite's lock: refused after the patience, and fine when it lets go."""
+    state, port = tmp_path / "state", free_port()
+    with zygote(tmp_path) as forge:
+        server = forge.start(state, port)
+        create(server.url)
+        other = sqlite3.connect(state / "journal.sqlite", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with Client(server.url, retries=Retries(attempts=1)) as client:
+            with pytest.raises(ServiceError, match="locked") as refused:
+                client.bandit(NAME).select([[1.0] * DIM])
+            assert refused.value.status == 503
+            other.execute("ROLLBACK")
+            other.close()
+            decision = client.bandit(NAME).select([[1.0] * DIM])
+            assert client.bandit(NAME).update(decision, 1.0) is True
+            assert client.bandit(NAME).stats()["decisions"] == 1
+        server.stop()
+
+
+def test_two_servers_on_one_folder(tmp_path: Path) -> None:
+    """The second refuses; the first goes on."""
+    state = tmp_path / "state"
+    with zygote(tmp_path) as forge:
+        first = forge.start(state, free_port())
+        with pytest.raises(RuntimeError, match="in use by another process"):
+            forge.start(state, free_port())
+        create(first.url)
+        first.kill()
+        again = forge.start(state, free_port())  # the lock went with the process
+        with Client(again.url) as client:
+            assert [found["name"] for found in client.bandits()] == [NAME]
+        again.stop()
+
+
+def test_two_servers_on_one_database(tmp_path: Path, postgres_url: str) -> None:
+    """Two folders, one PostgreSQL database: the second refuses too, and so does a folder of another."""
+    with zygote(tmp_path) as forge:
+        first = forge.start(tmp_path / "one", free_port(), database=postgres_url)
+        with pytest.raises(RuntimeError, match="in use by another server"):
+            forge.start(tmp_path / "two", free_port(), database=postgres_url)
+        first.stop()
+        alone = forge.start(tmp_path / "alone", free_port())
+        alone.stop()
+        with pytest.raises(RuntimeError, match="snapshots of another journal"):
+            forge.start(tmp_path / "alone", free_port(), database=postgres_url)
