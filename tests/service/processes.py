@@ -24,7 +24,7 @@ warm_up()
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
 print("prepared", flush=True)
 for line in sys.stdin:
-    state, database, port, extra = line.rstrip("\\n").split("\\t")
+    state, database, port, tokens, extra = line.rstrip("\\n").split("\\t")
     if (pid := os.fork()) == 0:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         logs.configure(as_json=True)
@@ -34,6 +34,7 @@ for line in sys.stdin:
             serve(
                 Settings(Path(state), database=database or None, **settings),
                 port=int(port),
+                token_file=Path(tokens) if tokens else None,
                 on_ready=lambda url: print("ready", os.getpid(), flush=True),
             )
         except BaseException as error:
@@ -57,10 +58,12 @@ class Zygote:
         )
         assert self._say() == "prepared"
 
-    def start(self, state: Path, port: int, *, database: str = "", extra: str = "{}") -> "ServerProcess":
+    def start(
+        self, state: Path, port: int, *, database: str = "", tokens: Path | str = "", extra: str = "{}"
+    ) -> "ServerProcess":
         """A server that takes requests, or the reason why there is none."""
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{state}\t{database}\t{port}\t{extra}\n")
+        self._process.stdin.write(f"{state}\t{database}\t{port}\t{tokens}\t{extra}\n")
         self._process.stdin.flush()
         word, _, rest = self._say().partition(" ")
         if word != "ready":

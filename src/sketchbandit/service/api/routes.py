@@ -38,13 +38,13 @@ Name = Annotated[
 
 
 def _documented(
-    answer: type[BaseModel], *statuses: int, body: type[BaseModel] | None = None, success: int = 200
+    answer: type[BaseModel], *statuses: int, body: type[BaseModel] | None = None
 ) -> dict[str, Any]:
     """What OpenAPI needs to know of a handler that reads its body and writes its answer itself."""
     errors: dict[int | str, dict[str, Any]] = {
         status: {"model": models.ErrorAnswer} for status in (401, 403, 422, 429, 503, *statuses)
     }
-    documented: dict[str, Any] = {"response_model": answer, "responses": errors, "status_code": success}
+    documented: dict[str, Any] = {"response_model": answer, "responses": errors}
     if body is not None:
         errors.update({status: {"model": models.ErrorAnswer} for status in (400, 413, 415)})
         documented["openapi_extra"] = {"requestBody": _content({JSON: body.model_json_schema()})}
@@ -77,6 +77,8 @@ def _json(model: BaseModel, status: int = 200) -> Response:
     return Response(model.model_dump_json(), status, media_type=JSON)
 
 
+_CREATE = _documented(models.BanditAnswer, 409, body=models.BanditRequest)
+_CREATE["responses"][201] = {"model": models.BanditAnswer, "description": "It is new"}
 _NPY_SCHEMA = {
     "type": "string",
     "format": "binary",
@@ -123,7 +125,7 @@ def _add_bandits(routes: APIRouter, engine: Engine) -> None:
     @routes.put(
         "/v1/bandits/{name}",
         tags=["bandits"],
-        **_documented(models.BanditAnswer, 409, body=models.BanditRequest),
+        **_CREATE,
     )
     async def create_bandit(name: Name, request: Request) -> Response:
         """Create a bandit; again with the same settings is no error."""

@@ -1,0 +1,238 @@
+"""The clients: the verbs of a policy, retries that repeat nothing, errors that say what happened."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from scipy import sparse
+
+import sketchbandit as sb
+from sketchbandit import client as package
+from sketchbandit.client import AsyncBandit, AsyncClient, Bandit, Client, Decision, Retries, ServiceError
+from sketchbandit.errors import InputError
+from tests.service.processes import ServerProcess, free_port, zygote
+
+DIM = 6
+QUICK = Retries(attempts=4, first=0.001, most=0.002)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    """A server on a socket."""
+    with zygote(tmp_path) as forge:
+        found = forge.start(tmp_path / "state", free_port())
+        yield found
+        found.stop()
+
+
+def test_exported_names() -> None:
+    """The client's surface, pinned; both kinds have the same verbs."""
+    assert set(package.__all__) == {
+        "AsyncBandit",
+        "AsyncClient",
+        "Bandit",
+        "Client",
+        "Decision",
+        "Retries",
+        "ServiceError",
+    }
+
+    def verbs(cls: type) -> set[str]:
+        return {name for name in vars(cls) if not name.startswith("_")}
+
+    assert verbs(Client) == verbs(AsyncClient)
+    assert verbs(Bandit) == verbs(AsyncBandit)
+
+
+def test_the_verbs_of_a_policy(server: ServerProcess) -> None:
+    """The loop of a policy, over HTTP, gives what the policy gives."""
+    random = np.random.default_rng(0)
+    alone = sb.adaptive(DIM)
+    with Client(server.url) as client:
+        bandit = client.create("b", DIM)
+        assert client.create("b", DIM).name == "b"
+        for number in range(40):
+            arms = random.standard_normal((4, DIM))
+            given = [arms, arms.tolist(), sparse.csr_array(arms), list(arms)][number % 4]
+            decision = bandit.select(given)
+            assert decision.index == alone.select(arms)
+            chosen = arms[decision]
+            reward = float(chosen[0])
+            assert bandit.update(decision, reward) is True
+            assert bandit.update(decision.id, reward) is False
+            alone.update(chosen, reward)
+        assert bandit.stats()["rounds"] == 40
+        assert np.isclose(bandit.select(np.eye(DIM), top=3).score, alone.ucb(np.eye(DIM)).max())
+        assert (
+            len(bandit.select(np.eye(DIM), top=3).top)
+            == len(bandit.select(np.eye(DIM).tolist(), top=3).top)
+            == 3
+        )
+        assert (
+            bandit.put_arms({"x": np.ones(DIM), "y": {"a": 1.0}, "z/é": sparse.csr_array(np.eye(DIM)[[0]])})
+            == 3
+        )
+        assert bandit.arms() == ["x", "y", "z/é"]
+        assert bandit.select(["y"]).arm == "y"
+        assert bandit.select().arm in ("x", "y", "z/é")
+        bandit.remove_arm("x")
+        assert [found["name"] for found in client.bandits()] == ["b"]
+        first, failed, third = bandit.select_many([np.eye(DIM), [], ["y"]])
+        assert isinstance(first, Decision)
+        assert isinstance(failed, ServiceError)
+        assert isinstance(third, Decision)
+        outcomes = bandit.update_many([(first, 1.0), ("none", 1.0), (third.id, 0.0), (first, 1.0)])
+        assert [outcome if isinstance(outcome, bool) else outcome.status for outcome in outcomes] == [
+            True,
+            404,
+            True,
+            False,
+        ]
+        bandit.delete()
+        with pytest.raises(ServiceError, match="no bandit 'b'") as gone:
+            bandit.stats()
+        assert (gone.value.status, gone.value.code) == (404, "not_found")
+
+
+def test_the_same_awaited(server: ServerProcess) -> None:
+    """AsyncClient, many at once."""
+
+    async def run() -> None:
+        async with AsyncClient(server.url) as client:
+            bandit = await client.create("a", DIM)
+            decisions = await asyncio.gather(*(bandit.select(np.eye(DIM)) for _ in range(20)))
+            assert len({decision.id for decision in decisions}) == 20
+            assert all(await asyncio.gather(*(bandit.update(decision, 1.0) for decision in decisions)))
+            assert await bandit.put_arms({"x": [1.0] * DIM}) == 1
+            assert await bandit.arms() == ["x"]
+            await bandit.remove_arm("x")
+            (one,) = await bandit.select_many([np.eye(DIM)])
+            assert isinstance(one, Decision)
+            assert await bandit.update_many([(one, 0.5)]) == [True]
+            assert (await bandit.stats())["rounds"] == 21
+            assert len(await client.bandits()) == 1
+            with pytest.raises(ServiceError):
+                await client.bandit("absent").stats()
+            await bandit.delete()
+
+    asyncio.run(run())
+
+
+def replay(answers: list[Any], seen: list[httpx.Request]) -> httpx.MockTransport:
+    """A service that gives these answers, one after another, and remembers what it was asked."""
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, httpx.Response) else httpx.Response(200, json=answer)
+
+    return httpx.MockTransport(handle)
+
+
+DECIDED = {
+    "decision": "1-a",
+    "index": 0,
+    "arm": None,
+    "score": 1.0,
+    "mean": 0.0,
+    "propensity": 1.0,
+    "top": None,
+}
+
+
+@pytest.fixture(params=["ordinary", "async"])
+def ask(request: pytest.FixtureRequest) -> Callable[[list[Any], list[httpx.Request]], Decision]:
+    """One ``select`` against a service that gives certain answers, by either client."""
+
+    def ordinary(answers: list[Any], seen: list[httpx.Request]) -> Decision:
+        with Client(retries=QUICK) as client:
+            client._http = httpx.Client(transport=replay(answers, seen), base_url="http://test")
+            return client.bandit("b").select([[1.0]])
+
+    def awaited(answers: list[Any], seen: list[httpx.Request]) -> Decision:
+        async def run() -> Decision:
+            async with AsyncClient(retries=QUICK) as client:
+                client._http = httpx.AsyncClient(transport=replay(answers, seen), base_url="http://test")
+                return await client.bandit("b").select([[1.0]])
+
+        return asyncio.run(run())
+
+    return ordinary if request.param == "ordinary" else awaited
+
+
+Ask = Callable[[list[Any], list[httpx.Request]], Decision]
+
+
+def test_retries_keep_their_key(ask: Ask) -> None:
+    """Lost connections, 429 and 503 are tried again, as the same request."""
+    seen: list[httpx.Request] = []
+    answers = [httpx.ConnectError("refused"), httpx.Response(503), httpx.Response(429), DECIDED]
+    assert ask(answers, seen).id == "1-a"
+    assert len({request.headers["idempotency-key"] for request in seen}) == 1
+    assert len({request.content for request in seen}) == 1
+    assert len(seen) == 4
+
+
+def test_retries_end(ask: Ask) -> None:
+    """After the last attempt the error is told; what cannot get better is not tried again."""
+    seen: list[httpx.Request] = []
+    with pytest.raises(ServiceError, match="cannot be reached") as away:
+        ask([httpx.ReadTimeout("slow")] * 4, seen)
+    assert away.value.status == 0
+    with pytest.raises(ServiceError) as busy:
+        ask([httpx.Response(503) for _ in range(4)], seen)
+    assert busy.value.status == 503
+    seen.clear()
+    with pytest.raises(ServiceError, match="answered 500"):
+        ask([httpx.Response(500)], seen)
+    assert len(seen) == 1
+
+
+def test_pauses_grow_and_obey() -> None:
+    """Doubling with jitter up to the longest, and what the service asks for at least."""
+    retries = Retries(first=0.1, most=1.0)
+    for attempt in range(1, 12):
+        longest = min(1.0, 0.1 * 2 ** (attempt - 1))
+        assert all(longest / 2 <= retries.pause(attempt, None) <= longest for _ in range(20))
+    asked = httpx.Response(429, headers={"retry-after": "1"})
+    assert retries.pause(1, asked) == 1.0
+    assert retries.pause(1, httpx.Response(429, headers={"retry-after": "3600"})) == 1.0
+
+
+def test_what_cannot_be_sent() -> None:
+    """NaN, names that are no names, things that are not numbers: before anything is sent."""
+    with Client("http://127.0.0.1:9", retries=Retries(attempts=1)) as client:
+        with pytest.raises(InputError, match="finite"):
+            client.bandit("b").select([[float("nan")]])
+        with pytest.raises(InputError, match="finite"):
+            client.bandit("b").update("1-a", float("inf"))
+        for name in ("", "a/b"):
+            with pytest.raises(InputError, match="name"):
+                client.bandit(name).stats()
+        with pytest.raises(TypeError, match="cannot be sent"):
+            client.bandit("b").select([{"x": object()}])
+
+
+def test_without_httpx_it_says_what_to_install() -> None:
+    """`import sketchbandit.client` without the extra is an instruction."""
+    code = "import sys; sys.modules['httpx'] = None; import sketchbandit.client"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'sketchbandit[client]'" in done.stderr
+
+
+def test_the_client_needs_little(tmp_path: Path) -> None:
+    """It imports neither the server nor scikit-learn."""
+    code = (
+        "import sys, sketchbandit.client\n"
+        "heavy = {'fastapi', 'uvicorn', 'sqlalchemy', 'sklearn', 'pyarrow', 'pandas', 'numba'}\n"
+        "assert not heavy & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)

@@ -1,0 +1,156 @@
+"""The dashboard in headless Chromium: it renders, updates, escapes, fits a phone, and asks for a token."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Error, expect, sync_playwright
+
+from sketchbandit.client import Client
+from sketchbandit.service import tokens
+from tests.service.processes import ServerProcess, Zygote, free_port, zygote
+
+DIM = 5
+EVIL = "<script>document.title='owned'<img src=x onerror=\"document.title='owned'\">"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium: the machine's, or playwright's own."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with sync_playwright() as playwright:
+        try:
+            started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        except Error as error:
+            pytest.skip(f"no Chromium can be started: {error.message.splitlines()[0]}")
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def forge(tmp_path: Path) -> Iterator[Zygote]:
+    """Servers."""
+    with zygote(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def server(tmp_path: Path, forge: Zygote) -> Iterator[ServerProcess]:
+    """A server with an evil bandit and a good one."""
+    found = forge.start(tmp_path / "state", free_port())
+    httpx.put(f"{found.url}/v1/bandits/{quote(EVIL, safe='')}", json={"dim": DIM}).raise_for_status()
+    httpx.put(
+        f"{found.url}/v1/bandits/good", json={"dim": 40, "parameters": {"size": 4, "epsilon": 4.0}}
+    ).raise_for_status()
+    yield found
+    found.stop()
+
+
+def play(url: str, name: str, rounds: int, dim: int) -> None:
+    """Some decisions, with stored arms of evil names among them."""
+    random = np.random.default_rng(0)
+    with Client(url) as client:
+        bandit = client.bandit(name)
+        for _ in range(rounds):
+            arms = random.standard_normal((3, dim))
+            decision = bandit.select(arms)
+            bandit.update(decision, float(random.random()))
+        bandit.put_arms({EVIL[:100]: [1.0] * dim})
+        bandit.select([EVIL[:100]])
+
+
+def test_it_renders_and_updates(server: ServerProcess, browser: Browser) -> None:
+    """Figures appear and change without a reload; the last decisions are listed; nothing fails."""
+    page = browser.new_page()
+    failures: list[str] = []
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    page.on("console", lambda message: failures.append(message.text) if message.type == "error" else None)
+    page.goto(f"{server.url}/#good")
+    expect(page.locator("#connection")).to_have_text("live")
+    expect(page.locator("#name")).to_have_text("good")
+    expect(page.locator("#rate")).to_have_text("no rewards yet")
+    play(server.url, "good", 60, 40)
+    expect(page.locator("#decisions")).to_have_text("61")
+    expect(page.locator("#rewards")).to_have_text("60")
+    expect(page.locator("#open")).to_have_text("1 of 100,000")
+    expect(page.locator("#health")).to_contain_text("The spectral error is at most")
+    expect(page.locator("#budget-text")).to_contain_text("its budget is")
+    expect(page.locator("#recent tr")).to_have_count(20)
+    expect(page.locator("#recent tr").first).to_contain_text("open")
+    expect(page.locator("#rate-chart .dot")).to_have_count(1)
+    assert float(page.locator("#rate").inner_text()) == pytest.approx(0.5, abs=0.3)
+    assert page.locator("#rate-summary").inner_text().startswith("From ")
+    play(server.url, "good", 5, 40)
+    expect(page.locator("#decisions")).to_have_text("67")
+    assert failures == []
+    page.close()
+
+
+def test_names_are_text(server: ServerProcess, browser: Browser) -> None:
+    """A bandit and an arm called <script> are shown as such, and run nothing."""
+    play(server.url, EVIL, 3, DIM)
+    page = browser.new_page()
+    page.goto(server.url)
+    expect(page.locator("#name")).to_have_text(EVIL)
+    expect(page.locator("#bandits a").first).to_have_text(EVIL)
+    expect(page.locator("#recent tr").first).to_contain_text(EVIL[:100])
+    assert page.title() == "sketchbandit"
+    assert page.locator("article script, article img, nav script, nav img").count() == 0
+    page.close()
+
+
+def test_keyboard_screen_reader_and_phone(server: ServerProcess, browser: Browser) -> None:
+    """Reached by Tab, named for screen readers, no sideways scrolling at 360 pixels, light and dark."""
+    play(server.url, "good", 10, 40)
+    page = browser.new_page(viewport={"width": 360, "height": 740}, color_scheme="dark")
+    page.goto(server.url)
+    expect(page.locator("#name")).to_have_text(EVIL)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "good"
+    page.keyboard.press("Enter")
+    expect(page.locator("#name")).to_have_text("good")
+    expect(page.locator("#bandits a[aria-current=true]")).to_have_text("good")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    tree = page.locator("body").aria_snapshot()
+    for name in ('img "Reward rate over time', 'navigation "Bandits"', "status: live", "meter"):
+        assert name in tree, tree
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+    page.close()
+
+
+def test_a_lost_connection_is_told(server: ServerProcess, browser: Browser) -> None:
+    """And when the service has gone, the page says so and keeps what it has."""
+    page = browser.new_page()
+    page.goto(server.url)
+    expect(page.locator("#connection")).to_have_text("live")
+    server.stop()
+    expect(page.locator("#connection")).to_have_text("connection lost; trying again")
+    page.close()
+
+
+def test_a_token_is_asked_for(tmp_path: Path, forge: Zygote, browser: Browser) -> None:
+    """Without one nothing is shown; with one the page works; no bandits is said in words."""
+    secret = tokens.add(tmp_path / "tokens", "page", "read")
+    port = free_port()
+    server = forge.start(tmp_path / "guarded", port, tokens=tmp_path / "tokens")
+    page = browser.new_page()
+    page.goto(server.url)
+    expect(page.locator("#token-form")).to_be_visible()
+    page.get_by_label("This service needs a token").fill("wrong")
+    page.keyboard.press("Enter")
+    expect(page.locator("#connection")).to_contain_text("send a token")
+    page.get_by_label("This service needs a token").fill(secret)
+    page.keyboard.press("Enter")
+    expect(page.locator("#empty")).to_be_visible()
+    expect(page.locator("#token-form")).to_be_hidden()
+    page.close()
+    server.stop()

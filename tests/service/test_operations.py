@@ -1,0 +1,263 @@
+"""What the people see who run it: commands, logs, metrics, the Parquet log, the demo."""
+
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from sketchbandit.cli.app import app
+from sketchbandit.service import demo
+from sketchbandit.service.exporting import SCHEMA
+from tests.service.harness import DIM, in_loop, service
+from tests.service.processes import free_port, zygote
+
+runner = CliRunner()
+
+
+def invoke(*arguments: str | Path) -> Any:
+    """The command with these arguments."""
+    return runner.invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+@pytest.fixture(autouse=True)
+def loggers() -> Iterator[None]:
+    """A server that a test starts in this process configures the logs of the process."""
+    names = ("sketchbandit", "uvicorn", "py.warnings")
+    before = {name: list(logging.getLogger(name).handlers) for name in names}
+    yield
+    logging.captureWarnings(False)
+    for name, handlers in before.items():
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = handlers, True
+        logger.setLevel(logging.NOTSET)
+
+
+@in_loop
+async def test_export(tmp_path: Path) -> None:
+    """One row a decision, with what off-policy evaluation needs, whatever became of it."""
+    random = np.random.default_rng(0)
+    async with service(tmp_path / "state") as found:
+        await found.create(log_arms=True, exploration=0.5)
+        await found.create("thin", reward_timeout=0.01, default_reward=-2.0)
+        sets, answers = [], []
+        for _ in range(12):
+            arms = random.standard_normal((3, DIM))
+            answer = (await found.decide(arms.tolist())).json()
+            await found.reward(answer["decision"], float(arms[answer["index"], 0]))
+            sets.append(arms)
+            answers.append(answer)
+        await found.decide()  # open
+        await found.decide([{"indices": [2], "values": [0.5]}], name="thin")
+        time.sleep(0.02)
+        await found.upkeep.round()
+    done = invoke("service", "export", tmp_path / "state", tmp_path / "log.parquet")
+    assert done.exit_code == 0, done.output
+    assert "14 decisions" in done.output
+    table = parquet.read_table(tmp_path / "log.parquet")
+    assert table.schema == SCHEMA
+    rows = table.to_pylist()
+    for row, arms, answer in zip(rows, sets, answers, strict=False):
+        assert row["decision"] == answer["decision"]
+        assert row["feature_values"] == arms[answer["index"]].tolist()
+        assert row["arms"] == arms.tolist()
+        assert (row["propensity"], row["score"]) == (answer["propensity"], answer["score"])
+        assert row["reward"] == arms[answer["index"], 0]
+        assert row["reward_kind"] == "given"
+        assert row["rewarded_at"] >= row["decided_at"]
+    assert [row["rounds"] for row in rows[:12]] == list(range(12))
+    estimate = np.mean([(row["arm_index"] == 0) / row["propensity"] for row in rows[:12]])
+    assert estimate > 0  # a policy that always plays the first arm can be evaluated
+    assert (rows[12]["reward"], rows[12]["reward_kind"]) == (None, None)
+    assert (rows[13]["bandit"], rows[13]["feature_indices"]) == ("thin", [2])
+    assert (rows[13]["reward"], rows[13]["reward_kind"], rows[13]["arms"]) == (-2.0, "default", None)
+    assert invoke("service", "export", tmp_path / "state", tmp_path / "x", "--bandit", "thin").exit_code == 0
+    assert parquet.read_table(tmp_path / "x").num_rows == 1
+    absent = invoke("service", "export", tmp_path / "state", tmp_path / "y", "--bandit", "absent")
+    assert (absent.exit_code, "there is no bandit 'absent'" in absent.output) == (2, True)
+    assert invoke("service", "export", tmp_path / "state", tmp_path / "no" / "y").exit_code == 2
+
+
+@in_loop
+async def test_check_command(tmp_path: Path) -> None:
+    """0 if all is well, 1 if not, 2 if it cannot be looked at, such as while a server runs."""
+    async with service(tmp_path / "state") as found:
+        await found.create()
+        await found.play(5)
+        running = invoke("service", "check", tmp_path / "state")
+        assert (running.exit_code, "in use" in running.output) == (2, True)
+    good = invoke("service", "check", tmp_path / "state")
+    assert good.exit_code == 0, good.output
+    assert "the same to the bit" in good.output
+    (path,) = (tmp_path / "state").glob("snapshots/*/*.safetensors")
+    path.write_bytes(path.read_bytes()[:-1])
+    bad = invoke("service", "check", tmp_path / "state")
+    assert (bad.exit_code, "BAD" in bad.output) == (1, True)
+    assert invoke("service", "check", tmp_path / "absent").exit_code == 2
+    (tmp_path / "empty").mkdir()
+    assert "holds no journal" in invoke("service", "check", tmp_path / "empty").output
+
+
+def test_token_command(tmp_path: Path) -> None:
+    """The token on standard output, its hash in the file."""
+    done = invoke("service", "token", tmp_path / "tokens", "--scope", "admin", "--name", "ops")
+    assert done.exit_code == 0
+    assert done.output.startswith("sb_")
+    assert (tmp_path / "tokens").read_text(encoding="utf-8").startswith("ops admin ")
+    assert invoke("service", "token", tmp_path / "tokens", "--scope", "root").exit_code == 2
+
+
+def test_serve_refuses_what_it_cannot(tmp_path: Path) -> None:
+    """A host without tokens, a broken token file, a strange database: a message, not a traceback."""
+    for options, says in (
+        (["--host", "0.0.0.0"], "a token is needed"),  # noqa: S104
+        (["--token-file", tmp_path / "absent"], "cannot read the token file"),
+        (["--database", "nonsense"], "must be a URL"),
+        (["--database", "postgresql://nobody@127.0.0.1:9/x"], "cannot open the database"),
+        (["--demo", "--token-file", tmp_path / "t"], "needs no token"),
+    ):
+        done = invoke("serve", "--state", tmp_path / "state", "--port", "0", *options)
+        assert done.exit_code == 2, done.output
+        assert says in done.output
+
+
+def test_a_port_in_use(tmp_path: Path) -> None:
+    """Said so, and the state is released."""
+    with zygote(tmp_path) as forge:
+        port = free_port()
+        first = forge.start(tmp_path / "a", port)
+        with pytest.raises(RuntimeError, match="is it in use"):
+            forge.start(tmp_path / "b", port)
+        forge.start(tmp_path / "b", free_port()).stop()
+        first.stop()
+
+
+@in_loop
+async def test_metrics(tmp_path: Path) -> None:
+    """Prometheus can read them, and they count what happened."""
+    async with service(tmp_path) as found:
+        await found.create('quo"te\n\\'.replace("\n", ""))
+        await found.create()
+        await found.play(7)
+        await found.decide()
+        answer = await found.http.get("/metrics")
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        families = {family.name: family for family in text_string_to_metric_families(answer.text)}
+
+        def value(name: str, **labels: str) -> float:
+            (sample,) = [
+                sample
+                for sample in families[name].samples
+                if labels.items() <= sample.labels.items()
+                and not sample.name.endswith(("_created", "_bucket", "_sum"))
+            ]
+            return float(sample.value)
+
+        assert value("sketchbandit_decisions", bandit="b") == 8
+        assert value("sketchbandit_rewards", bandit="b") == 7
+        assert value("sketchbandit_open_decisions", bandit="b") == 1
+        assert value("sketchbandit_policy_bytes", bandit="b") == found.engine.bandit("b").policy.nbytes
+        assert value("sketchbandit_responses", status="200") >= 15
+        assert value("sketchbandit_request_seconds", route="/v1/bandits/{name}/decide") == 8
+        assert value("sketchbandit_commit_records") >= 15
+
+
+@in_loop
+async def test_stats_tell_the_sketch_and_the_last_decisions(tmp_path: Path) -> None:
+    """Certificate inside its budget, health in words, rewards beside their decisions."""
+    async with service(tmp_path) as found:
+        await found.http.put(
+            "/v1/bandits/b", json={"dim": 30, "parameters": {"size": 4, "epsilon": 300.0, "horizon": 100}}
+        )
+        await found.play(60)
+        await found.create("exact", policy="oful")
+        await found.create("blind", policy="cbrap", parameters={"size": 3})
+        stats = await found.stats()
+        assert 0 < stats["sketch"]["certificate"] <= stats["sketch"]["budget"] <= 300.0
+        assert stats["is_healthy"] is True
+        assert len(stats["recent"]) == 20
+        assert all(recent["kind"] == "given" for recent in stats["recent"])
+        assert sum(stats["history"]["rewards"]) == 60
+        exact = (await found.stats("exact"))["sketch"]
+        assert (exact["is_exact"], exact["certificate"], exact["budget"]) == (True, 0.0, 0.0)
+        blind = (await found.stats("blind"))["sketch"]
+        assert (blind["is_exact"], blind["certificate"], blind["budget"]) == (False, None, None)
+
+
+def test_the_whole_command(tmp_path: Path) -> None:
+    """`sketchbandit serve --demo`: an address, traffic that learns, JSON logs, an orderly end."""
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "sketchbandit",
+        "serve",
+        "--state",
+        tmp_path / "state",
+        "--port",
+        "0",
+        "--demo",
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
+    )
+    assert process.stdout is not None
+    try:
+        address = process.stdout.readline()
+        url = re.fullmatch(r"dashboard: (http://127\.0\.0\.1:\d+)/\n", address)
+        assert url is not None, address
+        assert "traffic" in process.stdout.readline()
+        deadline = time.monotonic() + 60
+        while True:
+            assert time.monotonic() < deadline
+            answer = httpx.get(f"{url[1]}/v1/bandits/{demo.BANDIT}/stats")
+            if answer.status_code == 200 and answer.json()["rounds"] > 20:
+                break
+            time.sleep(0.1)
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    lines = [json.loads(line) for line in errors.splitlines()]
+    assert {"state read", "bandit created"} <= {line["message"] for line in lines}
+    done = invoke("service", "check", tmp_path / "state")
+    assert done.exit_code == 0, done.output
+
+
+def test_the_demo_learns(tmp_path: Path) -> None:
+    """The reward rate rises: what a new user is to watch."""
+    with zygote(tmp_path) as forge:
+        server = forge.start(tmp_path / "state", free_port())
+        demo.drive(server.url, rate=1000.0, seconds=6.0)
+        stats = httpx.get(f"{server.url}/v1/bandits/{demo.BANDIT}/stats").json()
+        rewards, sums = np.array(stats["history"]["rewards"]), np.array(stats["history"]["reward_sum"])
+        half = len(rewards) // 2
+        early, late = sums[:half].sum() / rewards[:half].sum(), sums[half:].sum() / rewards[half:].sum()
+        assert late > early
+        assert late > 0.4
+        server.stop()
+
+
+@pytest.mark.parametrize("missing", ["fastapi", "sqlalchemy", "prometheus_client"])
+def test_without_the_extra_the_command_says_what_to_install(missing: str) -> None:
+    """A missing package is an instruction, not a traceback."""
+    code = (
+        f"import sys; sys.modules['{missing}'] = None; sys.argv[1:] = ['serve', '--state', 'x']; "
+        "from sketchbandit.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install 'sketchbandit[service]'" in done.stderr
+    assert "Traceback" not in done.stderr
