@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+BROWSER := $(VENV)/.browser
 # Timings and tests use one BLAS thread: small matrices, and both cores belong to the test runner.
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
@@ -26,7 +27,10 @@ run: $(READY)  ## the paper's experiments in small, on embedded data: a table, f
 serve: $(READY)  ## the decision service with a demo bandit and traffic for it: open the dashboard it names
 	$(BIN)/sketchbandit serve --state results/demo-state --demo --log-format text
 
-test: $(READY)  ## run the tests
+$(BROWSER): $(READY)
+	@sh tests/install-browser $(BIN)/playwright >$@.log 2>&1 && touch $@
+
+test: $(READY) $(BROWSER)  ## run the tests
 	$(BIN)/python -m pytest -n 2
 
 lint: $(READY)  ## ruff, mypy strict, import-linter
@@ -35,7 +39,8 @@ lint: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-soak: $(READY)  ## the property tests with many more, random, examples (eight minutes)
+soak: $(READY) $(BROWSER)  ## the service overloaded for ten minutes, then the tests with many more examples
+	$(BIN)/python -m benchmarks.service_soak
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
 
 bench: $(READY)  ## speed beside the rivals, and the scaling plots (ten minutes)

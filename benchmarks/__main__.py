@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from benchmarks import all_targets, policy_scaling, policy_speed, scaling, streaming
+from benchmarks import all_targets, policy_scaling, policy_speed, scaling, service_load, streaming
 from benchmarks.policy_rivals import has_vowpal_wabbit
 from sketchbandit.experiments.figures import save
 from sketchbandit.experiments.tables import write_csv
@@ -19,7 +19,7 @@ def main() -> None:
     """Check, time, print, and write the tables and the scaling plots."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for tables and plots")
-    parser.add_argument("--only", choices=("sketches", "policies"), help="one half of the benchmarks")
+    parser.add_argument("--only", choices=("sketches", "policies", "service"), help="one part of them")
     options = parser.parse_args()
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
@@ -29,18 +29,21 @@ def main() -> None:
             f"numpy {np.__version__}, scipy {scipy.__version__}, {', '.join(blas)}, "
             f"{platform.machine()}, one thread"
         )
-        if options.only != "policies":
+        if options.only in (None, "sketches"):
             _streaming(out)
             _low_rank()
             print("\nscaling of the sketch over n, d and l (a minute or two) ...", flush=True)
             _scaling(out, "bench-scaling", scaling.points(), scaling.BASE, "seconds, one thread")
-        if options.only != "sketches":
+        if options.only in (None, "policies"):
             _policies(out)
             _many_arms()
             _all_targets(out)
             print("\nscaling of a round over d, l and K (a minute) ...", flush=True)
             found = policy_scaling.points()
             _scaling(out, "bench-policy-scaling", found, policy_scaling.BASE, "seconds a round, one thread")
+        if options.only in (None, "service"):
+            print("\nthe decision service, on this machine together with its clients")
+            service_load.main()
 
 
 def _scaling(out: Path, name: str, found: list[scaling.Point], base: dict[str, int], ylabel: str) -> None:

@@ -140,6 +140,17 @@ async def create(url: str, name: str, settings: dict[str, object]) -> None:
     transport.close()
 
 
+async def rounds(url: str, name: str) -> int:
+    """How many rewards a bandit has learned from."""
+    loop = asyncio.get_running_loop()
+    transport, connection = await loop.create_connection(Connection, *_address(url))
+    asked = request("GET", f"/v1/bandits/{name}/stats", b"", urlsplit(url).netloc)
+    status, answer = await connection.send(asked)
+    assert status == 200, answer
+    transport.close()
+    return int(json.loads(answer)["rounds"])
+
+
 def measure(
     *,
     database: str | None = None,
@@ -153,10 +164,12 @@ def measure(
 
         async def run() -> Load:
             await create(server.url, "load", {"dim": dim})
-            await drive(server.url, "load", connections=connections, seconds=2.0, dim=dim, arms=arms)
-            return await drive(
-                server.url, "load", connections=connections, seconds=seconds, dim=dim, arms=arms
-            )
+            options = {"connections": connections, "dim": dim, "arms": arms}
+            before = await drive(server.url, "load", seconds=2.0, **options)
+            load = await drive(server.url, "load", seconds=seconds, **options)
+            learned = await rounds(server.url, "load")
+            assert learned == before.pairs + load.pairs, "what was acknowledged is not what was learned"
+            return load
 
         return asyncio.run(run())
 

@@ -35,9 +35,9 @@ def main() -> None:
         at = int(np.searchsorted(times, share * times[-1]))
         print(f"{times[at] / 60:5.1f} min: {sizes[at] / 1e6:7.1f} MB")
     print(
-        f"{load.pairs / load.seconds:,.0f} pairs a second over {load.seconds / 60:.1f} minutes, {load.refused:,} "
-        f"requests refused with 429, p99 {load.percentile(99):.0f} ms; memory {early / 1e6:.1f} MB in the first "
-        f"half after warming up, {late / 1e6:.1f} MB in the second"
+        f"{load.pairs / load.seconds:,.0f} pairs a second over {load.seconds / 60:.1f} minutes, "
+        f"{load.refused:,} requests refused with 429, p99 {load.percentile(99):.0f} ms; memory "
+        f"{early / 1e6:.1f} MB in the first half after warming up, {late / 1e6:.1f} MB in the second"
     )
     assert late <= (1.0 + _MOST_GROWTH) * early, "memory grows"
 

@@ -210,10 +210,24 @@ def test_an_unwritable_folder_is_said(tmp_path: Path) -> None:
     assert "cannot write" in done.output
 
 
+def all_commands() -> dict[str, Any]:
+    """Every command by its name, those of a group by both."""
+    found: dict[str, Any] = {}
+    top: Any = get_command(app)
+    for name in top.list_commands(None):
+        command = top.get_command(None, name)
+        inner = getattr(command, "commands", None)
+        found |= {name: command} if inner is None else {f"{name} {sub}": inner[sub] for sub in inner}
+    return found
+
+
+EXPERIMENTING = ("reproduce", "compare", "report", "data")
+
+
 def test_library_verbs_are_the_commands() -> None:
     """Every command is a function with the same settings."""
-    commands = get_command(app).commands  # type: ignore[attr-defined]
-    assert set(commands) == {"reproduce", "compare", "report", "data"}
+    commands = all_commands()
+    assert set(commands) == {*EXPERIMENTING, "serve", "service check", "service export", "service token"}
     functions: dict[str, Verb] = {"reproduce": reproduce, "compare": compare, "report": report}
     for name, function in functions.items():
         options = {parameter.name for parameter in commands[name].params}
@@ -224,37 +238,39 @@ def test_library_verbs_are_the_commands() -> None:
 
 def test_help_has_examples_that_parse() -> None:
     """Each example of a help text is a command line that the parser accepts."""
-    commands = get_command(app).commands  # type: ignore[attr-defined]
-    for name, command in commands.items():
+    for name, command in all_commands().items():
         examples = re.findall(r"Example: `(?:\w+=\S+ )?sketchbandit ([^`]+)`", command.help)
         assert examples, f"{name} has no example"
         for example in examples:
-            head, *rest = example.split()
-            assert head == name
-            command.make_context(name, rest)
-        assert "Example" in invoke(name, "--help").output
+            assert example.startswith(name)
+            command.make_context(name, example.removeprefix(name).split())
+        assert "Example" in invoke(*name.split(), "--help").output
 
 
 def test_the_docs_know_every_command_and_id() -> None:
     """Every option, id and profile is documented, and every command line in the docs parses."""
-    commands = get_command(app).commands  # type: ignore[attr-defined]
-    page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    commands = all_commands()
     for name, command in commands.items():
+        pages = ["experiments.md"] if name in EXPERIMENTING else ["service.md", "operations.md"]
+        page = "\n".join((ROOT / "docs" / path).read_text(encoding="utf-8") for path in pages)
         assert f"sketchbandit {name}" in page
         for parameter in command.params:
             for option in parameter.opts:
                 if option.startswith("--"):
                     assert option in page, f"{name} {option} is not documented"
+    page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
     for name in (*EXPERIMENTS, *PROFILES, *CATALOGUE, "all", "embedded"):
         assert f"`{name}`" in page, f"{name} is not documented"
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    everything = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     lines = [
         line
-        for path in pages
+        for path in everything
         for block in re.findall(r"```(?:console|sh)?\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
         for line in block.splitlines()
     ]
-    found = [re.search(r"^(?:\$ )?(?:\w+=\S+ )?sketchbandit (\w+)([^#]*)", line) for line in lines]
+    found = [
+        re.search(r"^(?:\$ )?(?:\w+=\S+ )?sketchbandit ((?:service )?\w+)([^#]*)", line) for line in lines
+    ]
     assert sum(match is not None for match in found) >= 5
     for match in filter(None, found):
         commands[match[1]].make_context(match[1], match[2].split())

@@ -228,6 +228,34 @@ async def test_idempotency_keys(tmp_path: Path) -> None:
         assert (await found.stats())["open"] == 2
 
 
+@in_loop
+async def test_created_twice_at_once(tmp_path: Path) -> None:
+    """One is new; the same at the same time is found, another is a conflict; nobody else's request fails."""
+    async with service(tmp_path) as found:
+        await found.create("bystander")
+        puts = [found.http.put("/v1/bandits/n", json={"dim": dim}) for dim in (4, 4, 5, 4)]
+        *answers, bystander = await asyncio.gather(*puts, found.decide(name="bystander"))
+        assert sorted(answer.status_code for answer in answers) == [200, 200, 201, 409]
+        assert bystander.status_code == 200
+
+
+@in_loop
+async def test_many_stored_arms(tmp_path: Path) -> None:
+    """Stored with one request, replaced, and chosen from, in their order."""
+    random = np.random.default_rng(0)
+    arms = {f"arm-{i}": row.tolist() for i, row in enumerate(random.standard_normal((3000, DIM)))}
+    async with service(tmp_path) as found:
+        await found.create()
+        assert (await found.http.put("/v1/bandits/b/arms", json={"arms": arms})).json() == {"count": 3000}
+        assert (await found.http.put("/v1/bandits/b/arms", json={"arms": {"arm-7": [9.0] * DIM}})).json() == {
+            "count": 3000
+        }
+        assert (await found.http.post("/v1/bandits/b/decide", json={})).json()["arm"] == "arm-7"
+    async with service(tmp_path) as found:
+        assert sorted(found.engine.bandit("b").arms.ids()) == sorted(arms)
+        assert (await found.http.post("/v1/bandits/b/decide", json={})).json()["arm"] == "arm-7"
+
+
 @pytest.mark.parametrize(
     ("body", "status", "says"),
     [
@@ -381,7 +409,7 @@ async def test_limits_on_bandits_batches_and_stored_arms(tmp_path: Path) -> None
     async with service(tmp_path, limits=limits) as found:
         await found.create()
         await found.create("c")
-        assert error_of(await found.http.put("/v1/bandits/d", json={"dim": DIM}))[0] == 429
+        assert error_of(await found.http.put("/v1/bandits/d", json={"dim": DIM}))[0] == 409
         many = {"rewards": [{"decision": "1-a", "reward": 1.0}] * 4}
         assert error_of(await found.http.post("/v1/bandits/b/reward/batch", json=many))[0] == 413
         arms = {str(i): [1.0] * DIM for i in range(3)}

@@ -55,6 +55,19 @@ async def test_nobody_answers(tmp_path: Path) -> None:
 
 
 @in_loop
+async def test_many_expire_at_once(tmp_path: Path) -> None:
+    """However many: all of them in one round of upkeep, in their order."""
+    async with service(tmp_path, limits=Limits(waiting=5000)) as found:
+        time = set_clock(found)
+        await found.create(reward_timeout=1.0)
+        await asyncio.gather(*(found.decide() for _ in range(1200)))
+        time.at += 2.0
+        await found.upkeep.round()
+        stats = await found.stats()
+        assert (stats["open"], stats["defaults"], stats["open_bytes"]) == (0, 1200, 0)
+
+
+@in_loop
 async def test_no_default_means_nothing_is_learned(tmp_path: Path) -> None:
     """default_reward null closes the decision; reward_timeout null keeps it open."""
     async with service(tmp_path) as found:

@@ -23,8 +23,6 @@ def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
             f"{server.url}/openapi.json",
             "--checks",
             CHECKS,
-            "--seed",
-            "1",
         ]
         command += ["--max-examples", "25", "--seed", "1", "--suppress-health-check", "all", "--no-color"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)

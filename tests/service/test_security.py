@@ -5,6 +5,7 @@ import http.client
 import socket
 import stat
 import time
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -158,15 +159,40 @@ async def test_a_body_is_limited_while_it_arrives(tmp_path: Path) -> None:
         assert error_of(answer)[0] == 413
         sent = 0
 
-        async def pieces() -> object:
+        async def pieces() -> AsyncIterator[bytes]:
             nonlocal sent
             for _ in range(1000):
                 sent += 100
                 yield b"x" * 100
 
-        answer = await found.http.post("/v1/bandits/b/decide", content=pieces(), headers=headers)  # type: ignore[arg-type]
+        answer = await found.http.post("/v1/bandits/b/decide", content=pieces(), headers=headers)
         assert error_of(answer)[0] == 413
         assert sent <= 1200
+
+
+@in_loop
+async def test_large_bodies_at_once_are_bounded(tmp_path: Path) -> None:
+    """Together they may not take more than a bound; afterwards there is room again."""
+    async with service(tmp_path, limits=Limits(bodies_bytes=30_000)) as found:
+        await found.create()
+        gate = asyncio.Event()
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield b'{"arms": [[1, 0, 0, 0]], "top": 1'
+            yield b" " * 20_000
+            await gate.wait()
+            yield b"}"
+
+        async def ask() -> httpx.Response:
+            headers = {"content-type": "application/json"}
+            return await found.http.post("/v1/bandits/b/decide", content=slowly(), headers=headers)
+
+        tasks = [asyncio.create_task(ask()) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        gate.set()
+        assert sorted([(await task).status_code for task in tasks]) == [200, 429, 429]
+        assert found.engine.body_bytes == 0
+        assert (await ask()).status_code == 200
 
 
 @pytest.fixture
@@ -229,6 +255,21 @@ def test_a_slow_loris(tmp_path: Path, forge: Zygote) -> None:
             assert connection.recv(100) == b""
         connection.close()
     assert time.monotonic() - started < 5
+    server.stop()
+
+
+def test_endless_headers(tmp_path: Path, forge: Zygote) -> None:
+    """Refused after 64 KiB."""
+    port = free_port()
+    server = forge.start(tmp_path / "state", port)
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n")
+        with suppress(OSError):
+            for number in range(200):
+                connection.sendall(b"x-%d: %s\r\n" % (number, b"a" * 1000))
+        with suppress(ConnectionResetError):
+            assert connection.recv(100).startswith(b"HTTP/1.1 400")
+    assert httpx.get(f"{server.url}/healthz", headers={"x": "a" * 20_000}).status_code == 200
     server.stop()
 
 

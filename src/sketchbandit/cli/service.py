@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sketchbandit.cli.output import complaints, console, print_table
-from sketchbandit.service import checking, exporting, logs, tokens
+from sketchbandit.service import checking, logs, tokens
 from sketchbandit.service.server import serve as run
 from sketchbandit.service.settings import MIB, Limits, Settings
 
@@ -162,6 +162,8 @@ def export(
 
     Example: `sketchbandit service export bandit-state log.parquet --bandit shop`
     """
+    from sketchbandit.service import exporting  # noqa: PLC0415  (pyarrow takes 60 MB that a server can do without)
+
     with complaints(), console.status("exporting"):
         count = exporting.export(folder, out, database=database, bandit=bandit)
     console.print(f"{count} decisions in {out}", highlight=False, markup=False, soft_wrap=True)

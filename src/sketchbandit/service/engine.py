@@ -68,9 +68,12 @@ class Engine:
         self.clock = Clock()
         self._random = np.random.default_rng(seed)
         self._closing: dict[int, asyncio.Future[None]] = {}
+        self._creating: dict[str, asyncio.Future[None]] = {}
         self._deciding: dict[tuple[int, str], asyncio.Future[Decided]] = {}
         self._dropped = 0
         self.is_ready = False
+        self.body_bytes = 0
+        """Of requests that are being read."""
 
     # -- life -----------------------------------------------------------------------------------------
 
@@ -145,31 +148,28 @@ class Engine:
     async def create(self, name: str, config: BanditConfig) -> tuple[Bandit, bool]:
         """A bandit of that name and those settings, and whether it is new."""
         config.check(self.limits)
+        while (other := self._creating.get(name)) is not None:
+            await asyncio.wait([other])  # what came of it is seen below
         if name in self.bandits:
             if self.bandits[name].config != config:
                 raise Conflict(
                     f"bandit {name!r} exists with other settings; DELETE it first, or choose another name"
                 )
             return self.bandits[name], False
-        if len(self.bandits) >= self.limits.bandits:
-            raise Busy(f"this server keeps up to {self.limits.bandits} bandits; DELETE one first")
+        if len(self.bandits) + len(self._creating) >= self.limits.bandits:
+            raise Conflict(f"this server keeps up to {self.limits.bandits} bandits; DELETE one first")
         bandit = Bandit(self.journal.next_seq(), name, config, created=self.clock.now())
         row = {"id": bandit.number, "name": name, "config": config.to_json(), "created": bandit.created}
 
-        def apply() -> tuple[Bandit, bool]:
+        def apply() -> None:
             self.bandits[name] = bandit
             log.info("bandit created", extra={"bandit": name, "policy": config.policy, "dim": config.dim})
-            return bandit, True
 
-        try:
-            created: tuple[Bandit, bool] = await self.journal.append(
-                Statements((tables.bandits.insert().values(row),)), apply
-            )
-        except Unavailable:
-            if name in self.bandits and self.bandits[name].config == config:
-                return self.bandits[name], False  # somebody else was faster
-            raise
-        return created
+        future = self.journal.append(Statements((tables.bandits.insert().values(row),)), apply)
+        self._creating[name] = future
+        future.add_done_callback(lambda _: self._creating.pop(name, None))
+        await future
+        return bandit, True
 
     async def delete(self, name: str) -> None:
         """Forget a bandit, its decisions and its snapshots."""
@@ -202,18 +202,17 @@ class Engine:
         added = sum(nbytes(vector) for vector in arms.values())
         if bandit.arms.nbytes + added > self.limits.bandit_bytes:
             raise TooLarge(f"the arms of {name!r} would take more than {self.limits.bandit_bytes} bytes")
-        table, place = tables.arms, self.journal.next_seq() * self.limits.arms
-        statements: list[sa.Executable] = []
-        for at, (arm, vector) in enumerate(arms.items()):
-            here = (table.c.bandit == bandit.number) & (table.c.arm == arm)
-            row = {"bandit": bandit.number, "arm": arm, "features": encode(vector)}
-            statements += [table.delete().where(here), table.insert().values(row | {"place": place + at})]
+        place = self.journal.next_seq() * self.limits.arms  # in the order in which they came
+        rows = tuple(
+            {"bandit": bandit.number, "arm": arm, "place": place + at, "features": encode(vector)}
+            for at, (arm, vector) in enumerate(arms.items())
+        )
 
         def apply() -> int:
             bandit.arms.put(arms)
             return len(bandit.arms)
 
-        stored: int = await self.journal.append(Statements(tuple(statements)), apply)
+        stored: int = await self.journal.append(Statements((), rows), apply)
         return stored
 
     async def remove_arm(self, name: str, arm: str) -> None:

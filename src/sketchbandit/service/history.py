@@ -48,6 +48,12 @@ class History:
         missing = int((at - self.start) / self.width) + 1 - len(self.buckets)
         self.buckets.extend([Bucket()] * missing)
 
+    def until(self, at: float) -> "History":
+        """A copy that goes on to that time."""
+        copied = History(self.start, self.width, list(self.buckets))
+        copied.reach(at)
+        return copied
+
     def dump(self) -> dict[str, Any]:
         """As JSON."""
         return {"start": self.start, "width": self.width, "buckets": [list(b) for b in self.buckets]}

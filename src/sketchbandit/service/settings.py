@@ -11,6 +11,9 @@ class Limits:
     """What a client can ask for at most. All are checked before anything is allocated."""
 
     body_bytes: int = 16 * MIB
+    bodies_bytes: int = 256 * MIB
+    """All bodies that are being read at the same time."""
+    header_bytes: int = 64 * 1024
     arms: int = 100_000
     """Arms of one decision, and arms stored for one bandit."""
     dim: int = 1_000_000

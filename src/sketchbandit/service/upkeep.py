@@ -68,7 +68,8 @@ class Upkeep:
     async def round(self) -> None:
         """Everything that is due."""
         for bandit in list(self._engine.bandits.values()):
-            await self.expire(bandit)
+            while await self.expire(bandit):
+                pass
         for bandit in list(self._engine.bandits.values()):
             if self._wants_snapshot(bandit):
                 await self.snapshot(bandit)
@@ -77,8 +78,8 @@ class Upkeep:
 
     # -- expiry ---------------------------------------------------------------------------------------
 
-    async def expire(self, bandit: Bandit) -> None:
-        """The default reward for decisions that nobody answered in time."""
+    async def expire(self, bandit: Bandit) -> int:
+        """The default reward for decisions that nobody answered in time; how many there were, up to 500."""
         engine = self._engine
         now = engine.clock.now()
         rows = [
@@ -92,6 +93,7 @@ class Upkeep:
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
+        return len(rows)
 
     # -- snapshots ------------------------------------------------------------------------------------
 

@@ -38,8 +38,7 @@ def error_body(problem: Problem) -> models.ErrorBody:
 
 def stats_answer(bandit: Bandit, now: float) -> models.StatsAnswer:
     """Everything that the dashboard shows of a bandit."""
-    totals, history, health = bandit.totals, bandit.history, bandit.policy.health()
-    history.reach(now)
+    totals, history, health = bandit.totals, bandit.history.until(now), bandit.policy.health()
     learned = bandit.policy.rounds
     return models.StatsAnswer(
         name=bandit.name,

@@ -11,7 +11,8 @@ from starlette.requests import Request
 
 from sketchbandit.service.api import models
 from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.problems import Invalid, Malformed, TooLarge, WrongType
+from sketchbandit.service.engine import Engine
+from sketchbandit.service.problems import Busy, Invalid, Malformed, TooLarge, WrongType
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.vectors import ArmSet, Vector, check, from_named, from_sparse, stack
 
@@ -24,17 +25,24 @@ _KEY = re.compile(r"[!-~]{1,128}")
 _HEADER_BYTES = 10_000  # of an npy file: more is not a matrix of numbers
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
-    """The body, refused as soon as it is known to be too long."""
+async def read_body(request: Request, engine: Engine) -> bytes:
+    """The body, refused as soon as it is known to be too long, alone or with all that are being read."""
+    limits = engine.limits
     said = request.headers.get("content-length", "")
     if said.isdecimal() and int(said) > limits.body_bytes:
         raise _too_long(limits)
     chunks, length = [], 0
-    async for chunk in request.stream():
-        length += len(chunk)
-        if length > limits.body_bytes:
-            raise _too_long(limits)
-        chunks.append(chunk)
+    try:
+        async for chunk in request.stream():
+            length += len(chunk)
+            engine.body_bytes += len(chunk)
+            if length > limits.body_bytes:
+                raise _too_long(limits)
+            if engine.body_bytes > limits.bodies_bytes:
+                raise Busy("too many large requests at once; try again in a moment")
+            chunks.append(chunk)
+    finally:
+        engine.body_bytes -= length
     return b"".join(chunks) if len(chunks) != 1 else chunks[0]
 
 
@@ -72,11 +80,11 @@ def parse(model: type[T], body: bytes) -> T:
         raise _complaint(error) from None
 
 
-async def read_json(request: Request, model: type[T], limits: Limits) -> T:
+async def read_json(request: Request, model: type[T], engine: Engine) -> T:
     """A JSON body as a ``model``."""
     if content_type(request) != JSON:
         raise WrongType(f"the body must be {JSON}")
-    return parse(model, await read_body(request, limits))
+    return parse(model, await read_body(request, engine))
 
 
 def read_decision(body: bytes, bandit: Bandit, limits: Limits) -> tuple[ArmSet, int | None]:
@@ -123,11 +131,14 @@ def arms_of(arms: Sequence[Any] | None, bandit: Bandit, limits: Limits) -> ArmSe
     if all(isinstance(arm, str) for arm in arms):
         return bandit.arms.choose_from(list(arms))
     ids = [arm if isinstance(arm, str) else None for arm in arms]
-    rows = [
-        bandit.arms.row(arm) if isinstance(arm, str) else features_of(arm, bandit, f"arm {place}")
-        for place, arm in enumerate(arms)
-    ]
-    matrix = stack(rows)
+    if all(isinstance(arm, dict) for arm in arms):
+        matrix = from_named(arms, bandit.config.dim)  # a tenth of the time of one by one
+    else:
+        rows = [
+            bandit.arms.row(arm) if isinstance(arm, str) else features_of(arm, bandit, f"arm {place}")
+            for place, arm in enumerate(arms)
+        ]
+        matrix = stack(rows)
     check(matrix, limits.magnitude)
     return ArmSet(matrix, ids if any(ids) else None)
 

@@ -129,7 +129,7 @@ def _add_bandits(routes: APIRouter, engine: Engine) -> None:
     )
     async def create_bandit(name: Name, request: Request) -> Response:
         """Create a bandit; again with the same settings is no error."""
-        asked = await read_json(request, models.BanditRequest, engine.limits)
+        asked = await read_json(request, models.BanditRequest, engine)
         bandit, is_new = await engine.create(name, BanditConfig(**asked.model_dump()))
         return _json(bandit_answer(bandit), 201 if is_new else 200)
 
@@ -159,7 +159,7 @@ def _add_arms(routes: APIRouter, engine: Engine) -> None:
     async def put_arms(name: Name, request: Request) -> Response:
         """Store arms, to be chosen from by id."""
         bandit = engine.bandit(name)
-        asked = await read_json(request, models.ArmsRequest, engine.limits)
+        asked = await read_json(request, models.ArmsRequest, engine)
         if len(asked.arms) > engine.limits.arms:
             raise TooLarge(f"{len(asked.arms)} arms; a bandit stores up to {engine.limits.arms}")
         arms = {arm: features_of(given, bandit, f"arm {arm!r}") for arm, given in asked.arms.items()}
@@ -193,7 +193,7 @@ def _add_decisions(routes: APIRouter, engine: Engine) -> None:
     async def decide_batch(name: Name, request: Request) -> Response:
         """Several decisions, committed together; each succeeds or fails by itself."""
         bandit = engine.bandit(name)
-        asked = await read_json(request, models.DecideBatchRequest, engine.limits)
+        asked = await read_json(request, models.DecideBatchRequest, engine)
         _check_batch(asked.decisions, engine)
 
         async def one(wanted: models.KeyedDecideRequest) -> models.DecisionAnswer | models.FailedItem:
@@ -215,7 +215,7 @@ async def handle_decide(engine: Engine, name: str, request: Request) -> Response
     bandit = engine.bandit(name)
     kind, key, top = content_type(request), idempotency_key(request), None
     engine.admit(bandit)  # before any work
-    body = await read_body(request, engine.limits)
+    body = await read_body(request, engine)
     if kind == NPY:
         arms, top = read_npy(body, bandit, engine.limits), query_top(request)
     else:
@@ -227,7 +227,7 @@ async def handle_decide(engine: Engine, name: str, request: Request) -> Response
 async def handle_reward(engine: Engine, name: str, request: Request) -> Response:
     """One reward."""
     bandit = engine.bandit(name)
-    given = await read_json(request, models.RewardRequest, engine.limits)
+    given = await read_json(request, models.RewardRequest, engine)
     status = await engine.reward(bandit, given.decision, given.reward)
     return _json(models.RewardAnswer.model_construct(decision=given.decision, status=status))
 
@@ -257,7 +257,7 @@ def _add_rewards(routes: APIRouter, engine: Engine) -> None:
     async def reward_batch(name: Name, request: Request) -> Response:
         """Several rewards, committed together; each succeeds or fails by itself."""
         bandit = engine.bandit(name)
-        asked = await read_json(request, models.RewardBatchRequest, engine.limits)
+        asked = await read_json(request, models.RewardBatchRequest, engine)
         _check_batch(asked.rewards, engine)
 
         async def one(given: models.RewardRequest) -> models.RewardAnswer | models.FailedItem:

@@ -16,8 +16,13 @@ class Statements(NamedTuple):
     """Anything else that is to be committed with the batch: a new bandit, arms, deletions."""
 
     statements: tuple[sa.Executable, ...]
+    arms: tuple[dict[str, object], ...] = ()
+    """Rows of ``tables.arms``, which take the place of those of the same arms."""
 
 
+_REMOVE_ARM = tables.arms.delete().where(
+    tables.arms.c.bandit == sa.bindparam("of"), tables.arms.c.arm == sa.bindparam("id")
+)
 Record = DecisionRow | RewardRow | Statements
 
 
@@ -27,6 +32,11 @@ def write(connection: sa.Connection, records: Sequence[Record]) -> None:
         if isinstance(record, Statements):
             for statement in record.statements:
                 connection.execute(statement)
+            if record.arms:
+                connection.execute(
+                    _REMOVE_ARM, [{"of": row["bandit"], "id": row["arm"]} for row in record.arms]
+                )
+                connection.execute(tables.arms.insert(), list(record.arms))
     _insert(connection, tables.decisions, [r for r in records if isinstance(r, DecisionRow)])
     _insert(connection, tables.rewards, [r for r in records if isinstance(r, RewardRow)])
 
