@@ -245,7 +245,7 @@ def test_the_demo_learns(tmp_path: Path) -> None:
         rewards, sums = np.array(stats["history"]["rewards"]), np.array(stats["history"]["reward_sum"])
         half = len(rewards) // 2
         early, late = sums[:half].sum() / rewards[:half].sum(), sums[half:].sum() / rewards[half:].sum()
-        assert late > early
+        assert late > early + 0.05
         assert late > 0.4
         server.stop()
 

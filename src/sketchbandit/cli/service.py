@@ -104,7 +104,7 @@ def serve(  # noqa: PLR0917  (typer takes options so)
     def ready(address: str) -> None:
         typer.echo(f"dashboard: {address}/")
         if demo:
-            typer.echo("traffic: 25 decisions a second on the embedded digits; Ctrl-C ends it")
+            typer.echo("traffic: 20 decisions a second on the embedded digits; Ctrl-C ends it")
             traffic.append(_start_traffic(address))
 
     with complaints():

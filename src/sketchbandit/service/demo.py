@@ -11,13 +11,14 @@ from sketchbandit.environment import Classification
 
 BANDIT = "digits"
 _DIM = 64
+_PARAMETERS = {"size": 10, "epsilon": 20.0, "beta": 1.0}  # so curious that one can watch it learn
 _MEAN_DELAY = 2.0
 _ANSWERED = 0.95  # of the decisions
 _CLICKED = {True: 0.75, False: 0.05}  # how often the target is worth a reward, and anything else
 _ROUNDS = 10_000_000
 
 
-def drive(url: str, *, token: str | None = None, rate: float = 25.0, seconds: float | None = None) -> None:
+def drive(url: str, *, token: str | None = None, rate: float = 20.0, seconds: float | None = None) -> None:
     """Ask for decisions and send rewards, late and in any order, until the service goes away.
 
     One image of each digit is offered. The reward is 1 three times in four for the target, and seldom for
@@ -34,15 +35,13 @@ def drive(url: str, *, token: str | None = None, rate: float = 25.0, seconds: fl
 
     """
     digits = data.load("digits")
-    environment = Classification(digits.features, digits.labels, target=3, seed=1)
+    environment = Classification(digits.features, digits.labels, target=8, seed=1)
     draw = random.Random(0)  # noqa: S311  (nothing secret)
     late: deque[tuple[float, str, float]] = deque()
     with Client(url, token=token) as client:
         with suppress(ServiceError):  # what was learned before goes, so that there is something to watch
             client.bandit(BANDIT).delete()
-        bandit = client.create(
-            BANDIT, _DIM, parameters={"size": 10, "epsilon": 8.0}, reward_timeout=30.0, default_reward=None
-        )
+        bandit = client.create(BANDIT, _DIM, parameters=_PARAMETERS, reward_timeout=30.0, default_reward=None)
         started = time.monotonic()
         for offered in environment.rounds(_ROUNDS):
             now = time.monotonic()

@@ -81,6 +81,7 @@ class Engine:
         """Take the state folder, read everything back, begin."""
         state = self.settings.state
         state.mkdir(parents=True, exist_ok=True)
+        log.info("starting; the first time on a machine loops are compiled, which takes ten seconds")
         warm_up()
         self._lock = lock_folder(state)
         try:

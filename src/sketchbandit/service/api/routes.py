@@ -5,8 +5,8 @@ Handlers read the body themselves: it is limited while it arrives, and JSON goes
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel
@@ -32,6 +32,7 @@ from sketchbandit.service.metrics import CONTENT_TYPE
 from sketchbandit.service.problems import Invalid, Problem, TooLarge, Unavailable
 from sketchbandit.service.vectors import check, stack
 
+T = TypeVar("T")
 Name = Annotated[
     str, Path(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f/]+$", description="The bandit's name.")
 ]
@@ -196,17 +197,14 @@ def _add_decisions(routes: APIRouter, engine: Engine) -> None:
         asked = await read_json(request, models.DecideBatchRequest, engine)
         _check_batch(asked.decisions, engine)
 
-        async def one(wanted: models.KeyedDecideRequest) -> models.DecisionAnswer | models.FailedItem:
-            try:
-                arms = arms_of(wanted.arms, bandit, engine.limits)
-                text = wanted.model_dump_json(exclude={"key"}) if wanted.key else ""
-                digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-                decided = await engine.decide(bandit, arms, top=wanted.top, key=wanted.key, request=digest)
-            except Problem as problem:
-                return failure(problem)
+        async def one(wanted: models.KeyedDecideRequest) -> models.DecisionAnswer:
+            arms = arms_of(wanted.arms, bandit, engine.limits)
+            text = wanted.model_dump_json(exclude={"key"}) if wanted.key else ""
+            digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+            decided = await engine.decide(bandit, arms, top=wanted.top, key=wanted.key, request=digest)
             return decision_answer(decided)
 
-        answers = await asyncio.gather(*map(one, asked.decisions))
+        answers = await _each(asked.decisions, one)
         return _json(models.DecideBatchAnswer.model_construct(decisions=answers))
 
 
@@ -239,6 +237,18 @@ def _check_batch(items: Sequence[object], engine: Engine) -> None:
         raise TooLarge(f"{len(items)} items; a batch has up to {engine.limits.batch}")
 
 
+async def _each(items: Sequence[T], handle: Callable[[T], Awaitable[Any]]) -> list[Any]:
+    """What becomes of every item of a batch; all of them are under way before the first is committed."""
+
+    async def one(item: T) -> Any:
+        try:
+            return await handle(item)
+        except Problem as problem:
+            return failure(problem)
+
+    return await asyncio.gather(*map(one, items))
+
+
 def _add_rewards(routes: APIRouter, engine: Engine) -> None:
     @routes.post(
         "/v1/bandits/{name}/reward",
@@ -260,14 +270,11 @@ def _add_rewards(routes: APIRouter, engine: Engine) -> None:
         asked = await read_json(request, models.RewardBatchRequest, engine)
         _check_batch(asked.rewards, engine)
 
-        async def one(given: models.RewardRequest) -> models.RewardAnswer | models.FailedItem:
-            try:
-                status = await engine.reward(bandit, given.decision, given.reward)
-            except Problem as problem:
-                return failure(problem)
+        async def one(given: models.RewardRequest) -> models.RewardAnswer:
+            status = await engine.reward(bandit, given.decision, given.reward)
             return models.RewardAnswer.model_construct(decision=given.decision, status=status)
 
-        answers = await asyncio.gather(*map(one, asked.rewards))
+        answers = await _each(asked.rewards, one)
         return _json(models.RewardBatchAnswer.model_construct(rewards=answers))
 
 

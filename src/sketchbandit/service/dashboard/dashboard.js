@@ -128,6 +128,17 @@ function gathered(history, most) {
   return groups;
 }
 
+// The mean of the newest rewards: of so many stretches as it takes to have some.
+function recentRate(groups) {
+  let rewards = 0, total = 0;
+  for (const group of groups.toReversed()) {
+    rewards += group.rewards;
+    total += group.total;
+    if (rewards >= 50) break;
+  }
+  return rewards ? total / rewards : null;
+}
+
 function row(cells) {
   const made = element("tr", null);
   made.append(...cells.map((cell) => element("td", cell)));
@@ -144,23 +155,25 @@ function showStats(stats) {
     (stats.stored_arms ? `, ${whole.format(stats.stored_arms)} stored arms` : ""));
   setText("health", stats.health);
   byId("health").dataset.healthy = String(stats.is_healthy);
-  const groups = gathered(stats.history, 60);
+  const groups = gathered(stats.history, 40);
   const age = stats.now - stats.history.start;
-  const rates = groups.map((group) => (group.rewards ? group.total / group.rewards : null));
+  const finished = groups.length > 1 ? groups.slice(0, -1) : groups; // the last stretch is not over yet
+  const rates = finished.map((group) => (group.rewards ? group.total / group.rewards : null));
   const known = draw(byId("rate-chart"), rates, age);
-  const now = known.length ? compact.format(known[known.length - 1]) : "no rewards yet";
-  setText("rate", now);
-  setText("rate-summary", known.length
-    ? `From ${compact.format(known[0])} at first to ${now} now; ${compact.format(stats.mean_reward)} over all.`
-    : "No rewards yet.");
-  const finished = groups.length > 1 ? groups.slice(0, -1) : groups; // the last one is not full yet
+  const now = recentRate(groups);
+  setText("rate", now === null ? "no rewards yet" : compact.format(now));
+  setText("rate-summary", now === null || !known.length ? "No rewards yet." :
+    `From ${compact.format(known[0])} at first to ${compact.format(now)} now; ` +
+    `${compact.format(stats.mean_reward)} over all.`);
   const speeds = draw(byId("speed-chart"), finished.map((group) => group.decisions / group.seconds), age);
-  setText("speed-summary", `Between ${compact.format(Math.min(...speeds))} and ${compact.format(Math.max(...speeds))}.`);
+  setText("speed-summary",
+    `Between ${compact.format(Math.min(...speeds))} and ${compact.format(Math.max(...speeds))}.`);
   setText("speed", compact.format(stats.decisions_per_second));
-  setText("open", `${whole.format(stats.open)} of ${whole.format(stats.max_open)}`);
+  setText("open", whole.format(stats.open));
+  setText("most-open", `of ${whole.format(stats.max_open)} at most`);
   setText("decisions", whole.format(stats.decisions));
-  setText("rewards", whole.format(stats.rounds) +
-    (stats.defaults ? ` (${whole.format(stats.defaults)} unanswered)` : ""));
+  setText("rewards", whole.format(stats.rounds));
+  setText("defaults", stats.defaults ? `${whole.format(stats.defaults)} unanswered` : "");
   setText("memory", bytes(stats.policy_bytes));
   showSketch(stats.sketch);
   byId("recent").replaceChildren(...stats.recent.map((recent) => row([
