@@ -28,7 +28,8 @@ class Time:
 def set_clock(found: Any) -> Time:
     """Give the service a clock that stands still."""
     time = Time()
-    found.engine.clock = Clock(found.engine.clock.now(), wall=time, monotonic=time)
+    clock: Clock = found.engine.clock
+    clock._offset, clock._monotonic = clock.now() - time.at, time
     return time
 
 

@@ -6,7 +6,9 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+import sqlalchemy as sa
 
 from sketchbandit.service.metrics import Instruments
 from sketchbandit.service.problems import Busy, Problem, Unavailable
@@ -15,7 +17,11 @@ from sketchbandit.service.storage.writing import Record, Statements
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _MOST_RECORDS = 1000
+_PAUSE = 0.1
+_REFUSED = "the journal cannot be written: {}; nothing was changed"
 _DOUBT = (
     "the journal did not answer, and whether this was recorded is not known yet; send the same request "
     "again: it will not be counted twice"
@@ -68,6 +74,8 @@ class Journal:
             raise Unavailable(self._fenced)
         if self._is_closing:
             raise Unavailable("the server is shutting down")
+        if self._doubtful:  # what is asked for may have happened already
+            raise Unavailable(_DOUBT)
         if len(self._waiting) + count > self._most_waiting:
             raise Busy(f"{len(self._waiting)} records wait to be written; try again in a moment")
 
@@ -78,6 +86,13 @@ class Journal:
         self._waiting.append(_Entry(record, apply, future))
         self._wake.set()
         return future
+
+    async def read(self, query: Callable[[sa.Connection], T]) -> T:
+        """What ``query`` finds in the database."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(None, self._database.read, query)
+        except StorageError as error:
+            raise Unavailable(str(error)) from error
 
     # -- the pump -------------------------------------------------------------------------------------
 
@@ -100,6 +115,8 @@ class Journal:
             while self._waiting:
                 batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_RECORDS))]
                 await self._commit(batch)
+                while self._doubtful and not self._is_closing and not await self._settle():
+                    await asyncio.sleep(_PAUSE)
             if self._is_closing:
                 return
 
@@ -107,37 +124,47 @@ class Journal:
         loop = asyncio.get_running_loop()
         started = perf_counter()
         try:
-            if self._doubtful:
-                await self._settle()
             records = [entry.record for entry in batch]
             await loop.run_in_executor(self._thread, self._database.commit, records)
         except InDoubt as error:
             self._doubtful = batch
-            self._fail(batch, Unavailable(_DOUBT), error)
+            self._fail(batch, _DOUBT, error)
+            waiting, self._waiting = list(self._waiting), deque()
+            self._fail(waiting, _REFUSED.format(error), error)
         except StorageError as error:
-            self._fail(
-                batch, Unavailable(f"the journal cannot be written: {error}; nothing was changed"), error
-            )
+            self._fail(batch, _REFUSED.format(error), error)
         except Fenced as error:
             self._fenced = str(error)
-            self._fail(batch, Unavailable(str(error)), error)
+            self._fail(batch, str(error), error)
         except Exception as error:
             log.exception("commit failed")
-            self._fail(batch, Unavailable("the journal cannot be written; nothing was changed"), error)
+            self._fail(batch, _REFUSED.format("the log says why"), error)
         else:
-            if self.trouble is not None:
-                log.info("the journal can be written again")
-            self.trouble = None
             self._instruments.commit_seconds.observe(perf_counter() - started)
             self._instruments.commit_records.observe(len(batch))
+            self._recovered()
             self._apply(batch)
 
-    async def _settle(self) -> None:
-        happened = await asyncio.get_running_loop().run_in_executor(self._thread, self._database.settle)
+    async def _settle(self) -> bool:
+        """Find out about the commit in doubt; whether that is over."""
+        try:
+            happened = await asyncio.get_running_loop().run_in_executor(self._thread, self._database.settle)
+        except StorageError:
+            return False
+        except Fenced as error:
+            self._fenced = str(error)
+            return True
         doubtful, self._doubtful = self._doubtful, []
         log.warning("a commit in doubt is settled", extra={"committed": happened, "records": len(doubtful)})
         if happened:
             self._apply(doubtful)
+        self._recovered()
+        return True
+
+    def _recovered(self) -> None:
+        if self.trouble is not None:
+            log.info("the journal can be written again")
+        self.trouble = None
 
     def _apply(self, batch: list[_Entry]) -> None:
         for entry in batch:
@@ -156,11 +183,11 @@ class Journal:
                 else:
                     entry.future.set_exception(problem)
 
-    def _fail(self, batch: list[_Entry], problem: Problem, error: Exception) -> None:
+    def _fail(self, batch: list[_Entry], message: str, error: Exception) -> None:
         if self.trouble is None:
             log.error("the journal cannot be written", extra={"reason": str(error)})
         self.trouble = str(error)
         self._instruments.commit_failures.inc()
         for entry in batch:
             if not entry.future.done():
-                entry.future.set_exception(problem)
+                entry.future.set_exception(Unavailable(message))

@@ -67,10 +67,10 @@ class Upkeep:
 
     async def round(self) -> None:
         """Everything that is due."""
-        for bandit in list(self._engine.bandits.values()):
+        for bandit in list(self._engine.registry.bandits.values()):
             while await self.expire(bandit):
                 pass
-        for bandit in list(self._engine.bandits.values()):
+        for bandit in list(self._engine.registry.bandits.values()):
             if self._wants_snapshot(bandit):
                 await self.snapshot(bandit)
         await self._drop_old()
@@ -87,9 +87,11 @@ class Upkeep:
                 engine.journal.next_seq(), seq, bandit.number, DEFAULT, bandit.config.default_reward, now
             )
             for seq in bandit.overdue(now, _MOST_EXPIRED)
-            if not engine.is_closing(seq)
+            if not engine.rewards.is_closing(seq)
         ]
-        outcomes = await asyncio.gather(*(engine.close(bandit, row) for row in rows), return_exceptions=True)
+        outcomes = await asyncio.gather(
+            *(engine.rewards.close(bandit, row) for row in rows), return_exceptions=True
+        )
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -118,7 +120,7 @@ class Upkeep:
         except OSError as error:
             log.error("a snapshot could not be written", extra={"bandit": bandit.name, "reason": str(error)})
             return
-        if engine.bandits.get(bandit.name) is not bandit:
+        if engine.registry.bandits.get(bandit.name) is not bandit:
             folder.delete()  # it was deleted meanwhile
             return
         oldest_open = int(snapshot.state["oldest_open"])
@@ -129,7 +131,7 @@ class Upkeep:
 
     async def snapshot_all(self) -> None:
         """At shutdown: whatever has changed."""
-        for bandit in list(self._engine.bandits.values()):
+        for bandit in list(self._engine.registry.bandits.values()):
             if not bandit.snapshots or bandit.snapshots[-1].seq < self._engine.journal.applied:
                 await self.snapshot(bandit)
 
@@ -138,10 +140,10 @@ class Upkeep:
     async def _drop_old(self) -> None:
         """Drop answered decisions that are older than the retention and that no kept snapshot needs."""
         engine, retention = self._engine, self._engine.settings.retention_seconds
-        if retention is None or not engine.bandits:
+        if retention is None or not engine.registry.bandits:
             return
         bound = engine.journal.applied
-        for bandit in engine.bandits.values():
+        for bandit in engine.registry.bandits.values():
             if len(bandit.snapshots) < engine.settings.snapshots_kept:
                 return
             bound = min(bound, bandit.snapshots[0].oldest_open)
@@ -149,9 +151,7 @@ class Upkeep:
         first = sa.select(d.c.seq, d.c.at).where(d.c.seq < bound).order_by(d.c.seq).limit(_MOST_DROPPED)
         some = first.subquery()
         query = sa.select(sa.func.max(some.c.seq)).where(some.c.at < cutoff)
-        last = await asyncio.get_running_loop().run_in_executor(
-            None, engine.database.read, lambda connection: connection.execute(query).scalar()
-        )
+        last = await engine.journal.read(lambda connection: connection.execute(query).scalar())
         if last is None:
             return
         r, s = tables.rewards, tables.service
@@ -160,18 +160,23 @@ class Upkeep:
             r.delete().where(r.c.decision <= last),
             s.update().values(dropped=last + 1),
         )
-        await engine.journal.append(Statements(statements), lambda: engine.dropped_below(last + 1))
+
+        def apply() -> None:
+            engine.rewards.dropped = last + 1
+
+        await engine.journal.append(Statements(statements), apply)
 
     async def _purge_deleted(self) -> None:
         """Remove the rows of a deleted bandit, a stretch of the journal at a time."""
         engine = self._engine
-        if not engine.deleted:
+        if not engine.registry.deleted:
             return
-        number = engine.deleted[0]
+        number = engine.registry.deleted[0]
         for table in (tables.decisions, tables.rewards):
             for start in range(number, engine.journal.applied + 1, 10 * _MOST_DROPPED):
                 stretch = table.c.seq.between(start, start + 10 * _MOST_DROPPED - 1)
                 statement = table.delete().where(stretch, table.c.bandit == number)
                 await engine.journal.append(Statements((statement,)), lambda: None)
         gone = tables.bandits.delete().where(tables.bandits.c.id == number)
-        await engine.journal.append(Statements((gone,)), lambda: engine.deleted.remove(number))
+        arms = tables.arms.delete().where(tables.arms.c.bandit == number)  # put while it was being deleted
+        await engine.journal.append(Statements((arms, gone)), lambda: engine.registry.deleted.remove(number))

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from sketchbandit.service.api import models
 from sketchbandit.service.bandit import Bandit, decision_id
-from sketchbandit.service.engine import Decided
+from sketchbandit.service.decisions import Decided
 from sketchbandit.service.problems import Problem
 
 

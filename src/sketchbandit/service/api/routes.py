@@ -120,7 +120,7 @@ def _add_bandits(routes: APIRouter, engine: Engine) -> None:
     @routes.get("/v1/bandits", tags=["bandits"], **_documented(models.BanditsAnswer))
     async def list_bandits() -> Response:
         """All bandits and their settings."""
-        answers = [bandit_answer(bandit) for bandit in engine.bandits.values()]
+        answers = [bandit_answer(bandit) for bandit in engine.registry.bandits.values()]
         return _json(models.BanditsAnswer(bandits=answers))
 
     @routes.put(
@@ -131,7 +131,7 @@ def _add_bandits(routes: APIRouter, engine: Engine) -> None:
     async def create_bandit(name: Name, request: Request) -> Response:
         """Create a bandit; again with the same settings is no error."""
         asked = await read_json(request, models.BanditRequest, engine)
-        bandit, is_new = await engine.create(name, BanditConfig(**asked.model_dump()))
+        bandit, is_new = await engine.registry.create(name, BanditConfig(**asked.model_dump()))
         return _json(bandit_answer(bandit), 201 if is_new else 200)
 
     @routes.get("/v1/bandits/{name}", tags=["bandits"], **_documented(models.BanditAnswer, 404))
@@ -142,7 +142,7 @@ def _add_bandits(routes: APIRouter, engine: Engine) -> None:
     @routes.delete("/v1/bandits/{name}", tags=["bandits"], **_documented(models.StatusAnswer, 404))
     async def delete_bandit(name: Name) -> Response:
         """Delete a bandit, all it has learned, and its log."""
-        await engine.delete(name)
+        await engine.registry.delete(name)
         return _json(models.StatusAnswer(status="deleted"))
 
     @routes.get("/v1/bandits/{name}/stats", tags=["bandits"], **_documented(models.StatsAnswer, 404))
@@ -165,7 +165,7 @@ def _add_arms(routes: APIRouter, engine: Engine) -> None:
             raise TooLarge(f"{len(asked.arms)} arms; a bandit stores up to {engine.limits.arms}")
         arms = {arm: features_of(given, bandit, f"arm {arm!r}") for arm, given in asked.arms.items()}
         check(stack(list(arms.values())), engine.limits.magnitude)
-        return _json(models.StoredAnswer(count=await engine.put_arms(name, arms)))
+        return _json(models.StoredAnswer(count=await engine.registry.put_arms(name, arms)))
 
     @routes.get("/v1/bandits/{name}/arms", tags=["arms"], **_documented(models.ArmsAnswer, 404))
     async def list_arms(name: Name) -> Response:
@@ -176,7 +176,7 @@ def _add_arms(routes: APIRouter, engine: Engine) -> None:
     @routes.delete("/v1/bandits/{name}/arms/{arm}", tags=["arms"], **_documented(models.StatusAnswer, 404))
     async def remove_arm(name: Name, arm: Annotated[str, Path(min_length=1, max_length=128)]) -> Response:
         """Forget a stored arm; decisions made for it can still be rewarded."""
-        await engine.remove_arm(name, arm)
+        await engine.registry.remove_arm(name, arm)
         return _json(models.StatusAnswer(status="deleted"))
 
 
@@ -201,7 +201,9 @@ def _add_decisions(routes: APIRouter, engine: Engine) -> None:
             arms = arms_of(wanted.arms, bandit, engine.limits)
             text = wanted.model_dump_json(exclude={"key"}) if wanted.key else ""
             digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-            decided = await engine.decide(bandit, arms, top=wanted.top, key=wanted.key, request=digest)
+            decided = await engine.decisions.decide(
+                bandit, arms, top=wanted.top, key=wanted.key, request=digest
+            )
             return decision_answer(decided)
 
         answers = await _each(asked.decisions, one)
@@ -212,21 +214,23 @@ async def handle_decide(engine: Engine, name: str, request: Request) -> Response
     """One decision."""
     bandit = engine.bandit(name)
     kind, key, top = content_type(request), idempotency_key(request), None
-    engine.admit(bandit)  # before any work
+    engine.decisions.admit(bandit)  # before any work
     body = await read_body(request, engine)
     if kind == NPY:
         arms, top = read_npy(body, bandit, engine.limits), query_top(request)
     else:
         arms, top = read_decision(body, bandit, engine.limits)
     digest = "" if key is None else hashlib.blake2b(body, digest_size=16).hexdigest()
-    return _json(decision_answer(await engine.decide(bandit, arms, top=top, key=key, request=digest)))
+    return _json(
+        decision_answer(await engine.decisions.decide(bandit, arms, top=top, key=key, request=digest))
+    )
 
 
 async def handle_reward(engine: Engine, name: str, request: Request) -> Response:
     """One reward."""
     bandit = engine.bandit(name)
     given = await read_json(request, models.RewardRequest, engine)
-    status = await engine.reward(bandit, given.decision, given.reward)
+    status = await engine.rewards.take(bandit, given.decision, given.reward)
     return _json(models.RewardAnswer.model_construct(decision=given.decision, status=status))
 
 
@@ -271,7 +275,7 @@ def _add_rewards(routes: APIRouter, engine: Engine) -> None:
         _check_batch(asked.rewards, engine)
 
         async def one(given: models.RewardRequest) -> models.RewardAnswer:
-            status = await engine.reward(bandit, given.decision, given.reward)
+            status = await engine.rewards.take(bandit, given.decision, given.reward)
             return models.RewardAnswer.model_construct(decision=given.decision, status=status)
 
         answers = await _each(asked.rewards, one)
