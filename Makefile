@@ -17,6 +17,7 @@ help:  ## list the commands
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "sketchbandit needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make PYTHON=python3.12 ..."; exit 1; }
+	@echo "installing into $(VENV): a minute or two, once"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
@@ -24,8 +25,9 @@ $(READY): pyproject.toml
 run: $(READY)  ## the paper's experiments in small, on embedded data: a table, figures, a report (a minute)
 	$(BIN)/sketchbandit reproduce --profile quick --out results --fresh
 
+PORT ?= 8000
 serve: $(READY)  ## the decision service with a demo bandit and traffic for it: open the dashboard it names
-	$(BIN)/sketchbandit serve --state results/demo-state --demo --log-format text
+	$(BIN)/sketchbandit serve --state results/demo-state --demo --log-format text --port $(PORT)
 
 $(BROWSER): $(READY)
 	@sh tests/install-browser $(BIN)/playwright >$@.log 2>&1 && touch $@

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 from scipy import sparse
 from sklearn.feature_extraction import FeatureHasher
 
 import sketchbandit as sb
+from sketchbandit.service.api import models
 from sketchbandit.service.settings import Limits
 from tests.service.harness import DIM, error_of, in_loop, service
 
@@ -34,6 +36,7 @@ async def test_create_list_show_delete(tmp_path: Path) -> None:
         assert (await found.create()).status_code == 200
         other = await found.http.put("/v1/bandits/b", json={"dim": DIM + 1})
         assert error_of(other)[0] == 409
+        assert "dim is 4, not 5" in error_of(other)[1]
         listed = (await found.http.get("/v1/bandits")).json()["bandits"]
         assert listed == [first.json()] == [(await found.http.get("/v1/bandits/b")).json()]
         assert (await found.http.delete("/v1/bandits/b")).status_code == 200
@@ -158,7 +161,9 @@ async def test_npy_bodies(tmp_path: Path) -> None:
         ):
             refused = await found.http.post(url, content=body, headers=headers)
             assert error_of(refused)[0] == status, (body[:40], refused.text)
-        assert error_of(await found.http.post(f"{url}?top=x", content=npy(arms), headers=headers))[0] == 422
+        for top in ("x", "0", "-1", "1.5", "0" * 19 + "1" + "9" * 5000, ""):
+            refused = await found.http.post(f"{url}?top={top}", content=npy(arms), headers=headers)
+            assert error_of(refused)[0] == 422
 
 
 @in_loop
@@ -189,6 +194,13 @@ async def test_batches(tmp_path: Path) -> None:
         )
         first, bad, second = answer.json()["decisions"]
         assert bad["status_code"] == 422
+        worse = await found.http.post(
+            "/v1/bandits/b/decide/batch",
+            json={"decisions": [{"arms": [[1, 0, 0, None]]}, 7, {"arms": arms}, {"amrs": arms}]},
+        )
+        items = worse.json()["decisions"]
+        assert [item.get("status_code", 200) for item in items] == [422, 422, 200, 422]
+        assert "known are arms, top, key" in items[3]["error"]["message"]
         assert len(second["top"]) == 2
         again = await found.http.post(
             "/v1/bandits/b/decide/batch", json={"decisions": [{"arms": arms, "top": 2, "key": "k"}]}
@@ -226,6 +238,27 @@ async def test_idempotency_keys(tmp_path: Path) -> None:
         assert error_of(await ask("a", arms[:3]))[0] == 409
         assert error_of(await ask("with space"))[0] == 422
         assert (await found.stats())["open"] == 2
+        headers = {"content-type": "application/x-npy", "idempotency-key": "npy"}
+        asked = [
+            await found.http.post(f"/v1/bandits/b/decide{query}", content=npy(np.eye(DIM)), headers=headers)
+            for query in ("", "?top=2", "")
+        ]
+        assert [answer.status_code for answer in asked] == [200, 409, 200]
+
+
+@in_loop
+async def test_a_key_is_answered_even_when_all_is_full(tmp_path: Path) -> None:
+    """The decision is there: whether another one could be made does not matter."""
+    async with service(tmp_path) as found:
+        await found.create(max_open=1)
+        headers = {"idempotency-key": "k"}
+        body = {"arms": np.eye(DIM).tolist()}
+        first, again = [
+            await found.http.post("/v1/bandits/b/decide", json=body, headers=headers) for _ in range(2)
+        ]
+        assert first.json() == again.json()
+        other = await found.http.post("/v1/bandits/b/decide", json=body, headers={"idempotency-key": "l"})
+        assert error_of(other)[0] == 429
 
 
 @in_loop
@@ -270,13 +303,15 @@ async def test_many_stored_arms(tmp_path: Path) -> None:
         (b'{"arms": [[1, 2, 3, 1e200]]}', 422, "arm 0"),
         (b'{"arms": [[1, 2, 3, 1e10]]}', 422, "the limit is 1e\\+09"),
         (b'{"arms": []}', 422, "empty"),
-        (b'{"arms": [[1, 2, 3, "x"]]}', 422, "arms"),
-        (b'{"arms": [[1, 2, 3, 4]], "tpo": 2}', 422, "tpo"),
+        (b'{"arms": [[1, 2, 3, "x"]]}', 422, "^arms.0.3: Input should be a valid number"),
+        (b'{"arms": [null]}', 422, "arm 0 must be a list of numbers, {indices, values}, named"),
+        (b'{"arms": [{"f": [1]}]}', 422, "arm 0: the feature 'f' must be a finite number or a text"),
+        (b'{"arms": [[1, 2, 3, 4]], "tpo": 2}', 422, "tpo: there is no such field; known are arms, top"),
         (b'{"arms": [[1, 2, 3, 4]], "top": 0}', 422, "top"),
         (b'{"arms": [{"indices": [4], "values": [1]}]}', 422, "outside 0..3"),
         (b'{"arms": [{"indices": [1, 1], "values": [1, 2]}]}', 422, "twice"),
         (b'{"arms": [{"indices": [1], "values": [1, 2]}]}', 422, "1 indices and 2 values"),
-        (b'{"arms": ["absent"]}', 422, "no arms are stored"),
+        (b'{"arms": ["absent"]}', 404, "no stored arm 'absent'"),
         (b"{}", 422, "no arms are stored"),
     ],
 )
@@ -329,7 +364,7 @@ async def test_bad_rewards_and_bandits(tmp_path: Path) -> None:
             "/v1/bandits/w", json={"dim": 100_000, "policy": "soful", "parameters": {"size": 20}}
         )
         assert wide.status_code == 201
-        for name in ("%00", "a%2Fb", "x" * 129, "%0A"):
+        for name in ("%00", "a%2Fb", "x" * 129, "%0A", "%2E", "%2E%2E"):
             assert (await found.http.put(f"/v1/bandits/{name}", json={"dim": 4})).status_code in (
                 404,
                 405,
@@ -367,6 +402,42 @@ async def test_many_arms(tmp_path: Path) -> None:
 
 
 @in_loop
+async def test_ids_with_slashes_and_ids_twice(tmp_path: Path) -> None:
+    """An id is any text; the same one twice in a decision is a mistake."""
+    async with service(tmp_path) as found:
+        await found.create()
+        await found.http.put("/v1/bandits/b/arms", json={"arms": {"a/b": [1.0] * DIM, "..": [2.0] * DIM}})
+        assert (await found.decide(["a/b"])).json()["arm"] == "a/b"
+        assert error_of(await found.decide(["a/b", "..", "a/b"])) == (422, "the arm 'a/b' is there twice")
+        assert (await found.http.delete("/v1/bandits/b/arms/a%2Fb")).status_code == 200
+        assert (await found.http.get("/v1/bandits/b/arms")).json()["arms"] == [".."]
+        for bad in ("", "x" * 129, "nul\x00"):
+            put = await found.http.put("/v1/bandits/b/arms", json={"arms": {bad: [1.0] * DIM}})
+            assert error_of(put)[0] == 422
+        for arm in ([1.0] * 3, [1.0, None, 1.0, 1.0], {"f": None}, {"f": True}, None, "x", {"indices": [1]}):
+            put = await found.http.put("/v1/bandits/b/arms", json={"arms": {"new": arm}})
+            assert error_of(put)[0] == 422, arm
+            assert "new" in error_of(put)[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "body"),
+    [
+        (models.DecideRequest, {"arms": [[None] * 100] * 100}),
+        (models.DenseDecideRequest, {"arms": [["x"] * 100] * 100}),
+        (models.DecideRequest, {"arms": [{str(i): None for i in range(1000)}] * 100 + [5]}),
+        (models.ArmsRequest, {"arms": {str(i): None for i in range(1000)}, "more": 1}),
+        (models.KeyedDecideRequest, {"arms": [{"indices": 1}, None] * 100}),
+    ],
+)
+def test_a_thousand_errors_cost_no_more_than_one(model: type[models.Request], body: Any) -> None:
+    """Reading stops early: what is refused must not cost a hundred times its size."""
+    with pytest.raises(ValidationError) as refused:
+        model.model_validate_json(json.dumps(body))
+    assert refused.value.error_count() <= 8
+
+
+@in_loop
 async def test_exploration_tells_its_propensity(tmp_path: Path) -> None:
     """A share of decisions is uniform, and the propensity says with which probability each arm was chosen."""
     async with service(tmp_path) as found:
@@ -386,7 +457,9 @@ async def test_unknown_paths_and_methods(tmp_path: Path) -> None:
     """Refusals of the router have the same shape."""
     async with service(tmp_path) as found:
         assert error_of(await found.http.get("/nothing"))[0] == 404
-        assert error_of(await found.http.patch("/v1/bandits"))[0] == 405
+        refused = await found.http.patch("/v1/bandits")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (405, "not_allowed")
+        assert "GET" in refused.headers["allow"]
         plain = await found.http.post(
             "/v1/bandits/b/decide", content=b"{}", headers={"content-type": "text/plain"}
         )

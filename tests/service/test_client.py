@@ -82,6 +82,7 @@ def test_the_verbs_of_a_policy(server: ServerProcess) -> None:
         assert bandit.select(["y"]).arm == "y"
         assert bandit.select().arm in ("x", "y", "z/é")
         bandit.remove_arm("x")
+        bandit.remove_arm("z/é")
         assert [found["name"] for found in client.bandits()] == ["b"]
         first, failed, third = bandit.select_many([np.eye(DIM), [], ["y"]])
         assert isinstance(first, Decision)
@@ -217,6 +218,11 @@ def test_what_cannot_be_sent() -> None:
         for name in ("", "a/b"):
             with pytest.raises(InputError, match="name"):
                 client.bandit(name).stats()
+        with pytest.raises(TypeError, match="a reward must be a number"):
+            client.bandit("b").update("1-a", "x")  # type: ignore[arg-type]
+        assert repr(client.bandit("b")) == "<Bandit 'b'>"
+        with pytest.raises(InputError, match="begins with http"):
+            Client("127.0.0.1:8000")
         with pytest.raises(TypeError, match="cannot be sent"):
             client.bandit("b").select([{"x": object()}])
 

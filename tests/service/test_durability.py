@@ -16,7 +16,14 @@ from sketchbandit.service.checking import check, same
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.settings import Settings
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.database import Database, Fenced, InDoubt, StorageError, default_url
+from sketchbandit.service.storage.database import (
+    Database,
+    Fenced,
+    InDoubt,
+    Refused,
+    StorageError,
+    default_url,
+)
 from sketchbandit.service.storage.tables import DecisionRow, RewardRow
 from sketchbandit.service.storage.writing import Statements
 from tests.service.harness import DIM, Service, crash, error_of, in_loop, service
@@ -103,7 +110,7 @@ async def test_a_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
         content[-5] ^= 1
         path.write_bytes(content[: len(content) - (damaged == 2)])  # one is cut short as well
         findings = check(tmp_path)
-        assert sum(not finding.is_good for finding in findings) == damaged
+        assert sum(not finding.is_good for finding in findings) == 1  # those before were put aside
         again = Engine(Settings(tmp_path))
         await again.start()
         assert same(again.bandit("b").policy, policy)
@@ -164,7 +171,8 @@ async def test_deleted_bandits_go_for_good(tmp_path: Path) -> None:
     await crashing(tmp_path, work)
     async with service(tmp_path) as found:
         assert list(found.engine.registry.bandits) == ["kept"]
-        await found.upkeep.round()
+        for _ in range(2):
+            await found.upkeep.round()
         counts = found.engine.database.read(
             lambda connection: [
                 connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
@@ -176,6 +184,133 @@ async def test_deleted_bandits_go_for_good(tmp_path: Path) -> None:
         assert (await found.stats())["decisions"] == 0
     assert len(list(tmp_path.glob("snapshots/*"))) == 2
     assert all(finding.is_good for finding in check(tmp_path))
+
+
+@in_loop
+async def test_numbers_are_never_given_twice(tmp_path: Path) -> None:
+    """Rows of a deleted bandit were the last ones: after a restart numbers go on above them all the same."""
+    async with service(tmp_path) as found:
+        await found.create("kept")
+        await found.play(3, "kept")
+        await found.create()
+        await found.play(30)
+        await found.http.delete("/v1/bandits/b")
+        for _ in range(3):
+            await found.upkeep.round()
+        last = found.engine.journal.applied
+
+    async def work(found: Service) -> None:
+        assert found.engine.journal.applied >= last
+        await found.play(6, "kept", seed=1)
+
+    old = await crashing(tmp_path, work)
+    async with service(tmp_path) as found:
+        assert found.engine.bandit("kept").policy.rounds == 9
+        assert same(found.engine.bandit("kept").policy, old.engine.bandit("kept").policy)
+
+
+@in_loop
+async def test_an_older_copy_of_the_database(tmp_path: Path) -> None:
+    """Snapshots ahead of a restored journal are put aside, and what comes after is not lost."""
+    async with service(tmp_path) as found:
+        await found.create()
+        await found.play(10)
+    backup = (tmp_path / "journal.sqlite").read_bytes()
+    async with service(tmp_path) as found:
+        await found.play(20, seed=1)
+    for path in tmp_path.glob("journal.sqlite-*"):
+        path.unlink()
+    (tmp_path / "journal.sqlite").write_bytes(backup)
+    assert any("ahead of the journal" in finding.details for finding in check(tmp_path))
+
+    async def work(found: Service) -> None:
+        assert found.engine.bandit("b").policy.rounds == 10
+        await found.play(40, seed=2)
+
+    old = await crashing(tmp_path, work)
+    async with service(tmp_path) as found:
+        assert found.engine.bandit("b").policy.rounds == 50
+        assert same(found.engine.bandit("b").policy, old.engine.bandit("b").policy)
+    assert list(tmp_path.glob("snapshots/*/*.unusable"))
+
+
+@in_loop
+async def test_a_snapshot_of_another_bandit(tmp_path: Path) -> None:
+    """Whatever number it has, it is not taken for one's own."""
+    async with service(tmp_path / "a") as found:
+        await found.create()
+        await found.play(5)
+    async with service(tmp_path / "b") as found:
+        await found.create()
+        await found.play(9)
+    (mine,) = (tmp_path / "a").glob("snapshots/*/*.safetensors")
+    (other,) = (tmp_path / "b").glob("snapshots/*/*.safetensors")
+    mine.write_bytes(other.read_bytes())
+    async with service(tmp_path / "a") as found:
+        assert found.engine.bandit("b").policy.rounds == 5
+
+
+@in_loop
+async def test_stored_arms_keep_their_order(tmp_path: Path) -> None:
+    """Replaced ones too, so that an index means the same after a restart."""
+    async with service(tmp_path) as found:
+        await found.create()
+
+        async def put(*ids: str) -> None:
+            arms = {arm: [1.0] * DIM for arm in ids}
+            assert (await found.http.put("/v1/bandits/b/arms", json={"arms": arms})).status_code == 200
+
+        await put("x", "y")
+        await put("c", "x")
+        await found.http.delete("/v1/bandits/b/arms/y")
+        await asyncio.gather(put("a", "y"), put("y", "b"))
+        order = found.engine.bandit("b").arms.ids()
+        assert order[:2] == ["x", "c"]
+    async with service(tmp_path) as found:
+        assert found.engine.bandit("b").arms.ids() == order
+        await found.http.put("/v1/bandits/b/arms", json={"arms": {"new": [1.0] * DIM}})
+        assert found.engine.bandit("b").arms.ids() == [*order, "new"]
+    async with service(tmp_path) as found:
+        assert found.engine.bandit("b").arms.ids() == [*order, "new"]
+
+
+@in_loop
+async def test_the_mark_of_a_folder(tmp_path: Path) -> None:
+    """Left empty by a power cut it is no obstacle; one of another journal is."""
+    async with service(tmp_path) as found:
+        await found.create()
+        await found.play(2)
+    (tmp_path / "instance").write_text("", encoding="utf-8")
+    async with service(tmp_path) as found:
+        assert found.engine.bandit("b").policy.rounds == 2
+    (tmp_path / "instance").write_text("0" * 32, encoding="utf-8")
+    with pytest.raises(InputError, match="snapshots of another journal"):
+        await Engine(Settings(tmp_path)).start()
+    with pytest.raises(InputError, match="not of the same server"):
+        check(tmp_path)
+
+
+def test_looking_changes_nothing(tmp_path: Path) -> None:
+    """`check` of a database that holds no journal makes none."""
+    sqlite3.connect(tmp_path / "journal.sqlite").close()
+    with pytest.raises(InputError, match="holds no journal"):
+        check(tmp_path)
+    assert not Database(default_url(tmp_path)).read(
+        lambda connection: sa.inspect(connection).get_table_names()
+    )
+
+
+@in_loop
+async def test_a_damaged_stored_arm_is_named(tmp_path: Path) -> None:
+    """Not a bare error from inside."""
+    async with service(tmp_path) as found:
+        await found.create()
+        await found.http.put("/v1/bandits/b/arms", json={"arms": {"x": [1.0] * DIM}})
+    with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
+        connection.execute("UPDATE sketchbandit_arms SET features = x'44'")
+    connection.close()
+    with pytest.raises(SketchBanditError, match="stored arm 'x' of bandit 'b' is damaged"):
+        await Engine(Settings(tmp_path)).start()
 
 
 @in_loop
@@ -271,8 +406,8 @@ def count(database: Database) -> int:
 def test_a_lost_answer_is_looked_up(unreliable: Database) -> None:
     """A commit that happened is taken as such, whatever the connection said."""
     Unreliable.is_failing = True
-    unreliable.commit([bandit_row(1)])
-    unreliable.commit([bandit_row(2)])
+    unreliable.commit([bandit_row(1)], 1)
+    unreliable.commit([bandit_row(2)], 2)
     assert count(unreliable) == 2
     unreliable.close()
 
@@ -282,22 +417,22 @@ def test_a_commit_in_doubt_is_settled_later(unreliable: Database) -> None:
     Unreliable.is_failing = True
     unreliable.is_away = True  # type: ignore[attr-defined]
     with pytest.raises(InDoubt):
-        unreliable.commit([bandit_row(1)])
+        unreliable.commit([bandit_row(1)], 1)
     with pytest.raises(StorageError):
         unreliable.settle()
     unreliable.is_away = False  # type: ignore[attr-defined]
     assert unreliable.settle() is True
-    unreliable.commit([bandit_row(2)])
+    unreliable.commit([bandit_row(2)], 2)
     assert count(unreliable) == 2
     unreliable.close()
 
 
 def test_a_failed_statement_is_no_doubt(unreliable: Database) -> None:
     """Refused by the database, so not committed, neither it nor what came with it."""
-    unreliable.commit([bandit_row(1)])
-    with pytest.raises(StorageError, match="UNIQUE"):
-        unreliable.commit([bandit_row(2), bandit_row(1)])
-    unreliable.commit([bandit_row(3)])
+    unreliable.commit([bandit_row(1)], 1)
+    with pytest.raises(Refused, match="UNIQUE"):
+        unreliable.commit([bandit_row(2), bandit_row(1)], 2)
+    unreliable.commit([bandit_row(3)], 3)
     assert count(unreliable) == 2
     unreliable.close()
 
@@ -306,10 +441,10 @@ def test_another_writer_is_noticed(unreliable: Database, tmp_path: Path) -> None
     """Somebody else has committed: this server must not go on."""
     other = Database(default_url(tmp_path))
     other.open()
-    other.commit([bandit_row(1)])
+    other.commit([bandit_row(1)], 1)
     other.close()
     with pytest.raises(Fenced, match="another server"):
-        unreliable.commit([bandit_row(2)])
+        unreliable.commit([bandit_row(2)], 2)
     unreliable.close()
 
 
@@ -322,8 +457,8 @@ async def test_clients_hear_of_doubt_and_nothing_is_counted_twice(tmp_path: Path
         database = found.engine.database
         real = database.commit
 
-        def lose_answer(records: Any) -> None:
-            real(records)
+        def lose_answer(records: Any, seq: int) -> None:
+            real(records, seq)
             database._batch -= 1  # as if nobody had heard
             database._is_unsure = True
             database._drop()
@@ -389,7 +524,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     """A journal of a later version is not touched."""
     database = Database(default_url(tmp_path))
     database.open()
-    database.commit([Statements((tables.service.update().values(format=99),))])
+    database.commit([Statements((tables.service.update().values(format=99),))], 0)
     database.close()
     with pytest.raises(InputError, match="format 99"):
         Database(default_url(tmp_path)).open()

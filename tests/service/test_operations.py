@@ -73,7 +73,7 @@ async def test_export(tmp_path: Path) -> None:
     for row, arms, answer in zip(rows, sets, answers, strict=False):
         assert row["decision"] == answer["decision"]
         assert row["feature_values"] == arms[answer["index"]].tolist()
-        assert row["arms"] == arms.tolist()
+        assert [arm["values"] for arm in row["arms"]] == arms.tolist()
         assert (row["propensity"], row["score"]) == (answer["propensity"], answer["score"])
         assert row["reward"] == arms[answer["index"], 0]
         assert row["reward_kind"] == "given"
@@ -118,13 +118,28 @@ def test_token_command(tmp_path: Path) -> None:
     assert done.output.startswith("sb_")
     assert (tmp_path / "tokens").read_text(encoding="utf-8").startswith("ops admin ")
     assert invoke("service", "token", tmp_path / "tokens", "--scope", "root").exit_code == 2
+    assert "there is no folder" in invoke("service", "token", tmp_path / "no" / "tokens").output
+
+
+def test_without_a_place_for_compiled_code(tmp_path: Path) -> None:
+    """Neither the package's folder nor the user's can be written, as in a container: it works, uncached."""
+    code = (
+        "import numba.core.caching as caching\n"
+        "caching.CacheImpl._locator_classes = []\n"
+        "from sketchbandit.service.warmup import warm_up\n"
+        "from sketchbandit.ridge.backend import kernels\n"
+        "warm_up(); assert kernels() is not None"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, cwd=tmp_path)
 
 
 def test_serve_refuses_what_it_cannot(tmp_path: Path) -> None:
     """A host without tokens, a broken token file, a strange database: a message, not a traceback."""
+    (tmp_path / "a-file").write_text("x", encoding="utf-8")
     for options, says in (
         (["--host", "0.0.0.0"], "a token is needed"),  # noqa: S104
         (["--token-file", tmp_path / "absent"], "cannot read the token file"),
+        (["--state", tmp_path / "a-file"], "is a file"),
         (["--database", "nonsense"], "must be a URL"),
         (["--database", "postgresql://nobody@127.0.0.1:9/x"], "cannot open the database"),
         (["--demo", "--token-file", tmp_path / "t"], "needs no token"),
@@ -231,7 +246,8 @@ def test_the_whole_command(tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors
     lines = [json.loads(line) for line in errors.splitlines()]
-    assert {"state read", "bandit created"} <= {line["message"] for line in lines}
+    assert {"state read", "bandit created", "stopped"} <= {line["message"] for line in lines}
+    assert all(line["time"].endswith("+00:00") for line in lines)
     done = invoke("service", "check", tmp_path / "state")
     assert done.exit_code == 0, done.output
 
@@ -240,13 +256,13 @@ def test_the_demo_learns(tmp_path: Path) -> None:
     """The reward rate rises: what a new user is to watch."""
     with zygote(tmp_path) as forge:
         server = forge.start(tmp_path / "state", free_port())
-        demo.drive(server.url, rate=1000.0, seconds=6.0)
+        demo.drive(server.url, rate=1000.0, seconds=8.0)
         stats = httpx.get(f"{server.url}/v1/bandits/{demo.BANDIT}/stats").json()
         rewards, sums = np.array(stats["history"]["rewards"]), np.array(stats["history"]["reward_sum"])
-        half = len(rewards) // 2
-        early, late = sums[:half].sum() / rewards[:half].sum(), sums[half:].sum() / rewards[half:].sum()
+        assert rewards.sum() > 100, stats["history"]
+        is_early = np.cumsum(rewards) <= rewards.sum() / 2
+        early, late = (sums[part].sum() / rewards[part].sum() for part in (is_early, ~is_early))
         assert late > early + 0.05
-        assert late > 0.4
         server.stop()
 
 

@@ -24,7 +24,7 @@ numbers = st.floats(allow_nan=False, allow_infinity=False)
 def test_dense_vectors_keep_every_bit(values: list[float]) -> None:
     """decode(encode(x)) is x."""
     vector = np.array(values)
-    assert np.array_equal(vectors.decode(vectors.encode(vector), len(values)), vector)
+    assert vectors.decode(vectors.encode(vector), len(values)).tobytes() == vector.tobytes()
 
 
 @given(st.dictionaries(st.integers(0, 99), numbers, max_size=20))
@@ -47,6 +47,21 @@ def test_other_bytes_are_refused(payload: bytes) -> None:
     except ValueError:
         return
     assert vector.shape in ((3,), (1, 3))
+
+
+def test_all_arms_of_a_decision() -> None:
+    """Dense ones and sparse ones, as they were; a sparse arm is not made dense for it."""
+    dense = np.arange(6.0).reshape(2, 3)
+    assert np.array_equal(vectors.decode_all(vectors.encode_all(dense), 3), dense)
+    thin = sparse.csr_array(([1.0, 2.0], ([0, 2], [999_999, 5])), shape=(3, 1_000_000))
+    payload = vectors.encode_all(thin)
+    assert len(payload) < 100
+    again = vectors.decode_all(payload, 1_000_000)
+    assert [(row.indices.tolist(), row.data.tolist()) for row in again] == [
+        ([999_999], [1.0]),
+        ([], []),
+        ([5], [2.0]),
+    ]
 
 
 def test_mixed_rows_become_sparse() -> None:
@@ -77,16 +92,24 @@ def test_meter_forgets() -> None:
     meter = Meter(seconds=10)
     for second in range(1000):
         meter.count(float(second))
-    assert meter.rate(999.5) == 1.0
-    assert meter.rate(2000.0) == 0.0
+    assert meter.rate(999.5, 0.0) == 1.0
+    assert meter.rate(2000.0, 0.0) == 0.0
     assert len(meter._counts) <= 20
+    young = Meter(seconds=10)
+    for at in range(20):
+        young.count(100.0 + at / 10)
+    assert young.rate(102.0, since=100.0) == 10.0
 
 
-@given(st.integers(1, 2**60), st.text("0123456789abcdef", min_size=12, max_size=12))
+@given(st.integers(1, 2**59), st.text("0123456789abcdef", min_size=12, max_size=12))
 def test_decision_ids(seq: int, tag: str) -> None:
     """Read back as they were made; the same number written otherwise is no id."""
     assert parse_decision_id(decision_id(seq, tag)) == (seq, tag)
     for other in (
+        f"{seq:x}-{tag}\x00",
+        f"{seq:x}-{tag}0",
+        f"{seq:x}-{tag[1:]}",
+        f"{'f' * 16}-{tag}",
         f"0{seq:x}-{tag}",
         f"{seq:X}-{tag}" if f"{seq:X}" != f"{seq:x}" else "-",
         f"+{seq:x}-{tag}",

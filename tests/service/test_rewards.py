@@ -141,9 +141,9 @@ async def test_waiting_records_are_bounded(tmp_path: Path) -> None:
         gate = asyncio.Event()
         loop = asyncio.get_running_loop()
 
-        def slow(records: Any) -> None:
+        def slow(records: Any, seq: int) -> None:
             asyncio.run_coroutine_threadsafe(gate.wait(), loop).result(10)
-            real(records)
+            real(records, seq)
 
         found.engine.database.commit = slow  # type: ignore[method-assign]
         tasks = [asyncio.create_task(found.decide()) for _ in range(1)]
@@ -178,11 +178,11 @@ async def test_a_reward_after_a_failed_one(tmp_path: Path) -> None:
         real = found.engine.database.commit
         failures = [1]
 
-        def fail_once(records: Any) -> None:
+        def fail_once(records: Any, seq: int) -> None:
             if failures:
                 failures.pop()
                 raise StorageError("no")
-            real(records)
+            real(records, seq)
 
         found.engine.database.commit = fail_once  # type: ignore[method-assign]
         one, other = await asyncio.gather(found.reward(decision, 1.0), found.reward(decision, 2.0))

@@ -50,6 +50,10 @@ def test_token_files(tmp_path: Path) -> None:
         tokens.add(path, "x", "root")
     with pytest.raises(InputError, match="name"):
         tokens.add(path, "two words", "read")
+    path.write_text(text.rstrip("\n"), encoding="utf-8")
+    third = tokens.add(path, "third", "read")
+    assert Tokens.read(path).scope_of(third) == "read"
+    assert Tokens.read(path).scope_of(other) == "admin"
     path.write_text("# nothing\n\n", encoding="utf-8")
     with pytest.raises(InputError, match="no token"):
         Tokens.read(path)
@@ -73,7 +77,10 @@ async def test_scopes(tmp_path: Path) -> None:
         ("POST", "/v1/bandits/b/decide", "decide"),
         ("POST", "/v1/bandits/b/reward", "decide"),
         ("POST", "/v1/bandits/b/decide/batch", "decide"),
-        ("PUT", "/v1/bandits/b/arms", "admin"),
+        ("PUT", "/v1/bandits/b/arms", "decide"),
+        ("DELETE", "/v1/bandits/b/arms/x", "decide"),
+        ("DELETE", "/v1/bandits/arms", "admin"),
+        ("PUT", "/v1/bandits/reward", "admin"),
         ("PUT", "/v1/bandits/new", "admin"),
         ("DELETE", "/v1/bandits/b", "admin"),
         ("POST", "/v1/other", "admin"),
@@ -173,7 +180,7 @@ async def test_a_body_is_limited_while_it_arrives(tmp_path: Path) -> None:
 @in_loop
 async def test_large_bodies_at_once_are_bounded(tmp_path: Path) -> None:
     """Together they may not take more than a bound; afterwards there is room again."""
-    async with service(tmp_path, limits=Limits(bodies_bytes=30_000)) as found:
+    async with service(tmp_path, limits=Limits(request_bytes=30_000)) as found:
         await found.create()
         gate = asyncio.Event()
 
@@ -191,7 +198,7 @@ async def test_large_bodies_at_once_are_bounded(tmp_path: Path) -> None:
         await asyncio.sleep(0.1)
         gate.set()
         assert sorted([(await task).status_code for task in tasks]) == [200, 429, 429]
-        assert found.engine.body_bytes == 0
+        assert found.engine.budget.taken == 0
         assert (await ask()).status_code == 200
 
 
@@ -269,8 +276,44 @@ def test_endless_headers(tmp_path: Path, forge: Zygote) -> None:
                 connection.sendall(b"x-%d: %s\r\n" % (number, b"a" * 1000))
         with suppress(ConnectionResetError):
             assert connection.recv(100).startswith(b"HTTP/1.1 400")
+        with pytest.raises(OSError, match=r"reset|pipe"):  # noqa: PT012
+            for _ in range(100):
+                connection.sendall(b"x" * 1000)
+                time.sleep(0.01)
     assert httpx.get(f"{server.url}/healthz", headers={"x": "a" * 20_000}).status_code == 200
     server.stop()
+
+
+def test_endless_trailers(tmp_path: Path, forge: Zygote) -> None:
+    """What follows a chunked body is bounded like the headers."""
+    port = free_port()
+    server = forge.start(tmp_path / "state", port)
+    httpx.put(f"{server.url}/v1/bandits/b", json={"dim": DIM}).raise_for_status()
+    before = resident(server.pid)
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(
+            b"POST /v1/bandits/b/decide HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
+        )
+        with pytest.raises(OSError, match=r"reset|pipe"):  # noqa: PT012
+            for number in range(100_000):
+                connection.sendall(b"x-%d: %s\r\n" % (number, b"a" * 1000))
+    assert resident(server.pid) - before < 20_000_000
+    server.stop()
+
+
+@in_loop
+async def test_what_requests_make_is_bounded_too(tmp_path: Path) -> None:
+    """A small body that asks for much memory, by stored arms that are logged, is refused for now."""
+    async with service(tmp_path, limits=Limits(request_bytes=1_000_000)) as found:
+        await found.http.put("/v1/bandits/b", json={"dim": 100, "log_arms": True})
+        arms = {str(i): [1.0] * 100 for i in range(300)}
+        await found.http.put("/v1/bandits/b/arms", json={"arms": arms})
+        answer = await found.http.post("/v1/bandits/b/decide/batch", json={"decisions": [{}] * 50})
+        statuses = [item.get("status_code", 200) for item in answer.json()["decisions"]]
+        assert set(statuses) == {200, 429}
+        assert found.engine.budget.taken == 0
+        assert (await found.http.post("/v1/bandits/b/decide", json={})).status_code == 200
 
 
 def test_connections_are_bounded(tmp_path: Path, forge: Zygote) -> None:

@@ -62,16 +62,17 @@ def serve(  # noqa: PLR0917  (typer takes options so)
     ] = _DEFAULTS.snapshot_seconds,
     retention_days: Annotated[
         float | None,
-        typer.Option(min=0.0, help="Drop answered decisions from the log after so long; by default never."),
+        typer.Option(min=0.001, help="Drop answered decisions from the log after so long; by default never."),
     ] = None,
-    max_body_mib: Annotated[int, typer.Option(min=1, help="Largest request.")] = Limits.body_bytes // MIB,
+    max_body_mib: Annotated[int, typer.Option(min=1, max=256, help="Largest request.")] = Limits.body_bytes
+    // MIB,
     max_bandit_mib: Annotated[
         int, typer.Option(min=1, help="Memory that the policy of one bandit may come to need.")
     ] = Limits.bandit_bytes // MIB,
     max_connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = Limits.connections,
     log_format: Annotated[LogFormat, typer.Option(help="For machines or for people.")] = LogFormat.json,
     demo: Annotated[
-        bool, typer.Option("--demo", help="With a demo bandit, and traffic for it on embedded data.")
+        bool, typer.Option("--demo", help="With traffic for a demo bandit, which begins anew each time.")
     ] = False,
 ) -> None:
     """Run the decision service: decisions and rewards over HTTP, durable, with a dashboard.
@@ -111,7 +112,7 @@ def serve(  # noqa: PLR0917  (typer takes options so)
         try:
             run(settings, host=host, port=port, token_file=token_file, on_ready=ready)
         except KeyboardInterrupt:
-            typer.echo("stopped; nothing is lost")
+            typer.echo("stopped")
         finally:
             for process in traffic:
                 process.terminate()
@@ -143,7 +144,7 @@ def check(folder: Folder, database: DatabaseUrl = None) -> None:
     with complaints(), console.status("checking") as status:
         findings = checking.check(folder, database, tell=lambda what: status.update(f"checking {what}"))
     rows = [[found.what, "good" if found.is_good else "BAD", found.details] for found in findings]
-    print_table(f"{folder}", ["what", "", "details"], rows)
+    print_table(f"{folder}", ["what", "verdict", "details"], rows)
     if not all(found.is_good for found in findings):
         raise typer.Exit(1)
 
@@ -159,6 +160,7 @@ def export(
 
     One row a decision: the arm chosen and its features, the propensity, what the policy had learned, the
     reward and whether it was given or the default. All arms offered too, for bandits created with log_arms.
+    A file that is there is replaced.
 
     Example: `sketchbandit service export bandit-state log.parquet --bandit shop`
     """

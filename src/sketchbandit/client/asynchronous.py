@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from sketchbandit.client import calls
-from sketchbandit.client.calls import Call, Decision, ServiceError, authorization
+from sketchbandit.client.calls import Call, Decision, ServiceError, authorization, checked_url
 from sketchbandit.client.retries import Retries, outcome
 
 T = TypeVar("T")
@@ -25,7 +25,9 @@ class AsyncClient:
         timeout: float = 10.0,
         retries: Retries | None = None,
     ) -> None:
-        self._http = httpx.AsyncClient(base_url=url, headers=authorization(token), timeout=timeout)
+        self._http = httpx.AsyncClient(
+            base_url=checked_url(url), headers=authorization(token), timeout=timeout
+        )
         self._retries = retries or Retries()
 
     async def create(self, name: str, dim: int, **settings: Any) -> "AsyncBandit":
@@ -79,6 +81,9 @@ class AsyncBandit:
     def __init__(self, client: AsyncClient, name: str) -> None:
         self._client = client
         self.name = name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
 
     async def select(self, arms: Any = None, *, top: int | None = None, key: str | None = None) -> Decision:
         """Choose an arm, as ``Bandit.select``."""

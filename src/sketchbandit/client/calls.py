@@ -11,7 +11,7 @@ from urllib.parse import quote
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.errors import InputError, SketchBanditError
+from sketchbandit.errors import InputError, InputTypeError, SketchBanditError
 
 T = TypeVar("T")
 
@@ -97,6 +97,13 @@ class Call(Generic[T]):
         """What goes with it."""
         found = {} if self.content is None else {"content-type": self.content_type}
         return found if self.key is None else {**found, "idempotency-key": self.key}
+
+
+def checked_url(url: str) -> str:
+    """The address of a service."""
+    if not url.startswith(("http://", "https://")):
+        raise InputError(f"the address of a service begins with http:// or https://, got {url!r}")
+    return url
 
 
 def authorization(token: str | None) -> dict[str, str]:
@@ -222,14 +229,18 @@ def _request(arms: Any, top: int | None) -> dict[str, Any]:
 
 
 def _reward(decision: Decision | str, reward: float) -> dict[str, Any]:
-    return {"decision": decision.id if isinstance(decision, Decision) else decision, "reward": float(reward)}
+    try:
+        value = float(reward)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"a reward must be a number, got {reward!r}") from error
+    return {"decision": decision.id if isinstance(decision, Decision) else decision, "reward": value}
 
 
 def _json(value: Any) -> bytes:
     try:
         return json.dumps(value, allow_nan=False, default=_number).encode()
     except ValueError as error:
-        raise InputError(f"arms and rewards must be finite numbers: {error}") from error
+        raise InputError("arms and rewards must be finite numbers, and there is NaN or inf") from error
 
 
 def _number(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sketchbandit.errors import SketchTooSmallWarning
 from sketchbandit.theory import vacuous_exponent
 
+_SMALL = 128  # dimensions, whose matrix is nothing to warn of
 _SHARE = 0.25  # of mass / size, the most that the certificate can grow by
 
 
@@ -68,7 +69,9 @@ class HealthWatch:
             growth = math.log(error / error_then) / math.log(rounds / earlier)
         most = float(getattr(sketch, "error_limit", math.inf))
         if math.isfinite(most):
-            sentence = _bounded_sentence(error, most, is_dense=getattr(sketch, "is_dense", False))
+            sentence = _bounded_sentence(
+                error, most, is_dense=getattr(sketch, "is_dense", False) and sketch.dim > _SMALL
+            )
             return Health(error, exponent, growth, math.inf, False, sentence)
         if not math.isfinite(error):
             name = type(sketch).__name__

@@ -15,9 +15,20 @@ from numba import njit
 
 from sketchbandit.ridge.factor import CANCELLED
 
-_compile: Any = njit(cache=True, fastmath={"contract"}, error_model="numpy")
+
+def _compiler(fastmath: set[str]) -> Any:
+    def compile_one(function: Any) -> Any:
+        try:
+            return njit(cache=True, fastmath=fastmath, error_model="numpy")(function)
+        except RuntimeError:  # neither the package's folder nor the user's can be written
+            return njit(fastmath=fastmath, error_model="numpy")(function)
+
+    return compile_one
+
+
+_compile: Any = _compiler({"contract"})
 # Sums, and nothing but sums, may be reordered, so that they use vector registers.
-_compile_sum: Any = njit(cache=True, fastmath={"reassoc", "contract"}, error_model="numpy")
+_compile_sum: Any = _compiler({"reassoc", "contract"})
 
 _COLUMNS = 1024  # of S, taken together: the partial result stays in the first-level cache
 _LOOK_EVERY = 8  # rows of S between two looks whether the arm can still win

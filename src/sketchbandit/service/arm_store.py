@@ -9,8 +9,7 @@ from sketchbandit.service.vectors import ArmSet, Matrix, Vector, nbytes, stack
 class ArmStore:
     """The arms of one bandit by id, in the order in which they came."""
 
-    def __init__(self, dim: int) -> None:
-        self.dim = dim
+    def __init__(self) -> None:
         self._vectors: dict[str, Vector] = {}
         self._matrix: Matrix | None = None
         self._places: dict[str, int] = {}
@@ -47,15 +46,16 @@ class ArmStore:
 
     def choose_from(self, ids: Sequence[str] | None) -> ArmSet:
         """The arms of these ids, or all."""
+        for arm in ids or ():
+            self.row(arm)  # says which is missing
         if not self._vectors:
-            raise Invalid(
-                "no arms are stored for this bandit; PUT some to /arms, or send arms with the decision"
-            )
+            raise Invalid("no arms are stored for this bandit; PUT some to /arms, or send some to /decide")
         if self._matrix is None:
             self._matrix = stack(list(self._vectors.values()))
             self._places = {arm: place for place, arm in enumerate(self._vectors)}
         if ids is None:
             return ArmSet(self._matrix, self.ids())
-        for arm in ids:
-            self.row(arm)  # says which is missing
+        if len(set(ids)) != len(ids):
+            twice = next(arm for place, arm in enumerate(ids) if arm in ids[:place])
+            raise Invalid(f"the arm {twice!r} is there twice")
         return ArmSet(self._matrix[[self._places[arm] for arm in ids]], ids)

@@ -5,6 +5,7 @@ replay, so that a bandit that was killed and one that was not are the same.
 """
 
 import copy
+import re
 from collections import deque
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -23,6 +24,7 @@ from sketchbandit.service.storage.tables import DEFAULT, DecisionRow, RewardRow
 from sketchbandit.service.vectors import ArmSet, Vector, nbytes
 
 _RECENT = 20
+_DECISION_ID = re.compile(r"([1-9a-f][0-9a-f]{0,14})-([0-9a-f]{12})")
 _OVERHEAD = 400  # bytes of an open decision besides its features
 
 
@@ -102,11 +104,12 @@ class Bandit:
         self.config = config
         self.created = created
         self.policy = config.build()
-        self.arms = ArmStore(config.dim)
+        self.arms = ArmStore()
         self.open: dict[int, OpenDecision] = {}
         self.open_bytes = 0
         self.on_the_way = 0
         """Decisions whose commit is awaited."""
+        self.bytes_on_the_way = 0
         self.keys: dict[str, tuple[int, str]] = {}
         """Idempotency keys of open decisions: which decision, and a digest of the request."""
         self.meter = Meter()
@@ -127,9 +130,15 @@ class Bandit:
                 f"{self.config.max_open}: send rewards, or wait until old decisions expire"
             )
 
-    def arrived(self) -> None:
-        """A decision is committed, or failed."""
+    def departed(self, features: Vector) -> None:
+        """A decision waits for its commit."""
+        self.on_the_way += 1
+        self.bytes_on_the_way += nbytes(features) + _OVERHEAD
+
+    def arrived(self, features: Vector) -> None:
+        """It is committed, or failed."""
         self.on_the_way -= 1
+        self.bytes_on_the_way -= nbytes(features) + _OVERHEAD
 
     def choose(self, arms: ArmSet, top: int, random: np.random.Generator) -> Choice:
         """The arm to play; nothing is changed."""
@@ -212,11 +221,16 @@ class Bandit:
     def snapshot(self, seq: int) -> Snapshot:
         """The bandit after the record ``seq``, sharing nothing with it."""
         state = {
+            "bandit": [self.number, self.created],
             "oldest_open": min(self.open, default=seq + 1),
             "totals": asdict(self.totals),
             "history": self.history.dump(),
         }
         return Snapshot(seq, copy.deepcopy(self.policy), state)
+
+    def owns(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot is of this bandit, not of another one that had its number."""
+        return bool(snapshot.state.get("bandit") == [self.number, self.created])
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot; open decisions come from the journal."""
@@ -235,6 +249,7 @@ class Bandit:
             "is_exact": certificate == 0.0 and (sketch.is_dense or sketch.error_limit == 0.0),
             "certificate": certificate if np.isfinite(certificate) else None,
             "budget": sketch.budget if np.isfinite(certificate + sketch.budget) else None,
+            "limit": sketch.error_limit if np.isfinite(certificate + sketch.error_limit) else None,
         }
 
 
@@ -245,9 +260,5 @@ def decision_id(seq: int, tag: str) -> str:
 
 def parse_decision_id(text: str) -> tuple[int, str] | None:
     """The place in the journal and the tag; None if it cannot be an id of ours."""
-    place, _, tag = text.partition("-")
-    try:
-        seq = int(place, 16)
-    except ValueError:
-        return None
-    return (seq, tag) if 0 < seq < 2**62 and decision_id(seq, tag) == text else None
+    match = _DECISION_ID.fullmatch(text)
+    return None if match is None else (int(match[1], 16), match[2])

@@ -5,14 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import sqlalchemy as sa
 
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.recovery import Since, replay, snapshot_folder
+from sketchbandit.service.recovery import Since, belongs, check_snapshot, replay, snapshot_folder
 from sketchbandit.service.storage import snapshots, tables
 from sketchbandit.service.storage.database import Database, default_url
 from sketchbandit.service.vectors import decode
@@ -37,8 +36,10 @@ def opened(state: Path, database: str | None) -> Iterator[Database]:
         raise InputError(f"{state} holds no journal; give --database if it lies elsewhere")
     with lock_folder(state):
         found = Database(database or default_url(state))
-        found.open()
+        found.open(may_create=False)
         try:
+            if not belongs(state, found):
+                raise InputError(f"{state} and {found} are not of the same server")
             yield found
         finally:
             found.close()
@@ -73,10 +74,6 @@ def _check(
         tell("the database file")
         said = connection.exec_driver_sql("PRAGMA integrity_check").scalar_one()
         yield Finding("database file", said == "ok", str(said))
-    mark = state / "instance"
-    if mark.is_file():
-        belongs = mark.read_text(encoding="utf-8").strip() == database.instance
-        yield Finding("folder and database", belongs, "belong together" if belongs else "are of two servers")
     rows = connection.execute(sa.select(tables.bandits).where(tables.bandits.c.name.is_not(None))).all()
     bandits = {row.id: (row.name, BanditConfig.from_json(row.config), row.created) for row in rows}
     tell("the rows of the journal")
@@ -112,13 +109,16 @@ def _check_rows(connection: sa.Connection, configs: dict[int, BanditConfig]) -> 
 def _check_bandit(connection: sa.Connection, state: Path, bandit: Bandit) -> Iterator[Finding]:
     """Play the journal from the start, and compare with every snapshot on the way."""
     whole = []
+    service = connection.execute(sa.select(tables.service)).one()
     for path in reversed(snapshot_folder(state, bandit.number, 1).paths()):
         try:
-            whole.append(snapshots.read(path))
+            snapshot = snapshots.read(path)
+            check_snapshot(snapshot, bandit, service.seq)
+            whole.append(snapshot)
         except (SketchBanditError, OSError) as error:
             yield Finding(f"{bandit.name}: snapshot {path.name}", False, str(error))
     since, origin = Since.of(None), "the beginning"
-    if connection.execute(sa.select(tables.service.c.dropped)).scalar_one() > bandit.number:
+    if service.dropped > bandit.number:
         if not whole:
             yield Finding(bandit.name, False, "no snapshot is whole, and the journal does not reach back")
             return
@@ -150,7 +150,8 @@ def same(one: Any, other: Any) -> bool:
         repr(scalars) == repr(other_scalars)
         and arrays.keys() == other_arrays.keys()
         and all(
-            array.dtype == other_arrays[name].dtype and np.array_equal(array, other_arrays[name])
+            (array.dtype, array.shape) == (other_arrays[name].dtype, other_arrays[name].shape)
+            and array.tobytes() == other_arrays[name].tobytes()
             for name, array in arrays.items()
         )
     )

@@ -38,6 +38,15 @@ class BanditConfig:
         """Back from ``to_json``."""
         return cls(**json.loads(text))
 
+    def differences(self, other: "BanditConfig") -> str:
+        """Which settings differ, in words; nothing if none does."""
+        mine, theirs = asdict(self), asdict(other)
+        return ", ".join(
+            f"{name} is {value!r}, not {theirs[name]!r}"
+            for name, value in mine.items()
+            if value != theirs[name]
+        )
+
     def check(self, limits: Limits) -> None:
         """Refuse what could not be built, or could outgrow the limits, before anything is allocated."""
         if self.dim > limits.dim:
@@ -49,7 +58,8 @@ class BanditConfig:
         try:  # which values are possible does not depend on the dimension, and 2 costs nothing
             build(self.policy, 2, **self._settings())
         except (SketchBanditError, TypeError, ValueError) as error:
-            raise Invalid(f"{self.policy}: {error}") from error
+            text = str(error)
+            raise Invalid(text if self.policy in text else f"{self.policy}: {text}") from error
 
     def _check_memory(self, most: int) -> None:
         size = self.parameters.get("size", _DEFAULT_SIZE)

@@ -1,7 +1,6 @@
 """Making decisions, each once for its idempotency key."""
 
 import asyncio
-import io
 import json
 import secrets
 from dataclasses import asdict, dataclass
@@ -13,12 +12,12 @@ import sqlalchemy as sa
 from sketchbandit.service.bandit import Bandit, decision_id
 from sketchbandit.service.clock import Clock
 from sketchbandit.service.journal import Journal
-from sketchbandit.service.problems import Busy, Conflict, Problem
+from sketchbandit.service.problems import Busy, Conflict
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.tables import DecisionRow
-from sketchbandit.service.vectors import ArmSet, Vector, encode
+from sketchbandit.service.vectors import ArmSet, Vector, encode, encode_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class Decisions:
         chosen = choice.ranking[0]
         features = arms.row(chosen.index)
         row = DecisionRow(
-            seq=self._journal.next_seq(),
+            seq=0,  # given by the journal
             bandit=bandit.number,
             tag=secrets.token_hex(6),
             at=self._clock.now(),
@@ -82,7 +81,7 @@ class Decisions:
             key=key,
             request=None if key is None else request,
             top=json.dumps([asdict(ranked) for ranked in choice.ranking]) if top else None,
-            arms=_npy(arms) if bandit.config.log_arms else None,
+            arms=encode_all(arms.matrix) if bandit.config.log_arms else None,
         )
         return await self._record(bandit, row, features)
 
@@ -97,14 +96,15 @@ class Decisions:
             )
 
     async def _record(self, bandit: Bandit, row: DecisionRow, features: Vector) -> Decided:
-        def apply() -> Decided:
+        def apply(row: DecisionRow) -> Decided:
             self._registry.check(bandit)
             bandit.opened(row, features)
             return _decided(row)
 
+        self._registry.check(bandit)
         future = self._journal.append(row, apply)
-        bandit.on_the_way += 1
-        future.add_done_callback(lambda _: bandit.arrived())
+        bandit.departed(features)
+        future.add_done_callback(lambda _: bandit.arrived(features))
         if row.key is not None:
             place = (bandit.number, row.key)
             self._on_the_way[place] = future
@@ -113,19 +113,18 @@ class Decisions:
         return decided
 
     async def _known(self, bandit: Bandit, key: str, request: str) -> Decided | None:
-        """The decision that was made for this key before, if it is open or on its way."""
-        if (future := self._on_the_way.get((bandit.number, key))) is not None:
-            try:
-                await asyncio.shield(future)
-            except Problem:
-                return None
+        """The decision that was made for this key before, if it is open."""
+        while (future := self._on_the_way.get((bandit.number, key))) is not None:
+            await asyncio.wait([future])  # and if that fails, this one may try
         if key not in bandit.keys:
             return None
         seq, digest = bandit.keys[key]
         if digest != request:
             raise Conflict(f"the idempotency key {key!r} was used with another request; use a new one")
         table = tables.decisions
-        row = await self._journal.read(lambda c: c.execute(sa.select(table).where(table.c.seq == seq)).one())
+        row = await self._journal.read(
+            lambda connection: connection.execute(sa.select(table).where(table.c.seq == seq)).one()
+        )
         return _decided(DecisionRow(*row))
 
 
@@ -139,11 +138,3 @@ def _decided(row: DecisionRow) -> Decided:
         propensity=row.propensity,
         top=None if row.top is None else json.loads(row.top),
     )
-
-
-def _npy(arms: ArmSet) -> bytes:
-    """All arms of a decision, as a file of numpy's format."""
-    dense = arms.matrix if isinstance(arms.matrix, np.ndarray) else arms.matrix.toarray()
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, np.ascontiguousarray(dense), allow_pickle=False)
-    return buffer.getvalue()

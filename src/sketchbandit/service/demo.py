@@ -9,7 +9,7 @@ from sketchbandit import data
 from sketchbandit.client import Client, ServiceError
 from sketchbandit.environment import Classification
 
-BANDIT = "digits"
+BANDIT = "demo-digits"
 _DIM = 64
 _PARAMETERS = {"size": 10, "epsilon": 20.0, "beta": 1.0}  # so curious that one can watch it learn
 _MEAN_DELAY = 2.0
@@ -42,7 +42,7 @@ def drive(url: str, *, token: str | None = None, rate: float = 20.0, seconds: fl
         with suppress(ServiceError):  # what was learned before goes, so that there is something to watch
             client.bandit(BANDIT).delete()
         bandit = client.create(BANDIT, _DIM, parameters=_PARAMETERS, reward_timeout=30.0, default_reward=None)
-        started = time.monotonic()
+        started = due_next = time.monotonic()
         for offered in environment.rounds(_ROUNDS):
             now = time.monotonic()
             if seconds is not None and now - started > seconds:
@@ -58,4 +58,5 @@ def drive(url: str, *, token: str | None = None, rate: float = 20.0, seconds: fl
                     bandit.update(answered, reward)
                 else:
                     late.append((due, answered, reward))
-            time.sleep(1.0 / rate)
+            due_next = max(due_next + 1.0 / rate, time.monotonic() - 1.0)
+            time.sleep(max(0.0, due_next - time.monotonic()))

@@ -3,13 +3,15 @@
 import logging
 
 from sketchbandit.errors import InputError
+from sketchbandit.files import replace_file
 from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.budget import Budget
 from sketchbandit.service.clock import Clock
 from sketchbandit.service.decisions import Decisions
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.metrics import Instruments
-from sketchbandit.service.recovery import recover
+from sketchbandit.service.recovery import INSTANCE, belongs, recover
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.rewards import Rewards
 from sketchbandit.service.settings import Settings
@@ -28,16 +30,17 @@ class Engine:
         self.instruments = Instruments()
         self._seed = seed
         self.is_ready = False
-        self.body_bytes = 0
-        """Of requests that are being read."""
+        self.budget = Budget(settings.limits.request_bytes)
 
     # -- life -----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Take the state folder, read everything back, begin."""
         state = self.settings.state
+        if state.exists() and not state.is_dir():
+            raise InputError(f"the state must be a folder, and {state} is a file")
         state.mkdir(parents=True, exist_ok=True)
-        log.info("starting; the first time on a machine loops are compiled, which takes ten seconds")
+        log.info("starting", extra={"state": str(state)})
         warm_up()
         self._lock = lock_folder(state)
         try:
@@ -59,25 +62,25 @@ class Engine:
 
     async def drain(self) -> None:
         """Take nothing more, and commit what waits."""
+        log.info("stopping")
         self.is_ready = False
         await self.journal.close()
 
     def release(self) -> None:
         """Let go of the database and the folder."""
+        log.info("stopped")
         self.database.close()
         self._lock.close()
 
     def _recognise(self) -> None:
         """Snapshots and journal must belong together."""
-        mark = self.settings.state / "instance"
-        if not mark.exists():
-            mark.write_text(self.database.instance, encoding="utf-8")
-        elif (found := mark.read_text(encoding="utf-8").strip()) != self.database.instance:
+        state, mine = self.settings.state, self.database.instance
+        if not belongs(state, self.database):
             raise InputError(
-                f"{self.settings.state} holds snapshots of another journal ({found[:8]}…) than "
-                f"{self.database} ({self.database.instance[:8]}…); give the database that belongs to it, or "
-                "an empty folder"
+                f"{state} holds snapshots of another journal than {self.database}; give the database that "
+                "belongs to it, or an empty folder"
             )
+        replace_file(state / INSTANCE, mine.encode())
 
     def _recover(self) -> None:
         found = recover(self.database, self.settings.state, keep=self.settings.snapshots_kept)
@@ -89,7 +92,7 @@ class Engine:
             most_waiting=limits.waiting,
             instruments=self.instruments,
         )
-        self.registry = Registry(found, self.journal, clock, self.settings.state, limits)
+        self.registry = Registry(found, self.journal, clock, limits)
         self.decisions = Decisions(self.registry, self.journal, clock, limits, self._seed)
         self.rewards = Rewards(self.registry, self.journal, clock, limits, found.dropped)
         self.instruments.watch(lambda: list(self.registry.bandits.values()))

@@ -1,6 +1,5 @@
 """The decision log as Parquet, for off-policy evaluation: ``sketchbandit service export``."""
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,11 @@ from sketchbandit.service.bandit import decision_id
 from sketchbandit.service.checking import opened
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.storage import tables
-from sketchbandit.service.vectors import decode
+from sketchbandit.service.vectors import Vector, decode, decode_all
 
-_PAGE = 2000
+_PAGE = 200  # rows may have all their arms with them
 
+_ARM = pa.struct([("indices", pa.list_(pa.int32())), ("values", pa.list_(pa.float64()))])
 SCHEMA = pa.schema(
     [
         ("bandit", pa.string()),
@@ -36,7 +36,7 @@ SCHEMA = pa.schema(
         ("reward", pa.float64()),
         ("reward_kind", pa.string()),
         ("rewarded_at", pa.timestamp("us", tz="UTC")),
-        ("arms", pa.list_(pa.list_(pa.float64()))),
+        ("arms", pa.list_(_ARM)),
     ]
 )
 """One row a decision. ``feature_indices`` is null where the arm is dense; ``reward_kind`` is given, default
@@ -100,8 +100,7 @@ def _pages(connection: sa.Connection, numbers: list[int]) -> Iterator[list[Any]]
 
 
 def _row(row: Any, name: str, dim: int) -> dict[str, Any]:
-    vector = decode(row.features, dim)
-    is_dense = isinstance(vector, np.ndarray)
+    chosen = _arm(decode(row.features, dim))
     return {
         "bandit": name,
         "decision": decision_id(row.seq, row.tag),
@@ -109,8 +108,8 @@ def _row(row: Any, name: str, dim: int) -> dict[str, Any]:
         "arm_index": row.arm_index,
         "arm_id": row.arm_id,
         "arm_count": row.arm_count,
-        "feature_indices": None if is_dense else vector.indices.tolist(),
-        "feature_values": (vector if is_dense else vector.data).tolist(),
+        "feature_indices": chosen["indices"],
+        "feature_values": chosen["values"],
         "propensity": row.propensity,
         "score": row.score,
         "mean": row.mean,
@@ -118,5 +117,11 @@ def _row(row: Any, name: str, dim: int) -> dict[str, Any]:
         "reward": row.given,
         "reward_kind": row.kind,
         "rewarded_at": None if row.ended is None else round(row.ended * 1e6),
-        "arms": None if row.arms is None else np.load(io.BytesIO(row.arms), allow_pickle=False).tolist(),
+        "arms": None if row.arms is None else [_arm(arm) for arm in decode_all(row.arms, dim)],
     }
+
+
+def _arm(vector: Vector) -> dict[str, Any]:
+    if isinstance(vector, np.ndarray):
+        return {"indices": None, "values": vector}
+    return {"indices": vector.indices, "values": vector.data}

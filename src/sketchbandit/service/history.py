@@ -70,7 +70,7 @@ class Meter:
     >>> meter = Meter(seconds=10)
     >>> for at in range(100):
     ...     meter.count(at / 10)
-    >>> meter.rate(9.99)
+    >>> meter.rate(9.99, since=0.0)
     10.0
     """
 
@@ -85,6 +85,7 @@ class Meter:
         if len(self._counts) > 2 * self._seconds:
             self._counts = {s: n for s, n in self._counts.items() if s > second - self._seconds}
 
-    def rate(self, now: float) -> float:
-        """The mean over the window that ends now."""
-        return sum(n for s, n in self._counts.items() if s > now - self._seconds) / self._seconds
+    def rate(self, now: float, since: float) -> float:
+        """The mean over the window that ends now, which is shorter for what has begun only lately."""
+        seconds = min(self._seconds, max(now - since, 1.0))
+        return sum(n for s, n in self._counts.items() if s > now - self._seconds) / seconds

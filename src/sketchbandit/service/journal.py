@@ -12,12 +12,14 @@ import sqlalchemy as sa
 
 from sketchbandit.service.metrics import Instruments
 from sketchbandit.service.problems import Busy, Problem, Unavailable
-from sketchbandit.service.storage.database import Database, Fenced, InDoubt, StorageError
+from sketchbandit.service.storage.database import Database, Fenced, InDoubt, Refused, StorageError
+from sketchbandit.service.storage.tables import DecisionRow, RewardRow
 from sketchbandit.service.storage.writing import Record, Statements
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+R = TypeVar("R", DecisionRow, RewardRow, Statements)
 
 _MOST_RECORDS = 1000
 _PAUSE = 0.1
@@ -30,7 +32,7 @@ _DOUBT = (
 
 class _Entry(NamedTuple):
     record: Record
-    apply: Callable[[], Any]
+    apply: Callable[[Any], Any]
     future: asyncio.Future[Any]
 
 
@@ -51,6 +53,7 @@ class Journal:
         self._doubtful: list[_Entry] = []
         self._wake = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        self._readers = ThreadPoolExecutor(2, thread_name_prefix="journal-reader")
         self._last_seq = last_seq
         self._task: asyncio.Task[None] | None = None
         self._is_closing = False
@@ -60,8 +63,8 @@ class Journal:
         """Why the last commit failed, until one succeeds."""
         self._fenced: str | None = None
 
-    def next_seq(self) -> int:
-        """The number of the next record; append it before anything is awaited."""
+    def new_number(self) -> int:
+        """A number that no record and no bandit has had."""
         self._last_seq += 1
         return self._last_seq
 
@@ -79,18 +82,24 @@ class Journal:
         if len(self._waiting) + count > self._most_waiting:
             raise Busy(f"{len(self._waiting)} records wait to be written; try again in a moment")
 
-    def append(self, record: Record, apply: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Commit the record, run ``apply``, and give its result; Unavailable if it could not be committed."""
+    def append(self, record: R, apply: Callable[[R], Any]) -> asyncio.Future[Any]:
+        """Commit the record, run ``apply`` on it, and give its result; Unavailable if that failed.
+
+        A decision or a reward gets its number here, so that numbers are in the order of the commits.
+        """
         self.admit()
+        numbered = record if isinstance(record, Statements) else record._replace(seq=self.new_number())
         future = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Entry(record, apply, future))
+        self._waiting.append(_Entry(numbered, apply, future))
         self._wake.set()
         return future
 
     async def read(self, query: Callable[[sa.Connection], T]) -> T:
         """What ``query`` finds in the database."""
+        if self.trouble is not None:
+            raise Unavailable("the journal cannot be read at the moment")
         try:
-            return await asyncio.get_running_loop().run_in_executor(None, self._database.read, query)
+            return await asyncio.get_running_loop().run_in_executor(self._readers, self._database.read, query)
         except StorageError as error:
             raise Unavailable(str(error)) from error
 
@@ -107,8 +116,18 @@ class Journal:
         if self._task is not None:
             await self._task
         self._thread.shutdown()
+        self._readers.shutdown()
 
     async def _pump(self) -> None:
+        try:
+            await self._commit_for_ever()
+        except Exception:
+            log.exception("the journal has stopped")
+            self._fenced = "the journal has stopped because of an error inside; restart the server"
+            self._fail([*self._waiting], self._fenced, RuntimeError(self._fenced))
+            self._waiting.clear()
+
+    async def _commit_for_ever(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -125,12 +144,14 @@ class Journal:
         started = perf_counter()
         try:
             records = [entry.record for entry in batch]
-            await loop.run_in_executor(self._thread, self._database.commit, records)
+            await loop.run_in_executor(self._thread, self._database.commit, records, self._last_seq)
         except InDoubt as error:
             self._doubtful = batch
             self._fail(batch, _DOUBT, error)
             waiting, self._waiting = list(self._waiting), deque()
             self._fail(waiting, _REFUSED.format(error), error)
+        except Refused as error:
+            await self._commit_apart(batch, error)
         except StorageError as error:
             self._fail(batch, _REFUSED.format(error), error)
         except Fenced as error:
@@ -144,6 +165,15 @@ class Journal:
             self._instruments.commit_records.observe(len(batch))
             self._recovered()
             self._apply(batch)
+
+    async def _commit_apart(self, batch: list[_Entry], error: Refused) -> None:
+        """One record of a batch is refused by the database: the others must not suffer."""
+        if len(batch) == 1:
+            log.error("the journal refused a record", extra={"reason": str(error)})
+            batch[0].future.set_exception(Problem("the journal refused this; the log says why"))
+            return
+        for entry in batch:
+            await self._commit([entry])
 
     async def _settle(self) -> bool:
         """Find out about the commit in doubt; whether that is over."""
@@ -169,7 +199,7 @@ class Journal:
     def _apply(self, batch: list[_Entry]) -> None:
         for entry in batch:
             try:
-                result, problem = entry.apply(), None
+                result, problem = entry.apply(entry.record), None
             except Problem as error:
                 result, problem = None, error
             except Exception:

@@ -51,6 +51,12 @@ class NotFound(Problem):
     status, code = 404, "not_found"
 
 
+class NotAllowed(Problem):
+    """The path is there, the method is not."""
+
+    status, code = 405, "not_allowed"
+
+
 class Conflict(Problem):
     """Contradicts what was said before."""
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from sketchbandit.errors import SketchBanditError
+from sketchbandit.errors import FileError, SketchBanditError
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.storage import snapshots, tables
@@ -19,6 +19,8 @@ from sketchbandit.service.vectors import decode
 
 log = logging.getLogger(__name__)
 
+INSTANCE = "instance"
+"""A file of the state folder: which journal its snapshots belong to."""
 _CHUNK = 1000
 
 
@@ -45,7 +47,7 @@ def recover(database: Database, state: Path, *, keep: int = 3) -> Recovered:
 
 
 def _recover(connection: sa.Connection, state: Path, keep: int) -> Recovered:
-    dropped = connection.execute(sa.select(tables.service.c.dropped)).scalar_one()
+    service = connection.execute(sa.select(tables.service)).one()
     bandits, since, deleted = [], {}, []
     for row in connection.execute(sa.select(tables.bandits).order_by(tables.bandits.c.id)).all():
         if row.name is None:
@@ -54,11 +56,11 @@ def _recover(connection: sa.Connection, state: Path, keep: int) -> Recovered:
         bandit = Bandit(row.id, row.name, BanditConfig.from_json(row.config), created=row.created)
         folder = snapshot_folder(state, bandit.number, keep)
         folder.clean()
-        snapshot = newest_whole(folder)
+        snapshot = newest_whole(folder, bandit, service.seq)
         if snapshot is not None:
             bandit.restore(snapshot)
         since[bandit.number] = Since.of(snapshot)
-        if since[bandit.number].oldest_open < dropped and bandit.number < dropped:
+        if since[bandit.number].oldest_open < service.dropped and bandit.number < service.dropped:
             raise SketchBanditError(
                 f"bandit {bandit.name!r} cannot be restored: no snapshot of it is whole, and the journal's "
                 f"oldest rows were dropped; put its snapshots back into {folder.folder}"
@@ -66,7 +68,14 @@ def _recover(connection: sa.Connection, state: Path, keep: int) -> Recovered:
         _read_arms(connection, bandit)
         bandits.append(bandit)
     replay(connection, {bandit.number: bandit for bandit in bandits}, since)
-    return Recovered(bandits, deleted, _last_seq(connection), _last_time(connection), dropped)
+    return Recovered(bandits, deleted, service.seq, _last_time(connection), service.dropped)
+
+
+def belongs(state: Path, database: Database) -> bool:
+    """Whether the snapshots of a folder are of this journal: nothing says otherwise."""
+    mark = state / INSTANCE
+    said = mark.read_text(encoding="utf-8").strip() if mark.is_file() else ""
+    return said == database.instance or not said
 
 
 class Since(NamedTuple):
@@ -83,14 +92,30 @@ class Since(NamedTuple):
         return cls(snapshot.seq, int(snapshot.state["oldest_open"]))
 
 
-def newest_whole(folder: SnapshotFolder) -> Snapshot | None:
-    """The newest snapshot that can be read; damaged ones are passed over with a warning."""
+def newest_whole(folder: SnapshotFolder, bandit: Bandit, last_seq: int) -> Snapshot | None:
+    """The newest snapshot that can be used; others are put aside, with a warning.
+
+    Not usable are damaged ones, those of another bandit, and those ahead of the journal: they are of a
+    database that was replaced by an older copy.
+    """
     for path in folder.paths():
         try:
-            return snapshots.read(path)
+            snapshot = snapshots.read(path)
+            check_snapshot(snapshot, bandit, last_seq)
         except (SketchBanditError, OSError) as error:
-            log.warning("a snapshot is damaged; going on with the one before", extra={"reason": str(error)})
+            log.warning("a snapshot cannot be used; going on without", extra={"reason": str(error)})
+            folder.put_aside(path)
+        else:
+            return snapshot
     return None
+
+
+def check_snapshot(snapshot: Snapshot, bandit: Bandit, last_seq: int) -> None:
+    """Refuse a snapshot that does not belong to the journal."""
+    if not bandit.owns(snapshot):
+        raise FileError(f"the snapshot at record {snapshot.seq} is of another bandit than {bandit.name!r}")
+    if snapshot.seq > last_seq:
+        raise FileError(f"the snapshot at record {snapshot.seq} is ahead of the journal, at {last_seq}")
 
 
 def replay(
@@ -134,7 +159,10 @@ def _decisions(
 ) -> Iterator[tuple[DecisionRow, int | None]]:
     """Decisions in order, each with the place of its reward, if any."""
     d, r = tables.decisions, tables.rewards
-    query = sa.select(d, r.c.seq.label("answered")).join_from(d, r, r.c.decision == d.c.seq, isouter=True)
+    needed = [sa.null() if c.name in ("arms", "top") else c for c in d.columns]  # those can be large
+    query = sa.select(*needed, r.c.seq.label("answered")).join_from(
+        d, r, r.c.decision == d.c.seq, isouter=True
+    )
     for row in _pages(connection, query.where(d.c.seq >= start), d.c.seq, until):
         yield DecisionRow(*row[:-1]), row[-1]
 
@@ -163,12 +191,14 @@ def _pages(
 def _read_arms(connection: sa.Connection, bandit: Bandit) -> None:
     table = tables.arms
     rows = connection.execute(sa.select(table).where(table.c.bandit == bandit.number).order_by(table.c.place))
-    bandit.arms.put({row.arm: decode(row.features, bandit.config.dim) for row in rows})
-
-
-def _last_seq(connection: sa.Connection) -> int:
-    columns = (tables.decisions.c.seq, tables.rewards.c.seq, tables.bandits.c.id, tables.service.c.dropped)
-    return max(connection.execute(sa.select(sa.func.max(column))).scalar() or 0 for column in columns)
+    for row in rows:
+        try:
+            bandit.arms.put({row.arm: decode(row.features, bandit.config.dim)})
+        except ValueError as error:
+            raise SketchBanditError(
+                f"the stored arm {row.arm!r} of bandit {bandit.name!r} is damaged: {error}; restore the "
+                "database from a backup"
+            ) from error
 
 
 def _last_time(connection: sa.Connection) -> float:

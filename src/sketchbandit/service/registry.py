@@ -3,14 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.clock import Clock
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.problems import Conflict, NotFound, TooLarge
-from sketchbandit.service.recovery import Recovered, snapshot_folder
+from sketchbandit.service.recovery import Recovered
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.writing import Statements
@@ -22,12 +21,11 @@ log = logging.getLogger(__name__)
 class Registry:
     """All bandits, and the numbers of those whose rows are still to be removed."""
 
-    def __init__(self, found: Recovered, journal: Journal, clock: Clock, state: Path, limits: Limits) -> None:
+    def __init__(self, found: Recovered, journal: Journal, clock: Clock, limits: Limits) -> None:
         self.bandits = {bandit.name: bandit for bandit in found.bandits}
         self.deleted = found.deleted
         self._journal = journal
         self._clock = clock
-        self._state = state
         self._limits = limits
         self._creating: dict[str, asyncio.Future[None]] = {}
 
@@ -46,7 +44,7 @@ class Registry:
     @property
     def open_bytes(self) -> int:
         """Features of open decisions, of all bandits."""
-        return sum(bandit.open_bytes for bandit in self.bandits.values())
+        return sum(bandit.open_bytes + bandit.bytes_on_the_way for bandit in self.bandits.values())
 
     async def create(self, name: str, config: BanditConfig) -> tuple[Bandit, bool]:
         """A bandit of that name and those settings, and whether it is new."""
@@ -54,17 +52,18 @@ class Registry:
         while (other := self._creating.get(name)) is not None:
             await asyncio.wait([other])  # what came of it is seen below
         if name in self.bandits:
-            if self.bandits[name].config != config:
+            if differing := self.bandits[name].config.differences(config):
                 raise Conflict(
-                    f"bandit {name!r} exists with other settings; DELETE it first, or choose another name"
+                    f"bandit {name!r} exists with other settings ({differing}); DELETE it first, or choose "
+                    "another name"
                 )
             return self.bandits[name], False
         if len(self.bandits) + len(self._creating) >= self._limits.bandits:
             raise Conflict(f"this server keeps up to {self._limits.bandits} bandits; DELETE one first")
-        bandit = Bandit(self._journal.next_seq(), name, config, created=self._clock.now())
+        bandit = Bandit(self._journal.new_number(), name, config, created=self._clock.now())
         row = {"id": bandit.number, "name": name, "config": config.to_json(), "created": bandit.created}
 
-        def apply() -> None:
+        def apply(_: Statements) -> None:
             self.bandits[name] = bandit
             log.info("bandit created", extra={"bandit": name, "policy": config.policy, "dim": config.dim})
 
@@ -85,31 +84,32 @@ class Registry:
             )
         )
 
-        def apply() -> None:
+        def apply(_: Statements) -> None:
             if self.bandits.get(name) is bandit:
                 del self.bandits[name]
                 self.deleted.append(bandit.number)
                 log.info("bandit deleted", extra={"bandit": name})
 
         await self._journal.append(statements, apply)
-        snapshot_folder(self._state, bandit.number, 1).delete()
 
-    async def put_arms(self, name: str, arms: Mapping[str, Vector]) -> int:
+    async def put_arms(self, bandit: Bandit, arms: Mapping[str, Vector]) -> int:
         """Store arms under their ids, replacing those known; how many there are now."""
-        bandit = self.get(name)
+        self.check(bandit)  # its dimension is what the arms were read for
         count = len(bandit.arms) + sum(arm not in bandit.arms for arm in arms)
         if count > self._limits.arms:
             raise TooLarge(f"{count} arms; a bandit stores up to {self._limits.arms}")
         added = sum(nbytes(vector) for vector in arms.values())
         if bandit.arms.nbytes + added > self._limits.bandit_bytes:
-            raise TooLarge(f"the arms of {name!r} would take more than {self._limits.bandit_bytes} bytes")
-        place = self._journal.next_seq() * self._limits.arms  # in the order in which they came
+            raise TooLarge(
+                f"the arms of {bandit.name!r} would take more than {self._limits.bandit_bytes} bytes"
+            )
+        place = self._journal.new_number() * self._limits.arms  # in the order in which they came
         rows = tuple(
             {"bandit": bandit.number, "arm": arm, "place": place + at, "features": encode(vector)}
             for at, (arm, vector) in enumerate(arms.items())
         )
 
-        def apply() -> int:
+        def apply(_: Statements) -> int:
             self.check(bandit)
             bandit.arms.put(arms)
             return len(bandit.arms)
@@ -120,10 +120,11 @@ class Registry:
     async def remove_arm(self, name: str, arm: str) -> None:
         """Forget a stored arm; decisions for it stay open."""
         bandit = self.get(name)
-        bandit.arms.row(arm)
+        if arm not in bandit.arms:
+            raise NotFound(f"bandit {name!r} has no stored arm {arm!r}")
         table = tables.arms
         where = (table.c.bandit == bandit.number) & (table.c.arm == arm)
         await self._journal.append(
             Statements((table.delete().where(where),)),
-            lambda: bandit.arms.remove(arm) if arm in bandit.arms else None,
+            lambda _: bandit.arms.remove(arm) if arm in bandit.arms else None,
         )

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sketchbandit.service.bandit import Bandit, decision_id, parse_decision_id
 from sketchbandit.service.clock import Clock
 from sketchbandit.service.journal import Journal
-from sketchbandit.service.problems import Conflict, Expired, Invalid, NotFound, Problem
+from sketchbandit.service.problems import Conflict, Expired, Invalid, NotFound
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage import tables
@@ -41,10 +41,7 @@ class Rewards:
             raise NotFound(f"{decision!r} is not the id of a decision")
         seq, tag = parsed
         while (other := self._closing.get(seq)) is not None:  # the same decision is being answered right now
-            try:
-                await asyncio.shield(other)
-            except Problem:
-                continue  # that failed, so this one may try
+            await asyncio.wait([other])  # and if that fails, this one may try
         opened = bandit.open.get(seq)
         if opened is None:
             return await self._answer_again(bandit, seq, tag, value)
@@ -53,19 +50,21 @@ class Rewards:
         now = self._clock.now()
         if bandit.deadline(opened.at) <= now:
             raise Expired(_too_late(decision, bandit))
-        await self.close(bandit, RewardRow(self._journal.next_seq(), seq, bandit.number, GIVEN, value, now))
+        await self.close(bandit, seq, GIVEN, value)
         return LEARNED
 
-    async def close(self, bandit: Bandit, row: RewardRow) -> None:
-        """Record the end of an open decision, and learn from it."""
-        future = self._journal.append(row, lambda: self._closed(bandit, row))
-        self._closing[row.decision] = future
-        future.add_done_callback(lambda _: self._closing.pop(row.decision, None))
-        await future
+    def close(self, bandit: Bandit, decision: int, kind: str, value: float | None) -> asyncio.Future[None]:
+        """Record the end of an open decision, and learn from it. Nothing may be awaited before this."""
 
-    def _closed(self, bandit: Bandit, row: RewardRow) -> None:
+        def apply(row: RewardRow) -> None:
+            self._registry.check(bandit)
+            bandit.closed(row)
+
         self._registry.check(bandit)
-        bandit.closed(row)
+        row = RewardRow(0, decision, bandit.number, kind, value, self._clock.now())
+        future = self._closing[decision] = self._journal.append(row, apply)
+        future.add_done_callback(lambda _: self._closing.pop(decision, None))
+        return future
 
     def is_closing(self, seq: int) -> bool:
         """Whether an answer to the decision is being written."""

@@ -97,7 +97,8 @@ class _Server(uvicorn.Server):
             raise InputError(f"cannot listen on {host}, port {port}; is it in use? Try --port 0") from None
         if self._on_ready is not None:
             port = self.servers[0].sockets[0].getsockname()[1]
-            self._on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+            name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (an address to open)
+            self._on_ready(f"http://{f'[{name}]' if ':' in name else name}:{port}")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)

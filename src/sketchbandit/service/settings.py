@@ -11,8 +11,8 @@ class Limits:
     """What a client can ask for at most. All are checked before anything is allocated."""
 
     body_bytes: int = 16 * MIB
-    bodies_bytes: int = 256 * MIB
-    """All bodies that are being read at the same time."""
+    request_bytes: int = 512 * MIB
+    """All requests under way: bodies, arms made from them, what is logged of them."""
     header_bytes: int = 64 * 1024
     arms: int = 100_000
     """Arms of one decision, and arms stored for one bandit."""

@@ -66,10 +66,13 @@ def add(path: Path, name: str, scope: str) -> str:
         raise InputError(f"a token's name has letters, digits, '-', '_' and '.', got {name!r}")
     if scope not in SCOPES:
         raise InputError(f"unknown scope {scope!r}; choose from {', '.join(SCOPES)}")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"there is no folder {path.resolve().parent}")
     secret = f"sb_{secrets.token_urlsafe(32)}"
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # not for others to read
+    is_cut = path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
     with os.fdopen(handle, "a", encoding="utf-8") as file:
-        file.write(f"{name} {scope} {_digest(secret)}\n")
+        file.write(("\n" if is_cut else "") + f"{name} {scope} {_digest(secret)}\n")
     return secret
 
 

@@ -12,7 +12,7 @@ from sketchbandit.service.engine import Engine
 from sketchbandit.service.problems import Problem
 from sketchbandit.service.recovery import snapshot_folder
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.tables import DEFAULT, RewardRow
+from sketchbandit.service.storage.tables import DEFAULT
 from sketchbandit.service.storage.writing import Statements
 
 log = logging.getLogger(__name__)
@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 _EVERY = 0.5
 _MOST_EXPIRED = 500
 _MOST_DROPPED = 2000
+_STRETCH = 20_000
 _JOURNAL_AHEAD = 500_000  # records that a restart reads at most, for a bandit that nobody uses
 
 
@@ -32,10 +33,12 @@ async def running(engine: Engine) -> AsyncIterator["Upkeep"]:
     try:
         yield upkeep
     finally:
-        await upkeep.stop()
-        await engine.drain()
-        await upkeep.snapshot_all()
-        engine.release()
+        try:
+            await upkeep.stop()
+            await engine.drain()
+            await upkeep.snapshot_all()
+        finally:
+            engine.release()
 
 
 class Upkeep:
@@ -44,6 +47,8 @@ class Upkeep:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._task: asyncio.Task[None] | None = None
+        self._purged: dict[int, int] = {}
+        """Deleted bandits: up to which record their rows are gone."""
 
     def start(self) -> None:
         """Begin."""
@@ -81,21 +86,17 @@ class Upkeep:
     async def expire(self, bandit: Bandit) -> int:
         """The default reward for decisions that nobody answered in time; how many there were, up to 500."""
         engine = self._engine
-        now = engine.clock.now()
-        rows = [
-            RewardRow(
-                engine.journal.next_seq(), seq, bandit.number, DEFAULT, bandit.config.default_reward, now
-            )
-            for seq in bandit.overdue(now, _MOST_EXPIRED)
+        overdue = [
+            seq
+            for seq in bandit.overdue(engine.clock.now(), _MOST_EXPIRED)
             if not engine.rewards.is_closing(seq)
         ]
-        outcomes = await asyncio.gather(
-            *(engine.rewards.close(bandit, row) for row in rows), return_exceptions=True
-        )
-        for outcome in outcomes:
+        default = bandit.config.default_reward
+        futures = [engine.rewards.close(bandit, seq, DEFAULT, default) for seq in overdue]
+        for outcome in await asyncio.gather(*futures, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome
-        return len(rows)
+        return len(overdue)
 
     # -- snapshots ------------------------------------------------------------------------------------
 
@@ -161,22 +162,32 @@ class Upkeep:
             s.update().values(dropped=last + 1),
         )
 
-        def apply() -> None:
+        def apply(_: Statements) -> None:
             engine.rewards.dropped = last + 1
 
         await engine.journal.append(Statements(statements), apply)
 
     async def _purge_deleted(self) -> None:
-        """Remove the rows of a deleted bandit, a stretch of the journal at a time."""
+        """Remove what is left of a deleted bandit, a stretch of the journal a round."""
         engine = self._engine
         if not engine.registry.deleted:
             return
         number = engine.registry.deleted[0]
-        for table in (tables.decisions, tables.rewards):
-            for start in range(number, engine.journal.applied + 1, 10 * _MOST_DROPPED):
-                stretch = table.c.seq.between(start, start + 10 * _MOST_DROPPED - 1)
-                statement = table.delete().where(stretch, table.c.bandit == number)
-                await engine.journal.append(Statements((statement,)), lambda: None)
+        start, end = max(self._purged.get(number, 0), number), engine.journal.applied
+        if start <= end:
+            self._purged[number] = start + _STRETCH
+            statements = tuple(
+                table.delete().where(
+                    table.c.seq.between(start, start + _STRETCH - 1), table.c.bandit == number
+                )
+                for table in (tables.decisions, tables.rewards)
+            )
+            await engine.journal.append(Statements(statements), lambda _: None)
+            return
         gone = tables.bandits.delete().where(tables.bandits.c.id == number)
         arms = tables.arms.delete().where(tables.arms.c.bandit == number)  # put while it was being deleted
-        await engine.journal.append(Statements((arms, gone)), lambda: engine.registry.deleted.remove(number))
+        snapshot_folder(engine.settings.state, number, 1).delete()
+        await engine.journal.append(
+            Statements((arms, gone)), lambda _: engine.registry.deleted.remove(number)
+        )
+        self._purged.pop(number, None)

@@ -113,6 +113,23 @@ def decode(payload: bytes, dim: int) -> Vector:
     raise ValueError(f"{len(payload)} bytes do not hold an arm of dimension {dim}")
 
 
+def encode_all(matrix: Matrix) -> bytes:
+    """All arms of a decision: each with its length before it."""
+    count = int(matrix.shape[0])
+    rows = (encode(matrix[i] if isinstance(matrix, np.ndarray) else matrix[[i]]) for i in range(count))
+    return b"".join(len(row).to_bytes(4, "little") + row for row in rows)
+
+
+def decode_all(payload: bytes, dim: int) -> list[Vector]:
+    """The arms that ``encode_all`` wrote."""
+    found, at = [], 0
+    while at < len(payload):
+        length = int.from_bytes(payload[at : at + 4], "little")
+        found.append(decode(payload[at + 4 : at + 4 + length], dim))
+        at += 4 + length
+    return found
+
+
 def nbytes(vector: Vector) -> int:
     """What keeping an arm costs."""
     return int(

@@ -3,12 +3,13 @@
 import numpy as np
 
 from sketchbandit.policy.named import build
+from sketchbandit.service.vectors import from_named
 
 _DIM = 40
 
 
 def warm_up() -> None:
-    """Play a few rounds with small policies, so that the loops of a round are compiled.
+    """Play a few rounds with small policies, so that the loops of a round are compiled; hash a feature.
 
     Both forms of the ridge system are gone through: rows of a sketch, and a matrix.
     """
@@ -20,3 +21,4 @@ def warm_up() -> None:
             policy.update(arms[policy.select(arms)], 1.0)
         policy.top(arms, 2)
         policy.ucb(arms)
+    from_named([{"feature": 1.0}], _DIM)  # scikit-learn takes a second to import

@@ -51,7 +51,7 @@ def stats_answer(bandit: Bandit, now: float) -> models.StatsAnswer:
         mean_reward=totals.reward_sum / learned if learned else None,
         open=len(bandit.open),
         max_open=bandit.config.max_open,
-        decisions_per_second=bandit.meter.rate(now),
+        decisions_per_second=bandit.meter.rate(now, bandit.created),
         rounds=learned,
         stored_arms=len(bandit.arms),
         sketch=models.SketchAnswer(**bandit.sketch()),

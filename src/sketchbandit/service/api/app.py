@@ -13,7 +13,7 @@ from sketchbandit.service.api.gate import PAGE_HEADERS, Gate, problem_response
 from sketchbandit.service.api.lane import Lane
 from sketchbandit.service.api.routes import router
 from sketchbandit.service.engine import Engine
-from sketchbandit.service.problems import Invalid, NotFound, Problem
+from sketchbandit.service.problems import Invalid, NotAllowed, NotFound, Problem
 from sketchbandit.service.tokens import Tokens
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -26,7 +26,13 @@ _PAGES = {
 
 def make_app(engine: Engine, *, tokens: Tokens | None = None, hosts: frozenset[str] = LOOPBACK) -> ASGIApp:
     """The service over ``engine``, which is started and stopped by whoever runs the application."""
-    return Gate(Lane(make_api(engine), engine), tokens=tokens, hosts=hosts, instruments=engine.instruments)
+    return Gate(
+        Lane(make_api(engine), engine),
+        tokens=tokens,
+        hosts=hosts,
+        instruments=engine.instruments,
+        budget=engine.budget,
+    )
 
 
 def make_api(engine: Engine) -> FastAPI:
@@ -72,8 +78,12 @@ async def _refuse_http(_: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
         return problem_response(NotFound("there is nothing here; /openapi.json describes what there is"))
-    response = problem_response(Problem(getattr(error, "detail", "")))
-    response.status_code = status
+    if status == 405:
+        response = problem_response(
+            NotAllowed("this path does not take that method; /openapi.json says which")
+        )
+    else:
+        response = problem_response(Problem("something went wrong here"))
     for name, value in (getattr(error, "headers", None) or {}).items():
         response.headers[name] = value
     return response

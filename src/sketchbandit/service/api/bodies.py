@@ -2,17 +2,17 @@
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 
 from sketchbandit.service.api import models
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.engine import Engine
-from sketchbandit.service.problems import Busy, Invalid, Malformed, TooLarge, WrongType
+from sketchbandit.service.problems import Invalid, Malformed, TooLarge, WrongType
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.vectors import ArmSet, Vector, check, from_named, from_sparse, stack
 
@@ -23,26 +23,22 @@ NPY = "application/x-npy"
 
 _KEY = re.compile(r"[!-~]{1,128}")
 _HEADER_BYTES = 10_000  # of an npy file: more is not a matrix of numbers
+_FEATURES: TypeAdapter[Any] = TypeAdapter(models.Features)
 
 
 async def read_body(request: Request, engine: Engine) -> bytes:
-    """The body, refused as soon as it is known to be too long, alone or with all that are being read."""
+    """The body, refused as soon as it is known to be too long, alone or with all others."""
     limits = engine.limits
     said = request.headers.get("content-length", "")
     if said.isdecimal() and int(said) > limits.body_bytes:
         raise _too_long(limits)
     chunks, length = [], 0
-    try:
-        async for chunk in request.stream():
-            length += len(chunk)
-            engine.body_bytes += len(chunk)
-            if length > limits.body_bytes:
-                raise _too_long(limits)
-            if engine.body_bytes > limits.bodies_bytes:
-                raise Busy("too many large requests at once; try again in a moment")
-            chunks.append(chunk)
-    finally:
-        engine.body_bytes -= length
+    async for chunk in request.stream():
+        length += len(chunk)
+        if length > limits.body_bytes:
+            raise _too_long(limits)
+        engine.budget.take(request.scope, len(chunk))
+        chunks.append(chunk)
     return b"".join(chunks) if len(chunks) != 1 else chunks[0]
 
 
@@ -67,7 +63,7 @@ def query_top(request: Request) -> int | None:
     text = request.query_params.get("top")
     if text is None:
         return None
-    if not text.isdecimal() or not 1 <= int(text[:20]) < 2**31:
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
         raise Invalid(f"top: must be a whole number of at least 1, got {text[:20]!r}")
     return int(text)
 
@@ -77,7 +73,7 @@ def parse(model: type[T], body: bytes) -> T:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        raise _complaint(error) from None
+        raise complaint(error, model) from None
 
 
 async def read_json(request: Request, model: type[T], engine: Engine) -> T:
@@ -87,93 +83,132 @@ async def read_json(request: Request, model: type[T], engine: Engine) -> T:
     return parse(model, await read_body(request, engine))
 
 
-def read_decision(body: bytes, bandit: Bandit, limits: Limits) -> tuple[ArmSet, int | None]:
-    """The arms and ``top`` of a JSON request."""
-    try:  # dense arms first: a quarter of the time
-        dense = models.DenseDecideRequest.model_validate_json(body)
-    except ValidationError:
-        asked = parse(models.DecideRequest, body)
-        return arms_of(asked.arms, bandit, limits), asked.top
-    return _dense(dense.arms, bandit, limits), dense.top
+class ArmReader:
+    """Makes arms of what a request to a bandit holds; their memory is taken from the budget first."""
 
+    def __init__(self, request: Request, bandit: Bandit, engine: Engine) -> None:
+        self._scope = request.scope
+        self._bandit = bandit
+        self._dim = bandit.config.dim
+        self._budget = engine.budget
+        self._limits = engine.limits
 
-def read_npy(body: bytes, bandit: Bandit, limits: Limits) -> ArmSet:
-    """A matrix of arms in numpy's file format, read without unpickling and without a copy."""
-    buffer = io.BytesIO(body)
-    try:
-        version = np.lib.format.read_magic(buffer)
-        if version == (1, 0):
-            header = np.lib.format.read_array_header_1_0(buffer, max_header_size=_HEADER_BYTES)
-        elif version == (2, 0):
-            header = np.lib.format.read_array_header_2_0(buffer, max_header_size=_HEADER_BYTES)
-        else:
-            raise Malformed(f"npy files of version {version} are not read; write version 1.0")
-    except ValueError as error:
-        raise Malformed(f"the body is not an npy file: {error}") from None
-    shape, is_fortran, dtype = header
-    if dtype.kind != "f" or dtype.itemsize not in (4, 8) or len(shape) != 2:
-        raise Invalid(f"arms must be a float32 or float64 matrix, got {dtype} of shape {shape}")
-    _check_shape(shape[0], shape[1], bandit, limits)
-    payload = body[buffer.tell() :]
-    if len(payload) != shape[0] * shape[1] * dtype.itemsize:
-        raise Malformed(f"the npy file says {shape} {dtype}, and {len(payload)} bytes follow")
-    matrix = np.frombuffer(payload, dtype).reshape(shape, order="F" if is_fortran else "C")
-    matrix = np.ascontiguousarray(matrix, dtype=np.float64)
-    check(matrix, limits.magnitude)
-    return ArmSet(matrix, None)
+    def from_json(self, body: bytes) -> tuple[ArmSet, int | None]:
+        """The arms and ``top`` of a JSON request."""
+        try:  # dense arms first: a quarter of the time
+            dense = models.DenseDecideRequest.model_validate_json(body)
+        except ValidationError:
+            asked = parse(models.DecideRequest, body)
+            return self.from_list(asked.arms), asked.top
+        return self._from_dense(dense.arms), dense.top
 
+    def from_npy(self, body: bytes) -> ArmSet:
+        """A matrix of arms in numpy's file format, read without unpickling."""
+        buffer = io.BytesIO(body)
+        try:
+            version = np.lib.format.read_magic(buffer)
+            if version == (1, 0):
+                header = np.lib.format.read_array_header_1_0(buffer, max_header_size=_HEADER_BYTES)
+            elif version == (2, 0):
+                header = np.lib.format.read_array_header_2_0(buffer, max_header_size=_HEADER_BYTES)
+            else:
+                raise Malformed(f"npy files of version {version} are not read; write version 1.0")
+        except ValueError as error:
+            raise Malformed(f"the body is not an npy file: {error}") from None
+        shape, is_fortran, dtype = header
+        if dtype.kind != "f" or dtype.itemsize not in (4, 8) or len(shape) != 2:
+            raise Invalid(f"arms must be a float32 or float64 matrix, got {dtype} of shape {shape}")
+        if shape[1] != self._dim:
+            raise self._wrong_dim("arms have", shape[1])
+        self._reserve(shape[0], shape[0] * self._dim)
+        payload = body[buffer.tell() :]
+        if len(payload) != shape[0] * shape[1] * dtype.itemsize:
+            raise Malformed(f"the npy file says {shape} {dtype}, and {len(payload)} bytes follow")
+        matrix = np.frombuffer(payload, dtype).reshape(shape, order="F" if is_fortran else "C")
+        return self._checked(np.ascontiguousarray(matrix, dtype=np.float64))
 
-def arms_of(arms: Sequence[Any] | None, bandit: Bandit, limits: Limits) -> ArmSet:
-    """Arms in whatever forms they came; None: all that are stored."""
-    if arms is None:
-        return bandit.arms.choose_from(None)
-    _check_shape(len(arms), bandit.config.dim, bandit, limits)
-    if all(isinstance(arm, str) for arm in arms):
-        return bandit.arms.choose_from(list(arms))
-    ids = [arm if isinstance(arm, str) else None for arm in arms]
-    if all(isinstance(arm, dict) for arm in arms):
-        matrix = from_named(arms, bandit.config.dim)  # a tenth of the time of one by one
-    else:
+    def from_list(self, arms: Sequence[Any] | None) -> ArmSet:
+        """Arms in whatever forms they came; None: all that are stored."""
+        stored = self._bandit.arms
+        if arms is None:
+            self._reserve(len(stored) or 1, stored.nbytes // 8)
+            return stored.choose_from(None)
+        if all(isinstance(arm, str) for arm in arms):
+            self._reserve(len(arms), len(arms) * stored.nbytes // 8 // (len(stored) or 1))
+            return stored.choose_from(list(arms))
+        self._reserve(len(arms), sum(self._cells(arm) for arm in arms))
+        if all(isinstance(arm, dict) for arm in arms):
+            return self._checked(from_named([_named(a, f"arm {i}") for i, a in enumerate(arms)], self._dim))
         rows = [
-            bandit.arms.row(arm) if isinstance(arm, str) else features_of(arm, bandit, f"arm {place}")
+            stored.row(arm) if isinstance(arm, str) else self.features(arm, f"arm {place}")
             for place, arm in enumerate(arms)
         ]
-        matrix = stack(rows)
-    check(matrix, limits.magnitude)
-    return ArmSet(matrix, ids if any(ids) else None)
+        ids = [arm if isinstance(arm, str) else None for arm in arms]
+        return ArmSet(self._checked(stack(rows)).matrix, ids if any(ids) else None)
+
+    def stored(self, arms: Mapping[str, Any]) -> dict[str, Vector]:
+        """Arms by id, for keeping."""
+        if len(arms) > self._limits.arms:
+            raise TooLarge(f"{len(arms)} arms; a bandit stores up to {self._limits.arms}")
+        found: dict[str, Vector] = {}
+        for arm, given in arms.items():
+            if not models.ARM_ID.fullmatch(arm):
+                raise Invalid(f"an arm's id has 1 to 128 characters, got {arm[:150]!r}")
+            try:
+                features = _FEATURES.validate_python(given)
+            except ValidationError as error:
+                raise Invalid(f"arm {arm!r}: {complaint(error)}") from None
+            self._budget.take(self._scope, 8 * self._cells(features))
+            found[arm] = self.features(features, f"arm {arm!r}")
+        check(stack(list(found.values())), self._limits.magnitude)
+        return found
+
+    def features(self, arm: Any, at: str) -> Vector:
+        """One arm: dense, sparse or named."""
+        if isinstance(arm, models.SparseArm):
+            return from_sparse(arm.indices, arm.values, self._dim, at)
+        if isinstance(arm, dict):
+            return from_named([_named(arm, at)], self._dim)
+        if len(arm) != self._dim:
+            raise self._wrong_dim(f"{at} has", len(arm))
+        return np.array(arm, dtype=np.float64)
+
+    def _from_dense(self, arms: list[list[float]]) -> ArmSet:
+        self._reserve(len(arms), len(arms) * self._dim)
+        for place, arm in enumerate(arms):
+            if len(arm) != self._dim:
+                raise self._wrong_dim(f"arm {place} has", len(arm))
+        return self._checked(np.array(arms, dtype=np.float64))
+
+    def _checked(self, matrix: Any) -> ArmSet:
+        check(matrix, self._limits.magnitude)
+        return ArmSet(matrix, None)
+
+    def _reserve(self, count: int, cells: int) -> None:
+        """Refuse no arms, too many, or more than there is memory for."""
+        if not count:
+            raise Invalid("there are no arms to choose from: the list is empty")
+        if count > self._limits.arms:
+            raise TooLarge(f"{count} arms; this server takes up to {self._limits.arms} a decision")
+        self._budget.take(self._scope, 8 * max(cells, 0) * (2 if self._bandit.config.log_arms else 1))
+
+    def _cells(self, arm: Any) -> int:
+        if isinstance(arm, models.SparseArm):
+            return 2 * len(arm.indices)
+        return 2 * len(arm) if isinstance(arm, dict) else self._dim
+
+    def _wrong_dim(self, what: str, found: int) -> Invalid:
+        bandit = self._bandit
+        return Invalid(f"{what} {found} features, but the dim of bandit {bandit.name!r} is {self._dim}")
 
 
-def features_of(arm: Any, bandit: Bandit, at: str) -> Vector:
-    """One arm: dense, sparse or named."""
-    dim = bandit.config.dim
-    if isinstance(arm, models.SparseArm):
-        return from_sparse(arm.indices, arm.values, dim, at)
-    if isinstance(arm, dict):
-        return from_named([arm], dim)
-    if len(arm) != dim:
-        raise Invalid(f"{at} has {len(arm)} features, but the dim of bandit {bandit.name!r} is {dim}")
-    return np.array(arm, dtype=np.float64)
-
-
-def _dense(arms: list[list[float]], bandit: Bandit, limits: Limits) -> ArmSet:
-    _check_shape(len(arms), bandit.config.dim, bandit, limits)
-    for place, arm in enumerate(arms):
-        if len(arm) != bandit.config.dim:
-            features_of(arm, bandit, f"arm {place}")  # says so
-    matrix = np.array(arms, dtype=np.float64)
-    check(matrix, limits.magnitude)
-    return ArmSet(matrix, None)
-
-
-def _check_shape(count: int, dim: int, bandit: Bandit, limits: Limits) -> None:
-    if not count:
-        raise Invalid("there are no arms to choose from: the list is empty")
-    if count > limits.arms:
-        raise TooLarge(f"{count} arms; this server takes up to {limits.arms} a decision")
-    if dim != bandit.config.dim:
-        raise Invalid(
-            f"arms have {dim} features, but the dim of bandit {bandit.name!r} is {bandit.config.dim}"
-        )
+def _named(features: Mapping[str, Any], at: str) -> Mapping[str, float | str]:
+    """Named features, each a number or a text."""
+    for name, value in features.items():
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not (isinstance(value, str) or (is_number and abs(value) < 1e300)):
+            raise Invalid(f"{at}: the feature {name[:100]!r} must be a finite number or a text")
+    return features
 
 
 def _too_long(limits: Limits) -> TooLarge:
@@ -183,8 +218,21 @@ def _too_long(limits: Limits) -> TooLarge:
     )
 
 
-def _complaint(error: ValidationError) -> Malformed | Invalid:
+_KINDS = "a list of numbers, {indices, values}, named features, or the id of a stored arm"
+
+
+def complaint(error: ValidationError, model: type[models.Request] | None = None) -> Malformed | Invalid:
+    """The first error in words."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
+    # between the names of fields and the places in lists stand names of types, which say nothing here
+    path = [part for part in first["loc"] if isinstance(part, int) or part.isidentifier()]
+    path = [part for part in path if part not in ("SparseArm", "str", "float")]
+    where = ".".join(map(str, path))
     text = f"{where}: {first['msg']}" if where else first["msg"]
-    return Malformed(text) if first["type"] == "json_invalid" else Invalid(text)
+    if first["type"] == "json_invalid":
+        return Malformed(text)
+    if first["type"] == "extra_forbidden" and model is not None:
+        return Invalid(f"{where}: there is no such field; known are {', '.join(model.model_fields)}")
+    if first["type"] in ("list_type", "dict_type") and len(path) == 2 and path[0] == "arms":
+        return Invalid(f"arm {path[1]} must be {_KINDS}")
+    return Invalid(text)

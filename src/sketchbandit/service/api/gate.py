@@ -1,6 +1,7 @@
 """What every request passes before anything else: Host, token, scope; and what every answer carries."""
 
 import logging
+import re
 from time import perf_counter
 
 from starlette.requests import ClientDisconnect
@@ -9,12 +10,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sketchbandit.service.api import models
 from sketchbandit.service.api.answers import error_body
+from sketchbandit.service.budget import Budget
 from sketchbandit.service.metrics import Instruments
 from sketchbandit.service.problems import Forbidden, Problem, Unauthorised
 from sketchbandit.service.tokens import Tokens, allows
 
 log = logging.getLogger(__name__)
 
+_EVERYDAY = re.compile(r"/v1/bandits/[^/]+/((decide|reward)(/batch)?|arms(/.*)?)", re.DOTALL)
 _OPEN = {"/", "/dashboard.css", "/dashboard.js", "/healthz", "/readyz", "/openapi.json", "/favicon.ico"}
 PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -33,12 +36,19 @@ class Gate:
     """
 
     def __init__(
-        self, app: ASGIApp, *, tokens: Tokens | None, hosts: frozenset[str], instruments: Instruments
+        self,
+        app: ASGIApp,
+        *,
+        tokens: Tokens | None,
+        hosts: frozenset[str],
+        instruments: Instruments,
+        budget: Budget,
     ) -> None:
         self._app = app
         self._tokens = tokens
         self._hosts = hosts
         self._instruments = instruments
+        self._budget = budget
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -69,6 +79,8 @@ class Gate:
                 raise
             answer = problem_response(Problem("something went wrong here; the log says what"))
             await answer(scope, receive, send_safely)
+        finally:
+            self._budget.give_back(scope)
         route = str(scope.get("route_path") or getattr(scope.get("route"), "path", "other"))
         self._instruments.saw(route, status, perf_counter() - started)
 
@@ -85,7 +97,8 @@ class Gate:
         kind, _, secret = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         found = self._tokens.scope_of(secret.strip()) if kind.lower() == "bearer" else None
         if found is None:
-            raise Unauthorised("send a token of this server: Authorization: Bearer TOKEN")
+            known = "this token is not known" if secret else "a token is needed"
+            raise Unauthorised(f"{known}; send one of this server's: Authorization: Bearer TOKEN")
         needed = needed_scope(scope["method"], scope["path"])
         if not allows(found, needed):
             raise Forbidden(f"this token may {found}; this request needs the scope {needed}")
@@ -95,9 +108,7 @@ def needed_scope(method: str, path: str) -> str:
     """What a token must be allowed to do."""
     if method in ("GET", "HEAD", "OPTIONS"):
         return "read"
-    if method == "POST" and path.endswith(("/decide", "/reward", "/decide/batch", "/reward/batch")):
-        return "decide"
-    return "admin"
+    return "decide" if _EVERYDAY.fullmatch(path) else "admin"
 
 
 def problem_response(problem: Problem) -> Response:

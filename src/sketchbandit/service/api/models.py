@@ -1,10 +1,15 @@
-"""Requests and answers, as OpenAPI shows them."""
+"""Requests and answers, as OpenAPI shows them.
 
+Lists stop at their first error (fail_fast): a body with a million of them is as cheap to refuse as any.
+"""
+
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
+ARM_ID = re.compile(r"[^\x00]{1,128}", re.DOTALL)
 ArmId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00]+$")]
 Key = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")]
 
@@ -13,6 +18,21 @@ class Request(BaseModel):
     """What a client sends: unknown fields are refused, so that a misspelt one is noticed."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+def inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON schema without $defs, which a body described by hand cannot refer to."""
+    definitions = schema.pop("$defs", {})
+
+    def resolve(part: Any) -> Any:
+        if isinstance(part, dict):
+            if "$ref" in part:
+                return resolve(definitions[part["$ref"].rpartition("/")[2]])
+            return {key: resolve(value) for key, value in part.items()}
+        return [resolve(item) for item in part] if isinstance(part, list) else part
+
+    resolved: dict[str, Any] = resolve(schema)
+    return resolved
 
 
 class BanditRequest(Request):
@@ -49,12 +69,16 @@ class BanditRequest(Request):
 class SparseArm(Request):
     """An arm by the features that are not zero."""
 
-    indices: list[Annotated[int, Field(ge=0, le=2**31 - 1)]]
-    values: list[Number]
+    indices: Annotated[list[Annotated[int, Field(ge=0, le=2**31 - 1)]], Field(fail_fast=True)]
+    values: Annotated[list[Number], Field(fail_fast=True)]
 
 
-DenseArm = list[Number]
-NamedArm = dict[str, Number | str]
+_NUMBER_OR_TEXT = {"anyOf": [{"type": "number"}, {"type": "string"}]}
+DenseArm = Annotated[list[Number], Field(fail_fast=True)]
+# What the values are is looked at one by one, later: errors of a dict cannot be made to stop at the first.
+NamedArm = Annotated[
+    dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": _NUMBER_OR_TEXT})
+]
 Features = Annotated[
     DenseArm | SparseArm | NamedArm,
     Field(
@@ -63,6 +87,21 @@ Features = Annotated[
         union_mode="left_to_right",
     ),
 ]
+_FEATURES_SCHEMA = {
+    "anyOf": [
+        {"type": "array", "items": {"type": "number"}},
+        {
+            "type": "object",
+            "required": ["indices", "values"],
+            "properties": {
+                "indices": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+                "values": {"type": "array", "items": {"type": "number"}},
+            },
+            "additionalProperties": False,
+        },
+        {"type": "object", "additionalProperties": _NUMBER_OR_TEXT},
+    ]
+}
 Arm = Annotated[DenseArm | ArmId | SparseArm | NamedArm, Field(union_mode="left_to_right")]
 Top = Annotated[int, Field(ge=1, le=2**31 - 1, description="Rank so many arms; the first is the one chosen.")]
 
@@ -70,7 +109,7 @@ Top = Annotated[int, Field(ge=1, le=2**31 - 1, description="Rank so many arms; t
 class DenseDecideRequest(Request):
     """The usual case, read fast."""
 
-    arms: list[DenseArm]
+    arms: Annotated[list[DenseArm], Field(fail_fast=True)]
     top: Top | None = None
 
 
@@ -89,7 +128,7 @@ class DecideRequest(Request):
     )
 
     arms: Annotated[
-        list[Arm] | None,
+        Annotated[list[Arm], Field(fail_fast=True)] | None,
         Field(description="Features, or ids of stored arms; without any: all stored arms."),
     ] = None
     top: Top | None = None
@@ -103,10 +142,15 @@ class KeyedDecideRequest(DecideRequest):
     ] = None
 
 
+def _list_of(model: type[Request]) -> dict[str, Any]:
+    """Items are read one by one, so that a bad one does no harm to the others."""
+    return {"type": "array", "minItems": 1, "items": inlined(model.model_json_schema())}
+
+
 class DecideBatchRequest(Request):
     """Several decisions at once."""
 
-    decisions: list[KeyedDecideRequest]
+    decisions: Annotated[list[Any], WithJsonSchema(_list_of(KeyedDecideRequest))]
 
 
 class RewardRequest(Request):
@@ -119,13 +163,24 @@ class RewardRequest(Request):
 class RewardBatchRequest(Request):
     """Several rewards at once, learned from in this order."""
 
-    rewards: list[RewardRequest]
+    rewards: Annotated[list[Any], WithJsonSchema(_list_of(RewardRequest))]
 
 
 class ArmsRequest(Request):
     """Arms to be stored, by id; known ids get new features."""
 
-    arms: Annotated[dict[ArmId, Features], Field(min_length=1)]
+    arms: Annotated[
+        dict[str, Any],
+        Field(min_length=1),
+        WithJsonSchema(
+            {
+                "type": "object",
+                "minProperties": 1,
+                "propertyNames": {"minLength": 1, "maxLength": 128},
+                "additionalProperties": _FEATURES_SCHEMA,
+            }
+        ),
+    ]
 
 
 class ErrorBody(BaseModel):
@@ -230,6 +285,7 @@ class SketchAnswer(BaseModel):
     is_exact: bool
     certificate: Annotated[float | None, Field(description="Bound on its spectral error; null: it has none.")]
     budget: Annotated[float | None, Field(description="What the certificate may be now; null: no bound.")]
+    limit: Annotated[float | None, Field(description="What it may ever be; null: no bound.")]
 
 
 class HistoryAnswer(BaseModel):

@@ -21,8 +21,8 @@ def limited(limits: Limits) -> type[HttpToolsProtocol]:
         """Closes a connection whose request has not wholly arrived in time (a slow loris)."""
 
         _deadline: asyncio.TimerHandle | None = None
-        _header_bytes: int | None = 0
-        """Received of the headers of a request; None once they are complete."""
+        _quiet_bytes = 0
+        """Received since the request began, or since the last of its body: headers, trailers."""
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -37,23 +37,22 @@ def limited(limits: Limits) -> type[HttpToolsProtocol]:
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
+            self._quiet_bytes += len(data)
             super().data_received(data)
-            if self._header_bytes is not None:
-                self._header_bytes += len(data)
-                if self._header_bytes > limits.header_bytes:
-                    self.send_400_response("The headers are too long.")
+            if self._quiet_bytes > limits.header_bytes and not self.transport.is_closing():
+                self.send_400_response("The headers are too long.")
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self._header_bytes = 0
             if self._deadline is None:
                 self._arm()
 
-        def on_headers_complete(self) -> None:
-            self._header_bytes = None
-            super().on_headers_complete()
+        def on_body(self, body: bytes) -> None:
+            self._quiet_bytes = 0
+            super().on_body(body)
 
         def on_message_complete(self) -> None:
+            self._quiet_bytes = 0
             self._disarm()
             super().on_message_complete()
 

@@ -9,33 +9,30 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from sketchbandit.service.api import models
 from sketchbandit.service.api.answers import bandit_answer, decision_answer, failure, stats_answer
 from sketchbandit.service.api.bodies import (
     JSON,
     NPY,
-    arms_of,
+    ArmReader,
+    complaint,
     content_type,
-    features_of,
     idempotency_key,
     query_top,
     read_body,
-    read_decision,
     read_json,
-    read_npy,
 )
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.metrics import CONTENT_TYPE
 from sketchbandit.service.problems import Invalid, Problem, TooLarge, Unavailable
-from sketchbandit.service.vectors import check, stack
 
-T = TypeVar("T")
-Name = Annotated[
-    str, Path(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f/]+$", description="The bandit's name.")
-]
+T = TypeVar("T", bound=models.Request)
+NAME = r"^([^\x00-\x1f\x7f/.]|\.+[^\x00-\x1f\x7f/.])[^\x00-\x1f\x7f/]*$"
+"""No control characters, no slash, more than dots."""
+Name = Annotated[str, Path(min_length=1, max_length=128, pattern=NAME, description="The bandit's name.")]
 
 
 def _documented(
@@ -55,23 +52,8 @@ def _documented(
 def _content(schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {
         "required": True,
-        "content": {kind: {"schema": _inlined(schema)} for kind, schema in schemas.items()},
+        "content": {kind: {"schema": models.inlined(schema)} for kind, schema in schemas.items()},
     }
-
-
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema without $defs, which a body described by hand cannot refer to."""
-    definitions = schema.pop("$defs", {})
-
-    def resolve(part: Any) -> Any:
-        if isinstance(part, dict):
-            if "$ref" in part:
-                return resolve(definitions[part["$ref"].rpartition("/")[2]])
-            return {key: resolve(value) for key, value in part.items()}
-        return [resolve(item) for item in part] if isinstance(part, list) else part
-
-    resolved: dict[str, Any] = resolve(schema)
-    return resolved
 
 
 def _json(model: BaseModel, status: int = 200) -> Response:
@@ -100,7 +82,7 @@ _DECIDE["openapi_extra"]["parameters"] = [
         "in": "query",
         "required": False,
         "schema": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
-        "description": "For npy bodies; JSON says it in the body.",
+        "description": "As in the body, for npy.",
     },
 ]
 
@@ -161,11 +143,8 @@ def _add_arms(routes: APIRouter, engine: Engine) -> None:
         """Store arms, to be chosen from by id."""
         bandit = engine.bandit(name)
         asked = await read_json(request, models.ArmsRequest, engine)
-        if len(asked.arms) > engine.limits.arms:
-            raise TooLarge(f"{len(asked.arms)} arms; a bandit stores up to {engine.limits.arms}")
-        arms = {arm: features_of(given, bandit, f"arm {arm!r}") for arm, given in asked.arms.items()}
-        check(stack(list(arms.values())), engine.limits.magnitude)
-        return _json(models.StoredAnswer(count=await engine.registry.put_arms(name, arms)))
+        arms = ArmReader(request, bandit, engine).stored(asked.arms)
+        return _json(models.StoredAnswer(count=await engine.registry.put_arms(bandit, arms)))
 
     @routes.get("/v1/bandits/{name}/arms", tags=["arms"], **_documented(models.ArmsAnswer, 404))
     async def list_arms(name: Name) -> Response:
@@ -173,7 +152,9 @@ def _add_arms(routes: APIRouter, engine: Engine) -> None:
         ids = engine.bandit(name).arms.ids()
         return _json(models.ArmsAnswer(count=len(ids), arms=ids))
 
-    @routes.delete("/v1/bandits/{name}/arms/{arm}", tags=["arms"], **_documented(models.StatusAnswer, 404))
+    @routes.delete(
+        "/v1/bandits/{name}/arms/{arm:path}", tags=["arms"], **_documented(models.StatusAnswer, 404)
+    )
     async def remove_arm(name: Name, arm: Annotated[str, Path(min_length=1, max_length=128)]) -> Response:
         """Forget a stored arm; decisions made for it can still be rewarded."""
         await engine.registry.remove_arm(name, arm)
@@ -197,30 +178,34 @@ def _add_decisions(routes: APIRouter, engine: Engine) -> None:
         asked = await read_json(request, models.DecideBatchRequest, engine)
         _check_batch(asked.decisions, engine)
 
+        reader = ArmReader(request, bandit, engine)
+
         async def one(wanted: models.KeyedDecideRequest) -> models.DecisionAnswer:
-            arms = arms_of(wanted.arms, bandit, engine.limits)
-            text = wanted.model_dump_json(exclude={"key"}) if wanted.key else ""
-            digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+            arms = reader.from_list(wanted.arms)
+            digest = _digest(wanted.model_dump_json(exclude={"key"}).encode()) if wanted.key else ""
             decided = await engine.decisions.decide(
                 bandit, arms, top=wanted.top, key=wanted.key, request=digest
             )
             return decision_answer(decided)
 
-        answers = await _each(asked.decisions, one)
+        answers = await _each(models.KeyedDecideRequest, asked.decisions, one)
         return _json(models.DecideBatchAnswer.model_construct(decisions=answers))
 
 
 async def handle_decide(engine: Engine, name: str, request: Request) -> Response:
     """One decision."""
     bandit = engine.bandit(name)
-    kind, key, top = content_type(request), idempotency_key(request), None
-    engine.decisions.admit(bandit)  # before any work
+    kind, key, top = content_type(request), idempotency_key(request), query_top(request)
+    if key is None:
+        engine.decisions.admit(bandit)  # before any work; with a key it may be there already
     body = await read_body(request, engine)
+    reader = ArmReader(request, bandit, engine)
     if kind == NPY:
-        arms, top = read_npy(body, bandit, engine.limits), query_top(request)
+        arms = reader.from_npy(body)
     else:
-        arms, top = read_decision(body, bandit, engine.limits)
-    digest = "" if key is None else hashlib.blake2b(body, digest_size=16).hexdigest()
+        arms, said = reader.from_json(body)
+        top = said or top
+    digest = "" if key is None else _digest(f"{kind} {top} ".encode() + body)
     return _json(
         decision_answer(await engine.decisions.decide(bandit, arms, top=top, key=key, request=digest))
     )
@@ -241,16 +226,26 @@ def _check_batch(items: Sequence[object], engine: Engine) -> None:
         raise TooLarge(f"{len(items)} items; a batch has up to {engine.limits.batch}")
 
 
-async def _each(items: Sequence[T], handle: Callable[[T], Awaitable[Any]]) -> list[Any]:
-    """What becomes of every item of a batch; all of them are under way before the first is committed."""
+async def _each(model: type[T], items: Sequence[Any], handle: Callable[[T], Awaitable[Any]]) -> list[Any]:
+    """What becomes of every item of a batch. Between two items others get their turn."""
 
-    async def one(item: T) -> Any:
+    async def one(item: Any) -> Any:
         try:
-            return await handle(item)
+            return await handle(model.model_validate(item))
+        except ValidationError as error:
+            return failure(complaint(error, model))
         except Problem as problem:
             return failure(problem)
 
-    return await asyncio.gather(*map(one, items))
+    tasks = []
+    for item in items:
+        tasks.append(asyncio.ensure_future(one(item)))
+        await asyncio.sleep(0)  # it goes as far as its commit
+    return await asyncio.gather(*tasks)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def _add_rewards(routes: APIRouter, engine: Engine) -> None:
@@ -278,16 +273,18 @@ def _add_rewards(routes: APIRouter, engine: Engine) -> None:
             status = await engine.rewards.take(bandit, given.decision, given.reward)
             return models.RewardAnswer.model_construct(decision=given.decision, status=status)
 
-        answers = await _each(asked.rewards, one)
+        answers = await _each(models.RewardRequest, asked.rewards, one)
         return _json(models.RewardBatchAnswer.model_construct(rewards=answers))
 
 
 def _add_operations(routes: APIRouter, engine: Engine) -> None:
+    @routes.head("/healthz", include_in_schema=False)
     @routes.get("/healthz", tags=["operations"], response_model=models.StatusAnswer)
     async def healthz() -> Response:
         """Whether the process answers."""
         return _json(models.StatusAnswer(status="ok"))
 
+    @routes.head("/readyz", include_in_schema=False)
     @routes.get(
         "/readyz",
         tags=["operations"],
@@ -299,7 +296,7 @@ def _add_operations(routes: APIRouter, engine: Engine) -> None:
         if not engine.is_ready:
             raise Unavailable("the server is starting or stopping")
         if engine.journal.trouble is not None:
-            raise Unavailable(f"the journal cannot be written: {engine.journal.trouble}")
+            raise Unavailable("the journal cannot be written; the log says why")
         return _json(models.StatusAnswer(status="ready"))
 
     @routes.get(

@@ -61,7 +61,8 @@ async function ask(path) {
 }
 
 function selected() {
-  const wanted = decodeURIComponent(location.hash.slice(1));
+  let wanted = "";
+  try { wanted = decodeURIComponent(location.hash.slice(1)); } catch { /* not a name */ }
   return names.includes(wanted) ? wanted : names[0];
 }
 
@@ -113,9 +114,11 @@ function draw(svg, values, seconds) {
   return known;
 }
 
-// Several stretches taken together where there are many, so that the curve shows more than noise.
+// Stretches taken together, so that each has some rewards and the curve shows more than noise.
 function gathered(history, most) {
-  const size = Math.max(1, Math.ceil(history.decisions.length / most));
+  const answered = history.rewards.reduce((a, b) => a + b, 0);
+  const wanted = Math.max(1, Math.min(most, Math.floor(answered / 10)));
+  const size = Math.max(1, Math.ceil(history.decisions.length / wanted));
   const groups = [];
   for (let at = 0; at < history.decisions.length; at += size) {
     const sum = (list) => list.slice(at, at + size).reduce((a, b) => a + b, 0);
@@ -126,17 +129,6 @@ function gathered(history, most) {
     });
   }
   return groups;
-}
-
-// The mean of the newest rewards: of so many stretches as it takes to have some.
-function recentRate(groups) {
-  let rewards = 0, total = 0;
-  for (const group of groups.toReversed()) {
-    rewards += group.rewards;
-    total += group.total;
-    if (rewards >= 50) break;
-  }
-  return rewards ? total / rewards : null;
 }
 
 function row(cells) {
@@ -160,11 +152,10 @@ function showStats(stats) {
   const finished = groups.length > 1 ? groups.slice(0, -1) : groups; // the last stretch is not over yet
   const rates = finished.map((group) => (group.rewards ? group.total / group.rewards : null));
   const known = draw(byId("rate-chart"), rates, age);
-  const now = recentRate(groups);
-  setText("rate", now === null ? "no rewards yet" : compact.format(now));
-  setText("rate-summary", now === null || !known.length ? "No rewards yet." :
-    `From ${compact.format(known[0])} at first to ${compact.format(now)} now; ` +
-    `${compact.format(stats.mean_reward)} over all.`);
+  const now = known.length ? compact.format(known[known.length - 1]) : "no rewards yet";
+  setText("rate", now);
+  setText("rate-summary", known.length < 2 ? "Too few rewards for a curve." :
+    `From ${compact.format(known[0])} at first to ${now} now; ${compact.format(stats.mean_reward)} over all.`);
   const speeds = draw(byId("speed-chart"), finished.map((group) => group.decisions / group.seconds), age);
   setText("speed-summary",
     `Between ${compact.format(Math.min(...speeds))} and ${compact.format(Math.max(...speeds))}.`);
@@ -200,10 +191,13 @@ function showSketch(sketch) {
     meter.value = sketch.certificate;
   }
   setText("budget-text", sketch.certificate === null ? "It certifies nothing." :
-    has ? `The spectral error is at most ${compact.format(sketch.certificate)}; its budget is ` +
-      `${compact.format(sketch.budget)}.` :
+    has ? `The spectral error is at most ${compact.format(sketch.certificate)}. What it may be by now: ` +
+      `${compact.format(sketch.budget)}` + (sketch.limit > sketch.budget ?
+        `; ever: ${compact.format(sketch.limit)}. It uses what it may, to keep few rows.` : ".") :
       `The spectral error is at most ${compact.format(sketch.certificate)}.`);
 }
+
+byId("origin").textContent = location.origin;
 
 function connection(state, text) {
   byId("connection").dataset.state = state;
@@ -238,6 +232,10 @@ byId("token-form").addEventListener("submit", (event) => {
   sessionStorage.setItem(TOKEN, byId("token").value.trim());
   byId("token").value = "";
   refresh();
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address keeps the bandit's name
+  byId("content").focus();
 });
 addEventListener("hashchange", () => { refresh(); byId("content").focus({ preventScroll: true }); });
 run();

@@ -8,7 +8,14 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    InternalError,
+    NoSuchModuleError,
+    OperationalError,
+)
 
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.service.storage import tables
@@ -28,8 +35,16 @@ class InDoubt(StorageError):
     """A commit of which nobody knows yet whether it happened; ``Database.settle`` will tell."""
 
 
+class Refused(StorageError):
+    """A commit that the database refused because of what is in it; trying again would not help."""
+
+
 class Fenced(SketchBanditError):
     """Another process has written to the journal: this one must not go on."""
+
+
+Lost = OperationalError | InterfaceError | InternalError | StorageError
+_LOST = (OperationalError, InterfaceError, InternalError, StorageError)
 
 
 class Database:
@@ -63,16 +78,19 @@ class Database:
 
     # -- opening --------------------------------------------------------------------------------------
 
-    def open(self) -> None:
-        """Make the tables where they are missing, and keep other servers out."""
+    def open(self, *, may_create: bool = True) -> None:
+        """Keep other servers out, and make the tables where they are missing."""
         try:
             connection = self._connect()
             with connection.begin():
-                tables.create(connection)
+                if may_create:
+                    tables.create(connection)
+                elif not sa.inspect(connection).has_table(tables.service.name):
+                    raise InputError(f"the database {self} holds no journal")
                 row = connection.execute(sa.select(tables.service)).one_or_none()
                 if row is None:
                     new = {"id": 1, "format": tables.FORMAT, "instance": secrets.token_hex(16)}
-                    connection.execute(tables.service.insert().values(batch=0, dropped=0, **new))
+                    connection.execute(tables.service.insert().values(batch=0, seq=0, dropped=0, **new))
                     row = connection.execute(sa.select(tables.service)).one()
         except DBAPIError as error:
             raise StorageError(f"cannot open the database {self}: {_reason(error)}") from error
@@ -109,8 +127,11 @@ class Database:
 
     # -- writing --------------------------------------------------------------------------------------
 
-    def commit(self, records: Sequence[Record]) -> None:
-        """Write and commit, or raise StorageError; InDoubt if it cannot be found out which."""
+    def commit(self, records: Sequence[Record], seq: int) -> None:
+        """Write and commit, or raise StorageError; InDoubt if it cannot be found out which.
+
+        ``seq`` is the highest number that was given to a record so far, in this batch or not.
+        """
         give_up = time.monotonic() + self._patience
         number = self._batch + 1
         while True:
@@ -119,12 +140,16 @@ class Database:
                 if self._batch == number:
                     return  # what looked like a failure had been committed
                 with connection.begin():
-                    self._advance(connection, number)
+                    self._advance(connection, number, seq)
                     self._is_unsure = True  # from here on an error leaves it open
                     write(connection, records)
-            except (DBAPIError, StorageError) as error:
+            except _LOST as error:
                 self._drop()
                 self._look_again(number, error, give_up)
+            except (DBAPIError, ValueError, OverflowError) as error:  # of a statement: it was rolled back
+                self._is_unsure = False
+                reason = _reason(error) if isinstance(error, DBAPIError) else str(error)
+                raise Refused(reason) from error
             else:
                 self._batch = number
                 self._is_unsure = False
@@ -139,13 +164,13 @@ class Database:
             raise StorageError(_reason(error)) from error
         return self._batch == number
 
-    def _look_again(self, number: int, error: DBAPIError | StorageError, give_up: float) -> None:
+    def _look_again(self, number: int, error: Lost, give_up: float) -> None:
         """After a failed attempt: return if it should be tried again, or if it had succeeded after all."""
         while True:
             try:
                 self._connected()
                 break
-            except (DBAPIError, StorageError) as still:
+            except _LOST as still:
                 if time.monotonic() >= give_up:
                     kind = InDoubt if self._is_unsure else StorageError
                     raise kind(_reason(still)) from error
@@ -174,10 +199,10 @@ class Database:
         assert self._connection is not None  # noqa: S101  (for the type checker)
         return self._connection
 
-    def _advance(self, connection: sa.Connection, number: int) -> None:
+    def _advance(self, connection: sa.Connection, number: int, seq: int) -> None:
         table = tables.service
         where = (table.c.id == 1) & (table.c.batch == number - 1)
-        if connection.execute(table.update().where(where).values(batch=number)).rowcount != 1:
+        if connection.execute(table.update().where(where).values(batch=number, seq=seq)).rowcount != 1:
             raise Fenced("another server has written to the same database; stop one of them")
 
     # -- connections ----------------------------------------------------------------------------------
@@ -202,8 +227,8 @@ class Database:
             except DBAPIError:
                 pass  # it was dead already
 
-    def _is_lost(self, error: DBAPIError | StorageError) -> bool:
-        """Whether the connection went away (and may come back), as opposed to a statement that failed."""
+    def _is_lost(self, error: Lost) -> bool:
+        """Whether the connection went away (and may come back), as opposed to a disk that is full."""
         return not self.is_sqlite and (isinstance(error, StorageError) or error.connection_invalidated)
 
     def _make_engine(self, *, writes: bool) -> sa.Engine:

@@ -48,6 +48,10 @@ class SnapshotFolder:
         for path in self.folder.glob(".*.tmp"):
             path.unlink(missing_ok=True)
 
+    def put_aside(self, path: Path) -> None:
+        """Take a snapshot that cannot be used out of the way, where somebody can still look at it."""
+        path.replace(path.with_name(f"{path.name}.unusable"))
+
     def delete(self) -> None:
         """Remove all of them."""
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -16,9 +16,11 @@ service = sa.Table(
     sa.Column("format", sa.Integer, nullable=False),
     sa.Column("instance", sa.String(32), nullable=False),
     sa.Column("batch", sa.BigInteger, nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),
     sa.Column("dropped", sa.BigInteger, nullable=False),
 )
-"""One row: the format, who this is, the number of the last commit, and up to where old rows were dropped."""
+"""One row: the format, who this is, the number of the last commit, the highest number that was given to a
+record, and up to where old rows were dropped."""
 
 bandits = sa.Table(
     "sketchbandit_bandits",

@@ -17,11 +17,13 @@ class Statements(NamedTuple):
 
     statements: tuple[sa.Executable, ...]
     arms: tuple[dict[str, object], ...] = ()
-    """Rows of ``tables.arms``, which take the place of those of the same arms."""
+    """Rows of ``tables.arms``; an arm that is there gets new features."""
 
 
-_REMOVE_ARM = tables.arms.delete().where(
-    tables.arms.c.bandit == sa.bindparam("of"), tables.arms.c.arm == sa.bindparam("id")
+_PUT_ARM = sa.text(
+    f"INSERT INTO {tables.arms.name} (bandit, arm, place, features) "  # noqa: S608  (our names)
+    "VALUES (:bandit, :arm, :place, :features) "
+    "ON CONFLICT (bandit, arm) DO UPDATE SET features = excluded.features"  # it keeps its place
 )
 Record = DecisionRow | RewardRow | Statements
 
@@ -33,10 +35,7 @@ def write(connection: sa.Connection, records: Sequence[Record]) -> None:
             for statement in record.statements:
                 connection.execute(statement)
             if record.arms:
-                connection.execute(
-                    _REMOVE_ARM, [{"of": row["bandit"], "id": row["arm"]} for row in record.arms]
-                )
-                connection.execute(tables.arms.insert(), list(record.arms))
+                connection.execute(_PUT_ARM, list(record.arms))
     _insert(connection, tables.decisions, [r for r in records if isinstance(r, DecisionRow)])
     _insert(connection, tables.rewards, [r for r in records if isinstance(r, RewardRow)])
 

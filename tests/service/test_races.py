@@ -1,0 +1,208 @@
+"""Requests that meet: every interleaving of the event loop must come out right."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from sketchbandit.service.bandit import decision_id
+from sketchbandit.service.checking import check, same
+from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.database import InDoubt, StorageError
+from sketchbandit.service.storage.writing import Statements
+from tests.service.harness import DIM, Service, error_of, in_loop, service
+from tests.service.test_durability import crashing
+
+EYE = np.eye(DIM).tolist()
+
+
+async def after(turns: int, request: Any) -> httpx.Response:
+    """The request, some turns of the loop later."""
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    answer: httpx.Response = await request
+    return answer
+
+
+@in_loop
+async def test_copies_of_a_reward_at_every_moment(tmp_path: Path) -> None:
+    """Before, while and right after the first is committed: one is learned, and nothing hangs."""
+    async with service(tmp_path) as found:
+        await found.create()
+        for turns in range(60):
+            decision = (await found.decide()).json()["decision"]
+            copies = [after(turns * copy % 97, found.reward(decision, 1.0)) for copy in range(8)]
+            answers = await asyncio.wait_for(asyncio.gather(*copies), 20)
+            assert sorted(answer.json()["status"] for answer in answers) == ["known"] * 7 + ["learned"]
+        assert (await found.stats())["rounds"] == 60
+
+
+@in_loop
+async def test_expiry_amid_traffic_replays_in_the_same_order(tmp_path: Path) -> None:
+    """Defaults and rewards mixed, snapshots between them: a restart gives the same bits."""
+
+    async def work(found: Service) -> None:
+        await found.create(reward_timeout=0.02, default_reward=0.5, parameters={"size": 2, "epsilon": 0.5})
+        random = np.random.default_rng(0)
+
+        async def client() -> None:
+            for _ in range(40):
+                decided = (await found.decide(random.standard_normal((3, DIM)).tolist())).json()
+                await asyncio.sleep(random.uniform(0.0, 0.03))
+                answer = await found.reward(decided["decision"], float(random.standard_normal()))
+                assert answer.status_code in (200, 410)
+
+        async def upkeep() -> None:
+            while True:
+                await found.upkeep.expire(found.engine.bandit("b"))
+                await found.upkeep.snapshot(found.engine.bandit("b"))
+                await asyncio.sleep(0.001)
+
+        task = asyncio.create_task(upkeep())
+        await asyncio.gather(*(client() for _ in range(10)))
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await found.engine.journal.append(Statements(()), lambda _: None)  # all before it is applied
+        assert found.engine.bandit("b").totals.defaults > 10
+
+    old = await crashing(tmp_path, work)
+    async with service(tmp_path) as found:
+        assert same(found.engine.bandit("b").policy, old.engine.bandit("b").policy)
+        assert found.engine.bandit("b").totals == old.engine.bandit("b").totals
+    assert all(finding.is_good for finding in check(tmp_path))
+
+
+@in_loop
+async def test_one_key_and_a_commit_that_fails(tmp_path: Path) -> None:
+    """Four requests with one key, of which the first fails: the others agree on one decision."""
+    async with service(tmp_path) as found:
+        await found.create()
+        real, failures = found.engine.database.commit, [1]
+
+        def fail_once(records: Any, seq: int) -> None:
+            if failures:
+                failures.pop()
+                raise StorageError("no")
+            real(records, seq)
+
+        found.engine.database.commit = fail_once  # type: ignore[method-assign]
+        headers = {"idempotency-key": "k"}
+        asked = [
+            after(turns, found.http.post("/v1/bandits/b/decide", json={"arms": EYE}, headers=headers))
+            for turns in (0, 1, 2, 3)
+        ]
+        answers = await asyncio.gather(*asked)
+        assert [answer.status_code for answer in answers].count(503) <= 1
+        assert len({answer.json()["decision"] for answer in answers if answer.is_success}) == 1
+        assert (await found.stats())["open"] == 1
+
+
+@in_loop
+async def test_one_key_and_a_commit_in_doubt(tmp_path: Path) -> None:
+    """The same request again, as the answer asks for, finds the decision that was made."""
+    async with service(tmp_path) as found:
+        await found.create()
+        database = found.engine.database
+        real = database.commit
+
+        def lose_answer(records: Any, seq: int) -> None:
+            database.commit = real  # type: ignore[method-assign]
+            real(records, seq)
+            database._batch -= 1  # as if nobody had heard
+            database._is_unsure = True
+            database._drop()
+            raise InDoubt("the answer was lost")
+
+        database.commit = lose_answer  # type: ignore[method-assign]
+        headers = {"idempotency-key": "k"}
+
+        async def ask() -> httpx.Response:
+            return await found.http.post("/v1/bandits/b/decide", json={"arms": EYE}, headers=headers)
+
+        assert error_of(await ask())[0] == 503
+        while (answer := await ask()).status_code == 503:
+            await asyncio.sleep(0.01)
+        ((seq, opened),) = found.engine.bandit("b").open.items()
+        assert answer.json()["decision"] == decision_id(seq, opened.tag)
+
+
+@in_loop
+async def test_a_record_that_is_refused_harms_no_other(tmp_path: Path) -> None:
+    """In one batch with it, others are committed; it alone fails."""
+    async with service(tmp_path) as found:
+        await found.create()
+        row = {"id": 10**6, "name": "b", "config": "{}", "created": 0.0}  # the name is taken
+        bad = found.engine.journal.append(
+            Statements((tables.bandits.insert().values(row),)), lambda _: pytest.fail("it was applied")
+        )
+        answers = await asyncio.gather(*(found.decide() for _ in range(5)), bad, return_exceptions=True)
+        assert [answer.status_code for answer in answers[:5] if isinstance(answer, httpx.Response)] == [
+            200
+        ] * 5
+        assert "refused" in str(answers[5])
+        assert (await found.http.get("/readyz")).status_code == 200
+        assert (await found.stats())["open"] == 5
+
+
+@in_loop
+async def test_arms_that_arrive_for_another_bandit(tmp_path: Path) -> None:
+    """Deleted and made anew with another dimension while the body was on its way: not stored."""
+    async with service(tmp_path) as found:
+        await found.create()
+        gate = asyncio.Event()
+
+        async def body() -> Any:
+            yield b'{"arms": {"x": [1, 0, 0, 0]'
+            await gate.wait()
+            yield b"}}"
+
+        headers = {"content-type": "application/json"}
+        put = asyncio.create_task(found.http.put("/v1/bandits/b/arms", content=body(), headers=headers))
+        decide = asyncio.create_task(_decide_later(found, gate))
+        await asyncio.sleep(0.05)
+        await found.http.delete("/v1/bandits/b")
+        await found.http.put("/v1/bandits/b", json={"dim": DIM + 1})
+        gate.set()
+        assert error_of(await put)[0] == 404
+        assert error_of(await decide)[0] == 404
+        for _ in range(3):
+            await found.upkeep.round()
+        for table in (tables.decisions, tables.arms):
+            rows = found.engine.database.read(lambda c, t=table: c.execute(t.select()).all())  # type: ignore[misc]
+            assert rows == []
+    async with service(tmp_path) as found:
+        assert found.engine.bandit("b").config.dim == DIM + 1
+
+
+async def _decide_later(found: Service, gate: asyncio.Event) -> httpx.Response:
+    async def body() -> Any:
+        yield b'{"arms": [[1, 0, 0, 0]]'
+        await gate.wait()
+        yield b"}"
+
+    headers = {"content-type": "application/json"}
+    return await found.http.post("/v1/bandits/b/decide", content=body(), headers=headers)
+
+
+@in_loop
+async def test_a_batch_lets_others_in(tmp_path: Path) -> None:
+    """While many items are worked on, another request gets its answer."""
+    async with service(tmp_path) as found:
+        await found.create()
+        finished: list[str] = []
+
+        async def batch() -> None:
+            body = {"decisions": [{"arms": EYE}] * 300}
+            await found.http.post("/v1/bandits/b/decide/batch", json=body)
+            finished.append("batch")
+
+        async def single() -> None:
+            await asyncio.sleep(0)
+            await found.http.get("/healthz")
+            finished.append("single")
+
+        await asyncio.gather(batch(), single())
+        assert finished == ["single", "batch"]
