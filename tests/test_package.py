@@ -89,6 +89,7 @@ def test_the_core_imports_nothing_optional() -> None:
         "import sys, sketchbandit\n"
         "optional = {'matplotlib', 'sklearn', 'typer', 'rich', 'hypothesis', 'pytest', 'threadpoolctl'}\n"
         "optional |= {'numba', 'pandas', 'pyarrow', 'jinja2', 'platformdirs'}\n"
+        "optional |= {'fastapi', 'sqlalchemy', 'httpx'}\n"
         "assert not optional & set(sys.modules), optional & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -115,6 +116,8 @@ def test_the_wheel_holds_the_package(tmp_path: Path) -> None:
         archive.extractall(tmp_path / "site")
     assert "sketchbandit/py.typed" in names
     assert "sketchbandit/experiments/report.html.jinja" in names
+    pages = ("index.html", "dashboard.css", "dashboard.js")
+    assert {f"sketchbandit/service/dashboard/{page}" for page in pages} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     code = "import sketchbandit as sb; assert 'site' in sb.__file__; sb.ExactSketch(3).update([1, 2, 3])"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}

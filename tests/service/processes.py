@@ -48,6 +48,7 @@ class Zygote:
 
     def __init__(self, log: Path) -> None:
         self._log = log.open("a", encoding="utf-8")
+        self._started: list[ServerProcess] = []
         self._process = subprocess.Popen(
             [sys.executable, "-c", _SCRIPT],
             stdin=subprocess.PIPE,
@@ -68,14 +69,18 @@ class Zygote:
         word, _, rest = self._say().partition(" ")
         if word != "ready":
             raise RuntimeError(rest)
-        return ServerProcess(int(rest), f"http://127.0.0.1:{port}")
+        started = ServerProcess(int(rest), f"http://127.0.0.1:{port}")
+        self._started.append(started)
+        return started
 
     def _say(self) -> str:
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
 
     def close(self) -> None:
-        """No more servers."""
+        """No more servers; those that a failed test left go too."""
+        for started in self._started:
+            started.kill()
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(timeout=20)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import secrets
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -44,6 +45,7 @@ class Decisions:
         self._clock = clock
         self._limits = limits
         self._random = np.random.default_rng(seed)
+        self._tags = _tags().__next__
         self._on_the_way: dict[tuple[int, str], asyncio.Future[Decided]] = {}
 
     async def decide(
@@ -68,7 +70,7 @@ class Decisions:
         row = DecisionRow(
             seq=0,  # given by the journal
             bandit=bandit.number,
-            tag=secrets.token_hex(6),
+            tag=self._tags(),
             at=self._clock.now(),
             arm_index=chosen.index,
             arm_id=chosen.arm,
@@ -126,6 +128,14 @@ class Decisions:
             lambda connection: connection.execute(sa.select(table).where(table.c.seq == seq)).one()
         )
         return _decided(DecisionRow(*row))
+
+
+def _tags() -> Iterator[str]:
+    """What nobody can guess; drawn many at a time, because every draw is a call of the system."""
+    while True:
+        drawn = secrets.token_hex(6 * 512)
+        for start in range(0, len(drawn), 12):
+            yield drawn[start : start + 12]
 
 
 def _decided(row: DecisionRow) -> Decided:

