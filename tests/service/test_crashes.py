@@ -143,6 +143,8 @@ def test_a_locked_database_is_a_503(tmp_path: Path) -> None:
             assert refused.value.status == 503
             other.execute("ROLLBACK")
             other.close()
+            with Client(server.url) as patient:  # it recovers by itself, without any traffic
+                patient.call(READY)
             decision = client.bandit(NAME).select([[1.0] * DIM])
             assert client.bandit(NAME).update(decision, 1.0) is True
             assert client.bandit(NAME).stats()["decisions"] == 1

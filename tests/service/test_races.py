@@ -10,6 +10,7 @@ import pytest
 
 from sketchbandit.service.bandit import decision_id
 from sketchbandit.service.checking import check, same
+from sketchbandit.service.problems import Unavailable
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.database import InDoubt, StorageError
 from sketchbandit.service.storage.writing import Statements
@@ -145,6 +146,41 @@ async def test_a_record_that_is_refused_harms_no_other(tmp_path: Path) -> None:
         assert "refused" in str(answers[5])
         assert (await found.http.get("/readyz")).status_code == 200
         assert (await found.stats())["open"] == 5
+
+
+@in_loop
+async def test_doubt_in_a_batch_that_is_taken_apart(tmp_path: Path) -> None:
+    """A refused record, then a lost answer: nothing more is committed until that is settled."""
+    async with service(tmp_path) as found:
+        await found.create()
+        database = found.engine.database
+        real, calls = database.commit, []
+
+        def commit(records: Any, seq: int) -> None:
+            calls.append(len(records))
+            real(records, seq)
+            if len(calls) == 2:  # the first record by itself
+                database._batch -= 1
+                database._is_unsure = True
+                database._drop()
+                raise InDoubt("the answer was lost")
+
+        for _ in range(3):
+            await found.decide()
+        bandit = found.engine.bandit("b")
+        database.commit = commit  # type: ignore[method-assign]
+        row = {"id": 10**6, "name": "b", "config": "{}", "created": 0.0}  # the name is taken
+        futures = [found.engine.rewards.close(bandit, seq, "given", 1.0) for seq in bandit.open]
+        bad = Statements((tables.bandits.insert().values(row),))
+        futures.append(found.engine.journal.append(bad, lambda _: None))
+        outcomes = await asyncio.gather(*futures, return_exceptions=True)
+        assert calls == [4, 1]
+        assert all(isinstance(outcome, Unavailable) for outcome in outcomes)
+        while (await found.http.get("/readyz")).status_code != 200:
+            await asyncio.sleep(0.01)
+        assert (bandit.totals.rewards, len(bandit.open)) == (1, 2)
+        assert len(found.engine.database.read(lambda c: c.execute(tables.rewards.select()).all())) == 1
+    assert all(finding.is_good for finding in check(tmp_path))
 
 
 @in_loop

@@ -103,6 +103,10 @@ class Journal:
         except StorageError as error:
             raise Unavailable(str(error)) from error
 
+    async def probe(self) -> None:
+        """Commit nothing, to see whether that is possible again."""
+        await self.append(Statements(()), lambda _: None)
+
     # -- the pump -------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -170,9 +174,13 @@ class Journal:
         """One record of a batch is refused by the database: the others must not suffer."""
         if len(batch) == 1:
             log.error("the journal refused a record", extra={"reason": str(error)})
-            batch[0].future.set_exception(Problem("the journal refused this; the log says why"))
+            if not batch[0].future.done():
+                batch[0].future.set_exception(Problem("the journal refused this; the log says why"))
             return
-        for entry in batch:
+        for place, entry in enumerate(batch):
+            if self._doubtful:  # of the one before: nothing may be committed until that is settled
+                self._fail(batch[place:], _REFUSED.format(error), error)
+                return
             await self._commit([entry])
 
     async def _settle(self) -> bool:

@@ -66,12 +66,14 @@ class Upkeep:
             try:
                 await self.round()
             except Problem as problem:
-                log.info("upkeep is put off", extra={"reason": str(problem)})
+                log.debug("upkeep is put off", extra={"reason": str(problem)})
             except Exception:
                 log.exception("upkeep failed")
 
     async def round(self) -> None:
         """Everything that is due."""
+        if self._engine.journal.trouble is not None:  # nobody else may try, where /readyz keeps traffic away
+            await self._engine.journal.probe()
         for bandit in list(self._engine.registry.bandits.values()):
             while await self.expire(bandit):
                 pass
