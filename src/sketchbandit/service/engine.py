@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Engine:
-    """All bandits of one state folder. Every method runs on one event loop."""
+    """All bandits of one state folder. Everything runs on one event loop."""
 
     def __init__(self, settings: Settings, *, seed: int | None = None) -> None:
         self.settings = settings
