@@ -70,7 +70,7 @@ class Meter:
     >>> meter = Meter(seconds=10)
     >>> for at in range(100):
     ...     meter.count(at / 10)
-    >>> meter.rate(9.99, since=0.0)
+    >>> meter.rate(9.99, since=-60.0)
     10.0
     """
 
