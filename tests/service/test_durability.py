@@ -119,6 +119,29 @@ async def test_a_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
 
 
 @in_loop
+async def test_two_bandits_with_snapshots_of_different_times(tmp_path: Path) -> None:
+    """Each goes on from its own: what the other needs of the journal is not played to it again."""
+
+    async def work(found: Service) -> None:
+        await found.create("early")
+        await found.create("late")
+        await found.play(5, "early")
+        await found.play(5, "late")
+        await found.upkeep.snapshot(found.engine.bandit("early"))
+        await found.play(5, "early", seed=1)
+        await found.decide(name="late")
+        await found.play(5, "late", seed=1)
+        await found.upkeep.snapshot(found.engine.bandit("late"))
+
+    old = await crashing(tmp_path, work)
+    async with service(tmp_path) as found:
+        for name in ("early", "late"):
+            new, before = found.engine.bandit(name), old.engine.bandit(name)
+            assert same(new.policy, before.policy)
+            assert (new.totals, new.open.keys()) == (before.totals, before.open.keys())
+
+
+@in_loop
 async def test_debris_of_a_snapshot_goes(tmp_path: Path) -> None:
     """A temporary file that a crash left is removed, and never read."""
     async with service(tmp_path) as found:
@@ -424,6 +447,22 @@ def test_a_commit_in_doubt_is_settled_later(unreliable: Database) -> None:
     assert unreliable.settle() is True
     unreliable.commit([bandit_row(2)], 2)
     assert count(unreliable) == 2
+    unreliable.close()
+
+
+def test_doubt_and_another_writer(unreliable: Database, tmp_path: Path) -> None:
+    """Whose commit it was that is found there cannot be told: this server must not go on."""
+    Unreliable.is_failing = True
+    unreliable.is_away = True  # type: ignore[attr-defined]
+    with pytest.raises(InDoubt):
+        unreliable.commit([bandit_row(1)], 1)
+    other = Database(default_url(tmp_path))
+    other.open()
+    other.commit([bandit_row(2)], 2)
+    other.close()
+    unreliable.is_away = False  # type: ignore[attr-defined]
+    with pytest.raises(Fenced, match="another server"):
+        unreliable.settle()
     unreliable.close()
 
 

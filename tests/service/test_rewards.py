@@ -156,6 +156,30 @@ async def test_waiting_records_are_bounded(tmp_path: Path) -> None:
 
 
 @in_loop
+async def test_a_reward_on_its_way_when_time_is_over(tmp_path: Path) -> None:
+    """It came in time: expiry leaves the decision alone while the reward is being written."""
+    async with service(tmp_path) as found:
+        time = set_clock(found)
+        await found.create(reward_timeout=1.0, default_reward=-1.0)
+        decision = (await found.decide()).json()["decision"]
+        real, gate, loop = found.engine.database.commit, asyncio.Event(), asyncio.get_running_loop()
+
+        def slow(records: Any, seq: int) -> None:
+            asyncio.run_coroutine_threadsafe(gate.wait(), loop).result(10)
+            real(records, seq)
+
+        found.engine.database.commit = slow  # type: ignore[method-assign]
+        rewarded = asyncio.create_task(found.reward(decision, 1.0))
+        await asyncio.sleep(0.05)
+        time.at += 5.0
+        assert await found.upkeep.expire(found.engine.bandit("b")) == 0
+        gate.set()
+        assert (await rewarded).json()["status"] == "learned"
+        stats = await found.stats()
+        assert (stats["rewards"], stats["defaults"], stats["mean_reward"]) == (1, 0, 1.0)
+
+
+@in_loop
 async def test_the_same_reward_twice_at_once(tmp_path: Path) -> None:
     """One is learned, the other is known; two different ones: one is a conflict."""
     async with service(tmp_path) as found:
