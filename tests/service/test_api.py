@@ -236,6 +236,11 @@ async def test_idempotency_keys(tmp_path: Path) -> None:
         assert len(first.json()["top"]) == 2
         assert (await ask("b")).json()["decision"] != first.json()["decision"]
         assert error_of(await ask("a", arms[:3]))[0] == 409
+        bandit = found.engine.bandit("b")
+        assert set(bandit.keys) == {"a", "b"}
+        third = (await ask("c")).json()["decision"]
+        await found.reward(third, 1.0)
+        assert set(bandit.keys) == {"a", "b"}  # remembered for as long as the decision is open
         assert error_of(await ask("with space"))[0] == 422
         assert (await found.stats())["open"] == 2
         headers = {"content-type": "application/x-npy", "idempotency-key": "npy"}

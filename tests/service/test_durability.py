@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
+import sketchbandit as sb
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.service.checking import check, same
 from sketchbandit.service.engine import Engine
@@ -35,6 +36,27 @@ POLICIES = [
     ("soful", {"size": 3}),
     ("cbrap", {"size": 3}),
 ]
+
+
+def test_same_means_to_the_bit() -> None:
+    """Two policies that differ in one entry, or in the sign of a zero, are not the same."""
+
+    def learned(arm: list[float], reward: float = 1.0) -> Any:
+        policy = sb.oful(2)
+        policy.update(arm, reward)
+        return policy
+
+    assert same(learned([1.0, 0.0]), learned([1.0, 0.0]))
+    assert not same(learned([1.0, 0.0]), learned([0.0, 1.0]))
+    thin, negative = learned([1.0, 0.0]), learned([1.0, 0.0])
+    scalars, arrays = negative._dump()
+    negative._dump = lambda: (
+        scalars,
+        {name: np.where(array == 0, -0.0, array) for name, array in arrays.items()},
+    )
+    assert any((array == 0).any() for array in arrays.values())
+    assert not same(thin, negative)
+    assert not same(learned([1.0, 0.0]), sb.oful(2))
 
 
 def test_rows_and_tables_have_the_same_columns() -> None:

@@ -70,6 +70,7 @@ async def test_scopes(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     secrets = {scope: tokens.add(path, scope, scope) for scope in tokens.SCOPES}
     known = Tokens.read(path)
+    ladder = ["read", "decide", "admin"]
     requests = [
         ("GET", "/v1/bandits", "read"),
         ("GET", "/v1/bandits/b/stats", "read"),
@@ -95,7 +96,7 @@ async def test_scopes(tmp_path: Path) -> None:
                 if scope == "none":
                     assert error_of(answer)[0] == 401
                     assert answer.headers["www-authenticate"] == "Bearer"
-                elif not tokens.allows(scope, needed):
+                elif ladder.index(scope) < ladder.index(needed):
                     assert error_of(answer)[0] == 403
                 else:
                     assert answer.status_code not in (401, 403)
