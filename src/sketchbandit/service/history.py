@@ -1,5 +1,6 @@
 """A learning curve of a whole life in constant memory."""
 
+import math
 from typing import Any, NamedTuple, Self
 
 BUCKETS = 240
@@ -70,7 +71,7 @@ class Meter:
     >>> meter = Meter(seconds=10)
     >>> for at in range(100):
     ...     meter.count(at / 10)
-    >>> meter.rate(9.99, since=-60.0)
+    >>> meter.rate(10.0, since=0.0)
     10.0
     """
 
@@ -83,9 +84,12 @@ class Meter:
         second = int(at)
         self._counts[second] = self._counts.get(second, 0) + 1
         if len(self._counts) > 2 * self._seconds:
-            self._counts = {s: n for s, n in self._counts.items() if s > second - self._seconds}
+            self._counts = {s: n for s, n in self._counts.items() if s >= second - self._seconds}
 
     def rate(self, now: float, since: float) -> float:
-        """The mean over the window that ends now, which is shorter for what has begun only lately."""
-        seconds = min(self._seconds, max(now - since, 1.0))
-        return sum(n for s, n in self._counts.items() if s > now - self._seconds) / seconds
+        """The mean over the last whole seconds; fewer where it has begun only lately."""
+        end = int(now)
+        start = max(end - self._seconds, math.ceil(since))
+        if start >= end:
+            return sum(self._counts.values()) / max(now - since, 1.0)
+        return sum(self._counts.get(second, 0) for second in range(start, end)) / (end - start)

@@ -87,7 +87,7 @@ function showNames(bandits) {
 // A line over time: gaps where there is nothing. Gives what was drawn, for the words below it.
 function draw(svg, values, seconds) {
   const box = svg.viewBox.baseVal;
-  const left = 52, right = box.width - 8, top = 10, bottom = box.height - 30;
+  const left = 66, right = box.width - 8, top = 10, bottom = box.height - 30;
   const known = values.filter((value) => value !== null);
   const least = Math.min(0, ...known), most = Math.max(...known, least + 1e-9, known.length ? 0 : 1);
   const ceiling = most <= 1 && most > 0.25 && least >= 0 ? 1 : most * 1.08 || 1;
