@@ -121,10 +121,10 @@ class Bandit:
 
     # -- choosing -------------------------------------------------------------------------------------
 
-    def admit(self, count: int = 1) -> None:
-        """Refuse decisions beyond the bound on open ones."""
+    def admit(self) -> None:
+        """Refuse a decision beyond the bound on open ones."""
         held = len(self.open) + self.on_the_way
-        if held + count > self.config.max_open:
+        if held >= self.config.max_open:
             raise Busy(
                 f"{held} decisions of {self.name!r} wait for their reward, and its max_open is "
                 f"{self.config.max_open}: send rewards, or wait until old decisions expire"

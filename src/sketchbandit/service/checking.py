@@ -13,7 +13,8 @@ from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.recovery import Since, belongs, check_snapshot, replay, snapshot_folder
 from sketchbandit.service.storage import snapshots, tables
-from sketchbandit.service.storage.database import Database, default_url
+from sketchbandit.service.storage.database import JOURNAL, Database, default_url
+from sketchbandit.service.storage.paging import in_order
 from sketchbandit.service.vectors import decode
 
 _PAGE = 2000
@@ -32,7 +33,7 @@ def opened(state: Path, database: str | None) -> Iterator[Database]:
     """The database of a state folder that no server is using."""
     if not state.is_dir():
         raise InputError(f"there is no folder {state}")
-    if database is None and not (state / "journal.sqlite").is_file():
+    if database is None and not (state / JOURNAL).is_file():
         raise InputError(f"{state} holds no journal; give --database if it lies elsewhere")
     with lock_folder(state):
         found = Database(database or default_url(state))
@@ -86,16 +87,13 @@ def _check(
 def _check_rows(connection: sa.Connection, configs: dict[int, BanditConfig]) -> Finding:
     """Every decision can be read; every reward belongs to an earlier decision of the same bandit."""
     d, r = tables.decisions, tables.rewards
-    query = sa.select(d.c.seq, d.c.bandit, d.c.features).order_by(d.c.seq).limit(_PAGE)
-    after, count, bad = -1, 0, []
-    while page := connection.execute(query.where(d.c.seq > after)).all():
-        for row in page:
-            config = configs.get(row.bandit)
-            try:
-                count += config is not None and decode(row.features, config.dim) is not None
-            except ValueError as error:
-                bad.append(f"decision {row.seq}: {error}")
-        after = page[-1].seq
+    count, bad = 0, []
+    for row in in_order(connection, sa.select(d.c.seq, d.c.bandit, d.c.features), d.c.seq, _PAGE):
+        config = configs.get(row.bandit)
+        try:
+            count += config is not None and decode(row.features, config.dim) is not None
+        except ValueError as error:
+            bad.append(f"decision {row.seq}: {error}")
     strays = sa.select(sa.func.count()).select_from(r).join(d, d.c.seq == r.c.decision, isouter=True)
     strange = strays.where(
         r.c.bandit.in_(list(configs)), sa.or_(d.c.seq.is_(None), d.c.bandit != r.c.bandit, d.c.seq > r.c.seq)
@@ -110,7 +108,7 @@ def _check_bandit(connection: sa.Connection, state: Path, bandit: Bandit) -> Ite
     """Play the journal from the start, and compare with every snapshot on the way."""
     whole = []
     service = connection.execute(sa.select(tables.service)).one()
-    for path in reversed(snapshot_folder(state, bandit.number, 1).paths()):
+    for path in reversed(snapshot_folder(state, bandit.number).paths()):
         try:
             snapshot = snapshots.read(path)
             check_snapshot(snapshot, bandit, service.seq)

@@ -1,6 +1,5 @@
 """Making decisions, each once for its idempotency key."""
 
-import asyncio
 import json
 import secrets
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from sketchbandit.service.registry import Registry
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.tables import DecisionRow
+from sketchbandit.service.under_way import UnderWay
 from sketchbandit.service.vectors import ArmSet, Vector, encode, encode_all
 
 
@@ -46,7 +46,7 @@ class Decisions:
         self._limits = limits
         self._random = np.random.default_rng(seed)
         self._tags = _tags().__next__
-        self._on_the_way: dict[tuple[int, str], asyncio.Future[Decided]] = {}
+        self._on_the_way: UnderWay[tuple[int, str]] = UnderWay()
 
     async def decide(
         self,
@@ -87,10 +87,10 @@ class Decisions:
         )
         return await self._record(bandit, row, features)
 
-    def admit(self, bandit: Bandit, count: int = 1) -> None:
-        """Refuse decisions that could not be kept."""
-        bandit.admit(count)
-        self._journal.admit(count)
+    def admit(self, bandit: Bandit) -> None:
+        """Refuse a decision that could not be kept."""
+        bandit.admit()
+        self._journal.admit()
         if self._registry.open_bytes >= self._limits.open_bytes:
             raise Busy(
                 f"the features of open decisions take {self._limits.open_bytes} bytes; send rewards, or wait "
@@ -108,16 +108,13 @@ class Decisions:
         bandit.departed(features)
         future.add_done_callback(lambda _: bandit.arrived(features))
         if row.key is not None:
-            place = (bandit.number, row.key)
-            self._on_the_way[place] = future
-            future.add_done_callback(lambda _: self._on_the_way.pop(place, None))
+            self._on_the_way.add((bandit.number, row.key), future)
         decided: Decided = await future
         return decided
 
     async def _known(self, bandit: Bandit, key: str, request: str) -> Decided | None:
         """The decision that was made for this key before, if it is open."""
-        while (future := self._on_the_way.get((bandit.number, key))) is not None:
-            await asyncio.wait([future])  # and if that fails, this one may try
+        await self._on_the_way.over((bandit.number, key))  # and if that fails, this one may try
         if key not in bandit.keys:
             return None
         seq, digest = bandit.keys[key]

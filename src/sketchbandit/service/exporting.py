@@ -1,6 +1,7 @@
 """The decision log as Parquet, for off-policy evaluation: ``sketchbandit service export``."""
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sketchbandit.service.bandit import decision_id
 from sketchbandit.service.checking import opened
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.paging import in_order
 from sketchbandit.service.vectors import Vector, decode, decode_all
 
 _PAGE = 200  # rows may have all their arms with them
@@ -77,26 +79,23 @@ def _export(connection: sa.Connection, out: Path, wanted: str | None) -> int:
     temporary = out.with_name(f".{out.name}.tmp")
     try:
         with parquet.ParquetWriter(temporary, SCHEMA) as writer:
-            for page in _pages(connection, list(known)):
-                writer.write_table(
-                    pa.Table.from_pylist([_row(row, *known[row.bandit]) for row in page], SCHEMA)
-                )
-                count += len(page)
+            decisions = _decisions(connection, list(known))
+            while rows := list(islice(decisions, _PAGE)):
+                made = [_row(row, *known[row.bandit]) for row in rows]
+                writer.write_table(pa.Table.from_pylist(made, SCHEMA))
+                count += len(rows)
         temporary.replace(out)
     finally:
         temporary.unlink(missing_ok=True)
     return count
 
 
-def _pages(connection: sa.Connection, numbers: list[int]) -> Iterator[list[Any]]:
+def _decisions(connection: sa.Connection, numbers: list[int]) -> Iterator[Any]:
+    """The decisions of these bandits, each with what became of it."""
     d, r = tables.decisions, tables.rewards
     ended = [r.c.reward.label("given"), r.c.kind, r.c.at.label("ended")]
     query = sa.select(d, *ended).join_from(d, r, r.c.decision == d.c.seq, isouter=True)
-    query = query.where(d.c.bandit.in_(numbers)).order_by(d.c.seq).limit(_PAGE)
-    after = -1
-    while page := list(connection.execute(query.where(d.c.seq > after)).all()):
-        yield page
-        after = page[-1].seq
+    return in_order(connection, query.where(d.c.bandit.in_(numbers)), d.c.seq, _PAGE)
 
 
 def _row(row: Any, name: str, dim: int) -> dict[str, Any]:

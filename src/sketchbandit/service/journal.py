@@ -68,10 +68,7 @@ class Journal:
         self._last_seq += 1
         return self._last_seq
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def admit(self, count: int = 1) -> None:
+    def admit(self) -> None:
         """Refuse more than can wait."""
         if self._fenced is not None:
             raise Unavailable(self._fenced)
@@ -79,7 +76,7 @@ class Journal:
             raise Unavailable("the server is shutting down")
         if self._doubtful:  # what is asked for may have happened already
             raise Unavailable(_DOUBT)
-        if len(self._waiting) + count > self._most_waiting:
+        if len(self._waiting) >= self._most_waiting:
             raise Busy(f"{len(self._waiting)} records wait to be written; try again in a moment")
 
     def append(self, record: R, apply: Callable[[R], Any]) -> asyncio.Future[Any]:

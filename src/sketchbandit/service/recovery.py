@@ -13,6 +13,7 @@ from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.storage import snapshots, tables
 from sketchbandit.service.storage.database import Database
+from sketchbandit.service.storage.paging import in_order
 from sketchbandit.service.storage.snapshots import Snapshot, SnapshotFolder
 from sketchbandit.service.storage.tables import DecisionRow, RewardRow
 from sketchbandit.service.vectors import decode
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 
 INSTANCE = "instance"
 """A file of the state folder: which journal its snapshots belong to."""
-_CHUNK = 1000
+_PAGE = 1000
 
 
 class Recovered(NamedTuple):
@@ -36,7 +37,7 @@ class Recovered(NamedTuple):
     """Decisions below this place were dropped because of their age."""
 
 
-def snapshot_folder(state: Path, bandit: int, keep: int) -> SnapshotFolder:
+def snapshot_folder(state: Path, bandit: int, keep: int = 3) -> SnapshotFolder:
     """Where the snapshots of a bandit lie."""
     return SnapshotFolder(state / "snapshots" / str(bandit), keep=keep)
 
@@ -160,32 +161,23 @@ def _decisions(
     """Decisions in order, each with the place of its reward, if any."""
     d, r = tables.decisions, tables.rewards
     needed = [sa.null() if c.name in ("arms", "top") else c for c in d.columns]  # those can be large
-    query = sa.select(*needed, r.c.seq.label("answered")).join_from(
+    query: sa.Select[Any] = sa.select(*needed, r.c.seq.label("answered")).join_from(
         d, r, r.c.decision == d.c.seq, isouter=True
     )
-    for row in _pages(connection, query.where(d.c.seq >= start), d.c.seq, until):
+    query = _up_to(query.where(d.c.seq >= start), d.c.seq, until)
+    for row in in_order(connection, query, d.c.seq, _PAGE):
         yield DecisionRow(*row[:-1]), row[-1]
 
 
 def _rewards(connection: sa.Connection, after: int, until: int | None) -> Iterator[tuple[RewardRow, None]]:
     r = tables.rewards
-    for row in _pages(connection, sa.select(r).where(r.c.seq > after), r.c.seq, until):
+    query = _up_to(sa.select(r).where(r.c.seq > after), r.c.seq, until)
+    for row in in_order(connection, query, r.c.seq, _PAGE):
         yield RewardRow(*row), None
 
 
-def _pages(
-    connection: sa.Connection, query: sa.Select[Any], seq: sa.Column[int], until: int | None
-) -> Iterator[Any]:
-    """The rows in order, a page at a time: memory does not depend on their number, on any database."""
-    if until is not None:
-        query = query.where(seq <= until)
-    after = -1
-    while True:
-        rows = connection.execute(query.where(seq > after).order_by(seq).limit(_CHUNK)).all()
-        yield from rows
-        if len(rows) < _CHUNK:
-            return
-        after = rows[-1].seq
+def _up_to(query: sa.Select[Any], seq: sa.Column[int], until: int | None) -> sa.Select[Any]:
+    return query if until is None else query.where(seq <= until)
 
 
 def _read_arms(connection: sa.Connection, bandit: Bandit) -> None:

@@ -1,6 +1,5 @@
 """The bandits of a server by name: created, deleted, given arms."""
 
-import asyncio
 import logging
 from collections.abc import Mapping
 
@@ -13,6 +12,7 @@ from sketchbandit.service.recovery import Recovered
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.writing import Statements
+from sketchbandit.service.under_way import UnderWay
 from sketchbandit.service.vectors import Vector, encode, nbytes
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class Registry:
         self._journal = journal
         self._clock = clock
         self._limits = limits
-        self._creating: dict[str, asyncio.Future[None]] = {}
+        self._creating: UnderWay[str] = UnderWay()
 
     def get(self, name: str) -> Bandit:
         """By name."""
@@ -49,8 +49,7 @@ class Registry:
     async def create(self, name: str, config: BanditConfig) -> tuple[Bandit, bool]:
         """A bandit of that name and those settings, and whether it is new."""
         config.check(self._limits)
-        while (other := self._creating.get(name)) is not None:
-            await asyncio.wait([other])  # what came of it is seen below
+        await self._creating.over(name)
         if name in self.bandits:
             if differing := self.bandits[name].config.differences(config):
                 raise Conflict(
@@ -68,8 +67,7 @@ class Registry:
             log.info("bandit created", extra={"bandit": name, "policy": config.policy, "dim": config.dim})
 
         future = self._journal.append(Statements((tables.bandits.insert().values(row),)), apply)
-        self._creating[name] = future
-        future.add_done_callback(lambda _: self._creating.pop(name, None))
+        self._creating.add(name, future)
         await future
         return bandit, True
 

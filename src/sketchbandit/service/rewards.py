@@ -12,6 +12,7 @@ from sketchbandit.service.registry import Registry
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.tables import DEFAULT, GIVEN, RewardRow
+from sketchbandit.service.under_way import UnderWay
 
 LEARNED, KNOWN = "learned", "known"
 
@@ -26,7 +27,7 @@ class Rewards:
         self._journal = journal
         self._clock = clock
         self._limits = limits
-        self._closing: dict[int, asyncio.Future[None]] = {}
+        self._closing: UnderWay[int] = UnderWay()
         self.dropped = dropped
         """Decisions before this record are no longer in the journal."""
 
@@ -40,8 +41,7 @@ class Rewards:
         if parsed is None:
             raise NotFound(f"{decision!r} is not the id of a decision")
         seq, tag = parsed
-        while (other := self._closing.get(seq)) is not None:  # the same decision is being answered right now
-            await asyncio.wait([other])  # and if that fails, this one may try
+        await self._closing.over(seq)  # another answer to the same decision; if that fails, this one may try
         opened = bandit.open.get(seq)
         if opened is None:
             return await self._answer_again(bandit, seq, tag, value)
@@ -62,8 +62,8 @@ class Rewards:
 
         self._registry.check(bandit)
         row = RewardRow(0, decision, bandit.number, kind, value, self._clock.now())
-        future = self._closing[decision] = self._journal.append(row, apply)
-        future.add_done_callback(lambda _: self._closing.pop(decision, None))
+        future = self._journal.append(row, apply)
+        self._closing.add(decision, future)
         return future
 
     def is_closing(self, seq: int) -> bool:

@@ -188,7 +188,7 @@ class Upkeep:
             return
         gone = tables.bandits.delete().where(tables.bandits.c.id == number)
         arms = tables.arms.delete().where(tables.arms.c.bandit == number)  # put while it was being deleted
-        snapshot_folder(engine.settings.state, number, 1).delete()
+        snapshot_folder(engine.settings.state, number).delete()
         await engine.journal.append(
             Statements((arms, gone)), lambda _: engine.registry.deleted.remove(number)
         )

@@ -15,15 +15,7 @@ def bandit_answer(bandit: Bandit) -> models.BanditAnswer:
 
 def decision_answer(decided: Decided) -> models.DecisionAnswer:
     """A decision."""
-    return models.DecisionAnswer.model_construct(
-        decision=decided.decision,
-        index=decided.index,
-        arm=decided.arm,
-        score=decided.score,
-        mean=decided.mean,
-        propensity=decided.propensity,
-        top=None if decided.top is None else [models.RankedArm.model_construct(**arm) for arm in decided.top],
-    )
+    return models.DecisionAnswer(**asdict(decided))
 
 
 def failure(problem: Problem) -> models.FailedItem:

@@ -47,15 +47,9 @@ def _documented(
     documented: dict[str, Any] = {"response_model": answer, "responses": errors}
     if body is not None:
         errors.update({status: {"model": models.ErrorAnswer} for status in (400, 413, 415)})
-        documented["openapi_extra"] = {"requestBody": _content({JSON: body.model_json_schema()})}
+        content = {JSON: {"schema": models.inlined(body.model_json_schema())}}
+        documented["openapi_extra"] = {"requestBody": {"required": True, "content": content}}
     return documented
-
-
-def _content(schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "required": True,
-        "content": {kind: {"schema": models.inlined(schema)} for kind, schema in schemas.items()},
-    }
 
 
 def _json(model: BaseModel, status: int = 200) -> Response:

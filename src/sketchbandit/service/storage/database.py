@@ -23,6 +23,8 @@ from sketchbandit.service.storage.writing import Record, write
 
 T = TypeVar("T")
 
+JOURNAL = "journal.sqlite"
+"""The file of the default database, in the state folder."""
 _LOCK = 7_352_001  # an advisory lock's number, ours
 _PAUSE = 0.1
 
@@ -254,7 +256,7 @@ class Database:
 
 def default_url(state: Path) -> str:
     """SQLite inside the state folder."""
-    return f"sqlite:///{(state / 'journal.sqlite').resolve()}"
+    return f"sqlite:///{(state / JOURNAL).resolve()}"
 
 
 def _parse(text: str) -> sa.URL:
