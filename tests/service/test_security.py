@@ -6,7 +6,7 @@ import socket
 import stat
 import time
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -241,28 +241,28 @@ def test_a_slow_loris(tmp_path: Path, forge: Zygote) -> None:
     """Connections that say nothing, or a byte at a time, are closed; others are served meanwhile."""
     port = free_port()
     server = forge.start(tmp_path / "state", port, extra="{'limits': Limits(request_seconds=0.7)}")
-    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
-    slow = socket.create_connection(("127.0.0.1", port))
-    slow_body = socket.create_connection(("127.0.0.1", port))
-    slow_body.sendall(
-        b"PUT /v1/bandits/b HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-        b"content-length: 10\r\n\r\n"
-    )
-    started = time.monotonic()
-    for byte in b"GET /healthz HTTP/1.1\r\nhost: loc":
-        try:
-            slow.sendall(bytes([byte]))
-            slow_body.sendall(b" ")
-        except OSError:
-            break
-        assert httpx.get(f"{server.url}/healthz").status_code == 200
-        time.sleep(0.05)
-    for connection in (*silent, slow, slow_body):
-        connection.settimeout(5)
-        with suppress(ConnectionResetError):  # as good
-            assert connection.recv(100) == b""
-        connection.close()
-    assert time.monotonic() - started < 5
+    with ExitStack() as connections:
+        silent = [connections.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(20)]
+        slow = connections.enter_context(socket.create_connection(("127.0.0.1", port)))
+        slow_body = connections.enter_context(socket.create_connection(("127.0.0.1", port)))
+        slow_body.sendall(
+            b"PUT /v1/bandits/b HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            b"content-length: 1000\r\n\r\n"
+        )
+        started = time.monotonic()
+        for byte in b"GET /healthz HTTP/1.1\r\nhost: loc":
+            try:
+                slow.sendall(bytes([byte]))
+                slow_body.sendall(b" ")
+            except OSError:
+                break
+            assert httpx.get(f"{server.url}/healthz").status_code == 200
+            time.sleep(0.05)
+        for connection in (*silent, slow, slow_body):
+            connection.settimeout(5)
+            with suppress(ConnectionResetError):  # as good
+                assert connection.recv(100) == b""
+        assert time.monotonic() - started < 5
     server.stop()
 
 
