@@ -1,6 +1,7 @@
 """Clients that write down what they were told, and the comparison with what the service kept."""
 
 import threading
+import time
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +68,16 @@ class Crowd:
     def acknowledged(self) -> int:
         """Rewards so far."""
         return sum(len(ledger.rewarded) for ledger in self.ledgers)
+
+    def await_rewards(self, count: int) -> None:
+        """Wait until so many more were acknowledged."""
+        wanted = self.acknowledged + count
+        deadline = time.monotonic() + 30
+        while self.acknowledged < wanted:
+            failures = [failure for ledger in self.ledgers for failure in ledger.failures]
+            assert not failures, failures
+            assert time.monotonic() < deadline, "no rewards are taken any more"
+            time.sleep(0.005)
 
     def _run(self, number: int, ledger: Ledger) -> None:
         random = np.random.default_rng(number)

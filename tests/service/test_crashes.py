@@ -37,13 +37,14 @@ def test_killed_fifty_times(tmp_path: Path, where: str, request: pytest.FixtureR
         crowd = Crowd(server.url)
         crowd.start()
         for _ in range(KILLS):
-            time.sleep(draw.uniform(0.0, 0.25))
+            crowd.await_rewards(5)  # so that every kill is one under traffic
+            time.sleep(draw.uniform(0.0, 0.2))
             server.kill()
             server = forge.start(state, port, database=database or "")
         time.sleep(0.5)
         crowd.stop()
         server.stop()
-    assert crowd.acknowledged > 5 * KILLS
+    assert crowd.acknowledged >= 5 * KILLS
     assert verify(crowd.ledgers, state, database) >= crowd.acknowledged
 
 
@@ -57,12 +58,8 @@ def test_postgresql_restarts_under_load(tmp_path: Path, postgres_url: str, postg
         crowd.start()
         for pause in (0.5, 0.1, 0.9):
             time.sleep(pause)
-            before = crowd.acknowledged
             postgres_server.restart()
-            deadline = time.monotonic() + 20
-            while crowd.acknowledged <= before + 20:
-                assert time.monotonic() < deadline, "no reward was taken after the restart"
-                time.sleep(0.02)
+            crowd.await_rewards(20)
         crowd.stop()
         server.stop()
     verify(crowd.ledgers, state, postgres_url)
