@@ -48,6 +48,7 @@ from sketchbandit.sketch import (
     AdaptiveSketch,
     BaseSketch,
     Block,
+    Bulk,
     Change,
     DyadicBlockSketch,
     ExactSketch,
@@ -55,6 +56,8 @@ from sketchbandit.sketch import (
     IncrementalSVD,
     RandomProjection,
     Sketch,
+    Spectrum,
+    spectrum,
 )
 from sketchbandit.theory import Confidence
 
@@ -62,6 +65,7 @@ __all__ = [
     "AdaptiveSketch",
     "BaseSketch",
     "Block",
+    "Bulk",
     "Change",
     "Classification",
     "Confidence",
@@ -85,6 +89,7 @@ __all__ = [
     "Sketch",
     "SketchBanditError",
     "SketchTooSmallWarning",
+    "Spectrum",
     "__version__",
     "adaptive",
     "cbrap",
@@ -95,5 +100,6 @@ __all__ = [
     "oful",
     "play",
     "soful",
+    "spectrum",
     "theory",
 ]

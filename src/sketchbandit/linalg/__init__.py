@@ -22,17 +22,21 @@ from sketchbandit.linalg.vectors import (
     same_vector,
     times_rows,
 )
+from sketchbandit.linalg.whole import Cut, add_rows_to_covariance, cut_covariance
 
 __all__ = [
     "AnyVector",
+    "Cut",
     "InverseAndDeterminant",
     "PackedSymmetric",
     "Shrinkage",
     "SparseVector",
     "add_multiple",
+    "add_rows_to_covariance",
     "are_independent",
     "covariance_error",
     "covariance_of",
+    "cut_covariance",
     "dot",
     "extend_span",
     "fd_bound",

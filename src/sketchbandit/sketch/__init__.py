@@ -3,16 +3,19 @@
 from sketchbandit.sketch.adaptive import AdaptiveSketch
 from sketchbandit.sketch.base import Change, Sketch
 from sketchbandit.sketch.blocks import BaseSketch, Block
+from sketchbandit.sketch.bulk import Bulk
 from sketchbandit.sketch.dyadic import DyadicBlockSketch
 from sketchbandit.sketch.exact import ExactSketch
 from sketchbandit.sketch.frequent_directions import FrequentDirections
 from sketchbandit.sketch.incremental_svd import IncrementalSVD
 from sketchbandit.sketch.random_projection import RandomProjection
+from sketchbandit.sketch.spectrum import Spectrum, spectrum
 
 __all__ = [
     "AdaptiveSketch",
     "BaseSketch",
     "Block",
+    "Bulk",
     "Change",
     "DyadicBlockSketch",
     "ExactSketch",
@@ -20,4 +23,6 @@ __all__ = [
     "IncrementalSVD",
     "RandomProjection",
     "Sketch",
+    "Spectrum",
+    "spectrum",
 ]

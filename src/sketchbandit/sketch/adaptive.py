@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit.errors import InputError
-from sketchbandit.linalg import shrink
+from sketchbandit.linalg import covariance_of, cut_covariance, shrink
 from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars
 from sketchbandit.sketch.budgets import Anytime, Budget, Growing, Horizon, order_of_error
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.compensation import Compensated
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
+from sketchbandit.sketch.shrinking import GATHER_TIMES_SIZE, MOST_GATHERED
 
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
@@ -207,6 +208,31 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
         self._buffer.limit = max(self._wanted_limit, len(self._buffer) + 1)
         self._buffer.trim()
         return change
+
+    # -- many rows at once ----------------------------------------------------------------------------
+
+    @property
+    def gathers_up_to(self) -> int:
+        """As for Frequent Directions of the smallest size."""
+        return min(GATHER_TIMES_SIZE * self._least_size, MOST_GATHERED)
+
+    def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
+        self._taken += taken
+        if self._dense is None and len(self._buffer):
+            covariance = covariance + covariance_of(self._buffer.rows)
+        budget = self.budget
+        most = max(0.0, budget - self._error - _ROUNDING * budget)
+        rows, amount = cut_covariance(covariance, self._least_size, most=most)
+        if self._dense is not None or len(rows) > self._rows_worth_keeping:
+            rows, amount = cut_covariance(covariance, self.dim + 1)
+            self._buffer.truncate(0)
+            (self._become_dense() if self._dense is None else self._dense).take_at_once(rows)
+            return
+        self._size = max(self._least_size, len(rows) + 1)
+        self._buffer.truncate(0)
+        self._buffer.limit = self._wanted_limit
+        self._buffer.append(rows)
+        self._error += amount
 
     # -- merge and files ----------------------------------------------------------------------------
 

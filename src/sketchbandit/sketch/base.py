@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit import files
 from sketchbandit.errors import FileError, InputError, InputTypeError, MergeError, MergeKindError
-from sketchbandit.linalg import covariance_of, running_sums
+from sketchbandit.linalg import covariance_of, cut_covariance, row_norms_sq, running_sums
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.rows import read_rows
 
@@ -176,6 +176,11 @@ class Sketch(ABC):
         """How many rows can come before anything may be lost; 0 if nothing is promised."""
         return 0
 
+    @property
+    def gathers_up_to(self) -> int:
+        """The dim up to which many rows are better summed up in X'X first, and poured in; see ``Bulk``."""
+        return 0
+
     def covariance(self) -> NDArray[np.float64]:
         """S'S + alpha I as a dense (dim, dim) matrix: for small dim."""
         covariance = covariance_of(self.rows)
@@ -260,6 +265,15 @@ class Sketch(ABC):
     @abstractmethod
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         """Set the state that ``_state`` returned, on a fresh instance."""
+
+    def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
+        """Take in ``taken`` rows that were not zero, of which there is X'X, its upper triangle.
+
+        Count and mass are not its business. Whatever is lost goes into the certificate.
+        """
+        del taken
+        factor = cut_covariance(covariance, self._dim + 1).rows.astype(self._dtype)
+        self._ingest(factor[row_norms_sq(factor) > 0.0])
 
     def _check_mergeable(self, other: Any) -> None:
         mine, theirs = self._settings(), other._settings()

@@ -8,6 +8,7 @@ from numpy.typing import DTypeLike
 from sketchbandit.linalg import are_independent, shrink
 from sketchbandit.sketch.base import Arrays, Change, Scalars
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
+from sketchbandit.sketch.shrinking import MOST_GATHERED
 
 _FIRST_LIMIT = 32  # rows before the first look for redundancy
 
@@ -79,6 +80,11 @@ class ExactSketch(DensifyingSketch):
     def lossless_room(self) -> int:
         """No limit."""
         return sys.maxsize
+
+    @property
+    def gathers_up_to(self) -> int:
+        """X'X is what it holds sooner or later."""
+        return MOST_GATHERED
 
     def _compress(self) -> Change:
         """Remove redundant rows now and give back the memory they took."""

@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sketchbandit.linalg import shrink
+from sketchbandit.linalg import covariance_of, cut_covariance, shrink
 from sketchbandit.sketch.base import Arrays, Change, Scalars
 from sketchbandit.sketch.buffer import BufferedSketch
 from sketchbandit.sketch.checks import check_compensation, check_count
 from sketchbandit.sketch.compensation import Compensated
+
+GATHER_TIMES_SIZE = 16
+MOST_GATHERED = 2048  # 32 MiB, and a second for its eigenvectors
 
 
 class ShrinkingSketch(Compensated, BufferedSketch):
@@ -67,6 +70,19 @@ class ShrinkingSketch(Compensated, BufferedSketch):
         self._error += amount
         # float32 rows are orthogonal to their own precision only.
         return Change(0, True, lossless=amount == 0.0, orthogonal=self.dtype == np.float64)
+
+    @property
+    def gathers_up_to(self) -> int:
+        """Where dim² flop a row in one product cost less than the shrinks, measured."""
+        return min(GATHER_TIMES_SIZE * self._size, MOST_GATHERED)
+
+    def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
+        del taken
+        total = covariance + covariance_of(self.rows) if len(self._buffer) else covariance
+        rows, amount = cut_covariance(total, self._size, head=self._head)
+        self._buffer.truncate(0)
+        self._buffer.append(rows)
+        self._error += amount
 
     def _absorb(self, other: "ShrinkingSketch") -> None:
         self._error += other._error

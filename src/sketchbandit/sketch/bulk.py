@@ -1,0 +1,138 @@
+"""Reading a matrix rather than a stream: many rows at once, in any number of pieces."""
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+
+from sketchbandit.errors import MergeError
+from sketchbandit.linalg import add_rows_to_covariance
+from sketchbandit.sketch.base import Arrays, Scalars, Sketch, sketch_class
+from sketchbandit.sketch.rows import read_rows
+
+_LEAST_ROWS = 8  # times dim: with fewer, the eigenvectors at the end cost more than the shrinks saved
+_ROWS_AT_ONCE = 512  # in the cache from the check of their norms to their product, and full BLAS speed
+_SMALLEST_MASS, _LARGEST_MASS = 1e-200, 1e200  # of rows whose products neither underflow nor overflow
+
+
+class Bulk:
+    """A sketch of a matrix of many rows, read in pieces, by several readers if need be.
+
+    While dim is at most about 16·size, one product X'X (dim² flop a row) is faster than the shrinks of a
+    stream, and nothing is lost on the way: the rows are summed up there, and the sketch is cut from the sum
+    when all were read, by one shrink, so that
+
+        e = sigma_size²,    the least that any sketch of that size can certify.
+
+    Otherwise, where the sketch works otherwise, and for rows near overflow or underflow, the rows go to the
+    sketch itself. Readers of different pieces merge; ``finish`` gives the sketch.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        A fresh one, which is filled.
+    rows : int, optional
+        How many rows there are in all, if that is known.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> X = np.random.default_rng(0).standard_normal((5000, 40)) * 0.8 ** np.arange(40)
+    >>> bulk = Bulk(sb.FrequentDirections(40, size=20), rows=5000)
+    >>> bulk.update(X)
+    >>> sketch = bulk.finish()
+    >>> error = np.linalg.norm(X.T @ X - sketch.covariance(), 2)
+    >>> bool(np.isclose(sketch.error_bound, np.linalg.svd(X, compute_uv=False)[19] ** 2)), sketch.count
+    (True, 5000)
+
+    """
+
+    def __init__(self, sketch: Sketch, *, rows: int | None = None) -> None:
+        many = rows is None or rows >= _LEAST_ROWS * sketch.dim
+        self._sketch = sketch
+        self._covariance = None
+        if many and sketch.dim <= sketch.gathers_up_to:
+            self._covariance = np.zeros((sketch.dim, sketch.dim), order="F")  # its upper triangle
+        self._count = 0
+        self._taken = 0
+        self._mass = 0.0
+
+    @property
+    def dim(self) -> int:
+        """Length of a row."""
+        return self._sketch.dim
+
+    @property
+    def count(self) -> int:
+        """How many rows were read."""
+        return self._sketch.count + self._count
+
+    @property
+    def gathers(self) -> bool:
+        """Whether rows are summed up in X'X."""
+        return self._covariance is not None
+
+    def update(self, rows: Any) -> None:
+        """Take rows (n, dim), dense or sparse. Input that cannot be used raises before anything changes."""
+        covariance, sketch = self._covariance, self._sketch
+        batch = read_rows(rows, sketch.dim, sketch.dtype)
+        sketch._check_mass(self._mass + batch.mass)
+        for chunk, norms_sq in batch.chunks():
+            mass = float(norms_sq.sum())
+            if covariance is None or (mass and not _SMALLEST_MASS < mass < _LARGEST_MASS):
+                sketch._take(chunk, norms_sq)
+                continue
+            for start in range(0, len(chunk), _ROWS_AT_ONCE):
+                add_rows_to_covariance(covariance, chunk[start : start + _ROWS_AT_ONCE])
+            self._count += len(chunk)
+            self._taken += int(np.count_nonzero(norms_sq))
+            self._mass += mass
+
+    def merge(self, other: "Bulk") -> None:
+        """Take in what another reader has read."""
+        if (self._covariance is None) != (other._covariance is None):
+            raise MergeError(
+                "cannot merge: one reader sums X'X up and the other does not; give both the same `rows`"
+            )
+        self._sketch._check_mass(self._mass + other._mass + other._sketch.mass)
+        self._sketch.merge(other._sketch)
+        if self._covariance is not None and other._covariance is not None:
+            self._covariance += other._covariance
+        self._count += other._count
+        self._taken += other._taken
+        self._mass += other._mass
+
+    def finish(self) -> Sketch:
+        """The sketch of everything read; a copy, so that reading can go on."""
+        sketch = copy.deepcopy(self._sketch)
+        if self._covariance is not None and self._taken:
+            sketch._pour(self._covariance, self._taken)
+        sketch._count += self._count
+        sketch._mass += self._mass
+        return sketch
+
+    def dump(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays from which ``undump`` makes the same reader."""
+        content, arrays = self._sketch._dump()
+        scalars = {
+            "sketch": {"kind": self._sketch.kind, "content": content},
+            "count": self._count,
+            "taken": self._taken,
+            "mass": self._mass,
+        }
+        arrays = {f"sketch.{name}": array for name, array in arrays.items()}
+        if self._covariance is not None:
+            arrays["covariance"] = np.ascontiguousarray(self._covariance.T)
+        return scalars, arrays
+
+    @classmethod
+    def undump(cls, scalars: Scalars, arrays: Arrays) -> Self:
+        """The reader that ``dump`` described."""
+        saved = scalars["sketch"]
+        parts = {n.removeprefix("sketch."): a for n, a in arrays.items() if n.startswith("sketch.")}
+        bulk = cls(sketch_class(saved["kind"])._undump(saved["content"], parts), rows=0)
+        if "covariance" in arrays:
+            bulk._covariance = arrays["covariance"].T
+        bulk._count, bulk._taken = int(scalars["count"]), int(scalars["taken"])
+        bulk._mass = float(scalars["mass"])
+        return bulk

@@ -1,0 +1,50 @@
+"""What a sketch knows of the spectrum of its data: directions, and intervals that contain the truth."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchbandit.sketch.base import Sketch
+
+Matrix = NDArray[np.float64]
+
+
+class Spectrum(NamedTuple):
+    """Squared singular values of S, largest first, and the interval of each that X must have.
+
+    S'S ⪯ X'X ⪯ S'S + e I gives, by Weyl's inequality, sigma_i²(X) in [``lower``, ``upper``] =
+    [s_i², s_i² + e]; without a certificate nothing is known but [0, mass]. ``directions``: the right singular
+    vectors of S as rows.
+    """
+
+    lower: Matrix
+    upper: Matrix
+    directions: Matrix
+
+
+def spectrum(sketch: Sketch, count: int | None = None) -> Spectrum:
+    """The leading ``count`` squared singular values of the data with certified intervals, and directions.
+
+    >>> import sketchbandit as sb
+    >>> X = np.random.default_rng(0).standard_normal((300, 30)) * 0.7 ** np.arange(30)
+    >>> sketch = sb.FrequentDirections(30, size=8)
+    >>> change = sketch.update(X)
+    >>> true_sq = np.linalg.svd(X, compute_uv=False)[:5] ** 2
+    >>> found = spectrum(sketch, 5)
+    >>> bool(((found.lower <= true_sq * (1 + 1e-12)) & (true_sq <= found.upper)).all())
+    True
+    """
+    if sketch.is_dense:
+        covariance = sketch.covariance()
+        covariance[np.diag_indices_from(covariance)] -= sketch.alpha
+        values, vectors = np.linalg.eigh(covariance)
+        sigma_sq, directions = np.maximum(values[::-1], 0.0), vectors.T[::-1]
+    else:
+        _, sigma, directions = np.linalg.svd(sketch.rows.astype(np.float64), full_matrices=False)
+        sigma_sq = sigma**2
+    sigma_sq, directions = sigma_sq[:count], np.ascontiguousarray(directions[:count])
+    if math.isfinite(sketch.error_bound):
+        return Spectrum(sigma_sq, sigma_sq + sketch.error_bound, directions)
+    return Spectrum(np.zeros_like(sigma_sq), np.full_like(sigma_sq, sketch.mass), directions)

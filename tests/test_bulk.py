@@ -1,0 +1,205 @@
+"""Reading a matrix in bulk: the same laws as for a stream, with the least error that its size allows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sketchbandit as sb
+from sketchbandit.linalg import cut_covariance, row_norms_sq, shrink
+from sketchbandit.testing import Stream, assert_bracketed, make_rows, streams
+
+MAKERS: dict[str, Callable[[int, int], sb.Sketch]] = {
+    "fd": lambda dim, size: sb.FrequentDirections(dim, size=size),
+    "scfd": lambda dim, size: sb.FrequentDirections(dim, size=size, compensation=1.0),
+    "svd": lambda dim, size: sb.IncrementalSVD(dim, size=size),
+    "adaptive": lambda dim, size: sb.AdaptiveSketch(dim, size=size, epsilon=5.0),
+    "strict": lambda dim, size: sb.AdaptiveSketch(dim, size=size, epsilon=1e-6, horizon=50),
+    "exact": lambda dim, _: sb.ExactSketch(dim),
+    "dyadic": lambda dim, size: sb.DyadicBlockSketch(dim, size=size, epsilon=5.0),
+    "float32": lambda dim, size: sb.FrequentDirections(dim, size=size, dtype=np.float32),
+}
+
+
+def read_in_pieces(make: Callable[[], sb.Sketch], rows: Any, cuts: list[int]) -> sb.Bulk:
+    """A reader for each piece, merged in order."""
+    pieces = np.split(rows, sorted(cut % (len(rows) + 1) for cut in cuts))
+    readers = []
+    for piece in pieces:
+        readers.append(sb.Bulk(make()))
+        readers[-1].update(piece)
+    first, *others = readers
+    for other in others:
+        first.merge(other)
+    return first
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name != "float32"])
+@given(stream=streams(), cuts=st.lists(st.integers(0, 99), max_size=3))
+def test_bracket(name: str, stream: Stream, cuts: list[int]) -> None:
+    """S'S ⪯ X'X ⪯ S'S + e I however the rows were cut up, and the sketch goes on as any other."""
+    bulk = read_in_pieces(lambda: MAKERS[name](stream.dim, stream.size), stream.rows, cuts)
+    sketch = bulk.finish()
+    covariance = stream.rows.T @ stream.rows
+    mass = float(row_norms_sq(stream.rows).sum())
+    assert sketch.count == bulk.count == len(stream.rows)
+    assert sketch.mass == pytest.approx(mass, rel=1e-12)
+    assert_bracketed(covariance, sketch, mass)
+    assert sketch.error_bound <= (sketch.mass / sketch.guarantee if sketch.guarantee else np.inf) * (1 + 1e-9)
+    assert sketch.error_bound <= sketch.budget
+    sketch.update(stream.rows)
+    assert_bracketed(2 * covariance, sketch, 2 * mass)
+    again = bulk.finish()
+    assert (again.count, again.error_bound) == (len(stream.rows), bulk.finish().error_bound)
+
+
+@given(stream=streams())
+def test_no_sketch_of_that_size_certifies_less(stream: Stream) -> None:
+    """E is sigma_size² of the data for Frequent Directions."""
+    bulk = read_in_pieces(lambda: MAKERS["fd"](stream.dim, stream.size), stream.rows, [7])
+    sketch = bulk.finish()
+    sigma_sq = np.linalg.svd(stream.rows, compute_uv=False) ** 2
+    least = sigma_sq[stream.size - 1] if stream.size <= len(sigma_sq) else 0.0
+    if 1e-200 < sketch.mass < 1e200:  # beyond, the rows are read as a stream
+        assert sketch.error_bound == pytest.approx(least, abs=1e-13 * sketch.mass, rel=1e-9)
+        assert len(sketch.rows) < stream.size
+
+
+@given(stream=streams(), size=st.integers(2, 6), head=st.integers(0, 1))
+def test_cut_is_one_shrink(stream: Stream, size: int, head: int) -> None:
+    """Cutting X'X and shrinking X leave the same S'S and take the same amount."""
+    longest = np.sqrt(row_norms_sq(stream.rows).max(initial=0.0))
+    if not 1e-100 < longest < 1e100:
+        return
+    rows = stream.rows / longest
+    cut = cut_covariance(rows.T @ rows, size, head=head)
+    shrunk = rows.copy()
+    kept, amount, _ = shrink(shrunk, size, head=head)
+    tolerance = 1e-12 * len(rows)
+    assert cut.amount == pytest.approx(amount, abs=tolerance)
+    np.testing.assert_allclose(cut.rows.T @ cut.rows, shrunk[:kept].T @ shrunk[:kept], atol=10 * tolerance)
+
+
+def test_cut_within_a_budget() -> None:
+    """With ``most`` the fewest rows whose loss stays within it."""
+    cut = cut_covariance(np.diag([9.0, 5.0, 2.0, 1.0]), 2, most=2.5)
+    assert (len(cut.rows), cut.amount) == (2, 2.0)
+    assert cut_covariance(np.diag([9.0, 5.0, 2.0, 1.0]), 2, most=0.5).amount == 0.0
+
+
+def test_few_rows_are_read_as_a_stream() -> None:
+    """Where that is cheaper, the sketch is what update gives, to the bit."""
+    rows = make_rows("gaussian", 100, 50, seed=1)
+    bulk = sb.Bulk(sb.FrequentDirections(50, size=10), rows=100)
+    bulk.update(rows)
+    stream = sb.FrequentDirections(50, size=10)
+    stream.update(rows)
+    assert not bulk.gathers
+    np.testing.assert_array_equal(bulk.finish().rows, stream.rows)
+
+
+@pytest.mark.parametrize(
+    ("sketch", "gathers"),
+    [
+        (sb.FrequentDirections(160, size=10), True),
+        (sb.FrequentDirections(161, size=10), False),
+        (sb.FrequentDirections(2049, size=500), False),
+        (sb.AdaptiveSketch(160, size=10), True),
+        (sb.ExactSketch(2048), True),
+        (sb.ExactSketch(2049), False),
+        (sb.DyadicBlockSketch(50, size=10), False),
+        (sb.RandomProjection(50, size=10), False),
+    ],
+)
+def test_where_it_gathers(sketch: sb.Sketch, gathers: bool) -> None:
+    """Up to 16·size, and no more memory than 32 MiB."""
+    assert sb.Bulk(sketch).gathers is gathers
+
+
+@pytest.mark.parametrize("name", list(MAKERS))
+def test_dump_and_undump(name: str) -> None:
+    """A reader that was written down goes on as if it had not been."""
+    rows = make_rows("gaussian", 300, 12, seed=2)
+    bulk = sb.Bulk(MAKERS[name](12, 4))
+    bulk.update(rows[:200])
+    copied = sb.Bulk.undump(*bulk.dump())
+    for reader in (bulk, copied):
+        reader.update(rows[200:])
+    one, other = bulk.finish(), copied.finish()
+    np.testing.assert_array_equal(one.covariance(), other.covariance())
+    assert (one.count, one.mass, one.error_bound) == (other.count, other.mass, other.error_bound)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.full((2, 12), np.nan),
+        np.ones((2, 11)),
+        np.full((1, 12), 1e200),
+        [["a"] * 12],
+        np.ones((2, 12)) * 1j,
+    ],
+)
+def test_bad_rows_change_nothing(bad: Any) -> None:
+    """Refused as a whole."""
+    bulk = sb.Bulk(sb.FrequentDirections(12, size=4))
+    bulk.update(make_rows("gaussian", 30, 12, seed=3))
+    before = bulk.finish()
+    with pytest.raises(sb.SketchBanditError):
+        bulk.update(bad)
+    after = bulk.finish()
+    np.testing.assert_array_equal(before.rows, after.rows)
+    assert (before.count, before.mass) == (after.count, after.mass)
+
+
+def test_readers_of_two_minds_do_not_merge() -> None:
+    """One that sums up and one that does not."""
+    with pytest.raises(sb.MergeError, match="same `rows`"):
+        sb.Bulk(sb.FrequentDirections(50, size=10)).merge(sb.Bulk(sb.FrequentDirections(50, size=10), rows=3))
+
+
+def test_overflow_over_many_pieces_is_refused() -> None:
+    """The mass may not overflow, in one reader or in several together."""
+    bulk = sb.Bulk(sb.FrequentDirections(2, size=2))
+    row = np.array([[1e154, 0.0]])
+    bulk.update(row)
+    other = sb.Bulk(sb.FrequentDirections(2, size=2))
+    other.update(row)
+    with pytest.raises(sb.InputError, match="overflow"):
+        bulk.merge(other)
+    assert bulk.count == 1
+
+
+@given(stream=streams())
+def test_spectrum_contains_the_truth(stream: Stream) -> None:
+    """Every squared singular value of X lies in its interval."""
+    sketch = sb.FrequentDirections(stream.dim, size=stream.size)
+    sketch.update(stream.rows)
+    found = sb.spectrum(sketch)
+    true_sq = np.zeros(max(stream.rows.shape) + len(found.lower))
+    sigma = np.linalg.svd(stream.rows, compute_uv=False)
+    true_sq[: len(sigma)] = sigma**2
+    true_sq = true_sq[: len(found.lower)]
+    slack = 1e-11 * sketch.mass
+    assert (found.lower <= true_sq + slack).all()
+    assert (true_sq <= found.upper + slack).all()
+
+
+def test_spectrum_of_a_dense_sketch_and_of_one_without_certificate() -> None:
+    """The exact one knows everything, the random one nothing."""
+    rows = make_rows("gaussian", 200, 20, seed=5)
+    exact = sb.ExactSketch(20)
+    exact.update(rows)
+    found = sb.spectrum(exact, 3)
+    true_sq = np.linalg.svd(rows, compute_uv=False)[:3] ** 2
+    np.testing.assert_allclose(found.lower, true_sq, rtol=1e-10)
+    np.testing.assert_array_equal(found.lower, found.upper)
+    np.testing.assert_allclose(row_norms_sq(rows @ found.directions.T).sum(), true_sq.sum())
+    random = sb.RandomProjection(20, size=5)
+    random.update(rows)
+    found = sb.spectrum(random, 2)
+    assert found.lower.tolist() == [0.0, 0.0]
+    assert found.upper.tolist() == [random.mass, random.mass]
