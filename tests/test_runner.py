@@ -17,13 +17,14 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit import files
-from sketchbandit.experiments import environments, plan, policies, pool, runner, store
+from sketchbandit.experiments import environments, plan, policies, runner, store
 from sketchbandit.experiments.definitions import EXPERIMENTS, Experiment, Series, choose
 from sketchbandit.experiments.pool import Failure, Result, run_all
 from sketchbandit.experiments.profiles import BETAS, PROFILES, RIDGES, Profile, profile
 from sketchbandit.experiments.runs import Run, perform
 from sketchbandit.experiments.specs import parse, spec
 from sketchbandit.experiments.store import Store
+from sketchbandit.processes import pool
 
 TINY = Profile("tiny", 1.0, 2, 1, 0.5, (0.1,), (0.2, 2.0), 2)
 SMALL = Experiment(
@@ -309,8 +310,8 @@ def test_leaving_the_pool_stops_its_workers() -> None:
     started: list[subprocess.Popen[str]] = []
     original = pool._start
 
-    def start(errors: int) -> "subprocess.Popen[str]":
-        started.append(original(errors))
+    def start(module: str, errors: int) -> "subprocess.Popen[str]":
+        started.append(original(module, errors))
         return started[-1]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -1,0 +1,168 @@
+"""A pool of workers that outlives their deaths: a task that kills its worker has no answer, that is all."""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import IO, Any, Generic, NamedTuple, Protocol, TypeVar
+
+_ONE_THREAD = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+
+
+class Task(Protocol):
+    """Something to be done elsewhere."""
+
+    def to_json(self) -> str:
+        """For the worker."""
+
+
+T = TypeVar("T", bound=Task)
+
+
+class Answer(NamedTuple, Generic[T]):
+    """What a worker made of a task."""
+
+    task: T
+    content: dict[str, Any]
+
+
+class NoAnswer(NamedTuple, Generic[T]):
+    """Why there is none; ``died``: because the worker did."""
+
+    task: T
+    reason: str
+    died: bool
+
+
+def ask_all(
+    tasks: Sequence[T], jobs: int, module: str, tell: Callable[[Any], None] = lambda _: None
+) -> Iterator[list[Answer[T] | NoAnswer[T]]]:
+    """Have the tasks done by ``jobs`` processes ``python -m module``; yields what is done, as it is done.
+
+    What was done while the caller was busy comes as one list. Leaving the iterator stops the workers.
+    ``tell`` hears the news of tasks under way, in threads of ours.
+    """
+    waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    for task in tasks:
+        waiting.put(task)
+    done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    jobs = min(jobs, len(tasks))
+    workers = [_Worker(waiting, done, module, tell) for _ in range(jobs)]
+    for worker in workers:
+        waiting.put(None)
+        worker.start()
+    try:
+        left = len(tasks)
+        while left:
+            finished = [done.get()]
+            while not done.empty():
+                finished.append(done.get())
+            for outcome in finished:
+                if isinstance(outcome, BaseException):
+                    raise outcome
+            left -= len(finished)
+            yield finished
+    finally:
+        for worker in workers:
+            worker.stop()
+        for worker in workers:
+            worker.join()
+
+
+class _Worker(threading.Thread):
+    """Drives one process at a time."""
+
+    def __init__(
+        self,
+        waiting: "queue.SimpleQueue[Any]",
+        done: "queue.SimpleQueue[Any]",
+        module: str,
+        tell: Callable[[Any], None],
+    ) -> None:
+        super().__init__(daemon=True)
+        self._module, self._tell = module, tell
+        self._waiting, self._done = waiting, done
+        self._stopped = threading.Event()
+        self._process: subprocess.Popen[str] | None = None
+
+    def stop(self) -> None:
+        self._stopped.set()
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    def run(self) -> None:
+        try:
+            with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+                while not self._stopped.is_set() and (task := self._waiting.get()) is not None:
+                    if self._process is None:
+                        errors.seek(0)
+                        errors.truncate()  # what the one before it said
+                        self._process = _start(self._module, errors.fileno())
+                        self._await_it(errors)
+                    if self._stopped.is_set():  # asked to stop while it was being started
+                        self._process.kill()
+                    outcome = _ask(self._process, task, self._tell)
+                    if outcome is None:
+                        status = self._end()
+                        reason = f"the worker died (exit status {status}) {_tail(errors)}".strip()
+                        outcome = NoAnswer(task, reason, died=True)
+                    if not self._stopped.is_set():
+                        self._done.put(outcome)
+                self._end()
+        except BaseException as error:
+            self._done.put(error)
+
+    def _await_it(self, errors: IO[str]) -> None:
+        """A worker that cannot even start would fail every task: that is an error."""
+        process = self._process
+        if process is None or process.stdout is None or process.stdout.readline() or self._stopped.is_set():
+            return
+        raise OSError(f"a worker could not start (exit status {self._end()}): {_tail(errors)}")
+
+    def _end(self) -> int:
+        """Close the process, which ends when it has nothing more to read; its exit status."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        with suppress(OSError):  # what it was not there to read
+            process.communicate()
+        return process.returncode
+
+
+def _start(module: str, errors: int) -> "subprocess.Popen[str]":
+    return subprocess.Popen(  # noqa: S603  (a module of ours)
+        [sys.executable, "-P", "-m", module],  # -P: nothing from the user's folder
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, **_ONE_THREAD},
+    )
+
+
+def _ask(process: "subprocess.Popen[str]", task: Any, tell: Callable[[Any], None]) -> Any:
+    """The answer to a task; None if the worker died of it."""
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("the worker was started without pipes")
+    try:
+        process.stdin.write(task.to_json() + "\n")
+        process.stdin.flush()
+        while "news" in (said := json.loads(process.stdout.readline())):
+            tell(said["news"])
+    except (OSError, ValueError):  # a closed pipe, half a line
+        return None
+    return Answer(task, said["answer"]) if "answer" in said else NoAnswer(task, said["error"], died=False)
+
+
+def _tail(errors: IO[str]) -> str:
+    errors.seek(0)
+    return errors.read()[-500:].strip()
