@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchmarks import all_targets, policy_scaling, policy_speed, scaling, service_load, streaming
 from benchmarks.policy_rivals import has_vowpal_wabbit
-from sketchbandit.experiments.figures import save
+from sketchbandit.drawing import save
 from sketchbandit.experiments.tables import write_csv
 from sketchbandit.ridge.backend import kernels
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from benchmarks import rivals
 from benchmarks.timing import best_seconds, unit_rows
-from sketchbandit.experiments.figures import COLOURS, STYLE
+from sketchbandit.drawing import COLOURS, STYLE
 
 BASE = {"rows n": 4000, "dimension d": 784, "sketch size l": 50}
 RANGES = {

@@ -14,10 +14,11 @@ import pytest
 from matplotlib.image import imread
 
 import sketchbandit as sb
+from sketchbandit.drawing import save
 from sketchbandit.experiments import report, reporting, runner
 from sketchbandit.experiments.claims import CLAIMS, OURS
 from sketchbandit.experiments.definitions import Experiment, Series, choose
-from sketchbandit.experiments.figures import DRAWN, save
+from sketchbandit.experiments.figures import DRAWN
 from sketchbandit.experiments.fronts import pareto_optimal
 from sketchbandit.experiments.pool import Failure
 from sketchbandit.experiments.profiles import Profile

@@ -11,8 +11,9 @@ from jinja2 import Environment, StrictUndefined
 
 from sketchbandit import data
 from sketchbandit._version import __version__
+from sketchbandit.drawing import save
 from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, OURS, PARTLY, REPRODUCED, Claim, Finding
-from sketchbandit.experiments.figures import DRAWN, save
+from sketchbandit.experiments.figures import DRAWN
 from sketchbandit.experiments.plan import rounds_of
 from sketchbandit.experiments.pool import Failure
 from sketchbandit.experiments.results import Results

@@ -11,11 +11,10 @@ from sketchbandit.experiments.figures.over_rounds import (
     exponents,
     timed,
 )
-from sketchbandit.experiments.figures.style import COLOURS, STYLE, save
 from sketchbandit.experiments.figures.trade_offs import epsilons, pareto, ridges
 from sketchbandit.experiments.results import Results
 
-__all__ = ["COLOURS", "DRAWN", "STYLE", "save"]
+__all__ = ["DRAWN"]
 
 DRAWN: dict[str, Callable[[Results, str], Figure]] = {
     "curves": curves,

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from sketchbandit.drawing import STYLE, footnote, label_ends, looks, panels
 from sketchbandit.experiments import environments
-from sketchbandit.experiments.figures.style import STYLE, footnote, label_ends, looks, panels
 from sketchbandit.experiments.plan import rounds_of
 from sketchbandit.experiments.results import Results
 

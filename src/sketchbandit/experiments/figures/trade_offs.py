@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
-from sketchbandit.experiments import environments
-from sketchbandit.experiments.figures.style import (
+from sketchbandit.drawing import (
     MARKERS,
     METHOD_COLOURS,
     SIGNS,
@@ -20,6 +19,7 @@ from sketchbandit.experiments.figures.style import (
     looks,
     panels,
 )
+from sketchbandit.experiments import environments
 from sketchbandit.experiments.fronts import pareto_optimal
 from sketchbandit.experiments.results import Results
 
