@@ -28,6 +28,7 @@ from sketchbandit.errors import (
     InputTypeError,
     MergeError,
     MergeKindError,
+    RowError,
     SketchBanditError,
     SketchTooSmallWarning,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "ProjectedLinUCB",
     "RandomProjection",
     "Round",
+    "RowError",
     "Sketch",
     "SketchBanditError",
     "SketchTooSmallWarning",

@@ -2,6 +2,7 @@
 
     SketchBanditError
     ├── InputError         (ValueError)  a value that cannot be used
+    │   └── RowError                     one row of many that cannot be used
     ├── InputTypeError     (TypeError)   a thing of the wrong type
     ├── MergeError         (ValueError)  sketches whose settings differ
     │   └── MergeKindError (TypeError)   sketches of different kinds
@@ -19,6 +20,7 @@ __all__ = [
     "InputTypeError",
     "MergeError",
     "MergeKindError",
+    "RowError",
     "SketchBanditError",
     "SketchTooSmallWarning",
 ]
@@ -30,6 +32,17 @@ class SketchBanditError(Exception):
 
 class InputError(SketchBanditError, ValueError):
     """A value that cannot be used: wrong shape, NaN, out of range."""
+
+
+class RowError(InputError):
+    """One row of many cannot be used: ``row`` is its index in what was given, ``why`` says what is wrong."""
+
+    def __init__(self, noun: str, row: int, why: str) -> None:
+        super().__init__(noun, row, why)
+        self.noun, self.row, self.why = noun, row, why
+
+    def __str__(self) -> str:
+        return f"{self.noun} {self.row} {self.why}"
 
 
 class InputTypeError(SketchBanditError, TypeError):

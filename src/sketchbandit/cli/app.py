@@ -17,6 +17,7 @@ from sketchbandit.cli.output import console
 # Every command: where it lives (sketchbandit.cli.NAME), and the extra that it needs.
 _COMMANDS = {
     **dict.fromkeys(["reproduce", "compare", "report", "data"], ("experiments", "experiments")),
+    "sketch": ("sketch", "files"),
     **dict.fromkeys(["serve", "service"], ("service", "service")),
 }
 
@@ -41,7 +42,7 @@ class LazyGroup(TyperGroup):
                 raise
             return _missing(cmd_name, error.name, extra)
         group: Any = typer.main.get_command(commands)
-        return group.get_command(ctx, cmd_name)
+        return group.get_command(ctx, cmd_name) if hasattr(group, "get_command") else group  # one alone
 
 
 def _missing(name: str, package: str | None, extra: str) -> Any:

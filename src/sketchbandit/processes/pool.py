@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from typing import IO, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -43,7 +43,7 @@ class NoAnswer(NamedTuple, Generic[T]):
 
 def ask_all(
     tasks: Sequence[T], jobs: int, module: str, tell: Callable[[Any], None] = lambda _: None
-) -> Iterator[list[Answer[T] | NoAnswer[T]]]:
+) -> Generator[list[Answer[T] | NoAnswer[T]]]:
     """Have the tasks done by ``jobs`` processes ``python -m module``; yields what is done, as it is done.
 
     What was done while the caller was busy comes as one list. Leaving the iterator stops the workers.

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.linalg import row_norms_sq
 
 _CHUNK_ELEMENTS = 1 << 22  # 32 MiB of float64: what is converted or densified at a time
@@ -83,15 +83,17 @@ def row_source(rows: Any, dim: int, noun: str = "rows") -> Any:
     return source
 
 
-def complaint(source: Any, at: int, dtype: np.dtype[Any], noun: str = "row") -> InputError:
+def complaint(source: Any, at: int, dtype: np.dtype[Any], noun: str = "row") -> RowError:
     """Why one row of a source cannot be used: NaN, inf, or too long."""
     given = source[[at]].data if sparse.issparse(source) else source[at]
     bad = given[~np.isfinite(given)]
     if len(bad):
-        return InputError(f"{noun} {at} contains {bad[0]}; {noun}s must be finite")
-    return InputError(
-        f"{noun} {at} is too long: its largest entry is {np.abs(given).max():g}, and it or its squared norm "
-        f"overflows {dtype}; rescale the {noun}s"
+        return RowError(noun, at, f"contains {bad[0]}; {noun}s must be finite")
+    return RowError(
+        noun,
+        at,
+        f"is too long: its largest entry is {np.abs(given).max():g}, and it or its squared norm overflows "
+        f"{dtype}; rescale the {noun}s",
     )
 
 

@@ -1,0 +1,155 @@
+"""The command that sketches matrices in files."""
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Self
+
+import matplotlib as mpl
+import numpy as np
+import typer
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from sketchbandit import outofcore
+from sketchbandit.cli.output import complaints, console, print_table
+from sketchbandit.drawing import STYLE
+from sketchbandit.errors import InputError
+from sketchbandit.outofcore import scree
+from sketchbandit.sketch import Sketch, spectrum
+
+commands = typer.Typer()
+
+
+class RowBar(outofcore.Watcher):
+    """A bar of rows read, with the time left."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("reading"),
+            BarColumn(),
+            TextColumn("{task.completed:,.0f} rows"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def begin(self, rows: int | None, done: int) -> None:
+        """So many rows, some of them read before."""
+        self._task = self._progress.add_task("", total=rows, completed=done)
+
+    def advance(self, rows: int) -> None:
+        """So many more."""
+        if self._task is not None:
+            self._progress.advance(self._task, rows)
+
+
+@commands.command()
+def sketch(  # noqa: PLR0917  (typer takes options so)
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files (.npy, .npz, .csv, .tsv, .txt, .parquet), globs, or - for standard input."
+        ),
+    ],
+    size: Annotated[int, typer.Option(min=2, help="The sketch size: fewer rows than that are kept.")] = 100,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="An error that e may not exceed: as many rows are kept as it takes, size at least."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The file for the sketch; one that is there is replaced.")] = Path(
+        "sketch.safetensors"
+    ),
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes at a time; by default one for each core.")
+    ] = None,
+    float32: Annotated[bool, typer.Option("--float32", help="Half the space for the sketch.")] = False,
+    top: Annotated[int, typer.Option(min=0, help="How many singular values are printed.")] = 10,
+    plot: Annotated[
+        Path | None, typer.Option(help="The file for the scree plot; by default beside the sketch.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted job.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what an interrupted job left.")] = False,
+) -> None:
+    """Sketch a matrix in files, larger than memory if need be, with a certificate of the error.
+
+    The rows of all files together are X. What is written is S of at most size - 1 rows and e with
+    S'S <= X'X <= S'S + e I: every squared singular value of X lies between that of S and that plus e. Files
+    are read in chunks; the result does not depend on how many processes read them. An interrupted job goes
+    on with --resume.
+
+    Example: `sketchbandit sketch big.npy --size 100 --out s.safetensors`
+
+    Example: `sketchbandit sketch "parts/*.parquet" --size 50 --epsilon 1000 --jobs 4 --out s.safetensors`
+
+    Example: `zcat rows.csv.gz | sketchbandit sketch - --size 20 --out s.safetensors`
+    """
+    picture = out.with_suffix(".png") if plot is None else plot
+    started = time.perf_counter()
+    with complaints("Interrupted; what was finished is kept: go on with --resume."), RowBar() as bar:
+        if picture == out:
+            raise InputError(f"the plot and the sketch would both be {out}")
+        made = outofcore.sketch(
+            inputs,
+            size=size,
+            epsilon=epsilon,
+            dtype="float32" if float32 else "float64",
+            out=out,
+            jobs=jobs,
+            resume=resume,
+            fresh=fresh,
+            watcher=bar,
+        )
+        seconds = time.perf_counter() - started
+        if made.mass:
+            with mpl.rc_context(STYLE):
+                scree.draw(made, f"{made.count:,} rows of length {made.dim:,}").savefig(picture, dpi=160)
+    _describe(made, seconds)
+    _values(made, top)
+    files = [out, *([picture] if made.mass else [])]
+    console.print("wrote " + ", ".join(map(str, files)), soft_wrap=True, highlight=False, markup=False)
+
+
+def _describe(made: Sketch, seconds: float) -> None:
+    kept = (
+        f"{made.dim:,} x {made.dim:,}, all of X'X" if made.is_dense else f"{len(made.rows):,} x {made.dim:,}"
+    )
+    relative = f" ({made.error_bound / made.mass:.3g} of the mass)" if made.mass else ""
+    rows = [
+        ["rows read", f"{made.count:,} of length {made.dim:,}"],
+        ["mass (sum of squares)", f"{made.mass:.6g}"],
+        ["kept", kept],
+        ["certificate e", f"{made.error_bound:.6g}{relative}"],
+        ["time", f"{seconds:.1f} s, {made.count / seconds:,.0f} rows/s"],
+    ]
+    print_table("the sketch", ["what", "value"], rows)
+
+
+def _values(made: Sketch, top: int) -> None:
+    found = spectrum(made, top)
+    alive = int(np.count_nonzero(found.lower))
+    if not alive:
+        return
+    lower, upper = found.lower[:alive], found.upper[:alive]
+    shares = np.cumsum(lower) / made.mass
+    rows = [
+        [str(i + 1), f"{np.sqrt(low):.6g}", f"{np.sqrt(high):.6g}", f"{100 * share:.2f} %"]
+        for i, (low, high, share) in enumerate(zip(lower, upper, shares, strict=True))
+    ]
+    header = ["i", "sigma at least", "sigma at most", "mass of the first i, at least"]
+    print_table("leading singular values", header, rows)

@@ -1,0 +1,19 @@
+"""Feeding a reader with the rows of a file; what is wrong with one is said with the file and the row."""
+
+from collections.abc import Callable
+
+from sketchbandit.errors import InputError, InputTypeError, RowError
+from sketchbandit.outofcore.sources import Source
+from sketchbandit.sketch import Bulk
+
+
+def read_into(bulk: Bulk, source: Source, start: int, stop: int, tell: Callable[[int], None]) -> None:
+    """Read a range of rows; ``tell`` hears how many came with each chunk."""
+    for chunk in source.chunks(start, stop):
+        try:
+            bulk.update(chunk.rows)
+        except RowError as error:
+            raise InputError(f"{source.name}: row {chunk.first + error.row} {error.why}") from error
+        except (InputError, InputTypeError) as error:
+            raise type(error)(f"{source.name}: from row {chunk.first} on: {error}") from error
+        tell(chunk.rows.shape[0])

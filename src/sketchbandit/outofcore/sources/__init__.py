@@ -1,0 +1,6 @@
+"""Matrices in files: what they are, and their rows a chunk at a time."""
+
+from sketchbandit.outofcore.sources.base import Chunk, Source
+from sketchbandit.outofcore.sources.opening import STANDARD_INPUT, find, open_source
+
+__all__ = ["STANDARD_INPUT", "Chunk", "Source", "find", "open_source"]

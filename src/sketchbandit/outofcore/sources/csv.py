@@ -1,0 +1,126 @@
+"""Text: a row a line, numbers between commas, semicolons or tabs, with or without a line of names."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import csv as arrow_csv
+
+from sketchbandit.errors import FileError, InputError
+from sketchbandit.outofcore.sources.base import CHUNK_BYTES, Chunk, Source
+
+_SEPARATORS = (",", ";", "\t", " ")
+_COUNTED_AT_ONCE = 1 << 22
+
+
+class TextTable:
+    """The first line of a text, and its rows. ``file`` is read from where it stands."""
+
+    def __init__(self, name: str, file: IO[bytes]) -> None:
+        self._name, self._file = name, file
+        self._first = file.readline()
+        if not self._first.strip():
+            raise InputError(f"{name}: it begins with an empty line, or has none at all")
+        try:
+            line = self._first.decode("utf-8-sig").strip("\r\n")
+        except UnicodeDecodeError as error:
+            raise FileError(f"{name} is not a text of numbers: {error.reason}") from error
+        self.separator = next((s for s in _SEPARATORS if s in line), ",")
+        fields = [field.strip() for field in next(csv.reader([line], delimiter=self.separator))]
+        self.dim = len(fields)
+        self.columns = fields if _are_names(fields) else None
+        if self.columns is None and not all(map(_is_number, fields)):
+            at = next(i for i, field in enumerate(fields) if not _is_number(field))
+            raise InputError(
+                f"{name}: row 0, column {at}: {fields[at]!r} is no number, but others in the line are, "
+                "so that it is no line of names either; mend it, or drop the column"
+            )
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Its rows."""
+        names = [str(i) for i in range(self.dim)]
+        source: Any = self._file if self.columns is not None else _Rewound(self._first, self._file)
+        first = 0
+        try:
+            reader = arrow_csv.open_csv(
+                source,
+                arrow_csv.ReadOptions(column_names=names, block_size=CHUNK_BYTES, use_threads=False),
+                arrow_csv.ParseOptions(delimiter=self.separator),
+                arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float64())),
+            )
+            for batch in reader:
+                yield Chunk(table_rows(batch), first)
+                first += batch.num_rows
+        except pa.ArrowInvalid as error:
+            if "Empty CSV" not in str(error):
+                raise FileError(f"{self._name}: after row {first}: {error}") from error
+
+
+class CsvSource(Source):
+    """A matrix in a text file, read from its start to its end: a file is a part."""
+
+    def __init__(self, path: Path) -> None:
+        self.name, self._path = str(path), path
+        with path.open("rb") as file:
+            table = TextTable(self.name, file)
+            self.dim, self.columns = table.dim, table.columns
+            file.seek(0)
+            self.rows = _count_lines(file) - (self.columns is not None)
+
+    def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
+        """All of them."""
+        del start, stop
+        with self._path.open("rb") as file:
+            yield from TextTable(self.name, file).chunks()
+
+
+class _Rewound(io.RawIOBase):
+    """A line that was read already, and what follows it."""
+
+    def __init__(self, line: bytes, file: IO[bytes]) -> None:
+        self._line, self._file = line.removeprefix(b"\xef\xbb\xbf"), file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        some = self._line[: len(buffer)] or self._file.read(len(buffer))
+        self._line = self._line[len(some) :]
+        buffer[: len(some)] = some
+        return len(some)
+
+
+def table_rows(batch: Any) -> NDArray[np.float64]:
+    """The rows of a record batch of numbers; missing ones are NaN."""
+    rows = np.empty((batch.num_rows, batch.num_columns))
+    for index, column in enumerate(batch.columns):
+        rows[:, index] = column.to_numpy(zero_copy_only=False)
+    return rows
+
+
+def _are_names(fields: list[str]) -> bool:
+    """No numbers, or those with which pandas names columns: 0, 1, 2, ..."""
+    counted = [str(i) for i in range(len(fields))]
+    return not any(map(_is_number, fields)) or (fields == counted and len(fields) > 1)
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return not field  # an empty field is a missing number
+    return True
+
+
+def _count_lines(file: IO[bytes]) -> int:
+    """Lines that are not empty, nearly: what a progress bar and a budget need."""
+    count, last = 0, b"\n"
+    while block := file.read(_COUNTED_AT_ONCE):
+        count += block.count(b"\n")
+        last = block[-1:]
+    return count + (last != b"\n")

@@ -1,0 +1,93 @@
+"""Numpy's own files, mapped into memory."""
+
+import mmap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+from sketchbandit.errors import FileError
+from sketchbandit.outofcore.sources.base import Chunk, Source, check_matrix
+
+_READ_AHEAD = 4  # chunks that the system is asked to fetch while we compute
+
+
+class Header(NamedTuple):
+    """What an .npy file says of its array."""
+
+    shape: tuple[int, ...]
+    is_fortran: bool
+    dtype: "np.dtype[Any]"
+
+
+def read_header(name: str, file: IO[bytes]) -> Header:
+    """The header at the start of ``file``, which then stands at the first entry."""
+    try:
+        version = npy_format.read_magic(file)
+        read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+        shape, is_fortran, dtype = read(file)
+    except (ValueError, EOFError) as error:
+        raise FileError(f"{name} is damaged or not an npy file: {error}") from error
+    check_matrix(name, shape, dtype)
+    return Header(shape, is_fortran, dtype)
+
+
+class NpySource(Source):
+    """A matrix in an .npy file of any real dtype. Rows are read through a memory map, never the whole."""
+
+    divisible = True
+
+    def __init__(self, path: Path) -> None:
+        self.name, self._path = str(path), path
+        with path.open("rb") as file:
+            self._header = read_header(self.name, file)
+            self._offset = file.tell()
+        self.rows, self.dim = self._header.shape[0], self._header.shape[1]
+        self._row_bytes = self.dim * self._header.dtype.itemsize
+        there, needed = path.stat().st_size, self._offset + self.rows * self._row_bytes
+        if there < needed:
+            raise FileError(
+                f"{path} is cut short: {there:,} bytes, and {self._header.shape} needs {needed:,}"
+            )
+
+    def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
+        """Views of the file."""
+        if start == stop:
+            return
+        if self._header.is_fortran:
+            yield from self._strided(start, stop)
+            return
+        with self._path.open("rb") as file:
+            begin = self._offset + start * self._row_bytes
+            skipped = begin % mmap.ALLOCATIONGRANULARITY  # a map begins at a page
+            length = skipped + (stop - start) * self._row_bytes
+            mapped = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ, offset=begin - skipped)
+        step = self.rows_a_chunk
+        _advise(mapped, "MADV_SEQUENTIAL", 0, length)
+        for first in range(start, stop, step):
+            count = min(step, stop - first)
+            at = skipped + (first - start) * self._row_bytes
+            _advise(mapped, "MADV_WILLNEED", at, (1 + _READ_AHEAD) * step * self._row_bytes)
+            flat = np.frombuffer(mapped, self._header.dtype, count * self.dim, at)
+            yield Chunk(flat.reshape(count, self.dim), first)
+            # Pages that were read count as our memory until they are given back.
+            _advise(mapped, "MADV_DONTNEED", at, count * self._row_bytes)
+
+    def _strided(self, start: int, stop: int) -> Iterator[Chunk]:
+        """Columns lie together: every chunk is gathered from all over the file."""
+        matrix = np.memmap(self._path, self._header.dtype, "r", self._offset, self._header.shape, "F")
+        for first in range(start, stop, self.rows_a_chunk):
+            yield Chunk(np.ascontiguousarray(matrix[first : min(first + self.rows_a_chunk, stop)]), first)
+
+
+def _advise(mapped: mmap.mmap, advice: str, start: int, length: int) -> None:
+    """Tell the system about whole pages, where it can be told."""
+    if not hasattr(mmap, advice):
+        return
+    page = mmap.PAGESIZE
+    first = start // page * page
+    length = min(start + length, len(mapped)) - first
+    if length > 0:
+        mapped.madvise(getattr(mmap, advice), first, length)

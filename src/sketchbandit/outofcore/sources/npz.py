@@ -1,0 +1,63 @@
+"""Archives of numpy arrays: sparse matrices as scipy saves them, or one dense matrix."""
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchbandit.errors import FileError, InputError
+from sketchbandit.outofcore.sources.base import Chunk, Source, check_matrix
+from sketchbandit.outofcore.sources.npy import read_header
+
+_DENSE = "X"  # the name of a dense matrix beside other arrays
+
+
+class NpzSource(Source):
+    """A matrix in an .npz file. The archive is packed, so it is read as a whole: a file is a part."""
+
+    def __init__(self, path: Path) -> None:
+        self.name, self._path = str(path), path
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = [name.removesuffix(".npy") for name in archive.namelist()]
+                self._is_sparse = {"format", "shape", "data"} <= set(names)
+                if self._is_sparse:
+                    with np.load(path, allow_pickle=False) as arrays:
+                        shape = tuple(int(n) for n in arrays["shape"])
+                        dtype = arrays["data"].dtype
+                else:
+                    self._member = _member(path, names)
+                    with archive.open(f"{self._member}.npy") as file:
+                        shape, _, dtype = read_header(self.name, file)
+        except (zipfile.BadZipFile, KeyError, EOFError) as error:
+            raise FileError(f"{path} is damaged or not an npz file: {error}") from error
+        check_matrix(self.name, shape, dtype)
+        self.rows, self.dim = shape
+
+    def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
+        """Pieces of the matrix, which is in memory meanwhile."""
+        matrix = self._read()
+        for first in range(start, stop, self.rows_a_chunk):
+            yield Chunk(matrix[first : min(first + self.rows_a_chunk, stop)], first)
+
+    def _read(self) -> Any:
+        try:
+            if not self._is_sparse:
+                with np.load(self._path, allow_pickle=False) as arrays:
+                    return arrays[self._member]
+            matrix = sparse.load_npz(self._path).tocsr()
+            matrix.check_format(full_check=True)
+        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+            raise FileError(f"{self.name} is damaged: {error}") from error
+        return matrix
+
+
+def _member(path: Path, names: list[str]) -> str:
+    if _DENSE in names:
+        return _DENSE
+    if len(names) == 1:
+        return names[0]
+    raise InputError(f"{path}: which array? It has {', '.join(names) or 'none'}; call the matrix {_DENSE}")

@@ -1,0 +1,66 @@
+"""From what the user names to what is read."""
+
+import glob
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from sketchbandit.errors import FileError, InputError
+from sketchbandit.outofcore.sources.base import Source
+from sketchbandit.outofcore.sources.pipe import PipeSource
+
+STANDARD_INPUT = "-"
+
+# By suffix: the module here, and its class. Text and Parquet need pyarrow, which is imported for them alone.
+_KINDS = {
+    ".npy": ("npy", "NpySource"),
+    ".npz": ("npz", "NpzSource"),
+    ".csv": ("csv", "CsvSource"),
+    ".tsv": ("csv", "CsvSource"),
+    ".txt": ("csv", "CsvSource"),
+    ".parquet": ("parquet", "ParquetSource"),
+}
+SUFFIXES = tuple(_KINDS)
+
+
+def find(inputs: Sequence[str]) -> list[str]:
+    """The files that the inputs name, globs expanded, in the order given; a glob's in that of their names."""
+    found: list[str] = []
+    for text in inputs:
+        if text == STANDARD_INPUT or Path(text).exists() or not glob.has_magic(text):
+            found.append(text)
+            continue
+        matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207  (a pattern may be absolute)
+        if not matches:
+            raise InputError(f"no file matches {text!r}")
+        found += matches
+    if not found:
+        raise InputError(
+            f"nothing to read: name a file ({', '.join(SUFFIXES)}), a glob, or - for standard input"
+        )
+    twice = [name for name in found if found.count(name) > 1]
+    if twice:
+        raise InputError(f"{twice[0]} is named twice: its rows would count twice")
+    if STANDARD_INPUT in found and len(found) > 1:
+        raise InputError("standard input (-) is read alone, not beside files")
+    return found
+
+
+def open_source(name: str) -> Source:
+    """The matrix in a file, or what comes on standard input."""
+    if name == STANDARD_INPUT:
+        return PipeSource(sys.stdin.buffer)
+    path = Path(name)
+    if path.is_dir():
+        raise InputError(f"{name} is a folder; name the files in it, e.g. '{name.rstrip('/')}/*.npy'")
+    if not path.is_file():
+        raise FileNotFoundError(f"no such file: {name}")
+    if path.suffix.lower() not in _KINDS:
+        raise InputError(f"{name}: cannot read {path.suffix or 'this'}; give one of {', '.join(SUFFIXES)}")
+    module, kind = _KINDS[path.suffix.lower()]
+    try:
+        source: Source = getattr(import_module(f"sketchbandit.outofcore.sources.{module}"), kind)(path)
+    except PermissionError as error:
+        raise FileError(f"{name} may not be read: {error.strerror}") from error
+    return source

@@ -1,0 +1,65 @@
+"""Parquet: every column a number; its row groups are the parts."""
+
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from sketchbandit.errors import FileError, InputError, InputTypeError
+from sketchbandit.outofcore.sources.base import Chunk, Source
+from sketchbandit.outofcore.sources.csv import table_rows
+
+
+class ParquetSource(Source):
+    """A matrix in a Parquet file, a batch of rows at a time."""
+
+    divisible = True
+
+    def __init__(self, path: Path) -> None:
+        self.name, self._path = str(path), path
+        try:
+            with parquet.ParquetFile(path) as file:
+                schema, metadata = file.schema_arrow, file.metadata
+                groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        except (pa.ArrowInvalid, pa.ArrowException) as error:
+            raise FileError(f"{path} is damaged or not a Parquet file: {error}") from error
+        wrong = [field.name for field in schema if not _is_number(field.type)]
+        if wrong:
+            raise InputTypeError(
+                f"{path}: every column must be a number, but these are not: {', '.join(wrong[:5])}"
+                f"{', ...' if len(wrong) > 5 else ''}; encode or drop them"
+            )
+        if not schema.names:
+            raise InputError(f"{path}: it has no columns")
+        self.columns, self.dim = schema.names, len(schema.names)
+        self._edges = [0, *accumulate(groups)]
+        self.rows = self._edges[-1]
+
+    def divide(self, most: int) -> list[tuple[int, int]]:
+        """Whole row groups, as many as make about ``most`` rows."""
+        edges = [0]
+        for edge in self._edges[1:]:
+            if edge - edges[-1] >= most:
+                edges.append(edge)
+        if edges[-1] != self._edges[-1] or len(edges) == 1:
+            edges.append(self._edges[-1])
+        return list(pairwise(edges))
+
+    def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
+        """Batches of the row groups between."""
+        groups = [i for i, (low, high) in enumerate(pairwise(self._edges)) if start <= low < high <= stop]
+        first = start
+        try:
+            with parquet.ParquetFile(self._path) as file:
+                for batch in file.iter_batches(self.rows_a_chunk, row_groups=groups, use_threads=False):
+                    yield Chunk(table_rows(batch), first)
+                    first += batch.num_rows
+        except (pa.ArrowInvalid, OSError) as error:
+            raise FileError(f"{self.name}: damaged after row {first}: {error}") from error
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))
