@@ -1,23 +1,23 @@
 """The command that sketches matrices in files."""
 
 import time
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from types import TracebackType
 from typing import Annotated, Self
 
-import matplotlib as mpl
 import numpy as np
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from sketchbandit import outofcore
 from sketchbandit.cli.output import complaints, console, print_table
-from sketchbandit.drawing import STYLE
 from sketchbandit.errors import InputError
-from sketchbandit.outofcore import scree
 from sketchbandit.sketch import Sketch, spectrum
 
 commands = typer.Typer()
+_SCREE = "sketchbandit.outofcore.scree"  # draws with matplotlib
 
 
 class RowBar(outofcore.Watcher):
@@ -50,6 +50,7 @@ class RowBar(outofcore.Watcher):
     def begin(self, rows: int | None, done: int) -> None:
         """So many rows, some of them read before."""
         self._task = self._progress.add_task("", total=rows, completed=done)
+        Thread(target=import_module, args=(_SCREE,)).start()  # half a second, while others work
 
     def advance(self, rows: int) -> None:
         """So many more."""
@@ -117,8 +118,8 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
         )
         seconds = time.perf_counter() - started
         if made.mass:
-            with mpl.rc_context(STYLE):
-                scree.draw(made, f"{made.count:,} rows of length {made.dim:,}").savefig(picture, dpi=160)
+            title = f"{made.count:,} rows of length {made.dim:,}"
+            import_module(_SCREE).draw(made, title).savefig(picture, dpi=160)
     _describe(made, seconds)
     _values(made, top)
     files = [out, *([picture] if made.mass else [])]

@@ -118,6 +118,9 @@ class _Worker(threading.Thread):
                         self._done.put(outcome)
                 self._end()
         except BaseException as error:
+            if self._process is not None:
+                self._process.kill()
+            self._end()
             self._done.put(error)
 
     def _await_it(self, errors: IO[str]) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -58,7 +59,7 @@ class TextTable:
                 first += batch.num_rows
         except pa.ArrowInvalid as error:
             if "Empty CSV" not in str(error):
-                raise FileError(f"{self._name}: after row {first}: {error}") from error
+                raise FileError(f"{self._name}: {_placed(str(error), first)}") from error
 
 
 class CsvSource(Source):
@@ -101,6 +102,14 @@ def table_rows(batch: Any) -> NDArray[np.float64]:
     for index, column in enumerate(batch.columns):
         rows[:, index] = column.to_numpy(zero_copy_only=False)
     return rows
+
+
+def _placed(message: str, read: int) -> str:
+    """What the reader complains about, with rows counted from 0 as everywhere."""
+    found = re.search(r"Row #(\d+): ", message)
+    if found is None:
+        return f"after row {read}: {message}"
+    return f"row {int(found[1]) - 1}: {message.replace(found[0], '')}"
 
 
 def _are_names(fields: list[str]) -> bool:

@@ -7,11 +7,11 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
+from numpy.typing import NDArray
 
 from sketchbandit.errors import FileError
+from sketchbandit.outofcore.sources import ahead
 from sketchbandit.outofcore.sources.base import Chunk, Source, check_matrix
-
-_READ_AHEAD = 4  # chunks that the system is asked to fetch while we compute
 
 
 class Header(NamedTuple):
@@ -35,7 +35,10 @@ def read_header(name: str, file: IO[bytes]) -> Header:
 
 
 class NpySource(Source):
-    """A matrix in an .npy file of any real dtype. Rows are read through a memory map, never the whole."""
+    """A matrix in an .npy file of any real dtype, never in memory as a whole.
+
+    Rows are read through a memory map; from files that are large beside the machine's memory, past its cache.
+    """
 
     divisible = True
 
@@ -53,12 +56,17 @@ class NpySource(Source):
             )
 
     def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
-        """Views of the file."""
+        """Views of the file, each good until the next is asked for."""
         if start == stop:
             return
         if self._header.is_fortran:
             yield from self._strided(start, stop)
-            return
+        elif ahead.is_worth_it(self._path):
+            yield from self._directly(start, stop)
+        else:
+            yield from self._mapped(start, stop)
+
+    def _mapped(self, start: int, stop: int) -> Iterator[Chunk]:
         with self._path.open("rb") as file:
             begin = self._offset + start * self._row_bytes
             skipped = begin % mmap.ALLOCATIONGRANULARITY  # a map begins at a page
@@ -69,11 +77,24 @@ class NpySource(Source):
         for first in range(start, stop, step):
             count = min(step, stop - first)
             at = skipped + (first - start) * self._row_bytes
-            _advise(mapped, "MADV_WILLNEED", at, (1 + _READ_AHEAD) * step * self._row_bytes)
-            flat = np.frombuffer(mapped, self._header.dtype, count * self.dim, at)
-            yield Chunk(flat.reshape(count, self.dim), first)
+            yield Chunk(self._rows(mapped, count, at), first)
             # Pages that were read count as our memory until they are given back.
             _advise(mapped, "MADV_DONTNEED", at, count * self._row_bytes)
+
+    def _directly(self, start: int, stop: int) -> Iterator[Chunk]:
+        step = max(1, ahead.BLOCK_BYTES // self._row_bytes)
+        begin, end = (self._offset + row * self._row_bytes for row in (start, stop))
+        first = start
+        for block in ahead.read_ahead(self._path, begin, end, step * self._row_bytes):
+            count = len(block) // self._row_bytes
+            rows = self._rows(block, count, 0)
+            for at in range(0, count, self.rows_a_chunk):
+                yield Chunk(rows[at : at + self.rows_a_chunk], first + at)
+            first += count
+            del rows  # the block is used again
+
+    def _rows(self, buffer: Any, count: int, at: int) -> NDArray[Any]:
+        return np.frombuffer(buffer, self._header.dtype, count * self.dim, at).reshape(count, self.dim)
 
     def _strided(self, start: int, stop: int) -> Iterator[Chunk]:
         """Columns lie together: every chunk is gathered from all over the file."""

@@ -1,0 +1,16 @@
+"""Estimators for scikit-learn pipelines, on sketches: data of any length, an error that is certified.
+
+>>> import numpy as np
+>>> from sketchbandit.sklearn import SketchedPCA, SketchedRidge
+>>> X = np.random.default_rng(0).standard_normal((500, 20)) * 0.7 ** np.arange(20) + 3.0
+>>> SketchedPCA(n_components=2).fit_transform(X).shape
+(500, 2)
+>>> y = X @ np.ones(20)
+>>> bool(SketchedRidge(alpha=0.01).fit(X, y).score(X, y) > 0.99)
+True
+"""
+
+from sketchbandit.sklearn.pca import SketchedPCA
+from sketchbandit.sklearn.ridge import SketchedRidge
+
+__all__ = ["SketchedPCA", "SketchedRidge"]

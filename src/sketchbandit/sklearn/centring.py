@@ -1,0 +1,70 @@
+"""Centred rows from a stream, without a second pass."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from sketchbandit.errors import InputError
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+_CHUNK_ELEMENTS = 1 << 20  # 8 MiB of float64
+_LARGEST = 1e100
+
+
+def dense_chunks(X: Any, *others: Vector) -> Iterator[tuple[Matrix, ...]]:
+    """Rows of X, dense, float64, a chunk at a time, with the entries of ``others`` that belong to them."""
+    step = max(1, _CHUNK_ELEMENTS // X.shape[1])
+    for start in range(0, X.shape[0], step):
+        piece = X[start : start + step]
+        rows = piece.toarray() if sparse.issparse(piece) else piece
+        yield rows.astype(np.float64, copy=False), *(other[start : start + step] for other in others)
+
+
+def check_scale(X: Any, name: str = "X") -> None:
+    """Refuse entries whose squares, summed over any number of rows, could overflow."""
+    entries = X.data if sparse.issparse(X) else X
+    largest = float(np.abs(entries).max(initial=0.0))
+    if largest > _LARGEST:
+        raise InputError(f"{name} has entries up to {largest:g}, whose squares may overflow; rescale it")
+
+
+class Centring:
+    """Means of a stream, and its rows as if they had been known from the start.
+
+    With n rows of mean mu seen, and a batch of m rows of mean nu to come,
+
+        sum over all of (x - mean)(x - mean)'
+            = the same of the n rows + the same of the batch + n·m/(n + m) (nu - mu)(nu - mu)'.
+
+    So the rows x - nu of the batch and the one row sqrt(n·m/(n + m)) (nu - mu) add to a sketch exactly what
+    the batch adds to the centred scatter, and its certificate stays what it is.
+
+    >>> centring = Centring(1)
+    >>> centring.centred(np.array([[1.0], [3.0]])).ravel().tolist()
+    [-1.0, 1.0]
+    >>> rows = centring.centred(np.array([[5.0]]))
+    >>> centring.mean.tolist(), round(float(2.0 + (rows**2).sum()), 9)  # (1, 3, 5): scatter 4 + 0 + 4
+    ([3.0], 8.0)
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.count = 0
+        self.mean: Vector = np.zeros(dim)
+
+    def centred(self, rows: Matrix) -> Matrix:
+        """What the rows add, as rows."""
+        n, m = self.count, len(rows)
+        mean = rows.mean(axis=0)
+        shift = mean - self.mean
+        added = np.empty((m + (n > 0), rows.shape[1]))
+        np.subtract(rows, mean, out=added[:m])
+        if n:
+            added[m] = np.sqrt(n * m / (n + m)) * shift
+        self.mean = self.mean + shift * (m / (n + m))
+        self.count = n + m
+        return added

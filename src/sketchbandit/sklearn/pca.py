@@ -1,0 +1,285 @@
+"""Principal components of a stream."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sketchbandit.errors import InputError
+from sketchbandit.sketch import Bulk, Sketch, spectrum
+from sketchbandit.sketch.checks import check_count
+from sketchbandit.sklearn.centring import Centring, check_scale, dense_chunks
+from sketchbandit.sklearn.sketches import Choice, make_sketch
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+_DEFAULT_SIZE = 50
+
+
+class _Principal(NamedTuple):
+    """What is derived from the sketch."""
+
+    sketch: Sketch
+    components: Matrix
+    scatter: Vector  # along each of them, at least
+
+
+class _Learned:
+    """The stream so far; what is derived from it is computed when somebody asks."""
+
+    def __init__(self, sketch: Sketch, components: int, rows: int | None) -> None:
+        self.centring = Centring(sketch.dim)
+        self.components = components
+        self._bulk = Bulk(sketch, rows=rows)
+        self._principal: _Principal | None = None
+
+    def update(self, X: Any) -> None:
+        check_scale(X)
+        self._principal = None
+        for (rows,) in dense_chunks(X):
+            self._bulk.update(self.centring.centred(rows))
+
+    @property
+    def principal(self) -> _Principal:
+        if self._principal is None:
+            sketch = self._bulk.finish()
+            found = spectrum(sketch, self.components)
+            sigma_sq = (
+                found.lower if np.isfinite(sketch.error_bound) else _own_spectrum(sketch, self.components)
+            )
+            self._principal = _Principal(sketch, *_complete(found.directions, sigma_sq, self.components))
+        return self._principal
+
+
+class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Principal component analysis of data of any length, in one pass, with a certificate.
+
+    The centred scatter Xc'Xc is sketched, the mean being followed on the way, so that at every moment
+
+        S'S ⪯ Xc'Xc ⪯ S'S + e I,        e = ``error_bound_``,
+
+    and every true variance lies between ``explained_variance_`` and ``explained_variance_upper_``. Up to
+    about 16·size features the scatter itself is summed up and cut once, which is faster and loses the least;
+    beyond, memory is O(size · n_features).
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        How many components; None: as many as the sketch keeps, and no more than there are features.
+    size : int, default=None
+        The sketch size: more loses less. None: twice n_components, at least 10 more; 50 without any.
+    sketch : str or callable, default="frequent-directions"
+        "frequent-directions", "incremental-svd", "dyadic-block", "adaptive", "exact"; or a callable that
+        makes a fresh sketch from the number of features: ``partial(sb.AdaptiveSketch, epsilon=100.0)``.
+    whiten : bool, default=False
+        Whether ``transform`` scales every component to unit variance.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, n_features_in_)
+        Orthonormal, most variance first. Where the data seen span less, the last ones are arbitrary.
+    explained_variance_, explained_variance_upper_ : ndarray of shape (n_components_,)
+        The variance along each component of the sketch, and that plus e/(n - 1): the i-th largest variance
+        of the data lies between the two.
+    explained_variance_ratio_ : ndarray of shape (n_components_,)
+        ``explained_variance_`` as a fraction of the total variance, which is known exactly.
+    singular_values_ : ndarray of shape (n_components_,)
+        Those of S: square roots of explained_variance_ · (n - 1).
+    error_bound_ : float
+        The certificate e, in units of ``singular_values_**2``.
+    mean_ : ndarray of shape (n_features_in_,)
+        The mean of all rows seen.
+    n_components_, n_features_in_, n_samples_seen_ : int
+        What the names say.
+    sketch_ : Sketch
+        The sketch of the centred rows.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).standard_normal((1000, 30)) * 0.6 ** np.arange(30)
+    >>> pca = SketchedPCA(n_components=3)
+    >>> for batch in np.array_split(X, 10):
+    ...     pca = pca.partial_fit(batch)
+    >>> true = np.linalg.eigvalsh(np.cov(X.T))[::-1][:3]
+    >>> bool(np.all(pca.explained_variance_ <= true * (1 + 1e-9)))
+    True
+    >>> bool(np.all(true <= pca.explained_variance_upper_))
+    True
+
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        size: int | None = None,
+        sketch: Choice = "frequent-directions",
+        whiten: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.size = size
+        self.sketch = sketch
+        self.whiten = whiten
+
+    # -- learning -----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from X, (n_samples, n_features), dense or sparse; what was learned before is forgotten."""
+        del y
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        self._learned = self._start(X.shape[1], X.shape[0])
+        self._learned.update(X)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from some more rows; batches may be of any size, even of one row."""
+        del y
+        first = not self.__sklearn_is_fitted__()
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
+        if first:
+            self._learned = self._start(X.shape[1], None)
+        self._learned.update(X)
+        return self
+
+    def _start(self, dim: int, rows: int | None) -> _Learned:
+        size = None if self.size is None else check_count("size", self.size, at_least=2)
+        if self.n_components is None:
+            size = _DEFAULT_SIZE if size is None else size
+            wanted = min(size - 1, dim)
+        else:
+            wanted = check_count("n_components", self.n_components, at_least=1)
+            if wanted > dim:
+                raise InputError(f"n_components={wanted} must be at most n_features={dim}")
+            size = max(2 * wanted, wanted + 10) if size is None else size
+            if size <= wanted < dim:
+                raise InputError(
+                    f"size={size} must be larger than n_components={wanted}: a sketch keeps size - 1 rows"
+                )
+        return _Learned(make_sketch(self.sketch, dim, size, 0.0), wanted, rows)
+
+    # -- using what was learned ---------------------------------------------------------------------
+
+    def transform(self, X: Any) -> Matrix:
+        """The components of X, (n_samples, n_components_): X less the mean, along ``components_``."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        components = self.components_
+        projected = np.asarray(X @ components.T) - self.mean_ @ components.T
+        return projected / self._scale if self.whiten else projected
+
+    def inverse_transform(self, X: Any) -> Matrix:
+        """From components back to rows (n_samples, n_features)."""
+        check_is_fitted(self)
+        X = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.n_components_:
+            raise InputError(f"X has the shape {X.shape}, but there are {self.n_components_} components")
+        restored: Matrix = (X * self._scale if self.whiten else X) @ self.components_ + self.mean_
+        return restored
+
+    @property
+    def _scale(self) -> Vector:
+        """The standard deviation along each component; 1 where there is none."""
+        scale = np.sqrt(self.explained_variance_)
+        return np.where(scale > 0.0, scale, 1.0)
+
+    # -- what was learned ---------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_learned")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def _fitted(self) -> _Learned:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"this {type(self).__name__} has learned nothing yet: call fit or partial_fit"
+            )
+        return self._learned
+
+    @property
+    def components_(self) -> Matrix:
+        """The principal directions as rows."""
+        return self._fitted.principal.components
+
+    @property
+    def sketch_(self) -> Sketch:
+        """The sketch of the centred rows."""
+        return self._fitted.principal.sketch
+
+    @property
+    def error_bound_(self) -> float:
+        """The certificate e: Xc'Xc ⪯ S'S + e I."""
+        return self.sketch_.error_bound
+
+    @property
+    def explained_variance_(self) -> Vector:
+        """The variance along each component, at least."""
+        return self._fitted.principal.scatter / self._degrees
+
+    @property
+    def explained_variance_upper_(self) -> Vector:
+        """The variance that the data may have instead, at most."""
+        return self.explained_variance_ + self.error_bound_ / self._degrees
+
+    @property
+    def explained_variance_ratio_(self) -> Vector:
+        """Fractions of the total variance."""
+        total = self.sketch_.mass
+        return self._fitted.principal.scatter / (total if total else 1.0)
+
+    @property
+    def singular_values_(self) -> Vector:
+        """Those of S."""
+        return np.sqrt(self._fitted.principal.scatter)
+
+    @property
+    def mean_(self) -> Vector:
+        """The mean of all rows seen."""
+        return self._fitted.centring.mean
+
+    @property
+    def n_components_(self) -> int:
+        """How many components there are."""
+        return self._fitted.components
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """How many rows were seen."""
+        return self._fitted.centring.count
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    @property
+    def _degrees(self) -> int:
+        return max(1, self.n_samples_seen_ - 1)
+
+
+def _own_spectrum(sketch: Sketch, count: int) -> Vector:
+    """The spectrum of S itself, for sketches that certify nothing."""
+    sigma: Vector = np.linalg.svd(sketch.rows.astype(np.float64), compute_uv=False)[:count] ** 2
+    return sigma
+
+
+def _complete(directions: Matrix, scatter: Vector, count: int) -> tuple[Matrix, Vector]:
+    """``count`` orthonormal directions whose largest entries are positive; missing ones are made up."""
+    there = int(np.count_nonzero(scatter > np.finfo(np.float64).eps ** 2 * scatter[:1].sum()))
+    full = np.zeros(count)
+    full[:there] = scatter[:there]
+    directions = directions[:there]
+    if there < count:
+        extra = np.random.default_rng(0).standard_normal((count - there, directions.shape[1]))
+        basis = np.linalg.qr(np.concatenate([directions, extra]).T)[0].T
+        directions = np.concatenate([directions, basis[there:]])
+    largest = directions[np.arange(count), np.abs(directions).argmax(axis=1)]
+    return directions * np.sign(largest)[:, np.newaxis], full

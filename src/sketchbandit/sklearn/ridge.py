@@ -1,0 +1,242 @@
+"""Ridge regression on a stream."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from sketchbandit.ridge import DenseArms, RidgeSystem
+from sketchbandit.sketch import Bulk, Sketch, spectrum
+from sketchbandit.sketch.checks import check_count, check_real
+from sketchbandit.sklearn.centring import Centring, check_scale, dense_chunks
+from sketchbandit.sklearn.sketches import Choice, make_sketch
+
+Vector = NDArray[np.float64]
+
+
+class _Learned:
+    """The stream so far: rows and targets, centred together; the ridge system is made when somebody asks."""
+
+    def __init__(self, sketch: Sketch, alpha: float, rows: int | None, *, fit_intercept: bool) -> None:
+        dim = sketch.dim
+        self.centring = Centring(dim + 1)  # the target is the last column
+        self._fit_intercept = fit_intercept
+        self._alpha = alpha
+        self._bulk = Bulk(sketch, rows=rows)
+        self._b: Vector = np.zeros(dim)
+        self._targets_sq = 0.0
+        self._count = 0
+        self._system: RidgeSystem | None = None
+
+    def update(self, X: Any, y: Vector) -> None:
+        check_scale(X)
+        check_scale(y, "y")
+        self._system = None
+        for rows, targets in dense_chunks(X, y):
+            joined = np.column_stack([rows, targets])
+            self._count += len(joined)
+            if self._fit_intercept:
+                joined = self.centring.centred(joined)
+            self._bulk.update(np.ascontiguousarray(joined[:, :-1]))
+            self._b += joined[:, -1] @ joined[:, :-1]
+            self._targets_sq += float(joined[:, -1] @ joined[:, -1])
+
+    @property
+    def count(self) -> int:
+        """Rows seen."""
+        return self._count
+
+    @property
+    def mean(self) -> Vector:
+        """Of the features; zero without an intercept."""
+        return self.centring.mean[:-1]
+
+    @property
+    def target(self) -> float:
+        """The mean of the targets."""
+        return float(self.centring.mean[-1])
+
+    @property
+    def system(self) -> RidgeSystem:
+        if self._system is None:
+            self._system = RidgeSystem(self._bulk.finish(), self._alpha)
+            self._system.b[:] = self._b
+            self._system.rebuild()
+        return self._system
+
+    def noise_sq(self) -> float:
+        """The variance of the residuals, at most: X'X is known up to e.
+
+        |y - X theta|² = |y|² - 2 theta'b + theta'X'X theta <= |y|² - 2 theta'b + |S theta|² + e |theta|².
+        """
+        sketch, theta = self.system.sketch, self.system.theta
+        fitted = sketch.rows.astype(np.float64) @ theta
+        loss = sketch.error_bound * float(theta @ theta)
+        residual_sq = max(
+            0.0, self._targets_sq - 2.0 * float(theta @ self._b) + float(fitted @ fitted) + loss
+        )
+        sigma_sq = spectrum(sketch).lower
+        used = float((sigma_sq / (sigma_sq + self.system.shift)).sum()) + self._fit_intercept
+        return float(residual_sq / max(1.0, self._count - used))
+
+
+class SketchedRidge(RegressorMixin, BaseEstimator):
+    """Ridge regression in one pass over data of any length, on the ridge system of the bandits.
+
+    coef = ((alpha + c·e) I + S'S)^-1 Xc'yc with the sketch S of the centred rows and its certificate e; the
+    means are followed on the way. With ``size`` above the rank of the data it is ridge regression exactly.
+    Memory is O(size · n_features), or n_features² where that is not much more (16·size features at most).
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        The ridge.
+    size : int, default=100
+        The sketch size.
+    sketch : str or callable, default="frequent-directions"
+        As for SketchedPCA; by name with compensation 1 (c = 1): what the sketch has lost counts as ridge, so
+        that directions it does not know get small coefficients, not large ones.
+    fit_intercept : bool, default=True
+        Whether rows and targets are centred.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,)
+        The coefficients.
+    intercept_ : float
+        What is predicted where all features are zero.
+    noise_ : float
+        The standard deviation of the residuals, at most.
+    error_bound_ : float
+        The certificate e of the sketch.
+    n_features_in_, n_samples_seen_ : int
+        What the names say.
+    sketch_ : Sketch
+        The sketch of the centred rows.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> X = random.standard_normal((500, 8))
+    >>> y = X @ np.arange(1.0, 9.0) + 2.0 + 0.1 * random.standard_normal(500)
+    >>> model = SketchedRidge(alpha=1e-3)
+    >>> for rows, targets in zip(np.array_split(X, 5), np.array_split(y, 5)):
+    ...     model = model.partial_fit(rows, targets)
+    >>> model.coef_.round(1).tolist(), round(model.intercept_, 1)
+    ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 2.0)
+    >>> mean, std = model.predict(X[:3], return_std=True)
+    >>> bool((np.abs(mean - y[:3]) < 4 * std).all()), round(model.noise_, 1)
+    (True, 0.1)
+
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        size: int = 100,
+        sketch: Choice = "frequent-directions",
+        fit_intercept: bool = True,
+    ) -> None:
+        self.alpha = alpha
+        self.size = size
+        self.sketch = sketch
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from X, (n_samples, n_features), dense or sparse, and y; what was learned is forgotten."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True)
+        self._learned = self._start(X.shape[1], X.shape[0])
+        self._learned.update(X, np.asarray(y, dtype=np.float64))
+        return self
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Learn from some more rows."""
+        first = not self.__sklearn_is_fitted__()
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, reset=first
+        )
+        if first:
+            self._learned = self._start(X.shape[1], None)
+        self._learned.update(X, np.asarray(y, dtype=np.float64))
+        return self
+
+    def _start(self, dim: int, rows: int | None) -> _Learned:
+        alpha = check_real("alpha", self.alpha, above=0.0)
+        size = check_count("size", self.size, at_least=2)
+        sketch = make_sketch(self.sketch, dim, size, 1.0)
+        return _Learned(sketch, alpha, rows, fit_intercept=bool(self.fit_intercept))
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The targets of X, (n_samples,); with ``return_std`` also the standard deviation of each.
+
+        That is sqrt(noise_² (1 + 1/n + w²)), w² = x'A^-1 x of the centred row: what a target scatters, and
+        what is not known about its mean.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        predicted = np.asarray(X @ self.coef_) + self.intercept_
+        if not return_std:
+            return predicted
+        learned = self._fitted
+        system, noise_sq = learned.system, learned.noise_sq()
+        widths_sq = []
+        for (rows,) in dense_chunks(X):
+            scan = system.scan(DenseArms(np.ascontiguousarray(rows - learned.mean)))
+            norms_sq = scan.norms_sq.tolist()
+            widths_sq += [system.quadratic(system.shadow(scan, i), norm) for i, norm in enumerate(norms_sq)]
+        unknown_mean = 1.0 / learned.count if self.fit_intercept else 0.0
+        return predicted, np.sqrt(noise_sq * (1.0 + unknown_mean + np.array(widths_sq)))
+
+    # -- what was learned ---------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_learned")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def _fitted(self) -> _Learned:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"this {type(self).__name__} has learned nothing yet: call fit or partial_fit"
+            )
+        return self._learned
+
+    @property
+    def coef_(self) -> Vector:
+        """The coefficients."""
+        return self._fitted.system.theta
+
+    @property
+    def intercept_(self) -> float:
+        """What is predicted where all features are zero."""
+        learned = self._fitted
+        return learned.target - float(learned.mean @ learned.system.theta)
+
+    @property
+    def noise_(self) -> float:
+        """The standard deviation of the residuals, at most."""
+        return float(np.sqrt(self._fitted.noise_sq()))
+
+    @property
+    def sketch_(self) -> Sketch:
+        """The sketch of the centred rows."""
+        sketch: Sketch = self._fitted.system.sketch
+        return sketch
+
+    @property
+    def error_bound_(self) -> float:
+        """The certificate e."""
+        return self.sketch_.error_bound
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """How many rows were seen."""
+        return self._fitted.count

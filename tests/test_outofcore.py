@@ -1,0 +1,519 @@
+"""Matrices in files: every format gives the sketch of its rows, whatever is interrupted, killed or broken."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+from pyarrow import parquet
+from scipy import sparse
+
+import sketchbandit as sb
+from sketchbandit import outofcore
+from sketchbandit.linalg import spectral_error
+from sketchbandit.outofcore import parts
+from sketchbandit.outofcore.sources import open_source
+from sketchbandit.testing import make_rows
+
+DIM = 12
+Matrix = NDArray[np.float64]
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of 250 rows, so that there are several."""
+    monkeypatch.setattr(parts, "_LEAST_BYTES", 8 * DIM * 250)
+    monkeypatch.setattr(parts, "_MOST_BYTES", 8 * DIM * 250)
+
+
+def matrix(count: int = 1000, dim: int = DIM, seed: int = 0) -> Matrix:
+    """Rows with a spectrum that falls."""
+    return make_rows("gaussian", count, dim, seed) * 0.7 ** np.arange(dim)
+
+
+def oracle(rows: Any, size: int = 5) -> sb.Sketch:
+    """Read here, at once."""
+    bulk = sb.Bulk(sb.FrequentDirections(rows.shape[1], size=size))
+    bulk.update(rows)
+    return bulk.finish()
+
+
+def assert_same(found: sb.Sketch, wanted: sb.Sketch) -> None:
+    """To rounding."""
+    assert found.count == wanted.count
+    assert found.mass == pytest.approx(wanted.mass, rel=1e-12)
+    assert found.error_bound == pytest.approx(wanted.error_bound, rel=1e-9)
+    np.testing.assert_allclose(found.covariance(), wanted.covariance(), atol=1e-10 * wanted.mass)
+
+
+def assert_identical(found: sb.Sketch, wanted: sb.Sketch) -> None:
+    """To the bit."""
+    assert (found.count, found.mass, found.error_bound) == (wanted.count, wanted.mass, wanted.error_bound)
+    np.testing.assert_array_equal(found.rows, wanted.rows)
+
+
+def write_parquet(path: Path, rows: Matrix) -> None:
+    """In row groups of 130."""
+    table = pa.table({f"c{i}": rows[:, i] for i in range(rows.shape[1])})
+    parquet.write_table(table, path, row_group_size=130)
+
+
+WRITERS: dict[str, Callable[[Path, Matrix], object]] = {
+    "c.npy": np.save,
+    "fortran.npy": lambda path, rows: np.save(path, np.asfortranarray(rows)),
+    "big-endian.npy": lambda path, rows: np.save(path, rows.astype(">f8")),
+    "sparse.npz": lambda path, rows: sparse.save_npz(path, sparse.csr_matrix(rows)),
+    "csc.npz": lambda path, rows: sparse.save_npz(path, sparse.csc_array(rows)),
+    "coo.npz": lambda path, rows: sparse.save_npz(path, sparse.coo_array(rows)),
+    "dense.npz": lambda path, rows: np.savez_compressed(path, X=rows, y=np.ones(3)),
+    "only.npz": lambda path, rows: np.savez(path, whatever=rows),
+    "names.csv": lambda path, rows: pd.DataFrame(rows).add_prefix("c").to_csv(path, index=False),
+    "numbered.csv": lambda path, rows: pd.DataFrame(rows).to_csv(path, index=False),
+    "bare.csv": lambda path, rows: np.savetxt(path, rows, delimiter=","),
+    "semicolons.csv": lambda path, rows: np.savetxt(path, rows, delimiter=";"),
+    "tabs.tsv": lambda path, rows: np.savetxt(path, rows, delimiter="\t"),
+    "spaces.txt": np.savetxt,
+    "windows.csv": lambda path, rows: path.write_bytes(
+        b"\xef\xbb\xbf" + "\r\n".join(",".join(map(repr, row)) for row in rows.tolist()).encode()
+    ),
+    "groups.parquet": write_parquet,
+}
+
+
+@pytest.mark.parametrize("name", list(WRITERS))
+def test_every_format(name: str, tmp_path: Path) -> None:
+    """The rows of a file are the rows of the matrix."""
+    rows = matrix()
+    WRITERS[name](tmp_path / name, rows)
+    assert_same(outofcore.sketch([tmp_path / name], size=5, jobs=1), oracle(rows))
+    source = open_source(str(tmp_path / name))
+    assert (source.rows, source.dim) == rows.shape
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.uint8, np.bool_])
+def test_every_real_dtype(dtype: Any, tmp_path: Path) -> None:
+    """Numbers are numbers."""
+    rows = (10 * matrix()).clip(0, 200).astype(dtype)
+    np.save(tmp_path / "x.npy", rows)
+    assert_same(outofcore.sketch([tmp_path / "x.npy"], size=5, jobs=1), oracle(rows.astype(np.float64)))
+
+
+def test_mixed_sparse_and_dense(tmp_path: Path) -> None:
+    """Files of any kind together, in the order given; empty ones add nothing."""
+    rows = matrix()
+    np.save(tmp_path / "a.npy", rows[:300])
+    np.save(tmp_path / "b.npy", rows[:0])
+    sparse.save_npz(tmp_path / "c.npz", sparse.csr_matrix(rows[300:500]))
+    write_parquet(tmp_path / "d.parquet", rows[500:])
+    (tmp_path / "e.csv").write_text(",".join(f"c{i}" for i in range(DIM)) + "\n", encoding="utf-8")
+    write_parquet(tmp_path / "f.parquet", rows[:0])
+    sparse.save_npz(tmp_path / "g.npz", sparse.csr_matrix(rows[:0]))
+    assert_same(outofcore.sketch([str(tmp_path / "*")], size=5, jobs=2), oracle(rows))
+
+
+def test_no_rows_at_all(tmp_path: Path) -> None:
+    """A sketch of nothing."""
+    np.save(tmp_path / "a.npy", np.empty((0, DIM)))
+    found = outofcore.sketch([tmp_path / "a.npy"], size=5, out=tmp_path / "s.safetensors")
+    assert (found.count, found.mass, len(found.rows)) == (0, 0.0, 0)
+    assert sb.load(tmp_path / "s.safetensors").dim == DIM
+
+
+def test_the_result_does_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
+    """Nor on which of them was faster: the parts are merged in their order."""
+    np.save(tmp_path / "x.npy", matrix())
+    one, two = (outofcore.sketch([tmp_path / "x.npy"], size=5, jobs=jobs) for jobs in (1, 2))
+    assert_identical(one, two)
+
+
+@pytest.mark.parametrize("epsilon", [None, 40.0])
+def test_wide_matrices_are_read_as_streams(epsilon: float | None, tmp_path: Path) -> None:
+    """More than 16·size columns: the certificate holds for the parts together, within what was allowed."""
+    rows = make_rows("gaussian", 900, 60, seed=1) * 0.9 ** np.arange(60)
+    np.save(tmp_path / "x.npy", rows)
+    found = outofcore.sketch([tmp_path / "x.npy"], size=3, epsilon=epsilon, jobs=2)
+    assert found.count == 900
+    assert 0.0 < spectral_error(rows, found.rows) <= found.error_bound
+    assert found.error_bound <= (found.mass / 3 if epsilon is None else epsilon)
+
+
+def test_epsilon_keeps_as_few_rows_as_it_can(tmp_path: Path) -> None:
+    """Where X'X is at hand: the smallest size whose sigma_l² is within it."""
+    rows = matrix(dim=60)
+    np.save(tmp_path / "x.npy", rows)
+    sigma_sq = np.linalg.svd(rows, compute_uv=False) ** 2
+    found = outofcore.sketch([tmp_path / "x.npy"], size=4, epsilon=1.01 * sigma_sq[12], jobs=1)
+    assert found.error_bound == pytest.approx(sigma_sq[12])
+    assert len(found.rows) == 12
+
+
+def test_float32_takes_half_the_space(tmp_path: Path) -> None:
+    """And keeps the bracket to its precision."""
+    rows = matrix()
+    np.save(tmp_path / "x.npy", rows)
+    found = outofcore.sketch([tmp_path / "x.npy"], size=5, dtype="float32", jobs=1)
+    assert found.rows.dtype == np.float32
+    assert spectral_error(rows, found.rows) <= found.error_bound * (1 + 1e-5)
+
+
+# -- bad input ----------------------------------------------------------------------------------------------
+
+
+def test_a_bad_row_is_named_with_its_file(tmp_path: Path) -> None:
+    """Counted from the start of the file, in whatever part of it."""
+    rows = matrix()
+    np.save(tmp_path / "a.npy", rows)
+    rows[777, 3] = np.nan
+    np.save(tmp_path / "b.npy", rows)
+    with pytest.raises(sb.InputError, match=r"b\.npy: row 777 contains nan"):
+        outofcore.sketch([str(tmp_path / "?.npy")], size=5, jobs=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "b.npy"]
+
+
+@pytest.mark.parametrize("name", ["sparse.npz", "dense.npz", "bare.csv", "names.csv", "groups.parquet"])
+def test_a_bad_row_in_every_format(name: str, tmp_path: Path) -> None:
+    """NaN at row 777."""
+    rows = matrix()
+    rows[777, 3] = np.nan
+    WRITERS[name](tmp_path / name, rows)
+    with pytest.raises(sb.InputError, match=r": row 777 contains nan"):
+        outofcore.sketch([tmp_path / name], size=5, jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.npy", b"garbage", "a.npy is damaged or not an npy file"),
+        ("a.npz", b"garbage", "a.npz is damaged or not an npz file"),
+        ("a.parquet", b"garbage", "a.parquet is damaged or not a Parquet file"),
+        ("a.csv", b"", "begins with an empty line"),
+        ("a.csv", b"1,2,3\n1,x,3\n", r"a\.csv: row 1: In CSV column #1: .*'x'"),
+        ("a.csv", b"1,2,3\n1,2\n", r"a\.csv: row 1: .*Expected 3 columns, got 2"),
+        ("a.csv", b"a,b,c\n1,2,3\n" * 9, r"a\.csv: row 1: In CSV column #0: .*'a'"),
+        ("a.csv", b"1,2,3\n1,,3\n", "row 1 contains nan"),
+        ("a.csv", b"id,2,3\n1,2,3\n", "row 0, column 0: 'id' is no number"),
+        ("a.csv", b"\xff\xfe1,2", "not a text of numbers"),
+        ("a.xlsx", b"", "cannot read .xlsx"),
+    ],
+)
+def test_unreadable_files(name: str, content: bytes, message: str, tmp_path: Path) -> None:
+    """Each is named, beside one that is good."""
+    np.save(tmp_path / "good.npy", np.ones((5, 3)))
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises((sb.SketchBanditError, OSError), match=message):
+        outofcore.sketch([tmp_path / "good.npy", tmp_path / name], size=2, jobs=1)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.ones((5, 4)), r"bad.npy: its rows have length 4, but .*good.npy has 3"),
+        (np.ones(3), "bad.npy: not a matrix"),
+        (np.ones((5, 3)) * 1j, "bad.npy: its entries must be real numbers, but the dtype is complex128"),
+        (np.array([["a", "b", "c"]]), "bad.npy: its entries must be real numbers"),
+        (np.array([[None, 1, 2]]), "bad.npy"),
+    ],
+)
+def test_matrices_that_do_not_belong(bad: Any, message: str, tmp_path: Path) -> None:
+    """Another width, another dtype: found before any row is read."""
+    np.save(tmp_path / "good.npy", np.ones((5, 3)))
+    np.save(tmp_path / "bad.npy", bad, allow_pickle=True)
+    with pytest.raises(sb.SketchBanditError, match=message):
+        outofcore.sketch([tmp_path / "good.npy", tmp_path / "bad.npy"], size=2)
+
+
+def test_files_that_are_not_what_they_say(tmp_path: Path) -> None:
+    """Cut short; columns in another order; several arrays; columns that are no numbers."""
+    rows = matrix(100)
+    np.save(tmp_path / "short.npy", rows)
+    with (tmp_path / "short.npy").open("r+b") as file:
+        file.truncate(5000)
+    np.savez(tmp_path / "two.npz", a=rows, b=rows)
+    write_parquet(tmp_path / "a.parquet", rows)
+    pd.DataFrame(rows).add_prefix("d").to_parquet(tmp_path / "b.parquet")
+    pd.DataFrame({"a": [1.0], "b": ["x"]}).to_parquet(tmp_path / "words.parquet")
+    for names, message in (
+        (["short.npy"], "short.npy is cut short: 5,000 bytes"),
+        (["two.npz"], "two.npz: which array. It has a, b"),
+        (["a.parquet", "b.parquet"], "b.parquet: column 0 is called 'd0', but 'c0' in"),
+        (["words.parquet"], "words.parquet: every column must be a number, but these are not: b"),
+        (["no*.npy"], "no file matches"),
+        (["missing.npy"], "no such file"),
+        (["a.parquet", "a.parquet"], "named twice"),
+        (["a.parquet", "-"], "read alone"),
+        ([], "nothing to read"),
+    ):
+        paths = [name if name == "-" else str(tmp_path / name) for name in names]
+        with pytest.raises((sb.SketchBanditError, OSError), match=message):
+            outofcore.sketch(paths, size=5)
+    with pytest.raises(sb.InputError, match="is a folder; name the files in it"):
+        outofcore.sketch([tmp_path], size=5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"size": 1}, "size must be at least 2"),
+        ({"epsilon": 0.0}, "epsilon must be finite, above 0"),
+        ({"jobs": 0}, "jobs must be at least 1"),
+        ({"dtype": "int8"}, "dtype must be"),
+        ({"out": "missing/s.safetensors"}, "there is no folder missing"),
+        ({"out": "."}, "it is a folder"),
+        ({"resume": True}, "nothing to resume without out"),
+        ({"resume": True, "fresh": True, "out": "s"}, "choose one"),
+    ],
+)
+def test_bad_settings(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
+    """Said before anything is read."""
+    np.save(tmp_path / "x.npy", np.ones((5, 3)))
+    with pytest.raises(sb.SketchBanditError, match=message):
+        outofcore.sketch([tmp_path / "x.npy"], **settings)
+
+
+# -- interruptions ------------------------------------------------------------------------------------------
+
+
+class Interrupting(outofcore.Watcher):
+    """Presses Ctrl-C after some rows."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+        self.rows: int | None = None
+        self.done = 0
+
+    def begin(self, rows: int | None, done: int) -> None:
+        """Remember what was done before."""
+        self.rows, self.done = rows, done
+
+    def advance(self, rows: int) -> None:
+        """Count down."""
+        self.left -= rows
+        if self.left <= 0:
+            raise KeyboardInterrupt
+
+
+def test_interrupted_and_resumed(tmp_path: Path) -> None:
+    """What was finished is not read again, and the result is that of an undisturbed job, to the bit."""
+    np.save(tmp_path / "x.npy", matrix())
+    out = tmp_path / "s.safetensors"
+    undisturbed = outofcore.sketch([tmp_path / "x.npy"], size=5)
+    with pytest.raises(KeyboardInterrupt):
+        outofcore.sketch([tmp_path / "x.npy"], size=5, out=out, jobs=1, watcher=Interrupting(600))
+    assert not out.exists()
+    with pytest.raises(sb.InputError, match="go on with --resume, or throw them away with --fresh"):
+        outofcore.sketch([tmp_path / "x.npy"], size=5, out=out)
+    with pytest.raises(sb.InputError, match="other size"):
+        outofcore.sketch([tmp_path / "x.npy"], size=6, out=out, resume=True)
+    watcher = Interrupting(10_000)
+    assert_identical(
+        outofcore.sketch([tmp_path / "x.npy"], size=5, out=out, resume=True, watcher=watcher), undisturbed
+    )
+    assert watcher.done == 500
+    assert watcher.left == 10_000 - 500
+    assert_identical(sb.load(out), undisturbed)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.safetensors", "x.npy"]
+
+
+def test_a_job_is_not_resumed_on_other_data(tmp_path: Path) -> None:
+    """A file that was written to in between; --fresh begins anew; a damaged part is read again."""
+    np.save(tmp_path / "x.npy", matrix())
+    out = tmp_path / "s.safetensors"
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            outofcore.sketch(
+                [tmp_path / "x.npy"], size=5, out=out, jobs=1, watcher=Interrupting(600), fresh=True
+            )
+    part = sorted((tmp_path / "s.safetensors.parts").glob("*.safetensors"))[0]
+    part.write_bytes(b"damaged")
+    other = matrix(seed=9)
+    expected = outofcore.sketch([tmp_path / "x.npy"], size=5, out=out, resume=True)
+    assert_same(expected, oracle(matrix()))
+    with pytest.raises(KeyboardInterrupt):
+        outofcore.sketch([tmp_path / "x.npy"], size=5, out=out, jobs=1, watcher=Interrupting(600))
+    np.save(tmp_path / "x.npy", other)
+    with pytest.raises(sb.InputError, match="other inputs"):
+        outofcore.sketch([tmp_path / "x.npy"], size=5, out=out, resume=True)
+    assert_same(sb.load(out), oracle(matrix()))  # the result of the job before is still there
+    assert_same(outofcore.sketch([tmp_path / "x.npy"], size=5, out=out, fresh=True), oracle(other))
+
+
+KILLED = """
+import os, signal, sys
+from sketchbandit import outofcore
+from sketchbandit.outofcore import parts
+parts._LEAST_BYTES = parts._MOST_BYTES = 8 * 12 * 250
+class Killing(outofcore.Watcher):
+    left = 600
+    def advance(self, rows):
+        self.left -= rows
+        if self.left <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+outofcore.sketch([sys.argv[1]], size=5, out=sys.argv[2], jobs=1, watcher=Killing())
+"""
+
+
+def test_killed_and_resumed(tmp_path: Path) -> None:
+    """Also when there was no time to say goodbye."""
+    np.save(tmp_path / "x.npy", matrix())
+    out = tmp_path / "s.safetensors"
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path / "x.npy"), str(out)], check=False, timeout=60
+    )
+    assert killed.returncode == -9
+    assert not out.exists()
+    found = outofcore.sketch([tmp_path / "x.npy"], size=5, out=out, resume=True)
+    assert_identical(found, outofcore.sketch([tmp_path / "x.npy"], size=5))
+
+
+def set_trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str) -> None:
+    """Workers kill themselves in the middle of a part, where the condition holds."""
+    (tmp_path / "trap").mkdir()
+    (tmp_path / "trap" / "sitecustomize.py").write_text(
+        "import os, pathlib, signal\n"
+        "from sketchbandit.outofcore import reading\n"
+        "original = reading.read_into\n"
+        "def read_into(bulk, source, start, stop, tell):\n"
+        "    def deadly(rows):\n"
+        f"        marker = pathlib.Path({str(tmp_path / 'marker')!r} + str(start))\n"
+        f"        if {condition}:\n"
+        "            marker.touch()\n"
+        "            os.kill(os.getpid(), signal.SIGKILL)\n"
+        "        tell(rows)\n"
+        "    original(bulk, source, start, stop, deadly)\n"
+        "reading.read_into = read_into\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'trap'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+
+
+def test_a_worker_killed_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result is complete and identical."""
+    np.save(tmp_path / "x.npy", matrix())
+    undisturbed = outofcore.sketch([tmp_path / "x.npy"], size=5)
+    set_trap(tmp_path, monkeypatch, "start in (250, 500) and not marker.exists()")
+    assert_identical(outofcore.sketch([tmp_path / "x.npy"], size=5, jobs=2), undisturbed)
+    assert (tmp_path / "marker250").exists()
+    assert (tmp_path / "marker500").exists()
+
+
+def test_a_part_that_kills_every_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is named after three of them."""
+    np.save(tmp_path / "x.npy", matrix())
+    set_trap(tmp_path, monkeypatch, "start == 250")
+    with pytest.raises(sb.SketchBanditError, match=r"x\.npy, rows 250 to 500: 3 workers died .*fewer jobs"):
+        outofcore.sketch([tmp_path / "x.npy"], size=5, jobs=2, out=tmp_path / "s.safetensors")
+    monkeypatch.setenv("PYTHONPATH", "")
+    found = outofcore.sketch([tmp_path / "x.npy"], size=5, out=tmp_path / "s.safetensors", resume=True)
+    assert_same(found, oracle(matrix()))
+
+
+def test_two_jobs_for_one_file(tmp_path: Path) -> None:
+    """The second is turned away."""
+    np.save(tmp_path / "x.npy", matrix())
+    out = tmp_path / "s.safetensors"
+
+    class Second(outofcore.Watcher):
+        complaint = ""
+
+        def begin(self, rows: int | None, done: int) -> None:
+            assert (rows, done) == (1000, 0)
+            with pytest.raises(sb.InputError) as raised:
+                outofcore.sketch([tmp_path / "x.npy"], size=5, out=out)
+            Second.complaint = str(raised.value)
+
+    outofcore.sketch([tmp_path / "x.npy"], size=5, out=out, watcher=Second())
+    assert "is in use by another process" in Second.complaint
+
+
+MEMORY = """
+import json, resource, sys
+from sketchbandit.outofcore import parts, worker
+plan = parts.Plan(1000, 40_000, 20, None, "float64")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+worker.handle(parts.Part(plan, sys.argv[1], 0, 40_000, sys.argv[2]).to_json(), lambda news: None)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts memory as Linux does")
+def test_memory_is_that_of_a_few_chunks(tmp_path: Path) -> None:
+    """A file of 320 MB takes less than 60 MB, mapped pages included."""
+    path = tmp_path / "x.npy"
+    mapped = np.lib.format.open_memmap(path, "w+", np.float64, (40_000, 1000))
+    mapped[:, 0] = 1.0
+    mapped.flush()
+    del mapped
+    line = [sys.executable, "-c", MEMORY, str(path), str(tmp_path / "part.safetensors")]
+    one_thread = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(line, check=True, capture_output=True, text=True, timeout=120, env=one_thread)
+    assert int(done.stdout) < 60
+
+
+# -- the command --------------------------------------------------------------------------------------------
+
+
+def command(*arguments: str, stdin: bytes = b"", folder: Path) -> "subprocess.CompletedProcess[bytes]":
+    """Run the command line."""
+    line = [sys.executable, "-m", "sketchbandit", "sketch", *arguments]
+    return subprocess.run(line, check=False, capture_output=True, input=stdin, cwd=folder, timeout=120)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """Rows, mass, certificate, singular values with intervals that hold; a picture beside the sketch."""
+    rows = matrix()
+    np.save(tmp_path / "x.npy", rows)
+    done = command("x.npy", "--size", "5", "--out", "s.safetensors", "--top", "2", folder=tmp_path)
+    text = done.stdout.decode()
+    assert done.returncode == 0, done.stderr
+    sketch = sb.load(tmp_path / "s.safetensors")
+    assert_same(sketch, oracle(rows))
+    sigma = np.linalg.svd(rows, compute_uv=False)
+    for said in (
+        "1,000 of length 12",
+        f"{sketch.mass:.6g}",
+        f"({sketch.error_bound / sketch.mass:.3g} of the mass)",
+    ):
+        assert said in text
+    intervals = [line.split("│")[2:4] for line in text.splitlines() if line.startswith(("│ 1 ", "│ 2 "))]
+    assert len(intervals) == 2
+    for value, (low, high) in zip(sigma, intervals, strict=False):
+        assert float(low) <= value * (1 + 1e-5)
+        assert value <= float(high) * (1 + 1e-5)
+    assert (tmp_path / "s.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("kind", ["npy", "csv", "cut"])
+def test_standard_input(kind: str, tmp_path: Path) -> None:
+    """Numpy's format or text, told apart by itself; an early end is an error."""
+    rows = matrix()
+    np.save(tmp_path / "x.npy", rows)
+    np.savetxt(tmp_path / "x.csv", rows, delimiter=",")
+    payload = (tmp_path / ("x.csv" if kind == "csv" else "x.npy")).read_bytes()
+    done = command(
+        "-", "--size", "5", "--top", "0", stdin=payload[: 50_000 if kind == "cut" else None], folder=tmp_path
+    )
+    if kind == "cut":
+        assert done.returncode == 2
+        assert b"standard input ended early: 1,000 rows were announced" in done.stderr
+        assert not (tmp_path / "sketch.safetensors").exists()
+        return
+    assert done.returncode == 0, done.stderr
+    assert_same(sb.load(tmp_path / "sketch.safetensors"), oracle(rows))
+
+
+def test_complaints_of_the_command(tmp_path: Path) -> None:
+    """A message and status 2, no traceback."""
+    np.save(tmp_path / "x.npy", np.array([[1.0, np.inf]]))
+    done = command("x.npy", folder=tmp_path)
+    assert (done.returncode, done.stderr.decode().count("\n")) == (2, 1)
+    assert b"Error: x.npy: row 0 contains inf; rows must be finite" in done.stderr
+    done = command("x.npy", "--plot", "sketch.safetensors", folder=tmp_path)
+    assert done.returncode == 2
+    assert b"would both be" in done.stderr
