@@ -203,3 +203,20 @@ def test_spectrum_of_a_dense_sketch_and_of_one_without_certificate() -> None:
     found = sb.spectrum(random, 2)
     assert found.lower.tolist() == [0.0, 0.0]
     assert found.upper.tolist() == [random.mass, random.mass]
+
+
+@pytest.mark.parametrize("offset", [1, 4, 8])
+def test_rows_that_lie_at_any_byte(offset: int) -> None:
+    """What came over a network may not be aligned; it is read to the same bits, by BLAS as ever."""
+    rows = make_rows("gaussian", 170, 20, seed=6)
+    moved = np.empty(rows.nbytes + offset, np.uint8)[offset:].view(np.float64).reshape(rows.shape)
+    moved[:] = rows
+    for make in (
+        lambda: sb.Bulk(sb.FrequentDirections(20, size=5)),
+        lambda: sb.FrequentDirections(20, size=5),
+    ):
+        here, there = make(), make()
+        here.update(rows)
+        there.update(moved)
+        one, other = (found.finish() if isinstance(found, sb.Bulk) else found for found in (here, there))
+        np.testing.assert_array_equal(one.rows, other.rows)

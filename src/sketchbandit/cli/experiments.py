@@ -21,6 +21,9 @@ commands = typer.Typer()
 
 Out = Annotated[Path, typer.Option(help="Folder for results, figures and the report.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Processes at a time; by default one for each core.")]
+Dask = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler (tcp://host:8786) that performs the runs.")
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the results in the folder.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Delete the results in the folder first.")]
 RESUMABLE = "Interrupted; what was finished is kept: go on with --resume."
@@ -37,6 +40,7 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
     ] = None,
     profile: Annotated[str, typer.Option(help=f"How much: {', '.join(PROFILES)}.")] = "quick",
     jobs: Jobs = None,
+    dask: Dask = None,
     out: Out = Path("results"),
     resume: Resume = False,
     fresh: Fresh = False,
@@ -52,10 +56,12 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
     Example: `sketchbandit reproduce mnist-curves mnist-space --profile standard --out mnist`
 
     Example: `SKETCHBANDIT_DATA=data sketchbandit reproduce all --profile paper --out full --resume`
+
+    Example: `sketchbandit reproduce --profile standard --dask tcp://10.0.0.1:8786`
     """
     with complaints(RESUMABLE), Bar(console) as bar:
         done = verbs.reproduce(
-            ids or (), profile=profile, jobs=jobs, out=out, resume=resume, fresh=fresh, watcher=bar
+            ids or (), profile=profile, jobs=jobs, dask=dask, out=out, resume=resume, fresh=fresh, watcher=bar
         )
     _verdicts(done)
     _tables(done)
@@ -81,6 +87,7 @@ def compare(  # noqa: PLR0917  (typer takes options so)
     permutations: Annotated[int, typer.Option(min=1, help="Seeds to average over.")] = 5,
     tune: Annotated[bool, typer.Option("--tune", help="Search ridge and beta on the paper's grids.")] = False,
     jobs: Jobs = None,
+    dask: Dask = None,
     out: Out = Path("comparison"),
     resume: Resume = False,
     fresh: Fresh = False,
@@ -104,6 +111,7 @@ def compare(  # noqa: PLR0917  (typer takes options so)
             permutations=permutations,
             tune=tune,
             jobs=jobs,
+            dask=dask,
             out=out,
             resume=resume,
             fresh=fresh,

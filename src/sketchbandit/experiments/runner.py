@@ -1,7 +1,7 @@
 """Perform what is missing, and keep it: the engine below ``reproduce`` and ``compare``."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sketchbandit import data
 from sketchbandit.experiments import environments, plan, policies
+from sketchbandit.experiments.cluster import run_on_cluster
 from sketchbandit.experiments.definitions import EXPERIMENTS, Experiment
-from sketchbandit.experiments.pool import Failure, run_all
+from sketchbandit.experiments.pool import Failure, Result, run_all
 from sketchbandit.experiments.profiles import Profile
 from sketchbandit.experiments.runs import Run
 from sketchbandit.experiments.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Performer = Callable[[list[Run]], Iterator[list[Result | Failure]]]
+"""Performs runs somewhere."""
 
 
 class Watcher:
@@ -76,6 +80,7 @@ def run(
     *,
     out: Path,
     jobs: int | None = None,
+    dask: str | None = None,
     resume: bool = False,
     fresh: bool = False,
     watcher: Watcher | None = None,
@@ -83,20 +88,25 @@ def run(
     """Tune, then play, whatever is not in ``out`` yet. What fails is reported and does not stop the rest."""
     watcher = watcher or Watcher()
     settings = settings_of(experiments, profile, check(experiments, watcher))
-    jobs = jobs or os.cpu_count() or 1
+    if dask is None:
+        perform: Performer = partial(run_all, jobs=jobs or os.cpu_count() or 1)
+    else:
+        perform = partial(run_on_cluster, address=dask)
     with Store(out).open(settings, resume=resume, fresh=fresh) as store:
-        failures = _perform("tuning", plan.tuning_runs(experiments, profile), store, jobs, watcher)
+        failures = _perform("tuning", plan.tuning_runs(experiments, profile), store, perform, watcher)
         chosen = plan.choices(store.frame())
-        failures += _perform("playing", plan.final_runs(experiments, profile, chosen), store, jobs, watcher)
+        failures += _perform(
+            "playing", plan.final_runs(experiments, profile, chosen), store, perform, watcher
+        )
         return Outcome(store.frame(), failures)
 
 
-def _perform(name: str, runs: list[Run], store: Store, jobs: int, watcher: Watcher) -> list[Failure]:
+def _perform(name: str, runs: list[Run], store: Store, perform: Performer, watcher: Watcher) -> list[Failure]:
     missing = [run for run in runs if run.key not in store.finished]
     failures: list[Failure] = []
     if runs:
         watcher.stage(name, len(runs), len(runs) - len(missing))
-    for finished in run_all(missing, jobs):
+    for finished in perform(missing):
         store.add([outcome.rows for outcome in finished if not isinstance(outcome, Failure)])
         failures += [outcome for outcome in finished if isinstance(outcome, Failure)]
         watcher.advance(len(finished))

@@ -91,7 +91,8 @@ class Store:
 
     def add(self, results: Sequence[list[Row]]) -> None:
         """Append the rows of finished runs; they are on the disk when this returns."""
-        rows = [{**row, "machine": machine.describe()} for result in results for row in result]
+        here = {"machine": machine.describe()}  # unless a row says that it comes from elsewhere
+        rows = [{**here, **row} for result in results for row in result]
         if not rows:
             return
         self._write(pa.Table.from_pylist(rows, schema=SCHEMA))

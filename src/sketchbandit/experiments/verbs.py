@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from sketchbandit import data as data_sets
 from sketchbandit.errors import InputError, SketchBanditError
@@ -24,6 +25,7 @@ def reproduce(
     *,
     profile: str = "quick",
     jobs: int | None = None,
+    dask: str | None = None,
     out: str | Path = "results",
     resume: bool = False,
     fresh: bool = False,
@@ -39,6 +41,9 @@ def reproduce(
         "quick", "standard" or "paper".
     jobs : int, optional
         Processes at a time; by default one for each core.
+    dask : str, optional
+        The address of a Dask scheduler that performs the runs instead. The results are the same but for the
+        timings, which are those of its machines. Its workers need sketchbandit[experiments] and the data.
     out : path
         The folder for results.
     resume, fresh : bool
@@ -49,7 +54,8 @@ def reproduce(
 
     """
     chosen, amount = choose(list(ids)), profile_named(profile)
-    return _run(chosen, amount, Path(out), jobs, resume=resume, fresh=fresh, watcher=watcher)
+    where = _where(jobs, dask)
+    return _run(chosen, amount, Path(out), where, resume=resume, fresh=fresh, watcher=watcher)
 
 
 def compare(
@@ -61,6 +67,7 @@ def compare(
     permutations: int = 5,
     tune: bool = False,
     jobs: int | None = None,
+    dask: str | None = None,
     out: str | Path = "comparison",
     resume: bool = False,
     fresh: bool = False,
@@ -82,7 +89,7 @@ def compare(
     tune : bool
         Search ridge and beta on the paper's grids, on two further seeds and half the rounds, for every
         policy that gives neither.
-    jobs, out, resume, fresh, watcher
+    jobs, dask, out, resume, fresh, watcher
         As for ``reproduce``.
 
     """
@@ -110,7 +117,8 @@ def compare(
     amount = Profile("compare", 1.0, permutations, 2, 0.5)
     if not tune:
         amount = Profile("compare", 1.0, permutations, 0, 0.0, (), ())
-    return _run([experiment], amount, Path(out), jobs, resume=resume, fresh=fresh, watcher=watcher)
+    where = _where(jobs, dask)
+    return _run([experiment], amount, Path(out), where, resume=resume, fresh=fresh, watcher=watcher)
 
 
 def report(folder: str | Path) -> Report:
@@ -119,11 +127,20 @@ def report(folder: str | Path) -> Report:
         return reporting.write(Results.read(Path(folder)), Path(folder))
 
 
+def _where(jobs: int | None, dask: str | None) -> dict[str, Any]:
+    """In processes here, or on a cluster."""
+    if dask is None:
+        return {"jobs": None if jobs is None else check_count("jobs", jobs, at_least=1)}
+    if jobs is not None:
+        raise InputError("jobs are processes here, and dask performs the runs elsewhere: choose one")
+    return {"dask": dask}
+
+
 def _run(
     experiments: Sequence[Experiment],
     amount: Profile,
     out: Path,
-    jobs: int | None,
+    where: dict[str, Any],
     *,
     resume: bool,
     fresh: bool,
@@ -131,8 +148,7 @@ def _run(
 ) -> Report:
     if resume and fresh:
         raise InputError("resume goes on with what is there and fresh deletes it: choose one")
-    jobs = None if jobs is None else check_count("jobs", jobs, at_least=1)
-    outcome = runner.run(experiments, amount, out=out, jobs=jobs, resume=resume, fresh=fresh, watcher=watcher)
+    outcome = runner.run(experiments, amount, out=out, resume=resume, fresh=fresh, watcher=watcher, **where)
     if outcome.failures and outcome.rows.empty:
         raise SketchBanditError(f"every run failed; the first one: {outcome.failures[0].reason}")
     return reporting.write(Results.read(out), out, outcome.failures)

@@ -4,22 +4,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas
 
 Matrix = NDArray[np.float64]
 
 
-def add_rows_to_covariance(covariance: Matrix, rows: NDArray[Any]) -> None:
-    """Add ``rows' rows`` to the upper triangle of a Fortran-ordered matrix, in place: dim² flop a row.
+def add_rows_to_covariance(covariance: Matrix, rows: NDArray[Any], scratch: Matrix) -> None:
+    """Add ``rows' rows`` in place, dim² flop a row; ``scratch`` is as large as the covariance.
 
-    >>> covariance = np.zeros((2, 2), order="F")
-    >>> add_rows_to_covariance(covariance, np.array([[1.0, 2.0]]))
+    One symmetric product in numpy, not in scipy's BLAS, which keeps other threads waiting.
+
+    >>> covariance = np.zeros((2, 2))
+    >>> add_rows_to_covariance(covariance, np.array([[1.0, 2.0]]), np.empty((2, 2)))
     >>> covariance
     array([[1., 2.],
-           [0., 4.]])
+           [2., 4.]])
     """
     wide = np.ascontiguousarray(rows, dtype=np.float64)
-    blas.dsyrk(1.0, wide.T, beta=1.0, c=covariance, overwrite_c=1)
+    covariance += np.matmul(wide.T, wide, out=scratch)
 
 
 class Cut(NamedTuple):
@@ -33,13 +34,13 @@ def cut_covariance(covariance: Matrix, size: int, *, head: int = 0, most: float 
     """At most ``size - 1`` rows S with S'S ⪯ C ⪯ S'S + s I, s = lambda_size: one shrink of everything.
 
     The same as ``shrink`` of all the rows that C = X'X sums up (``head``, ``most`` as there), to rounding of
-    the largest eigenvalue. Only the upper triangle of C is read. With ``size`` beyond its dimension nothing
+    the largest eigenvalue. With ``size`` beyond its dimension nothing
     is taken: the rows are a factor of C.
 
     >>> cut_covariance(np.diag([4.0, 1.0]), size=2)
     Cut(rows=array([[1.73205081, 0.        ]]), amount=1.0)
     """
-    values, vectors = np.linalg.eigh(covariance, UPLO="U")
+    values, vectors = np.linalg.eigh(covariance)
     sigma_sq, right = np.maximum(values[::-1], 0.0), vectors.T[::-1]
     rounding = len(sigma_sq) * float(np.finfo(np.float64).eps) * sigma_sq[0]
     if most < np.inf:

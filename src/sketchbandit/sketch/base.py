@@ -267,7 +267,7 @@ class Sketch(ABC):
         """Set the state that ``_state`` returned, on a fresh instance."""
 
     def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
-        """Take in ``taken`` rows that were not zero, of which there is X'X, its upper triangle.
+        """Take in ``taken`` rows that were not zero, of which there is X'X.
 
         Count and mass are not its business. Whatever is lost goes into the certificate.
         """

@@ -4,6 +4,7 @@ import copy
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sketchbandit.errors import MergeError
 from sketchbandit.linalg import add_rows_to_covariance
@@ -11,7 +12,7 @@ from sketchbandit.sketch.base import Arrays, Scalars, Sketch, sketch_class
 from sketchbandit.sketch.rows import read_rows
 
 _LEAST_ROWS = 8  # times dim: with fewer, the eigenvectors at the end cost more than the shrinks saved
-_ROWS_AT_ONCE = 512  # in the cache from the check of their norms to their product, and full BLAS speed
+_ROWS_AT_ONCE = 4096  # in a product: then adding it up costs little
 _SMALLEST_MASS, _LARGEST_MASS = 1e-200, 1e200  # of rows whose products neither underflow nor overflow
 
 
@@ -50,9 +51,10 @@ class Bulk:
     def __init__(self, sketch: Sketch, *, rows: int | None = None) -> None:
         many = rows is None or rows >= _LEAST_ROWS * sketch.dim
         self._sketch = sketch
-        self._covariance = None
+        self._covariance: NDArray[np.float64] | None = None
+        self._room: NDArray[np.float64] | None = None
         if many and sketch.dim <= sketch.gathers_up_to:
-            self._covariance = np.zeros((sketch.dim, sketch.dim), order="F")  # its upper triangle
+            self._covariance = np.zeros((sketch.dim, sketch.dim))
         self._count = 0
         self._taken = 0
         self._mass = 0.0
@@ -83,10 +85,19 @@ class Bulk:
                 sketch._take(chunk, norms_sq)
                 continue
             for start in range(0, len(chunk), _ROWS_AT_ONCE):
-                add_rows_to_covariance(covariance, chunk[start : start + _ROWS_AT_ONCE])
+                add_rows_to_covariance(covariance, chunk[start : start + _ROWS_AT_ONCE], self._scratch())
             self._count += len(chunk)
             self._taken += int(np.count_nonzero(norms_sq))
             self._mass += mass
+
+    def _scratch(self) -> NDArray[np.float64]:
+        """Room for a product, kept as long as the reader reads."""
+        if self._room is None:
+            self._room = np.empty((self.dim, self.dim))
+        return self._room
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_room": None}
 
     def merge(self, other: "Bulk") -> None:
         """Take in what another reader has read."""
@@ -122,7 +133,7 @@ class Bulk:
         }
         arrays = {f"sketch.{name}": array for name, array in arrays.items()}
         if self._covariance is not None:
-            arrays["covariance"] = np.ascontiguousarray(self._covariance.T)
+            arrays["covariance"] = self._covariance
         return scalars, arrays
 
     @classmethod
@@ -132,7 +143,7 @@ class Bulk:
         parts = {n.removeprefix("sketch."): a for n, a in arrays.items() if n.startswith("sketch.")}
         bulk = cls(sketch_class(saved["kind"])._undump(saved["content"], parts), rows=0)
         if "covariance" in arrays:
-            bulk._covariance = arrays["covariance"].T
+            bulk._covariance = arrays["covariance"]
         bulk._count, bulk._taken = int(scalars["count"]), int(scalars["taken"])
         bulk._mass = float(scalars["mass"])
         return bulk

@@ -25,7 +25,8 @@ class RowBatch:
         self._dtype = dtype
         self._sparse = sparse.issparse(source)
         self._count, dim = source.shape
-        ready = not self._sparse and source.dtype == dtype and source.flags.c_contiguous
+        flags = None if self._sparse else source.flags  # what came over a network may lie at any byte
+        ready = flags is not None and source.dtype == dtype and flags.c_contiguous and flags.aligned
         self._step = max(self._count, 1) if ready else max(1, _CHUNK_ELEMENTS // dim)
         self._only_chunk: NDArray[Any] | None = None
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is reported below
@@ -51,7 +52,7 @@ class RowBatch:
         if self._only_chunk is not None:
             return self._only_chunk
         piece = self._source[start : start + self._step]
-        return np.ascontiguousarray(piece.toarray() if self._sparse else piece, dtype=self._dtype)
+        return np.require(piece.toarray() if self._sparse else piece, self._dtype, ["C", "A"])
 
     def _dense_norms_sq(self) -> NDArray[np.float64]:
         if self._only_chunk is not None:

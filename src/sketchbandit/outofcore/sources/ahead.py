@@ -14,7 +14,7 @@ from typing import Any
 
 from sketchbandit.errors import FileError
 
-BLOCK_BYTES = 1 << 24
+BLOCK_BYTES = 1 << 25
 _BLOCKS = 3  # one in use, one ready, one on its way
 _PAGE = 4096  # what direct reads are aligned to
 _SHARE_OF_MEMORY = 4

@@ -10,7 +10,7 @@ from sketchbandit.errors import InputError, InputTypeError
 if TYPE_CHECKING:
     import numpy as np
 
-CHUNK_BYTES = 1 << 23  # of float64 at a time: in the cache, and much for BLAS
+CHUNK_BYTES = 1 << 25  # of float64 at a time: much for BLAS, little for the memory
 
 
 class Chunk(NamedTuple):

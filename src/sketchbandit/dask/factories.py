@@ -1,0 +1,33 @@
+"""What the user gives to make a fresh sketch or policy for each partition."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from sketchbandit.errors import InputError, InputTypeError
+
+Factory = Callable[..., Any]
+"""Makes a fresh one: from nothing, from the length of a row, or from that and the partition's number."""
+
+
+def make(factory: Factory, dim: int, number: int, kind: type, noun: str) -> Any:
+    """A fresh thing of a ``kind`` for a partition."""
+    made = factory(*(dim, number)[: _arguments(factory)])
+    if not isinstance(made, kind):
+        raise InputTypeError(f"factory must make a fresh {noun}, but made {made!r}")
+    if made.dim != dim:  # type: ignore[attr-defined]
+        raise InputError(f"rows have length {dim}, but factory makes a {noun} for {made.dim}")  # type: ignore[attr-defined]
+    return made
+
+
+def check_factory(factory: Any) -> None:
+    """Refuse what cannot be called."""
+    if not callable(factory):
+        raise InputTypeError(f"factory must be callable, but is {factory!r}")
+
+
+def _arguments(factory: Factory) -> int:
+    """How many it must be given."""
+    parameters = inspect.signature(factory).parameters.values()
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds and p.default is inspect.Parameter.empty for p in parameters)

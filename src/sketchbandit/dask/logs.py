@@ -1,0 +1,122 @@
+"""A policy from a log that lies in partitions."""
+
+import copy
+from typing import Any
+
+import numpy as np
+from dask.array import Array
+from dask.delayed import delayed
+
+from sketchbandit.dask.computing import result_of
+from sketchbandit.dask.factories import Factory, check_factory, make
+from sketchbandit.dask.partitions import as_rows, tree
+from sketchbandit.errors import InputError, InputTypeError, SketchBanditError
+from sketchbandit.policy.base import SavedPolicy
+from sketchbandit.sketch.checks import check_count
+
+
+def fit_logged(
+    arms: Any,
+    chosen: Any,
+    rewards: Any,
+    factory: Factory,
+    *,
+    split_every: int = 8,
+    address: str | None = None,
+) -> Any:
+    """The policy that has learned from a whole log, each partition of it where it lies.
+
+    Policies merge: for an exact one (``oful``) the result is, to rounding, the policy that read the log in
+    order; for a sketched one certificates add, and stay true.
+
+    Parameters
+    ----------
+    arms : dask.array or list of (delayed) blocks
+        The arms offered, (n, K, dim), or those chosen alone, (n, dim), dense or sparse.
+    chosen : dask.array, list or None
+        The index of the arm chosen in every round, (n,); None where ``arms`` are the chosen ones.
+    rewards : dask.array or list
+        The rewards, (n,).
+    factory : callable
+        Makes a fresh policy: ``lambda dim: sb.dbslinucb(dim, size=20)``.
+    split_every, address
+        As for ``sketch``.
+
+    Examples
+    --------
+    >>> import dask.array as da, sketchbandit as sb
+    >>> random = np.random.default_rng(0)
+    >>> arms, chosen, rewards = random.random((60, 5, 4)), random.integers(0, 5, 60), random.random(60)
+    >>> parts = [da.from_array(array, chunks=20) for array in (chosen, rewards)]
+    >>> policy = fit_logged(da.from_array(arms, chunks=(20, 5, 4)), *parts, sb.oful)
+    >>> whole = sb.oful(4)
+    >>> whole.update(arms[np.arange(60), chosen], rewards)
+    >>> policy.rounds, bool(np.allclose(policy.theta, whole.theta))
+    (60, True)
+
+    """
+    check_factory(factory)
+    split_every = check_count("split_every", split_every, at_least=2)
+    arm_blocks, edges = _blocks(arms, "arms", None)
+    chosen_blocks = [None] * len(arm_blocks) if chosen is None else _blocks(chosen, "chosen", edges)[0]
+    reward_blocks, _ = _blocks(rewards, "rewards", edges)
+    for name, blocks in (("chosen", chosen_blocks), ("rewards", reward_blocks)):
+        if len(blocks) != len(arm_blocks):
+            raise InputError(f"arms have {len(arm_blocks)} partitions, but {name} {len(blocks)}")
+    learn = delayed(learn_partition, pure=False)
+    triples = zip(arm_blocks, chosen_blocks, reward_blocks, strict=True)
+    parts = [learn(*triple, number, factory) for number, triple in enumerate(triples)]
+    return result_of(tree(parts, merge_policies, split_every), address)
+
+
+def _blocks(collection: Any, name: str, edges: Any) -> tuple[list[Any], Any]:
+    """The partitions along the rounds, and where they are cut; ``edges``: where they have to be."""
+    if isinstance(collection, Array):
+        if edges is not None and collection.chunks[0] != edges:
+            if sum(collection.chunks[0]) != sum(edges):
+                raise InputError(f"arms are of {sum(edges)} rounds, but {name} of {collection.shape[0]}")
+            collection = collection.rechunk({0: edges})
+        edges = collection.chunks[0]
+        whole = collection.rechunk(dict.fromkeys(range(1, collection.ndim), -1))
+        return list(whole.to_delayed().ravel()), edges
+    if isinstance(collection, (list, tuple)) and collection:
+        return list(collection), None
+    raise InputTypeError(
+        f"{name} must be a Dask array or a list of (delayed) blocks, not {type(collection).__name__}"
+    )
+
+
+def learn_partition(arms: Any, chosen: Any, rewards: Any, number: int, factory: Factory) -> Any:
+    """A policy that has learned from one partition."""
+    name = f"partition {number}"
+    arms, rewards = as_rows(arms), np.asarray(as_rows(rewards))
+    if chosen is not None:
+        arms = _chosen_arms(name, np.asarray(arms), np.asarray(as_rows(chosen)))
+    policy = make(factory, arms.shape[1], number, SavedPolicy, "policy")
+    try:
+        policy.update(arms, rewards)
+    except SketchBanditError as error:
+        raise InputError(f"{name}: {error}") from error
+    return policy
+
+
+def _chosen_arms(name: str, arms: Any, chosen: Any) -> Any:
+    if arms.ndim != 3:
+        raise InputError(f"{name}: arms must be (rounds, arms, dim), got the shape {arms.shape}")
+    rounds, offered, _ = arms.shape
+    if chosen.shape != (rounds,) or chosen.dtype.kind not in "iu":
+        raise InputError(
+            f"{name}: chosen must be {rounds} integers, got the shape {chosen.shape} and dtype {chosen.dtype}"
+        )
+    outside = np.flatnonzero((chosen < 0) | (chosen >= offered))
+    if len(outside):
+        raise InputError(f"{name}: row {outside[0]}: arm {chosen[outside[0]]} was chosen, of {offered}")
+    return arms[np.arange(rounds), chosen]
+
+
+def merge_policies(policies: list[Any]) -> Any:
+    """A copy of the first with the others merged in."""
+    total = copy.deepcopy(policies[0])
+    for other in policies[1:]:
+        total.merge(other)
+    return total

@@ -1,0 +1,116 @@
+"""The sketch of a collection."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from dask.delayed import delayed
+
+from sketchbandit.dask.computing import result_of
+from sketchbandit.dask.factories import Factory, check_factory, make
+from sketchbandit.dask.partitions import as_rows, partitions_of, tree
+from sketchbandit.errors import InputError, InputTypeError, RowError
+from sketchbandit.sketch import Bulk, Sketch
+from sketchbandit.sketch.checks import check_count
+
+
+def sketch(
+    collection: Any,
+    factory: Factory,
+    *,
+    names: Sequence[str] | None = None,
+    split_every: int = 8,
+    address: str | None = None,
+) -> Sketch:
+    """The sketch of all rows of a Dask collection, with its certificate: S'S ⪯ X'X ⪯ S'S + e I.
+
+    Each partition is read where it lies; what travels is small: sketches, or X'X where dim is at most about
+    16·size (see ``Bulk``). Neighbours are merged in a tree that does not depend on who computes it: the
+    same collection gives the same bits on any scheduler, also when workers die on the way.
+
+    Parameters
+    ----------
+    collection : dask.array, dask.dataframe or list
+        Rows: a matrix, a dataframe of numbers, or (delayed) blocks, dense and sparse ones mixed if you like.
+    factory : callable
+        Makes a fresh sketch: ``lambda: sb.FrequentDirections(100, size=20)``, or from the length of a row:
+        ``functools.partial(sb.FrequentDirections, size=20)``, or ``lambda dim, part: ...`` for sketches that
+        need a seed for each partition.
+    names : sequence of str, optional
+        What messages call the partitions, e.g. the files they come from.
+    split_every : int
+        How many are merged at a time.
+    address : str, optional
+        Of a scheduler, e.g. "tcp://10.0.0.1:8786". Without it Dask computes as it always does: on the client
+        of this session, or on threads.
+
+    """
+    check_factory(factory)
+    split_every = check_count("split_every", split_every, at_least=2)
+    partitions = partitions_of(collection, names)
+    if partitions.dim is not None:
+        _fresh(factory, partitions.dim, 0)  # what cannot be made is said here, not by a worker
+    read = delayed(read_partition, pure=False)
+    parts = [
+        read(partition, number, factory, partitions.dim, partitions.rows)
+        for number, partition in enumerate(partitions.blocks)
+    ]
+    found: Part | None = result_of(tree(parts, merge_all, split_every), address)
+    if found is None:
+        raise InputError("there are no rows, and it is not known how long one would be")
+    return found.bulk.finish()
+
+
+class Part(NamedTuple):
+    """What some partitions came to, and the name of the first."""
+
+    bulk: Bulk
+    name: str
+
+
+def _fresh(factory: Factory, dim: int, number: int) -> Sketch:
+    made: Sketch = make(factory, dim, number, Sketch, "sketchbandit.Sketch")
+    if made.count:
+        raise InputError(f"factory must make a fresh sketch, but this one has seen rows: {made!r}")
+    return made
+
+
+def read_partition(
+    partition: Any, number: int, factory: Factory, dim: int | None, rows: int | None
+) -> Part | None:
+    """What a partition comes to; None where it has no rows and no width either."""
+    block, name = partition
+    block = as_rows(block)
+    if not hasattr(block, "shape"):
+        block = np.asarray(block)
+    if block.shape == (0,):
+        return None
+    if len(block.shape) != 2:
+        raise InputError(f"{name}: not a matrix, but of shape {block.shape}")
+    if dim is not None and block.shape[1] != dim:
+        raise InputError(f"{name}: its rows have length {block.shape[1]}, but those of the others {dim}")
+    bulk = Bulk(_fresh(factory, block.shape[1], number), rows=rows)
+    try:
+        bulk.update(block)
+    except RowError as error:
+        raise InputError(f"{name}: row {error.row} {error.why}") from error
+    except (InputError, InputTypeError) as error:
+        raise type(error)(f"{name}: {error}") from error
+    return Part(bulk, name)
+
+
+def merge_all(parts: list[Part | None]) -> Part | None:
+    """A copy of the first with the others merged in; those without rows are left out."""
+    present = [part for part in parts if part is not None]
+    if not present:
+        return None
+    first, *others = present
+    total = copy.deepcopy(first.bulk)
+    for other in others:
+        if other.bulk.dim != total.dim:
+            raise InputError(
+                f"{other.name}: its rows have length {other.bulk.dim}, but those of {first.name} {total.dim}"
+            )
+        total.merge(other.bulk)
+    return Part(total, first.name)
