@@ -22,6 +22,10 @@ from scipy import sparse
 import sketchbandit as sb
 from sketchbandit.dask import fit_logged, sketch
 from sketchbandit.experiments import verbs
+from sketchbandit.experiments.cluster import run_on_cluster
+from sketchbandit.experiments.pool import Failure, Result
+from sketchbandit.experiments.runs import Run, perform
+from sketchbandit.experiments.specs import parse, spec
 from sketchbandit.linalg import spectral_error
 from sketchbandit.testing import make_rows
 
@@ -285,18 +289,39 @@ def test_logs_that_do_not_fit() -> None:
 # -- experiments --------------------------------------------------------------------------------------------
 
 
+def test_experiments_on_a_cluster_give_the_same_rows(cluster: LocalCluster) -> None:
+    """Every row but for the seconds; a run that fails there is a failure, as here."""
+    environment = spec("classification", data="digits")
+    runs = [
+        Run("play", environment, parse("soful:size=5,ridge=1,beta=0.1"), 30, seed=1),
+        Run("tune", environment, parse("oful"), 20, seed=2, grid=((0.1, 0.2), (1.0, 0.2))),
+    ]
+    bad = Run("play", environment, parse("soful:size=1,ridge=1,beta=0.1"), 30, seed=3)
+    done = [found for some in run_on_cluster([*runs, bad], cluster.scheduler_address) for found in some]
+    (failure,) = [found for found in done if isinstance(found, Failure)]
+    assert failure.run == bad
+    assert "size must be at least 2" in failure.reason
+    there = {found.run.key: found.rows for found in done if isinstance(found, Result)}
+    for run in runs:
+        here = perform(run)
+        assert [_but_for_time(row) for row in there[run.key]] == [_but_for_time(row) for row in here]
+        assert all(row["machine"] for row in there[run.key])
+    assert not list(run_on_cluster([], "tcp://127.0.0.1:9"))
+
+
+def _but_for_time(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in {"seconds", "machine"}}
+
+
 @pytest.mark.usefixtures("impatient")
-def test_experiments_on_a_cluster_give_the_same_results(tmp_path: Path, cluster: LocalCluster) -> None:
-    """Every row but for the seconds; what fails there is reported as here."""
-    settings: dict[str, Any] = {"rounds": 20, "permutations": 2, "tune": True}
-    policies = ["soful:size=5"]
-    here = verbs.compare(policies, out=tmp_path / "here", **settings)
-    there = verbs.compare(policies, out=tmp_path / "there", dask=cluster.scheduler_address, **settings)
-    frames = [done.results.all_rows.drop(columns=["seconds"]) for done in (here, there)]
-    pd.testing.assert_frame_equal(frames[0], frames[1])
-    assert len(frames[0]) > 90  # 45 pairs of ridge and beta on two permutations, and what was chosen
+def test_commands_that_are_given_a_cluster(tmp_path: Path, cluster: LocalCluster) -> None:
+    """The whole way of a comparison; a scheduler that is not there, and too many ways at once, are said."""
+    settings: dict[str, Any] = {"rounds": 10, "permutations": 1, "out": tmp_path / "x"}
+    done = verbs.compare(["oful"], dask=cluster.scheduler_address, **settings)
+    assert not done.failures
+    assert done.results.all_rows["round"].max() == 10
+    settings["fresh"] = True
     with pytest.raises(sb.InputError, match="choose one"):
-        verbs.compare(policies, out=tmp_path / "x", dask="tcp://127.0.0.1:9", jobs=2)
+        verbs.compare(["oful"], dask="tcp://127.0.0.1:9", jobs=2, **settings)
     with pytest.raises(sb.SketchBanditError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):
-        verbs.compare(policies, out=tmp_path / "x", dask="tcp://127.0.0.1:9")
-    assert not there.failures
+        verbs.compare(["oful"], dask="tcp://127.0.0.1:9", **settings)
