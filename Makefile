@@ -45,7 +45,7 @@ soak: $(READY) $(BROWSER)  ## the service overloaded for ten minutes, then the t
 	$(BIN)/python -m benchmarks.service_soak
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
 
-bench: $(READY)  ## speed beside the rivals, and the scaling plots (ten minutes)
+bench: $(READY)  ## speed beside the rivals, and the scaling plots (twenty minutes)
 	$(BIN)/python -m benchmarks --out results
 
 docs: $(READY)  ## build the documentation into site/

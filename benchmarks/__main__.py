@@ -8,7 +8,18 @@ import numpy as np
 import scipy
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from benchmarks import all_targets, policy_scaling, policy_speed, scaling, service_load, streaming
+from benchmarks import (
+    all_targets,
+    dask_scaling,
+    out_of_core,
+    pca_speed,
+    policy_scaling,
+    policy_speed,
+    scaling,
+    service_load,
+    streaming,
+    which_tool,
+)
 from benchmarks.policy_rivals import has_vowpal_wabbit
 from sketchbandit.drawing import save
 from sketchbandit.experiments.tables import write_csv
@@ -19,7 +30,9 @@ def main() -> None:
     """Check, time, print, and write the tables and the scaling plots."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for tables and plots")
-    parser.add_argument("--only", choices=("sketches", "policies", "service"), help="one part of them")
+    parser.add_argument(
+        "--only", choices=("sketches", "policies", "service", "large"), help="one part of them"
+    )
     options = parser.parse_args()
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
@@ -44,6 +57,19 @@ def main() -> None:
         if options.only in (None, "service"):
             print("\nthe decision service, on this machine together with its clients")
             service_load.main()
+    if options.only in (None, "large"):
+        _large(out)
+
+
+def _large(out: Path) -> None:
+    print("\nleading directions by every usual tool (minutes)")
+    which_tool.run(out)
+    print()
+    pca_speed.main()
+    print("\na matrix on disk: 2 GB here; python -m benchmarks.out_of_core --gigabytes 10 takes ten minutes")
+    out_of_core.measure(2.0)
+    print("\nDask, one worker and two")
+    dask_scaling.main()
 
 
 def _scaling(out: Path, name: str, found: list[scaling.Point], base: dict[str, int], ylabel: str) -> None:

@@ -39,7 +39,7 @@ print(count / (time.perf_counter() - start))
 
 
 def main() -> None:
-    """Make the file, measure, check, compare."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.out_of_core", description=__doc__)
     parser.add_argument("--gigabytes", type=float, default=10.0, help="size of the file")
     parser.add_argument(
@@ -49,8 +49,13 @@ def main() -> None:
         "--skip-rival", action="store_true", help="without IncrementalPCA, which takes minutes"
     )
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder, threadpool_limits(1):
-        run(Path(folder), int(options.gigabytes * 1e9 / (8 * DIM)), with_rival=not options.skip_rival)
+    measure(options.gigabytes, options.folder, with_rival=not options.skip_rival)
+
+
+def measure(gigabytes: float, folder: Path | None = None, *, with_rival: bool = True) -> None:
+    """With a file of that size, made in a folder of its own."""
+    with tempfile.TemporaryDirectory(dir=folder) as made, threadpool_limits(1):
+        run(Path(made), int(gigabytes * 1e9 / (8 * DIM)), with_rival=with_rival)
 
 
 def run(folder: Path, rows: int, *, with_rival: bool) -> None:

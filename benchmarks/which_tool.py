@@ -2,8 +2,8 @@
 
     python -m benchmarks.which_tool --out results
 
-In memory, one BLAS thread, the same rows for all. The error is what a tool's k directions leave of the data, over
-what the best k directions leave, less 1.
+In memory, one BLAS thread, the same rows for all. The excess is what a tool's k directions leave of the data,
+over what the best k directions leave, less 1.
 """
 
 import argparse
@@ -62,15 +62,15 @@ def randomized(X: Matrix) -> tuple[Matrix, float]:
 
 
 def stream(X: Matrix) -> tuple[Matrix, float]:
-    """Frequent Directions, row by row as a stream would come."""
-    sketch = sb.FrequentDirections(X.shape[1], size=SIZE)
+    """The certified incremental SVD, row by row as a stream would come."""
+    sketch = sb.IncrementalSVD(X.shape[1], size=SIZE)
     sketch.update(X)
     return sb.spectrum(sketch, COMPONENTS).directions, sketch.error_bound
 
 
 def bulk(X: Matrix) -> tuple[Matrix, float]:
     """The same sketch read in bulk: X'X first where that is worth it."""
-    reader = sb.Bulk(sb.FrequentDirections(X.shape[1], size=SIZE), rows=len(X))
+    reader = sb.Bulk(sb.IncrementalSVD(X.shape[1], size=SIZE), rows=len(X))
     reader.update(X)
     sketch = reader.finish()
     return sb.spectrum(sketch, COMPONENTS).directions, sketch.error_bound
@@ -140,18 +140,23 @@ def figure(found: list[Point]) -> Figure:
 
 
 def main() -> None:
-    """Print the table, write it and the figure."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.which_tool", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for table and plot")
-    out: Path = parser.parse_args().out
+    run(parser.parse_args().out)
+
+
+def run(out: Path) -> None:
+    """The table and the figure."""
+    out.mkdir(parents=True, exist_ok=True)
     print(f"{'d':>5} {'tool':22} {'seconds':>8} {'peak MB':>8} {'excess':>9} {'e/mass':>9}")
     found = []
     with threadpool_limits(1):
         for point in points():
             found.append(point)
             print(
-                f"{point.dim:5} {point.tool:22} {point.seconds:8.3f} {point.peak_mb:8.1f} {point.excess:9.2g} "
-                f"{point.certificate:9.2g}",
+                f"{point.dim:5} {point.tool:22} {point.seconds:8.3f} {point.peak_mb:8.1f} "
+                f"{point.excess:9.2g} {point.certificate:9.2g}",
                 flush=True,
             )
     for path in (

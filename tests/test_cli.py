@@ -227,7 +227,14 @@ EXPERIMENTING = ("reproduce", "compare", "report", "data")
 def test_library_verbs_are_the_commands() -> None:
     """Every command is a function with the same settings."""
     commands = all_commands()
-    assert set(commands) == {*EXPERIMENTING, "serve", "service check", "service export", "service token"}
+    assert set(commands) == {
+        *EXPERIMENTING,
+        "sketch",
+        "serve",
+        "service check",
+        "service export",
+        "service token",
+    }
     functions: dict[str, Verb] = {"reproduce": reproduce, "compare": compare, "report": report}
     for name, function in functions.items():
         options = {parameter.name for parameter in commands[name].params}
@@ -252,6 +259,7 @@ def test_the_docs_know_every_command_and_id() -> None:
     commands = all_commands()
     for name, command in commands.items():
         pages = ["experiments.md"] if name in EXPERIMENTING else ["service.md", "operations.md"]
+        pages = ["large-data.md"] if name == "sketch" else pages
         page = "\n".join((ROOT / "docs" / path).read_text(encoding="utf-8") for path in pages)
         assert f"sketchbandit {name}" in page
         for parameter in command.params:

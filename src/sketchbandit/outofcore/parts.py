@@ -11,8 +11,8 @@ from sketchbandit.errors import InputError
 from sketchbandit.outofcore.sources import Source
 from sketchbandit.sketch import AdaptiveSketch, Bulk, FrequentDirections, Sketch
 
-_LEAST_BYTES, _MOST_BYTES = 1 << 26, 1 << 29  # of a part, as float64
-_TIMES_DIM = 64  # rows: a part is then 64 times as large as the X'X that is written for it
+_LEAST_BYTES, _MOST_BYTES = 1 << 26, 1 << 30  # of a part, as float64
+_TIMES_DIM = 128  # rows: a part is then 128 times as large as the X'X that is written for it
 
 
 @dataclass(frozen=True)

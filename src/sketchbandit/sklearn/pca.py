@@ -73,8 +73,9 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         How many components; None: as many as the sketch keeps, and no more than there are features.
     size : int, default=None
         The sketch size: more loses less. None: twice n_components, at least 10 more; 50 without any.
-    sketch : str or callable, default="frequent-directions"
-        "frequent-directions", "incremental-svd", "dyadic-block", "adaptive", "exact"; or a callable that
+    sketch : str or callable, default="incremental-svd"
+        "incremental-svd", which leaves the leading directions as they are, so that their variances are
+        nearly the true ones; "frequent-directions", "dyadic-block", "adaptive", "exact"; or a callable that
         makes a fresh sketch from the number of features: ``partial(sb.AdaptiveSketch, epsilon=100.0)``.
     whiten : bool, default=False
         Whether ``transform`` scales every component to unit variance.
@@ -118,7 +119,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         n_components: int | None = None,
         *,
         size: int | None = None,
-        sketch: Choice = "frequent-directions",
+        sketch: Choice = "incremental-svd",
         whiten: bool = False,
     ) -> None:
         self.n_components = n_components

@@ -97,8 +97,8 @@ class SketchedRidge(RegressorMixin, BaseEstimator):
     size : int, default=100
         The sketch size.
     sketch : str or callable, default="frequent-directions"
-        As for SketchedPCA; by name with compensation 1 (c = 1): what the sketch has lost counts as ridge, so
-        that directions it does not know get small coefficients, not large ones.
+        Its kind, as for SketchedPCA; by name with compensation 1 (c = 1): what the sketch has lost counts as
+        ridge, so that directions it does not know get small coefficients, not large ones.
     fit_intercept : bool, default=True
         Whether rows and targets are centred.
 

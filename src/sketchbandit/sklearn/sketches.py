@@ -16,7 +16,7 @@ from sketchbandit.sketch import (
 Choice = str | Callable[[int], Sketch]
 
 _NAMED: dict[str, Callable[..., Sketch]] = {
-    cls.kind: cls for cls in (FrequentDirections, IncrementalSVD, DyadicBlockSketch, AdaptiveSketch)
+    cls.kind: cls for cls in (IncrementalSVD, FrequentDirections, DyadicBlockSketch, AdaptiveSketch)
 }
 
 

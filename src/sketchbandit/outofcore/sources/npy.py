@@ -23,14 +23,20 @@ class Header(NamedTuple):
 
 
 def read_header(name: str, file: IO[bytes]) -> Header:
-    """The header at the start of ``file``, which then stands at the first entry."""
+    """The header of a matrix at the start of ``file``, which then stands at the first entry."""
+    header = read_any_header(name, file)
+    check_matrix(name, header.shape, header.dtype)
+    return header
+
+
+def read_any_header(name: str, file: IO[bytes]) -> Header:
+    """The same of any array."""
     try:
         version = npy_format.read_magic(file)
         read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
         shape, is_fortran, dtype = read(file)
     except (ValueError, EOFError) as error:
         raise FileError(f"{name} is damaged or not an npy file: {error}") from error
-    check_matrix(name, shape, dtype)
     return Header(shape, is_fortran, dtype)
 
 

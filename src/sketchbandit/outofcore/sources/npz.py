@@ -10,7 +10,7 @@ from scipy import sparse
 
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.outofcore.sources.base import Chunk, Source, check_matrix
-from sketchbandit.outofcore.sources.npy import read_header
+from sketchbandit.outofcore.sources.npy import read_any_header
 
 _DENSE = "X"  # the name of a dense matrix beside other arrays
 
@@ -24,14 +24,12 @@ class NpzSource(Source):
             with zipfile.ZipFile(path) as archive:
                 names = [name.removesuffix(".npy") for name in archive.namelist()]
                 self._is_sparse = {"format", "shape", "data"} <= set(names)
+                self._member = "data" if self._is_sparse else _member(path, names)
+                with archive.open(f"{self._member}.npy") as file:
+                    shape, _, dtype = read_any_header(self.name, file)
                 if self._is_sparse:
                     with np.load(path, allow_pickle=False) as arrays:
                         shape = tuple(int(n) for n in arrays["shape"])
-                        dtype = arrays["data"].dtype
-                else:
-                    self._member = _member(path, names)
-                    with archive.open(f"{self._member}.npy") as file:
-                        shape, _, dtype = read_header(self.name, file)
         except (zipfile.BadZipFile, KeyError, EOFError) as error:
             raise FileError(f"{path} is damaged or not an npz file: {error}") from error
         check_matrix(self.name, shape, dtype)
