@@ -23,6 +23,7 @@ def test_exported_names() -> None:
     assert set(sb.__all__) == {
         "BaseSketch",
         "Block",
+        "Bulk",
         "Change",
         "Classification",
         "Confidence",
@@ -44,9 +45,11 @@ def test_exported_names() -> None:
         "ProjectedLinUCB",
         "RandomProjection",
         "Round",
+        "RowError",
         "Sketch",
         "SketchBanditError",
         "SketchTooSmallWarning",
+        "Spectrum",
         "__version__",
         "cbrap",
         "cbscfd",
@@ -57,6 +60,7 @@ def test_exported_names() -> None:
         "oful",
         "play",
         "soful",
+        "spectrum",
         "theory",
     }
     assert all(hasattr(sb, name) for name in sb.__all__)
