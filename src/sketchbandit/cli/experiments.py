@@ -59,7 +59,7 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
 
     Example: `sketchbandit reproduce --profile standard --dask tcp://10.0.0.1:8786`
     """
-    with complaints(RESUMABLE), Bar(console) as bar:
+    with complaints(RESUMABLE), Bar() as bar:
         done = verbs.reproduce(
             ids or (), profile=profile, jobs=jobs, dask=dask, out=out, resume=resume, fresh=fresh, watcher=bar
         )
@@ -102,7 +102,7 @@ def compare(  # noqa: PLR0917  (typer takes options so)
 
     Example: `sketchbandit compare --data mine.csv --label kind --policy soful:size=10 --policy oful --tune`
     """
-    with complaints(RESUMABLE), Bar(console) as bar:
+    with complaints(RESUMABLE), Bar() as bar:
         done = verbs.compare(
             policy,
             data=data,

@@ -1,49 +1,18 @@
 """A live progress bar with the time left."""
 
-from types import TracebackType
-from typing import Self
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-
+from sketchbandit.cli.live import LiveProgress
 from sketchbandit.experiments.runner import Watcher
 
 
-class Bar(Watcher):
+class Bar(LiveProgress, Watcher):
     """Told of stages and finished runs; draws one line for each stage."""
 
-    def __init__(self, console: Console) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description:12}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=console,
-        )
+    def __init__(self) -> None:
+        super().__init__(TextColumn("{task.description:12}"), BarColumn(), MofNCompleteColumn())
         self._task: TaskID | None = None
         self._downloads: dict[str, TaskID] = {}
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
 
     def stage(self, name: str, total: int, done: int) -> None:
         """A stage of so many runs begins; some of them were done before."""

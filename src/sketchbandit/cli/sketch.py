@@ -4,14 +4,14 @@ import time
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from types import TracebackType
-from typing import Annotated, Self
+from typing import Annotated
 
 import numpy as np
 import typer
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskID, TextColumn
 
 from sketchbandit import outofcore
+from sketchbandit.cli.live import LiveProgress
 from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.errors import InputError
 from sketchbandit.sketch import Sketch, spectrum
@@ -20,32 +20,12 @@ commands = typer.Typer(add_completion=False)
 _SCREE = "sketchbandit.outofcore.scree"  # draws with matplotlib
 
 
-class RowBar(outofcore.Watcher):
+class RowBar(LiveProgress, outofcore.Watcher):
     """A bar of rows read, with the time left."""
 
     def __init__(self) -> None:
-        self._progress = Progress(
-            TextColumn("reading"),
-            BarColumn(),
-            TextColumn("{task.completed:,.0f} rows"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=console,
-        )
+        super().__init__(TextColumn("reading"), BarColumn(), TextColumn("{task.completed:,.0f} rows"))
         self._task: TaskID | None = None
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
 
     def begin(self, rows: int | None, done: int) -> None:
         """So many rows, some of them read before."""

@@ -12,13 +12,14 @@ Matrix = NDArray[np.float64]
 
 
 class Spectrum(NamedTuple):
-    """Squared singular values of S, largest first, and the interval of each that X must have.
+    """Squared singular values ``sigma_sq`` of S, largest first, and the interval that holds that of X.
 
     S'S ⪯ X'X ⪯ S'S + e I gives, by Weyl's inequality, sigma_i²(X) in [``lower``, ``upper``] =
     [s_i², s_i² + e]; without a certificate nothing is known but [0, mass]. ``directions``: the right singular
     vectors of S as rows.
     """
 
+    sigma_sq: Matrix
     lower: Matrix
     upper: Matrix
     directions: Matrix
@@ -46,5 +47,5 @@ def spectrum(sketch: Sketch, count: int | None = None) -> Spectrum:
         sigma_sq = sigma**2
     sigma_sq, directions = sigma_sq[:count], np.ascontiguousarray(directions[:count])
     if math.isfinite(sketch.error_bound):
-        return Spectrum(sigma_sq, sigma_sq + sketch.error_bound, directions)
-    return Spectrum(np.zeros_like(sigma_sq), np.full_like(sigma_sq, sketch.mass), directions)
+        return Spectrum(sigma_sq, sigma_sq, sigma_sq + sketch.error_bound, directions)
+    return Spectrum(sigma_sq, np.zeros_like(sigma_sq), np.full_like(sigma_sq, sketch.mass), directions)

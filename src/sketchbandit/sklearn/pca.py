@@ -5,8 +5,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchbandit.errors import InputError
@@ -14,6 +13,7 @@ from sketchbandit.sketch import Bulk, Sketch, spectrum
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sklearn.centring import Centring, check_scale, dense_chunks
 from sketchbandit.sklearn.sketches import Choice, make_sketch
+from sketchbandit.sklearn.streaming import StreamingEstimator
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -38,6 +38,14 @@ class _Learned:
         self._bulk = Bulk(sketch, rows=rows)
         self._principal: _Principal | None = None
 
+    @property
+    def count(self) -> int:
+        return self.centring.count
+
+    @property
+    def sketch(self) -> Sketch:
+        return self.principal.sketch
+
     def update(self, X: Any) -> None:
         check_scale(X)
         self._principal = None
@@ -49,14 +57,13 @@ class _Learned:
         if self._principal is None:
             sketch = self._bulk.finish()
             found = spectrum(sketch, self.components)
-            sigma_sq = (
-                found.lower if np.isfinite(sketch.error_bound) else _own_spectrum(sketch, self.components)
+            self._principal = _Principal(
+                sketch, *_complete(found.directions, found.sigma_sq, self.components)
             )
-            self._principal = _Principal(sketch, *_complete(found.directions, sigma_sq, self.components))
         return self._principal
 
 
-class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEstimator):
     """Principal component analysis of data of any length, in one pass, with a certificate.
 
     The centred scatter Xc'Xc is sketched, the mean being followed on the way, so that at every moment
@@ -190,36 +197,10 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     # -- what was learned ---------------------------------------------------------------------------
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_learned")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    @property
-    def _fitted(self) -> _Learned:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(
-                f"this {type(self).__name__} has learned nothing yet: call fit or partial_fit"
-            )
-        return self._learned
-
     @property
     def components_(self) -> Matrix:
         """The principal directions as rows."""
         return self._fitted.principal.components
-
-    @property
-    def sketch_(self) -> Sketch:
-        """The sketch of the centred rows."""
-        return self._fitted.principal.sketch
-
-    @property
-    def error_bound_(self) -> float:
-        """The certificate e: Xc'Xc ⪯ S'S + e I."""
-        return self.sketch_.error_bound
 
     @property
     def explained_variance_(self) -> Vector:
@@ -253,23 +234,12 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._fitted.components
 
     @property
-    def n_samples_seen_(self) -> int:
-        """How many rows were seen."""
-        return self._fitted.centring.count
-
-    @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
     @property
     def _degrees(self) -> int:
         return max(1, self.n_samples_seen_ - 1)
-
-
-def _own_spectrum(sketch: Sketch, count: int) -> Vector:
-    """The spectrum of S itself, for sketches that certify nothing."""
-    sigma: Vector = np.linalg.svd(sketch.rows.astype(np.float64), compute_uv=False)[:count] ** 2
-    return sigma
 
 
 def _complete(directions: Matrix, scatter: Vector, count: int) -> tuple[Matrix, Vector]:

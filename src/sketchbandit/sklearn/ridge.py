@@ -4,8 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchbandit.ridge import DenseArms, RidgeSystem
@@ -13,6 +12,7 @@ from sketchbandit.sketch import Bulk, Sketch, spectrum
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sklearn.centring import Centring, check_scale, dense_chunks
 from sketchbandit.sklearn.sketches import Choice, make_sketch
+from sketchbandit.sklearn.streaming import StreamingEstimator
 
 Vector = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ class _Learned:
         self._bulk = Bulk(sketch, rows=rows)
         self._b: Vector = np.zeros(dim)
         self._targets_sq = 0.0
-        self._count = 0
+        self.count = 0
         self._system: RidgeSystem | None = None
 
     def update(self, X: Any, y: Vector) -> None:
@@ -37,17 +37,12 @@ class _Learned:
         self._system = None
         for rows, targets in dense_chunks(X, y):
             joined = np.column_stack([rows, targets])
-            self._count += len(joined)
+            self.count += len(joined)
             if self._fit_intercept:
                 joined = self.centring.centred(joined)
             self._bulk.update(np.ascontiguousarray(joined[:, :-1]))
             self._b += joined[:, -1] @ joined[:, :-1]
             self._targets_sq += float(joined[:, -1] @ joined[:, -1])
-
-    @property
-    def count(self) -> int:
-        """Rows seen."""
-        return self._count
 
     @property
     def mean(self) -> Vector:
@@ -67,6 +62,11 @@ class _Learned:
             self._system.rebuild()
         return self._system
 
+    @property
+    def sketch(self) -> Sketch:
+        sketch: Sketch = self.system.sketch
+        return sketch
+
     def noise_sq(self) -> float:
         """The variance of the residuals, at most: X'X is known up to e.
 
@@ -78,12 +78,12 @@ class _Learned:
         residual_sq = max(
             0.0, self._targets_sq - 2.0 * float(theta @ self._b) + float(fitted @ fitted) + loss
         )
-        sigma_sq = spectrum(sketch).lower
+        sigma_sq = spectrum(sketch).sigma_sq
         used = float((sigma_sq / (sigma_sq + self.system.shift)).sum()) + self._fit_intercept
-        return float(residual_sq / max(1.0, self._count - used))
+        return float(residual_sq / max(1.0, self.count - used))
 
 
-class SketchedRidge(RegressorMixin, BaseEstimator):
+class SketchedRidge(RegressorMixin, StreamingEstimator):
     """Ridge regression in one pass over data of any length, on the ridge system of the bandits.
 
     coef = ((alpha + c·e) I + S'S)^-1 Xc'yc with the sketch S of the centred rows and its certificate e; the
@@ -193,22 +193,6 @@ class SketchedRidge(RegressorMixin, BaseEstimator):
 
     # -- what was learned ---------------------------------------------------------------------------
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_learned")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    @property
-    def _fitted(self) -> _Learned:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(
-                f"this {type(self).__name__} has learned nothing yet: call fit or partial_fit"
-            )
-        return self._learned
-
     @property
     def coef_(self) -> Vector:
         """The coefficients."""
@@ -224,19 +208,3 @@ class SketchedRidge(RegressorMixin, BaseEstimator):
     def noise_(self) -> float:
         """The standard deviation of the residuals, at most."""
         return float(np.sqrt(self._fitted.noise_sq()))
-
-    @property
-    def sketch_(self) -> Sketch:
-        """The sketch of the centred rows."""
-        sketch: Sketch = self._fitted.system.sketch
-        return sketch
-
-    @property
-    def error_bound_(self) -> float:
-        """The certificate e."""
-        return self.sketch_.error_bound
-
-    @property
-    def n_samples_seen_(self) -> int:
-        """How many rows were seen."""
-        return self._fitted.count
