@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import sketchbandit as sb
 from sketchbandit import outofcore
 from sketchbandit.linalg import spectral_error
 from sketchbandit.outofcore import parts
-from sketchbandit.outofcore.sources import open_source
+from sketchbandit.outofcore.sources import ahead, open_source
 from sketchbandit.testing import make_rows
 
 DIM = 12
@@ -161,6 +162,45 @@ def test_float32_takes_half_the_space(tmp_path: Path) -> None:
     found = outofcore.sketch([tmp_path / "x.npy"], size=5, dtype="float32", jobs=1)
     assert found.rows.dtype == np.float32
     assert spectral_error(rows, found.rows) <= found.error_bound * (1 + 1e-5)
+
+
+def test_large_files_are_read_past_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a thread that is ahead: the same chunks, from any row to any other; it ends when nobody reads."""
+    rows = make_rows("gaussian", 3000, 13, seed=4)
+    np.save(tmp_path / "x.npy", rows)
+    monkeypatch.setattr(ahead, "is_worth_it", lambda _: True)
+    monkeypatch.setattr(ahead, "BLOCK_BYTES", 5000)
+    source = open_source(str(tmp_path / "x.npy"))
+    for start, stop in ((0, 3000), (1, 2), (17, 2999), (2990, 3000)):
+        found = [(chunk.rows.copy(), chunk.first) for chunk in source.chunks(start, stop)]
+        np.testing.assert_array_equal(np.concatenate([part for part, _ in found]), rows[start:stop])
+        assert [first for _, first in found] == list(
+            np.cumsum([start, *(len(part) for part, _ in found)])[:-1]
+        )
+    before = threading.active_count()
+    chunks = source.chunks(0, 3000)
+    next(chunks)
+    assert threading.active_count() == before + 1
+    chunks.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before
+    with (tmp_path / "x.npy").open("r+b") as file:
+        file.truncate(100_000)
+    with pytest.raises(sb.FileError, match="has become shorter while it was read"):
+        list(source.chunks(0, 3000))
+    (tmp_path / "x.npy").unlink()
+    with pytest.raises(FileNotFoundError):
+        list(source.chunks(0, 3000))
+
+
+def test_what_is_worth_reading_past_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a quarter of the memory, where the system can."""
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(1 << 20)
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1025}
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__)
+    assert not ahead.is_worth_it(tmp_path / "sparse")
+    pages["SC_PHYS_PAGES"] = 1000
+    assert ahead.is_worth_it(tmp_path / "sparse") is hasattr(os, "O_DIRECT")
 
 
 # -- bad input ----------------------------------------------------------------------------------------------
