@@ -13,7 +13,6 @@ from sketchbandit.sketch.rows import read_rows
 
 _LEAST_ROWS = 8  # times dim: with fewer, the eigenvectors at the end cost more than the shrinks saved
 _ROWS_AT_ONCE = 4096  # in a product: then adding it up costs little
-_SMALLEST_MASS, _LARGEST_MASS = 1e-200, 1e200  # of rows whose products neither underflow nor overflow
 
 
 class Bulk:
@@ -25,13 +24,13 @@ class Bulk:
 
         e = sigma_size²,    the least that any sketch of that size can certify.
 
-    Otherwise, where the sketch works otherwise, and for rows near overflow or underflow, the rows go to the
-    sketch itself. Readers of different pieces merge; ``finish`` gives the sketch.
+    Otherwise, and where the sketch works otherwise, the rows go to the sketch itself. Readers of different
+    pieces merge; ``finish`` gives the sketch.
 
     Parameters
     ----------
     sketch : Sketch
-        A fresh one, which is filled.
+        What is filled: a fresh one, or one that has seen other rows before.
     rows : int, optional
         How many rows there are in all, if that is known.
 
@@ -80,15 +79,14 @@ class Bulk:
         batch = read_rows(rows, sketch.dim, sketch.dtype)
         sketch._check_mass(self._mass + batch.mass)
         for chunk, norms_sq in batch.chunks():
-            mass = float(norms_sq.sum())
-            if covariance is None or (mass and not _SMALLEST_MASS < mass < _LARGEST_MASS):
+            if covariance is None:
                 sketch._take(chunk, norms_sq)
                 continue
             for start in range(0, len(chunk), _ROWS_AT_ONCE):
                 add_rows_to_covariance(covariance, chunk[start : start + _ROWS_AT_ONCE], self._scratch())
             self._count += len(chunk)
             self._taken += int(np.count_nonzero(norms_sq))
-            self._mass += mass
+            self._mass += float(norms_sq.sum())
 
     def _scratch(self) -> NDArray[np.float64]:
         """Room for a product, kept as long as the reader reads."""
