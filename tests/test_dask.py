@@ -79,6 +79,7 @@ def collections(rows: Matrix) -> dict[str, Any]:
         ],
         "with empty ones": [[], rows[:0], delayed(rows[:600]), sparse.csr_array(rows[:0]), rows[600:], []],
         "one delayed": delayed(rows),
+        "nullable dtypes": dd.from_pandas(frame.astype({"c0": "Float64"}), npartitions=3),
         "unknown lengths": _filtered(rows),
     }
 
@@ -171,6 +172,7 @@ def test_bad_input() -> None:
     frame = dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), npartitions=1)
     for collection, factory, message in (
         (array[:, 0], FD, "must be a matrix"),
+        (frame["a"], FD, "not a series"),
         (frame, FD, "these are not: b"),
         ([], FD, "no partitions"),
         ([[], []], FD, "there are no rows"),
@@ -240,9 +242,8 @@ def test_a_policy_from_shards(where: str, request: pytest.FixtureRequest) -> Non
     parts = [da.from_array(chosen, chunks=100), da.from_array(rewards, chunks=30)]
     offered = da.from_array(arms, chunks=(70, 2, 11))
     found = fit_logged(offered, parts[0], parts[1], make, split_every=2, address=address)
-    from_lists = fit_logged(
-        [delayed(played[:90]), sparse.csr_matrix(played[90:])], None, [rewards[:90], rewards[90:]], make
-    )
+    blocks = [delayed(played[:90]), sparse.csr_matrix(played[90:]), []]
+    from_lists = fit_logged(blocks, None, [rewards[:90].tolist(), rewards[90:], []], make)
     for policy in (found, from_lists):
         assert policy.rounds == 300
         np.testing.assert_allclose(policy.theta, whole.theta, atol=1e-10)
@@ -281,6 +282,12 @@ def test_logs_that_do_not_fit() -> None:
         (([arms[:, 0]], [chosen], [rewards]), "partition 0: arms must be .rounds, arms, dim."),
         ((arms, chosen, rewards), "arms must be a Dask array or a list"),
         (([arms], [chosen], [rewards * np.nan]), "partition 0: .*nan"),
+        (
+            ([arms[:, 0], arms[:, 0, :7]], None, [rewards, rewards]),
+            "partition 1: its arms have length 7, but those of partition 0 20",
+        ),
+        (([[]], None, [[]]), "there are no rounds"),
+        (([arms], None, [rewards]), "partition 0: the arms chosen must be"),
     ):
         with pytest.raises(sb.SketchBanditError, match=message):
             fit_logged(*arguments, factory=sb.oful)  # type: ignore[misc]
@@ -313,14 +320,16 @@ def _but_for_time(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in {"seconds", "machine"}}
 
 
-@pytest.mark.usefixtures("impatient")
-def test_commands_that_are_given_a_cluster(tmp_path: Path, cluster: LocalCluster) -> None:
+def test_commands_that_are_given_a_cluster(
+    tmp_path: Path, cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The whole way of a comparison; a scheduler that is not there, and too many ways at once, are said."""
     settings: dict[str, Any] = {"rounds": 10, "permutations": 1, "out": tmp_path / "x"}
     done = verbs.compare(["oful"], dask=cluster.scheduler_address, **settings)
     assert not done.failures
     assert done.results.all_rows["round"].max() == 10
     settings["fresh"] = True
+    monkeypatch.setattr("sketchbandit.dask.computing._PATIENCE", 0.2)
     with pytest.raises(sb.InputError, match="choose one"):
         verbs.compare(["oful"], dask="tcp://127.0.0.1:9", jobs=2, **settings)
     with pytest.raises(sb.SketchBanditError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):

@@ -199,6 +199,11 @@ def test_sketches_of_ones_own() -> None:
     assert random.explained_variance_upper_[0] == np.inf
 
 
+def _used(sketch: sb.Sketch) -> sb.Sketch:
+    sketch.update(np.ones(sketch.dim))
+    return sketch
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -206,10 +211,12 @@ def test_sketches_of_ones_own() -> None:
         ({"n_components": 0}, "n_components must be at least 1, got 0"),
         ({"n_components": 1.5}, "n_components must be an integer"),
         ({"n_components": 5, "size": 5}, "size=5 must be larger than n_components=5"),
+        ({"n_components": 30, "size": 3}, "size=3 must be larger than n_components=30"),
         ({"size": 1}, "size must be at least 2"),
         ({"sketch": "magic"}, "sketch must be one of 'incremental-svd', .* got 'magic'"),
         ({"sketch": lambda dim: dim}, "must make a fresh sketchbandit.Sketch of dim 30, but made 30"),
         ({"sketch": lambda dim: sb.ExactSketch(dim + 1)}, "of dim 30"),
+        ({"sketch": lambda dim: _used(sb.ExactSketch(dim))}, "must make a fresh"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:
@@ -218,22 +225,55 @@ def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None
         SketchedPCA(**settings).fit(data())
 
 
-@pytest.mark.parametrize("bad", [np.full((2, 30), np.nan), np.ones((2, 29)), np.full((2, 30), 1e120)])
+@pytest.mark.parametrize("bad", [np.full((2, 30), np.nan), np.ones((2, 29)), np.full((2, 30), 1e154)])
 @pytest.mark.parametrize("kind", [SketchedPCA, SketchedRidge])
 def test_bad_batches_change_nothing(kind: Any, bad: Matrix) -> None:
-    """Refused before anything is learned."""
+    """Refused before anything is learned, by partial_fit and by fit."""
     X = data()
     y = () if kind is SketchedPCA else (X[:, 0],)
+    ys = tuple(target[:2] for target in y)
     model = kind(size=5).partial_fit(X, *y)
     before = model.sketch_.rows.copy(), model.n_samples_seen_
-    with pytest.raises(ValueError, match=r"NaN|features|rescale"):
-        model.partial_fit(bad, *(target[:2] for target in y))
-    np.testing.assert_array_equal(model.sketch_.rows, before[0])
-    assert model.n_samples_seen_ == before[1]
+    ways = [model.partial_fit, model.fit] if bad.shape[1] == 30 else [model.partial_fit]
+    for learn in ways:
+        with pytest.raises(ValueError, match=r"NaN|features|overflow"):
+            learn(bad, *ys)
+        np.testing.assert_array_equal(model.sketch_.rows, before[0])
+        assert model.n_samples_seen_ == before[1]
     if y:
         with pytest.raises(sb.InputError, match="y has entries up to 1e"):
-            model.partial_fit(X[:2], [1e120, 1.0])
+            model.partial_fit(X[:2], [1e154, 1e154])
         assert model.n_samples_seen_ == before[1]
+
+
+def test_a_sketch_of_float32_overflows_earlier() -> None:
+    """And says so before the mean has moved."""
+    X = data()
+    model = SketchedPCA(2, sketch=partial(sb.FrequentDirections, size=5, dtype=np.float32)).partial_fit(X)
+    mean = model.mean_.copy()
+    with pytest.raises(sb.InputError, match="overflow float32"):
+        model.partial_fit(X * 1e25)
+    np.testing.assert_array_equal(model.mean_, mean)
+    assert model.n_samples_seen_ == 400
+    fresh = SketchedPCA(2, sketch=partial(sb.FrequentDirections, size=5, dtype=np.float32))
+    with pytest.raises(sb.InputError, match="overflow float32"):
+        fresh.partial_fit(X * 1e25)
+    fresh.partial_fit(np.ones((3, 7)))  # as if nothing had been
+
+
+def test_one_feature_in_another_unit() -> None:
+    """Bytes beside fractions: variances and coefficients of the small features are found all the same."""
+    X = make_rows("gaussian", 5000, 20, seed=9)
+    X[:, 0] *= 1e8
+    y = X[:, 1:].sum(axis=1)
+    pca = SketchedPCA(3).fit(X)
+    true = PCA(3).fit(X).explained_variance_
+    assert (pca.explained_variance_ <= true * (1 + 1e-6)).all()
+    assert (true <= pca.explained_variance_upper_ * (1 + 1e-6)).all()
+    assert pca.explained_variance_[1] > 0.9
+    X[:, 0] /= 100.0
+    for alpha in (1e-3, 1.0):
+        assert SketchedRidge(alpha=alpha).fit(X, y).score(X, y) > 0.999
 
 
 # -- SketchedRidge ------------------------------------------------------------------------------------------
@@ -292,6 +332,13 @@ def test_standard_deviations_cover() -> None:
     mean, std = model.predict(X[1000:], return_std=True)
     assert 0.93 < (np.abs(y[1000:] - mean) < 2 * std).mean() < 0.97
     np.testing.assert_allclose(model.predict(sparse.csr_matrix(X[1000:]), return_std=True)[1], std)
+
+
+def test_a_sketch_without_a_certificate_knows_no_noise() -> None:
+    """Whatever the targets."""
+    model = SketchedRidge(sketch=partial(sb.RandomProjection, size=30)).fit(data(), np.zeros(400))
+    assert model.noise_ == np.inf
+    assert model.predict(data()[:2], return_std=True)[1].tolist() == [np.inf, np.inf]
 
 
 def test_settings_of_the_ridge_that_cannot_be() -> None:

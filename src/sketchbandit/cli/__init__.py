@@ -11,7 +11,7 @@ def main() -> None:
         if (error.name or "").startswith("sketchbandit"):
             raise
         sys.exit(
-            f"the command line needs {error.name}: pip install 'sketchbandit[experiments]', or "
-            "'sketchbandit[service]' for the decision service alone"
+            f"the command line needs {error.name}: pip install 'sketchbandit[experiments]', "
+            "'sketchbandit[files]' for `sketch` alone, or 'sketchbandit[service]' for the decision service"
         )
     app()

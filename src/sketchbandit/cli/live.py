@@ -3,17 +3,16 @@
 from types import TracebackType
 from typing import Self
 
+from rich.console import Console
 from rich.progress import Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-from sketchbandit.cli.output import console
 
 
 class LiveProgress:
     """Lines that are drawn between ``with`` and its end, with the time taken and the time left."""
 
     def __init__(self, *columns: ProgressColumn) -> None:
-        times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-        self._progress = Progress(*columns, *times, console=console)
+        times = (TimeElapsedColumn(), TextColumn("elapsed,"), TimeRemainingColumn(), TextColumn("left"))
+        self._progress = Progress(*columns, *times, console=Console(stderr=True))
 
     def __enter__(self) -> Self:
         self._progress.start()

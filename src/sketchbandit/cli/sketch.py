@@ -17,6 +17,7 @@ from sketchbandit.errors import InputError
 from sketchbandit.sketch import Sketch, spectrum
 
 commands = typer.Typer(add_completion=False)
+_PICTURES = (".png", ".svg", ".pdf", ".jpg")
 _SCREE = "sketchbandit.outofcore.scree"  # draws with matplotlib
 
 
@@ -59,10 +60,18 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes at a time; by default one for each core.")
     ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Whether text begins with the names of the columns; by default, if no number is among them.",
+        ),
+    ] = None,
     float32: Annotated[bool, typer.Option("--float32", help="Half the space for the sketch.")] = False,
     top: Annotated[int, typer.Option(min=0, help="How many singular values are printed.")] = 10,
     plot: Annotated[
-        Path | None, typer.Option(help="The file for the scree plot; by default beside the sketch.")
+        Path | None,
+        typer.Option(help="The file for the scree plot; by default that of the sketch with .png."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted job.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what an interrupted job left.")] = False,
@@ -82,14 +91,15 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
     """
     picture = out.with_suffix(".png") if plot is None else plot
     started = time.perf_counter()
-    with complaints("Interrupted; what was finished is kept: go on with --resume."), RowBar() as bar:
-        if picture == out:
-            raise InputError(f"the plot and the sketch would both be {out}")
+    kept = "Interrupted; what was finished is kept: go on with --resume."
+    with complaints("Interrupted." if inputs == ["-"] else kept), RowBar() as bar:
+        _check_picture(picture, out, inputs)
         made = outofcore.sketch(
             inputs,
             size=size,
             epsilon=epsilon,
             dtype="float32" if float32 else "float64",
+            header=header,
             out=out,
             jobs=jobs,
             resume=resume,
@@ -98,12 +108,28 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
         )
         seconds = time.perf_counter() - started
         if made.mass:
-            title = f"{made.count:,} rows of length {made.dim:,}"
+            title = f"{made.count:,} rows of length {made.dim:,}, sketch size {made.size}"
             import_module(_SCREE).draw(made, title).savefig(picture, dpi=160)
     _describe(made, seconds)
     _values(made, top)
+    if not made.mass:
+        console.print("no rows, or only zeros: there is nothing to plot")
     files = [out, *([picture] if made.mass else [])]
     console.print("wrote " + ", ".join(map(str, files)), soft_wrap=True, highlight=False, markup=False)
+
+
+def _check_picture(picture: Path, out: Path, inputs: list[str]) -> None:
+    """Before anything is read: where the plot goes."""
+    if picture == out:
+        raise InputError(f"the plot and the sketch would both be {out}")
+    if picture.suffix.lower() not in _PICTURES:
+        raise InputError(
+            f"the plot cannot be {picture.name}; its suffix must be one of {', '.join(_PICTURES)}"
+        )
+    if not picture.parent.is_dir():
+        raise InputError(f"cannot write {picture}: there is no folder {picture.parent}")
+    if str(picture) in inputs:
+        raise InputError(f"{picture} is read: the plot cannot be written over it")
 
 
 def _describe(made: Sketch, seconds: float) -> None:
@@ -116,7 +142,7 @@ def _describe(made: Sketch, seconds: float) -> None:
         ["mass (sum of squares)", f"{made.mass:.6g}"],
         ["kept", kept],
         ["certificate e", f"{made.error_bound:.6g}{relative}"],
-        ["time", f"{seconds:.1f} s, {made.count / seconds:,.0f} rows/s"],
+        ["time", f"{seconds:.1f} s"],
     ]
     print_table("the sketch", ["what", "value"], rows)
 

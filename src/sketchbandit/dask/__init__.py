@@ -8,6 +8,12 @@
 (4000, True)
 """
 
+try:
+    import dask  # noqa: F401
+except ModuleNotFoundError as error:
+    needs = "sketchbandit.dask needs dask: pip install 'sketchbandit[dask]'"
+    raise ModuleNotFoundError(needs, name="dask") from error
+
 from sketchbandit.dask.logs import fit_logged
 from sketchbandit.dask.sketching import sketch
 

@@ -1,7 +1,7 @@
 """A policy from a log that lies in partitions."""
 
 import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from dask.array import Array
@@ -66,7 +66,17 @@ def fit_logged(
     learn = delayed(learn_partition, pure=False)
     triples = zip(arm_blocks, chosen_blocks, reward_blocks, strict=True)
     parts = [learn(*triple, number, factory) for number, triple in enumerate(triples)]
-    return result_of(tree(parts, merge_policies, split_every), address)
+    found: Part | None = result_of(tree(parts, merge_policies, split_every), address)
+    if found is None:
+        raise InputError("there are no rounds, and it is not known how long an arm would be")
+    return found.policy
+
+
+class Part(NamedTuple):
+    """What some partitions taught, and the name of the first."""
+
+    policy: Any
+    name: str
 
 
 def _blocks(collection: Any, name: str, edges: Any) -> tuple[list[Any], Any]:
@@ -86,18 +96,22 @@ def _blocks(collection: Any, name: str, edges: Any) -> tuple[list[Any], Any]:
     )
 
 
-def learn_partition(arms: Any, chosen: Any, rewards: Any, number: int, factory: Factory) -> Any:
-    """A policy that has learned from one partition."""
+def learn_partition(arms: Any, chosen: Any, rewards: Any, number: int, factory: Factory) -> Part | None:
+    """A policy that has learned from one partition; None where it has no rounds and no width either."""
     name = f"partition {number}"
-    arms, rewards = as_rows(arms), np.asarray(as_rows(rewards))
+    arms, rewards = as_rows(arms), np.asarray(rewards)
+    if arms.shape == (0,):
+        return None
     if chosen is not None:
-        arms = _chosen_arms(name, np.asarray(arms), np.asarray(as_rows(chosen)))
+        arms = _chosen_arms(name, np.asarray(arms), np.asarray(chosen))
+    if len(arms.shape) != 2:
+        raise InputError(f"{name}: the arms chosen must be (rounds, dim), got the shape {arms.shape}")
     policy = make(factory, arms.shape[1], number, SavedPolicy, "policy")
     try:
         policy.update(arms, rewards)
     except SketchBanditError as error:
         raise InputError(f"{name}: {error}") from error
-    return policy
+    return Part(policy, name)
 
 
 def _chosen_arms(name: str, arms: Any, chosen: Any) -> Any:
@@ -114,9 +128,18 @@ def _chosen_arms(name: str, arms: Any, chosen: Any) -> Any:
     return arms[np.arange(rounds), chosen]
 
 
-def merge_policies(policies: list[Any]) -> Any:
-    """A copy of the first with the others merged in."""
-    total = copy.deepcopy(policies[0])
-    for other in policies[1:]:
-        total.merge(other)
-    return total
+def merge_policies(parts: list[Part | None]) -> Part | None:
+    """A copy of the first with the others merged in; those without rounds are left out."""
+    present = [part for part in parts if part is not None]
+    if not present:
+        return None
+    first, *others = present
+    total = copy.deepcopy(first.policy)
+    for other in others:
+        if other.policy.dim != total.dim:
+            raise InputError(
+                f"{other.name}: its arms have length {other.policy.dim}, "
+                f"but those of {first.name} {total.dim}"
+            )
+        total.merge(other.policy)
+    return Part(total, first.name)

@@ -18,27 +18,26 @@ class Partition(NamedTuple):
 
 
 class Partitions(NamedTuple):
-    """All blocks, in order; how many rows they have together and how long a row is, where that is known."""
+    """All blocks, in order, and how long a row is, where that is known."""
 
     blocks: list[Partition]
-    rows: int | None
     dim: int | None
 
 
 def partitions_of(collection: Any, names: Sequence[str] | None = None) -> Partitions:
     """The partitions of a collection of rows."""
     if isinstance(collection, Delayed):
-        blocks, rows, dim = [collection], None, None
+        blocks, dim = [collection], None
     elif isinstance(collection, Array):
-        blocks, rows, dim = _of_array(collection)
-    elif hasattr(collection, "to_delayed") and hasattr(collection, "columns"):
-        blocks, rows, dim = _of_dataframe(collection)
+        blocks, dim = _of_array(collection)
+    elif hasattr(collection, "to_delayed") and hasattr(collection, "npartitions"):
+        blocks, dim = _of_dataframe(collection)
     elif isinstance(collection, (list, tuple)):
-        blocks, rows, dim = list(collection), None, None
+        blocks, dim = list(collection), None
     else:
         raise InputTypeError(
             "give a Dask array, a Dask dataframe or a list of (delayed) blocks of rows, "
-            f"not {type(collection).__name__}"
+            f"not {type(collection).__name__}; [X] is a list of one block"
         )
     if not blocks:
         raise InputError("there are no partitions")
@@ -46,32 +45,42 @@ def partitions_of(collection: Any, names: Sequence[str] | None = None) -> Partit
         names = [f"partition {number}" for number in range(len(blocks))]
     elif len(names) != len(blocks):
         raise InputError(f"there are {len(blocks)} partitions, but {len(names)} names for them")
-    return Partitions([Partition(*pair) for pair in zip(blocks, names, strict=True)], rows, dim)
+    return Partitions([Partition(*pair) for pair in zip(blocks, names, strict=True)], dim)
 
 
-def _of_array(array: Any) -> tuple[list[Any], int | None, int | None]:
+def _of_array(array: Any) -> tuple[list[Any], int | None]:
     if array.ndim != 2:
         raise InputError(f"the array must be a matrix, but has {array.ndim} dimensions {array.shape}")
     if array.numblocks[1] > 1:
         array = array.rechunk({1: -1})  # a row is never cut
-    rows, dim = array.shape
-    blocks = list(array.to_delayed()[:, 0])
-    return blocks, None if np.isnan(rows) else int(rows), None if np.isnan(dim) else int(dim)
+    dim = array.shape[1]
+    return list(array.to_delayed()[:, 0]), None if np.isnan(dim) else int(dim)
 
 
-def _of_dataframe(frame: Any) -> tuple[list[Any], int | None, int | None]:
-    wrong = [str(name) for name, kind in frame.dtypes.items() if getattr(kind, "kind", "O") not in "fiub"]
+def _of_dataframe(frame: Any) -> tuple[list[Any], int]:
+    if frame.ndim != 2:
+        raise InputTypeError("give a Dask dataframe, not a series; series.to_frame() makes one")
+    wrong = [str(name) for name, kind in frame.dtypes.items() if not _is_number(kind)]
     if wrong:
         raise InputTypeError(
             f"every column must be a number, but these are not: {', '.join(wrong[:5])}"
             f"{', ...' if len(wrong) > 5 else ''}; encode or drop them"
         )
-    return list(frame.to_delayed()), None, len(frame.columns)
+    return list(frame.to_delayed()), len(frame.columns)
 
 
 def as_rows(block: Any) -> Any:
-    """A block as numbers: numpy, scipy.sparse, or whatever turns into an array."""
-    return block.to_numpy() if hasattr(block, "to_numpy") else block
+    """A block as an array or a sparse matrix: a frame's numbers in one dtype, lists converted."""
+    if hasattr(block, "to_numpy") and hasattr(block, "dtypes"):
+        wrong = [str(name) for name, kind in dict(block.dtypes).items() if not _is_number(kind)]
+        if wrong:
+            raise InputTypeError(f"every column must be a number, but these are not: {', '.join(wrong[:5])}")
+        return block.to_numpy(dtype=np.float64, na_value=np.nan)
+    return block if hasattr(block, "shape") else np.asarray(block)
+
+
+def _is_number(kind: Any) -> bool:
+    return getattr(kind, "kind", "O") in "fiub"
 
 
 def tree(parts: list[Any], merge: Any, split_every: int) -> Any:

@@ -4,7 +4,6 @@ import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 from dask.delayed import delayed
 
 from sketchbandit.dask.computing import result_of
@@ -27,7 +26,8 @@ def sketch(
 
     Each partition is read where it lies; what travels is small: sketches, or X'X where dim is at most about
     16·size (see ``Bulk``). Neighbours are merged in a tree that does not depend on who computes it: the
-    same collection gives the same bits on any scheduler, also when workers die on the way.
+    same collection gives the same bits on any scheduler whose BLAS uses as many threads (Dask gives its
+    workers one), also when workers die on the way.
 
     Parameters
     ----------
@@ -53,8 +53,7 @@ def sketch(
         _fresh(factory, partitions.dim, 0)  # what cannot be made is said here, not by a worker
     read = delayed(read_partition, pure=False)
     parts = [
-        read(partition, number, factory, partitions.dim, partitions.rows)
-        for number, partition in enumerate(partitions.blocks)
+        read(partition, number, factory, partitions.dim) for number, partition in enumerate(partitions.blocks)
     ]
     found: Part | None = result_of(tree(parts, merge_all, split_every), address)
     if found is None:
@@ -76,21 +75,20 @@ def _fresh(factory: Factory, dim: int, number: int) -> Sketch:
     return made
 
 
-def read_partition(
-    partition: Any, number: int, factory: Factory, dim: int | None, rows: int | None
-) -> Part | None:
+def read_partition(partition: Any, number: int, factory: Factory, dim: int | None) -> Part | None:
     """What a partition comes to; None where it has no rows and no width either."""
     block, name = partition
-    block = as_rows(block)
-    if not hasattr(block, "shape"):
-        block = np.asarray(block)
+    try:
+        block = as_rows(block)
+    except (InputTypeError, ValueError) as error:
+        raise InputTypeError(f"{name}: {error}") from error
     if block.shape == (0,):
         return None
     if len(block.shape) != 2:
         raise InputError(f"{name}: not a matrix, but of shape {block.shape}")
     if dim is not None and block.shape[1] != dim:
         raise InputError(f"{name}: its rows have length {block.shape[1]}, but those of the others {dim}")
-    bulk = Bulk(_fresh(factory, block.shape[1], number), rows=rows)
+    bulk = Bulk(_fresh(factory, block.shape[1], number))
     try:
         bulk.update(block)
     except RowError as error:

@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -40,13 +41,19 @@ def _connect(address: str) -> Any:
 
 def perform_there(text: str) -> list[Row] | str:
     """On a worker: the rows of a run, or what went wrong."""
+    _use_one_thread()
     try:
-        with threadpool_limits(1):
-            return [{**row, "machine": machine.describe()} for row in perform(Run.from_json(text))]
+        return [{**row, "machine": machine.describe()} for row in perform(Run.from_json(text))]
     except (SketchBanditError, OSError, MemoryError) as error:
         return f"{type(error).__name__}: {error}"
     except Exception:
         return traceback.format_exc(limit=-3)
+
+
+@lru_cache(maxsize=1)
+def _use_one_thread() -> None:
+    """As in a process of ours; for good: limits that come and go with tasks get in each other's way."""
+    threadpool_limits(1)
 
 
 def _outcome(run: Run, future: Any) -> Result | Failure:

@@ -22,11 +22,11 @@ from sketchbandit.linalg.vectors import (
     same_vector,
     times_rows,
 )
-from sketchbandit.linalg.whole import Cut, add_rows_to_covariance, cut_covariance
+from sketchbandit.linalg.whole import Factor, add_rows_to_covariance, factor_of_covariance
 
 __all__ = [
     "AnyVector",
-    "Cut",
+    "Factor",
     "InverseAndDeterminant",
     "PackedSymmetric",
     "Shrinkage",
@@ -36,9 +36,9 @@ __all__ = [
     "are_independent",
     "covariance_error",
     "covariance_of",
-    "cut_covariance",
     "dot",
     "extend_span",
+    "factor_of_covariance",
     "fd_bound",
     "gram_spectrum",
     "invert_lower",

@@ -1,9 +1,10 @@
-"""X'X as one full matrix, for rows that come by the thousand: sums of it, and what a sketch keeps of it."""
+"""X'X as one full matrix, for rows that come by the thousand: sums of it, and rows that stand for it."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 Matrix = NDArray[np.float64]
 
@@ -23,33 +24,33 @@ def add_rows_to_covariance(covariance: Matrix, rows: NDArray[Any], scratch: Matr
     covariance += np.matmul(wide.T, wide, out=scratch)
 
 
-class Cut(NamedTuple):
-    """What is kept of a covariance: rows, and the amount taken from every squared singular value."""
+class Factor(NamedTuple):
+    """Rows S with S'S = C up to ``remainder``: S'S ⪯ C ⪯ S'S + remainder·I, to rounding."""
 
     rows: Matrix
-    amount: float
+    remainder: float
 
 
-def cut_covariance(covariance: Matrix, size: int, *, head: int = 0, most: float = np.inf) -> Cut:
-    """At most ``size - 1`` rows S with S'S ⪯ C ⪯ S'S + s I, s = lambda_size: one shrink of everything.
+def factor_of_covariance(covariance: Matrix) -> Factor:
+    """At most dim rows S that stand for a covariance C: a pivoted Cholesky factor of its correlations.
 
-    The same as ``shrink`` of all the rows that C = X'X sums up (``head``, ``most`` as there), to rounding of
-    the largest eigenvalue. With ``size`` beyond its dimension nothing
-    is taken: the rows are a factor of C.
+    Columns are brought to one scale first (by powers of two, which is exact), so that small columns beside
+    large ones keep all their digits; eigenvectors of C would lose those below eps times the largest
+    eigenvalue. What correlations leave no digits for is the ``remainder``.
 
-    >>> cut_covariance(np.diag([4.0, 1.0]), size=2)
-    Cut(rows=array([[1.73205081, 0.        ]]), amount=1.0)
+    >>> factor_of_covariance(np.array([[4.0, 2.0], [2.0, 1.0]]))
+    Factor(rows=array([[2., 1.]]), remainder=4.440892098500626e-16)
     """
-    values, vectors = np.linalg.eigh(covariance)
-    sigma_sq, right = np.maximum(values[::-1], 0.0), vectors.T[::-1]
-    rounding = len(sigma_sq) * float(np.finfo(np.float64).eps) * sigma_sq[0]
-    if most < np.inf:
-        size = max(size, 1 + int(np.count_nonzero(sigma_sq > most)))
-    amount = float(sigma_sq[size - 1]) if size <= len(sigma_sq) else 0.0
-    if amount <= rounding:
-        amount = 0.0
-    kept = sigma_sq[: size - 1].copy()
-    kept[head:] -= amount
-    alive = sigma_sq[: size - 1] > rounding
-    alive[head:] &= kept[head:] > 0.0
-    return Cut(np.sqrt(kept[alive])[:, np.newaxis] * right[: size - 1][alive], amount)
+    dim = len(covariance)
+    diagonal = covariance.diagonal()
+    scale = np.ones(dim)
+    alive = diagonal > 0.0
+    scale[alive] = np.ldexp(1.0, np.frexp(np.sqrt(diagonal[alive]))[1] - 1)
+    tolerance = dim * float(np.finfo(np.float64).eps)
+    factored, pivots, rank, _ = lapack.dpstrf(covariance / scale / scale[:, np.newaxis], tol=tolerance)
+    order = pivots - 1
+    rows = np.zeros((rank, dim))
+    rows[:, order] = np.triu(factored)[:rank]
+    rows *= scale
+    left = order[rank:]
+    return Factor(rows, float(tolerance * np.square(scale[left[alive[left]]]).sum()))

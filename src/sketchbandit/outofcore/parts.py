@@ -1,18 +1,19 @@
-"""Dividing the work: which rows of which file, and what sketch."""
+"""Dividing the work: which rows of which files, what sketch, and what was written for a part that is done."""
 
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from sketchbandit.errors import InputError
+from sketchbandit import files
+from sketchbandit.errors import FileError, InputError
 from sketchbandit.outofcore.sources import Source
 from sketchbandit.sketch import AdaptiveSketch, Bulk, FrequentDirections, Sketch
 
+_KIND = "part-of-a-sketch"
+_PARTS = 16  # of what is there, if that makes parts neither small nor large
 _LEAST_BYTES, _MOST_BYTES = 1 << 26, 1 << 30  # of a part, as float64
-_TIMES_DIM = 128  # rows: a part is then 128 times as large as the X'X that is written for it
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,11 @@ class Plan:
     size: int
     epsilon: float | None
     dtype: str
+    header: bool | None
 
     def reader(self) -> Bulk:
         """One for a part, or for everything."""
-        return Bulk(self._sketch(), rows=self.rows)
+        return Bulk(self._sketch())
 
     def _sketch(self) -> Sketch:
         if self.epsilon is None:
@@ -43,14 +45,40 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Part:
-    """Rows ``start`` to ``stop`` of a file, and where their sketch is to be written."""
+class Piece:
+    """Rows ``start`` to ``stop`` of a file, which is to be as long and as old as it was."""
 
-    plan: Plan
     source: str
     start: int
     stop: int
+    stamp: tuple[int, int]
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that was written to since the job began."""
+        if stamp_of(self.source) != self.stamp:
+            raise FileError(f"{self.source} has changed since the job began; start again with --fresh")
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one worker reads, and where it writes what came of it."""
+
+    plan: Plan
+    pieces: tuple[Piece, ...]
     out: str
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return sum(piece.stop - piece.start for piece in self.pieces)
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        first, last = self.pieces[0], self.pieces[-1]
+        if first is last:
+            return f"{first.source}, rows {first.start} to {first.stop}"
+        return f"{first.source} to {last.source}"
 
     @property
     def key(self) -> str:
@@ -65,37 +93,68 @@ class Part:
     @classmethod
     def from_json(cls, text: str) -> "Part":
         """The inverse of ``to_json``."""
-        fields: dict[str, Any] = json.loads(text)
-        return cls(Plan(**fields.pop("plan")), **fields)
+        fields = json.loads(text)
+        pieces = [Piece(**{**piece, "stamp": tuple(piece["stamp"])}) for piece in fields["pieces"]]
+        return cls(Plan(**fields["plan"]), tuple(pieces), fields["out"])
+
+    def write(self, bulk: Bulk) -> None:
+        """Keep what was read."""
+        scalars, arrays = bulk.dump()
+        files.write(Path(self.out), _KIND, {"key": self.key, "bulk": scalars}, arrays)
+
+    def read(self) -> Bulk | None:
+        """What was kept; None if that is not there, or of another part."""
+        path = Path(self.out)
+        if not path.is_file():
+            return None
+        contents = files.read(path)
+        if contents.kind != _KIND or contents.scalars["key"] != self.key:
+            return None
+        return Bulk.undump(contents.scalars["bulk"], contents.arrays)
+
+
+def stamp_of(source: str) -> tuple[int, int]:
+    """What tells that a file has changed: its length and the time it was last written to."""
+    status = Path(source).stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def check_alike(sources: Sequence[Source]) -> None:
     """Refuse files that do not belong together."""
-    first, *others = sources
-    for other in others:
+    first = sources[0]
+    named = next((source for source in sources if source.columns), first)
+    for other in sources:
         if other.dim != first.dim:
             raise InputError(
                 f"{other.name}: its rows have length {other.dim}, but {first.name} has {first.dim}"
             )
-        if first.columns and other.columns and list(other.columns) != list(first.columns):
-            at = next(
-                i
-                for i, pair in enumerate(zip(first.columns, other.columns, strict=True))
-                if pair[0] != pair[1]
-            )
-            raise InputError(
-                f"{other.name}: column {at} is called {other.columns[at]!r}, "
-                f"but {first.columns[at]!r} in {first.name}"
-            )
+        if not other.columns or not named.columns:
+            continue
+        for at, (mine, theirs) in enumerate(zip(other.columns, named.columns, strict=True)):
+            if mine != theirs:
+                raise InputError(
+                    f"{other.name}: column {at} is called {mine!r}, but {theirs!r} in {named.name}"
+                )
 
 
 def divide(plan: Plan, sources: Sequence[Source], folder: Path) -> list[Part]:
-    """Every part, in the order of the rows; files without rows give none."""
-    bytes_a_part = min(max(_TIMES_DIM * plan.dim * 8 * plan.dim, _LEAST_BYTES), _MOST_BYTES)
-    most = max(1, bytes_a_part // (8 * plan.dim))
-    ranges = [(source, *rows) for source in sources for rows in source.divide(most)]
+    """Every part, in the order of the rows: ranges of large files, several small ones together."""
+    bytes_a_row = 8 * plan.dim
+    wished = (plan.rows or 0) * bytes_a_row // _PARTS
+    most = max(1, min(max(wished, _LEAST_BYTES), _MOST_BYTES) // bytes_a_row)
+    groups: list[list[Piece]] = []
+    room = 0
+    for source in sources:
+        stamp = stamp_of(source.name)
+        for start, stop in source.divide(most):
+            if start == stop:
+                continue
+            if stop - start > room:
+                groups.append([])
+                room = most
+            groups[-1].append(Piece(source.name, start, stop, stamp))
+            room -= stop - start
     return [
-        Part(plan, source.name, start, stop, str(folder / f"{number:05}.safetensors"))
-        for number, (source, start, stop) in enumerate(ranges)
-        if stop > start
+        Part(plan, tuple(group), str(folder / f"{number:05}.safetensors"))
+        for number, group in enumerate(groups)
     ]

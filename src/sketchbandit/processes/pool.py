@@ -156,14 +156,25 @@ def _ask(process: "subprocess.Popen[str]", task: Any, tell: Callable[[Any], None
     """The answer to a task; None if the worker died of it."""
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("the worker was started without pipes")
-    try:
-        process.stdin.write(task.to_json() + "\n")
-        process.stdin.flush()
-        while "news" in (said := json.loads(process.stdout.readline())):
-            tell(said["news"])
-    except (OSError, ValueError):  # a closed pipe, half a line
+    said = _exchange(process.stdin, process.stdout, task.to_json())
+    while said is not None and "news" in said:
+        tell(said["news"])
+        said = _exchange(process.stdin, process.stdout)
+    if said is None:
         return None
     return Answer(task, said["answer"]) if "answer" in said else NoAnswer(task, said["error"], died=False)
+
+
+def _exchange(stdin: IO[str], stdout: IO[str], task: str | None = None) -> dict[str, Any] | None:
+    """Give the task, if there is one, and hear a line; None if the worker has gone."""
+    try:
+        if task is not None:
+            stdin.write(task + "\n")
+            stdin.flush()
+        said: dict[str, Any] = json.loads(stdout.readline())
+    except (OSError, ValueError):  # a closed pipe, half a line
+        return None
+    return said
 
 
 def _tail(errors: IO[str]) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit.errors import InputError
-from sketchbandit.linalg import covariance_of, cut_covariance, shrink
+from sketchbandit.linalg import factor_of_covariance, shrink
 from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars
 from sketchbandit.sketch.budgets import Anytime, Budget, Growing, Horizon, order_of_error
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
@@ -185,11 +185,15 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
         self._buffer.resize(self._wanted_limit)
         return change
 
-    def _shrink(self) -> Change:
+    @property
+    def _spendable(self) -> float:
+        """What may be lost now, such that e + it <= budget in floats."""
         budget = self.budget
-        most = max(0.0, budget - self._error - _ROUNDING * budget)  # so that e + most <= budget in floats
+        return max(0.0, budget - self._error - _ROUNDING * budget)
+
+    def _shrink(self) -> Change:
         kept, amount, rotated = shrink(
-            self._buffer.writable(), self._least_size, most=most, worth=self._rows_worth_keeping
+            self._buffer.writable(), self._least_size, most=self._spendable, worth=self._rows_worth_keeping
         )
         self._size = max(self._least_size, kept + 1)
         if not rotated:
@@ -218,21 +222,24 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
 
     def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
         self._taken += taken
-        if self._dense is None and len(self._buffer):
-            covariance = covariance + covariance_of(self._buffer.rows)
-        budget = self.budget
-        most = max(0.0, budget - self._error - _ROUNDING * budget)
-        rows, amount = cut_covariance(covariance, self._least_size, most=most)
-        if self._dense is not None or len(rows) > self._rows_worth_keeping:
-            rows, amount = cut_covariance(covariance, self.dim + 1)
-            self._buffer.truncate(0)
-            (self._become_dense() if self._dense is None else self._dense).take_at_once(rows)
+        rows, remainder = factor_of_covariance(covariance)
+        if self._dense is not None:
+            self._dense.take_at_once(rows)
             return
-        self._size = max(self._least_size, len(rows) + 1)
+        if len(self._buffer):
+            rows = np.concatenate([rows, self._buffer.rows])
+        most = self._spendable
+        shrunk = rows.copy()
+        kept, amount, _ = shrink(shrunk, self._least_size, most=most)
+        if kept > self._rows_worth_keeping:
+            self._buffer.truncate(0)
+            self._become_dense().take_at_once(rows)
+            return
+        self._size = max(self._least_size, kept + 1)
         self._buffer.truncate(0)
         self._buffer.limit = self._wanted_limit
-        self._buffer.append(rows)
-        self._error += amount
+        self._buffer.append(shrunk[:kept])
+        self._error += amount + min(remainder, max(0.0, most - amount))  # rounding never breaks the budget
 
     # -- merge and files ----------------------------------------------------------------------------
 

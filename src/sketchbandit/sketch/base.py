@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit import files
 from sketchbandit.errors import FileError, InputError, InputTypeError, MergeError, MergeKindError
-from sketchbandit.linalg import covariance_of, cut_covariance, row_norms_sq, running_sums
+from sketchbandit.linalg import covariance_of, factor_of_covariance, row_norms_sq, running_sums
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.rows import read_rows
 
@@ -272,8 +272,8 @@ class Sketch(ABC):
         Count and mass are not its business. Whatever is lost goes into the certificate.
         """
         del taken
-        factor = cut_covariance(covariance, self._dim + 1).rows.astype(self._dtype)
-        self._ingest(factor[row_norms_sq(factor) > 0.0])
+        rows = factor_of_covariance(covariance).rows.astype(self._dtype)
+        self._ingest(rows[row_norms_sq(rows) > 0.0])
 
     def _check_mergeable(self, other: Any) -> None:
         mine, theirs = self._settings(), other._settings()

@@ -6,12 +6,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchbandit.errors import MergeError
 from sketchbandit.linalg import add_rows_to_covariance
 from sketchbandit.sketch.base import Arrays, Scalars, Sketch, sketch_class
 from sketchbandit.sketch.rows import read_rows
 
-_LEAST_ROWS = 8  # times dim: with fewer, the eigenvectors at the end cost more than the shrinks saved
 _ROWS_AT_ONCE = 4096  # in a product: then adding it up costs little
 
 
@@ -30,15 +28,13 @@ class Bulk:
     Parameters
     ----------
     sketch : Sketch
-        What is filled: a fresh one, or one that has seen other rows before.
-    rows : int, optional
-        How many rows there are in all, if that is known.
+        Of the kind that is wanted: a fresh one, or one that has seen other rows before. It stays as it is.
 
     Examples
     --------
     >>> import sketchbandit as sb
     >>> X = np.random.default_rng(0).standard_normal((5000, 40)) * 0.8 ** np.arange(40)
-    >>> bulk = Bulk(sb.FrequentDirections(40, size=20), rows=5000)
+    >>> bulk = Bulk(sb.FrequentDirections(40, size=20))
     >>> bulk.update(X)
     >>> sketch = bulk.finish()
     >>> error = np.linalg.norm(X.T @ X - sketch.covariance(), 2)
@@ -47,12 +43,11 @@ class Bulk:
 
     """
 
-    def __init__(self, sketch: Sketch, *, rows: int | None = None) -> None:
-        many = rows is None or rows >= _LEAST_ROWS * sketch.dim
-        self._sketch = sketch
+    def __init__(self, sketch: Sketch) -> None:
+        self._sketch = copy.deepcopy(sketch)
         self._covariance: NDArray[np.float64] | None = None
         self._room: NDArray[np.float64] | None = None
-        if many and sketch.dim <= sketch.gathers_up_to:
+        if sketch.dim <= sketch.gathers_up_to:
             self._covariance = np.zeros((sketch.dim, sketch.dim))
         self._count = 0
         self._taken = 0
@@ -73,11 +68,15 @@ class Bulk:
         """Whether rows are summed up in X'X."""
         return self._covariance is not None
 
+    def check_room(self, mass: float) -> None:
+        """Refuse rows of that mass, or more, if their sum would overflow."""
+        self._sketch._check_mass(self._mass + mass)
+
     def update(self, rows: Any) -> None:
         """Take rows (n, dim), dense or sparse. Input that cannot be used raises before anything changes."""
         covariance, sketch = self._covariance, self._sketch
         batch = read_rows(rows, sketch.dim, sketch.dtype)
-        sketch._check_mass(self._mass + batch.mass)
+        self.check_room(batch.mass)
         for chunk, norms_sq in batch.chunks():
             if covariance is None:
                 sketch._take(chunk, norms_sq)
@@ -99,11 +98,7 @@ class Bulk:
 
     def merge(self, other: "Bulk") -> None:
         """Take in what another reader has read."""
-        if (self._covariance is None) != (other._covariance is None):
-            raise MergeError(
-                "cannot merge: one reader sums X'X up and the other does not; give both the same `rows`"
-            )
-        self._sketch._check_mass(self._mass + other._mass + other._sketch.mass)
+        self.check_room(other._mass + other._sketch.mass)
         self._sketch.merge(other._sketch)
         if self._covariance is not None and other._covariance is not None:
             self._covariance += other._covariance
@@ -139,9 +134,8 @@ class Bulk:
         """The reader that ``dump`` described."""
         saved = scalars["sketch"]
         parts = {n.removeprefix("sketch."): a for n, a in arrays.items() if n.startswith("sketch.")}
-        bulk = cls(sketch_class(saved["kind"])._undump(saved["content"], parts), rows=0)
-        if "covariance" in arrays:
-            bulk._covariance = arrays["covariance"]
+        bulk = cls(sketch_class(saved["kind"])._undump(saved["content"], parts))
+        bulk._covariance = arrays.get("covariance")
         bulk._count, bulk._taken = int(scalars["count"]), int(scalars["taken"])
         bulk._mass = float(scalars["mass"])
         return bulk

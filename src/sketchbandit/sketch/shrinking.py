@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sketchbandit.linalg import covariance_of, cut_covariance, shrink
+from sketchbandit.linalg import factor_of_covariance, shrink
 from sketchbandit.sketch.base import Arrays, Change, Scalars
 from sketchbandit.sketch.buffer import BufferedSketch
 from sketchbandit.sketch.checks import check_compensation, check_count
@@ -78,11 +78,13 @@ class ShrinkingSketch(Compensated, BufferedSketch):
 
     def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
         del taken
-        total = covariance + covariance_of(self.rows) if len(self._buffer) else covariance
-        rows, amount = cut_covariance(total, self._size, head=self._head)
+        rows, remainder = factor_of_covariance(covariance)
+        if len(self._buffer):
+            rows = np.concatenate([rows, self._buffer.rows])
+        kept, amount, _ = shrink(rows, self._size, head=self._head)
         self._buffer.truncate(0)
-        self._buffer.append(rows)
-        self._error += amount
+        self._buffer.append(rows[:kept])
+        self._error += amount + remainder
 
     def _absorb(self, other: "ShrinkingSketch") -> None:
         self._error += other._error

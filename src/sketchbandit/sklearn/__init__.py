@@ -10,6 +10,12 @@
 True
 """
 
+try:
+    import sklearn  # noqa: F401
+except ModuleNotFoundError as error:
+    needs = "sketchbandit.sklearn needs scikit-learn: pip install 'sketchbandit[sklearn]'"
+    raise ModuleNotFoundError(needs, name="sklearn") from error
+
 from sketchbandit.sklearn.pca import SketchedPCA
 from sketchbandit.sklearn.ridge import SketchedRidge
 

@@ -7,13 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sketchbandit.errors import InputError
+from sketchbandit.linalg import row_norms_sq
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 _CHUNK_ELEMENTS = 1 << 20  # 8 MiB of float64
-_LARGEST = 1e100
 
 
 def dense_chunks(X: Any, *others: Vector) -> Iterator[tuple[Matrix, ...]]:
@@ -25,12 +24,12 @@ def dense_chunks(X: Any, *others: Vector) -> Iterator[tuple[Matrix, ...]]:
         yield rows.astype(np.float64, copy=False), *(other[start : start + step] for other in others)
 
 
-def check_scale(X: Any, name: str = "X") -> None:
-    """Refuse entries whose squares, summed over any number of rows, could overflow."""
-    entries = X.data if sparse.issparse(X) else X
-    largest = float(np.abs(entries).max(initial=0.0))
-    if largest > _LARGEST:
-        raise InputError(f"{name} has entries up to {largest:g}, whose squares may overflow; rescale it")
+def mass_of(X: Any) -> float:
+    """The sum of all squares, inf if that overflows; nothing is copied."""
+    with np.errstate(over="ignore"):
+        if sparse.issparse(X):
+            return float(row_norms_sq(X.data[np.newaxis])[0])
+        return float(sum(row_norms_sq(rows).sum() for (rows,) in dense_chunks(X)))
 
 
 class Centring:
@@ -55,6 +54,10 @@ class Centring:
     def __init__(self, dim: int) -> None:
         self.count = 0
         self.mean: Vector = np.zeros(dim)
+
+    def most_mass(self, X: Any) -> float:
+        """At least what the rows of X can add to the centred scatter, which is less than about any point."""
+        return 2.0 * (mass_of(X) + X.shape[0] * float(self.mean @ self.mean))
 
     def centred(self, rows: Matrix) -> Matrix:
         """What the rows add, as rows."""

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sketchbandit.errors import InputError
 from sketchbandit.sketch import Bulk, Sketch, spectrum
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.sklearn.centring import Centring, check_scale, dense_chunks
+from sketchbandit.sklearn.centring import Centring, dense_chunks
 from sketchbandit.sklearn.sketches import Choice, make_sketch
 from sketchbandit.sklearn.streaming import StreamingEstimator
 
@@ -32,10 +32,10 @@ class _Principal(NamedTuple):
 class _Learned:
     """The stream so far; what is derived from it is computed when somebody asks."""
 
-    def __init__(self, sketch: Sketch, components: int, rows: int | None) -> None:
+    def __init__(self, sketch: Sketch, components: int) -> None:
         self.centring = Centring(sketch.dim)
         self.components = components
-        self._bulk = Bulk(sketch, rows=rows)
+        self._bulk = Bulk(sketch)
         self._principal: _Principal | None = None
 
     @property
@@ -47,7 +47,7 @@ class _Learned:
         return self.principal.sketch
 
     def update(self, X: Any) -> None:
-        check_scale(X)
+        self._bulk.check_room(self.centring.most_mass(X))  # nothing is refused after that
         self._principal = None
         for (rows,) in dense_chunks(X):
             self._bulk.update(self.centring.centred(rows))
@@ -105,7 +105,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
     n_components_, n_features_in_, n_samples_seen_ : int
         What the names say.
     sketch_ : Sketch
-        The sketch of the centred rows.
+        The sketch of the centred rows, with one row more for each batch but the first: the shift of the mean.
 
     Examples
     --------
@@ -140,8 +140,9 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
         """Learn from X, (n_samples, n_features), dense or sparse; what was learned before is forgotten."""
         del y
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
-        self._learned = self._start(X.shape[1], X.shape[0])
-        self._learned.update(X)
+        learned = self._start(X.shape[1])
+        learned.update(X)
+        self._learned = learned
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -149,12 +150,12 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
         del y
         first = not self.__sklearn_is_fitted__()
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
-        if first:
-            self._learned = self._start(X.shape[1], None)
-        self._learned.update(X)
+        learned = self._start(X.shape[1]) if first else self._learned
+        learned.update(X)
+        self._learned = learned
         return self
 
-    def _start(self, dim: int, rows: int | None) -> _Learned:
+    def _start(self, dim: int) -> _Learned:
         size = None if self.size is None else check_count("size", self.size, at_least=2)
         if self.n_components is None:
             size = _DEFAULT_SIZE if size is None else size
@@ -164,11 +165,11 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
             if wanted > dim:
                 raise InputError(f"n_components={wanted} must be at most n_features={dim}")
             size = max(2 * wanted, wanted + 10) if size is None else size
-            if size <= wanted < dim:
+            if size <= wanted:
                 raise InputError(
                     f"size={size} must be larger than n_components={wanted}: a sketch keeps size - 1 rows"
                 )
-        return _Learned(make_sketch(self.sketch, dim, size, 0.0), wanted, rows)
+        return _Learned(make_sketch(self.sketch, dim, size, 0.0), wanted)
 
     # -- using what was learned ---------------------------------------------------------------------
 

@@ -7,10 +7,12 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sketchbandit.ridge import DenseArms, RidgeSystem
-from sketchbandit.sketch import Bulk, Sketch, spectrum
+from sketchbandit.errors import InputError
+from sketchbandit.linalg import row_norms_sq
+from sketchbandit.ridge import RidgeSystem
+from sketchbandit.sketch import Bulk, Sketch, Spectrum, spectrum
 from sketchbandit.sketch.checks import check_count, check_real
-from sketchbandit.sklearn.centring import Centring, check_scale, dense_chunks
+from sketchbandit.sklearn.centring import Centring, dense_chunks, mass_of
 from sketchbandit.sklearn.sketches import Choice, make_sketch
 from sketchbandit.sklearn.streaming import StreamingEstimator
 
@@ -20,21 +22,24 @@ Vector = NDArray[np.float64]
 class _Learned:
     """The stream so far: rows and targets, centred together; the ridge system is made when somebody asks."""
 
-    def __init__(self, sketch: Sketch, alpha: float, rows: int | None, *, fit_intercept: bool) -> None:
+    def __init__(self, sketch: Sketch, alpha: float, *, fit_intercept: bool) -> None:
         dim = sketch.dim
         self.centring = Centring(dim + 1)  # the target is the last column
         self._fit_intercept = fit_intercept
         self._alpha = alpha
-        self._bulk = Bulk(sketch, rows=rows)
+        self._bulk = Bulk(sketch)
         self._b: Vector = np.zeros(dim)
         self._targets_sq = 0.0
         self.count = 0
         self._system: RidgeSystem | None = None
+        self._spectrum: Spectrum | None = None
 
     def update(self, X: Any, y: Vector) -> None:
-        check_scale(X)
-        check_scale(y, "y")
-        self._system = None
+        self._bulk.check_room(2.0 * (mass_of(X) + X.shape[0] * float(self.mean @ self.mean)))
+        most = self._targets_sq + 2.0 * (mass_of(y[:, np.newaxis]) + len(y) * self.target**2)
+        if not most < np.inf:
+            raise InputError(f"y has entries up to {np.abs(y).max():g}, whose squares overflow; rescale it")
+        self._system = self._spectrum = None
         for rows, targets in dense_chunks(X, y):
             joined = np.column_stack([rows, targets])
             self.count += len(joined)
@@ -67,18 +72,37 @@ class _Learned:
         sketch: Sketch = self.system.sketch
         return sketch
 
+    @property
+    def spectrum(self) -> Spectrum:
+        if self._spectrum is None:
+            self._spectrum = spectrum(self.system.sketch)
+        return self._spectrum
+
+    def widths_sq(self, X: Any) -> Vector:
+        """x'A^-1 x for every row less the mean: what lies outside the rows of S, and what lies inside."""
+        sigma_sq, directions, shift = self.spectrum.sigma_sq, self.spectrum.directions, self.system.shift
+        found = []
+        for (rows,) in dense_chunks(X):
+            centred = rows - self.mean
+            inside = centred @ directions.T
+            outside = centred - inside @ directions
+            found.append(row_norms_sq(outside) / shift + (inside**2 / (sigma_sq + shift)).sum(axis=1))
+        return np.concatenate(found)
+
     def noise_sq(self) -> float:
         """The variance of the residuals, at most: X'X is known up to e.
 
         |y - X theta|² = |y|² - 2 theta'b + theta'X'X theta <= |y|² - 2 theta'b + |S theta|² + e |theta|².
         """
         sketch, theta = self.system.sketch, self.system.theta
+        if not np.isfinite(sketch.error_bound):
+            return float("inf")
         fitted = sketch.rows.astype(np.float64) @ theta
         loss = sketch.error_bound * float(theta @ theta)
         residual_sq = max(
             0.0, self._targets_sq - 2.0 * float(theta @ self._b) + float(fitted @ fitted) + loss
         )
-        sigma_sq = spectrum(sketch).sigma_sq
+        sigma_sq = self.spectrum.sigma_sq
         used = float((sigma_sq / (sigma_sq + self.system.shift)).sum()) + self._fit_intercept
         return float(residual_sq / max(1.0, self.count - used))
 
@@ -89,6 +113,7 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
     coef = ((alpha + c·e) I + S'S)^-1 Xc'yc with the sketch S of the centred rows and its certificate e; the
     means are followed on the way. With ``size`` above the rank of the data it is ridge regression exactly.
     Memory is O(size · n_features), or n_features² where that is not much more (16·size features at most).
+    Features should have similar units: where one is 10^7 times another, few digits are left for the other.
 
     Parameters
     ----------
@@ -149,8 +174,9 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from X, (n_samples, n_features), dense or sparse, and y; what was learned is forgotten."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True)
-        self._learned = self._start(X.shape[1], X.shape[0])
-        self._learned.update(X, np.asarray(y, dtype=np.float64))
+        learned = self._start(X.shape[1])
+        learned.update(X, np.asarray(y, dtype=np.float64))
+        self._learned = learned
         return self
 
     def partial_fit(self, X: Any, y: Any) -> Self:
@@ -159,16 +185,16 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, reset=first
         )
-        if first:
-            self._learned = self._start(X.shape[1], None)
-        self._learned.update(X, np.asarray(y, dtype=np.float64))
+        learned = self._start(X.shape[1]) if first else self._learned
+        learned.update(X, np.asarray(y, dtype=np.float64))
+        self._learned = learned
         return self
 
-    def _start(self, dim: int, rows: int | None) -> _Learned:
+    def _start(self, dim: int) -> _Learned:
         alpha = check_real("alpha", self.alpha, above=0.0)
         size = check_count("size", self.size, at_least=2)
         sketch = make_sketch(self.sketch, dim, size, 1.0)
-        return _Learned(sketch, alpha, rows, fit_intercept=bool(self.fit_intercept))
+        return _Learned(sketch, alpha, fit_intercept=bool(self.fit_intercept))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The targets of X, (n_samples,); with ``return_std`` also the standard deviation of each.
@@ -182,14 +208,8 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
         if not return_std:
             return predicted
         learned = self._fitted
-        system, noise_sq = learned.system, learned.noise_sq()
-        widths_sq = []
-        for (rows,) in dense_chunks(X):
-            scan = system.scan(DenseArms(np.ascontiguousarray(rows - learned.mean)))
-            norms_sq = scan.norms_sq.tolist()
-            widths_sq += [system.quadratic(system.shadow(scan, i), norm) for i, norm in enumerate(norms_sq)]
         unknown_mean = 1.0 / learned.count if self.fit_intercept else 0.0
-        return predicted, np.sqrt(noise_sq * (1.0 + unknown_mean + np.array(widths_sq)))
+        return predicted, np.sqrt(learned.noise_sq() * (1.0 + unknown_mean + learned.widths_sq(X)))
 
     # -- what was learned ---------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ Through a memory map, a file that is not in the cache takes nearly as long to pa
 compute, and it pushes everything else out. Asked for directly, the disk delivers while the processor works.
 """
 
+import errno
 import mmap
 import os
 import queue
@@ -57,25 +58,32 @@ class _Reader(threading.Thread):
 
     def run(self) -> None:
         try:
-            handle = _open(self._path)
+            self._handle = _open(self._path)
             try:
                 for at in range(self._first, self._last, self._block):
                     buffer = self.free.get()
                     if self.stopped:
                         return
-                    self.full.put((buffer, self._fill(handle, buffer, at, min(at + self._block, self._last))))
+                    self.full.put((buffer, self._fill(buffer, at, min(at + self._block, self._last))))
             finally:
-                os.close(handle)
+                os.close(self._handle)
             self.full.put(None)
         except BaseException as error:
             self.full.put(error)
 
-    def _fill(self, handle: int, buffer: mmap.mmap, start: int, stop: int) -> memoryview:
+    def _fill(self, buffer: mmap.mmap, start: int, stop: int) -> memoryview:
         first = start // _PAGE * _PAGE
         whole = memoryview(buffer)[: -(-(stop - first) // _PAGE) * _PAGE]
         got = 0
         while got < stop - first:
-            some = os.preadv(handle, [whole[got:]], first + got)
+            try:
+                some = os.preadv(self._handle, [whole[got:]], first + got)
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+                os.close(self._handle)  # a file system that takes the flag and then cannot
+                self._handle = os.open(self._path, os.O_RDONLY)
+                continue
             if not some:
                 raise FileError(f"{self._path} has become shorter while it was read")
             got += some

@@ -1,6 +1,7 @@
 """Archives of numpy arrays: sparse matrices as scipy saves them, or one dense matrix."""
 
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.errors import FileError, InputError
+from sketchbandit.errors import FileError, InputError, SketchBanditError
 from sketchbandit.outofcore.sources.base import Chunk, Source, check_matrix
 from sketchbandit.outofcore.sources.npy import read_any_header
 
@@ -30,7 +31,9 @@ class NpzSource(Source):
                 if self._is_sparse:
                     with np.load(path, allow_pickle=False) as arrays:
                         shape = tuple(int(n) for n in arrays["shape"])
-        except (zipfile.BadZipFile, KeyError, EOFError) as error:
+        except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, ValueError) as error:
+            if isinstance(error, SketchBanditError):
+                raise
             raise FileError(f"{path} is damaged or not an npz file: {error}") from error
         check_matrix(self.name, shape, dtype)
         self.rows, self.dim = shape
@@ -48,7 +51,7 @@ class NpzSource(Source):
                     return arrays[self._member]
             matrix = sparse.load_npz(self._path).tocsr()
             matrix.check_format(full_check=True)
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
             raise FileError(f"{self.name} is damaged: {error}") from error
         return matrix
 

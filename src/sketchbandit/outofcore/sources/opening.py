@@ -39,18 +39,22 @@ def find(inputs: Sequence[str]) -> list[str]:
         raise InputError(
             f"nothing to read: name a file ({', '.join(SUFFIXES)}), a glob, or - for standard input"
         )
-    twice = [name for name in found if found.count(name) > 1]
-    if twice:
-        raise InputError(f"{twice[0]} is named twice: its rows would count twice")
+    seen: dict[tuple[int, int], str] = {}
+    for name in found:
+        if name != STANDARD_INPUT and Path(name).exists():
+            status = Path(name).stat()
+            before = seen.setdefault((status.st_dev, status.st_ino), name)
+            if before is not name:
+                raise InputError(f"{name} is {before} again: its rows would count twice")
     if STANDARD_INPUT in found and len(found) > 1:
         raise InputError("standard input (-) is read alone, not beside files")
     return found
 
 
-def open_source(name: str) -> Source:
-    """The matrix in a file, or what comes on standard input."""
+def open_source(name: str, header: bool | None = None) -> Source:
+    """The matrix in a file, or what comes on standard input; ``header``: whether text begins with names."""
     if name == STANDARD_INPUT:
-        return PipeSource(sys.stdin.buffer)
+        return PipeSource(sys.stdin.buffer, header)
     path = Path(name)
     if path.is_dir():
         raise InputError(f"{name} is a folder; name the files in it, e.g. '{name.rstrip('/')}/*.npy'")
@@ -59,8 +63,10 @@ def open_source(name: str) -> Source:
     if path.suffix.lower() not in _KINDS:
         raise InputError(f"{name}: cannot read {path.suffix or 'this'}; give one of {', '.join(SUFFIXES)}")
     module, kind = _KINDS[path.suffix.lower()]
+    settings = {"header": header} if module == "csv" else {}
     try:
-        source: Source = getattr(import_module(f"sketchbandit.outofcore.sources.{module}"), kind)(path)
+        made = getattr(import_module(f"sketchbandit.outofcore.sources.{module}"), kind)
+        source: Source = made(path, **settings)
     except PermissionError as error:
         raise FileError(f"{name} may not be read: {error.strerror}") from error
     return source

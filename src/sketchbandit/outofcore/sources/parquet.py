@@ -1,5 +1,6 @@
 """Parquet: every column a number; its row groups are the parts."""
 
+import json
 from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -21,7 +22,7 @@ class ParquetSource(Source):
         self.name, self._path = str(path), path
         try:
             with parquet.ParquetFile(path) as file:
-                schema, metadata = file.schema_arrow, file.metadata
+                schema, metadata = _without_index(file.schema_arrow), file.metadata
                 groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         except (pa.ArrowInvalid, pa.ArrowException) as error:
             raise FileError(f"{path} is damaged or not a Parquet file: {error}") from error
@@ -53,11 +54,21 @@ class ParquetSource(Source):
         first = start
         try:
             with parquet.ParquetFile(self._path) as file:
-                for batch in file.iter_batches(self.rows_a_chunk, row_groups=groups, use_threads=False):
+                batches = file.iter_batches(self.rows_a_chunk, groups, self.columns, use_threads=False)
+                for batch in batches:
                     yield Chunk(table_rows(batch), first)
                     first += batch.num_rows
         except (pa.ArrowInvalid, OSError) as error:
             raise FileError(f"{self.name}: damaged after row {first}: {error}") from error
+
+
+def _without_index(schema: pa.Schema) -> pa.Schema:
+    """What pandas saved as the index of a frame is no column of it."""
+    described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    for name in described.get("index_columns", []):
+        if isinstance(name, str) and name in schema.names:
+            schema = schema.remove(schema.get_field_index(name))
+    return schema
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -13,7 +13,7 @@ from sketchbandit.outofcore.sources.npy import read_header
 class PipeSource(Source):
     """A matrix that can be read once, from its start."""
 
-    def __init__(self, file: IO[bytes], name: str = "standard input") -> None:
+    def __init__(self, file: IO[bytes], header: bool | None = None, name: str = "standard input") -> None:
         self.name, self._file = name, file
         self.rows = None
         self._table = None
@@ -27,7 +27,7 @@ class PipeSource(Source):
             return
         from sketchbandit.outofcore.sources.csv import TextTable  # noqa: PLC0415  (needs pyarrow)
 
-        self._table = TextTable(name, file)
+        self._table = TextTable(name, file, header)
         self.dim, self.columns = self._table.dim, self._table.columns
 
     def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
@@ -43,3 +43,7 @@ class PipeSource(Source):
             if len(payload) < count * row_bytes:
                 raise FileError(f"{self.name} ended early: {self.rows:,} rows were announced")
             yield Chunk(np.frombuffer(payload, self._header.dtype).reshape(count, self.dim), first)
+        if self._file.read(1):
+            raise FileError(
+                f"{self.name} goes on after the {self.rows:,} rows of an .npy file: one file at a time"
+            )
