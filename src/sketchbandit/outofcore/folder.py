@@ -11,13 +11,7 @@ from sketchbandit.errors import FileError, InputError
 from sketchbandit.locking import lock_folder
 
 MANIFEST = "manifest.json"
-_OURS = (
-    MANIFEST,
-    ".lock",
-    "[0-9][0-9][0-9][0-9][0-9].safetensors",
-    ".*.safetensors.*.tmp",
-    f".{MANIFEST}.*.tmp",
-)
+_OURS = (MANIFEST, "[0-9][0-9][0-9][0-9][0-9].safetensors", ".*.safetensors.*.tmp", f".{MANIFEST}.*.tmp")
 
 
 class PartsFolder:
@@ -82,8 +76,7 @@ class PartsFolder:
     def _delete_ours(self) -> None:
         for pattern in _OURS:
             for path in self.path.glob(pattern):
-                if path.name != ".lock":
-                    path.unlink()
+                path.unlink()
 
     def _manifest(self) -> dict[str, Any] | None:
         path = self.path / MANIFEST

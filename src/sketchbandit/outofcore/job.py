@@ -94,7 +94,11 @@ def sketch(
     plan = Plan(sources[0].dim, rows, size, epsilon, check_dtype(dtype).name, header)
     watcher = watcher or Watcher()
     if names == [STANDARD_INPUT]:
-        return _from_standard_input(plan, sources[0], target, watcher, resume=resume)
+        if resume:
+            raise InputError("what came on standard input is gone: it cannot be resumed")
+        if target is not None and not fresh:
+            PartsFolder(target).check_absent()
+        return _from_standard_input(plan, sources[0], target, watcher)
     if target is None:
         with tempfile.TemporaryDirectory(prefix="sketchbandit-") as folder:
             return _read_in_parts(plan, sources, Path(folder), jobs, watcher)
@@ -122,13 +126,7 @@ def _checked_target(path: Path, names: Sequence[str]) -> Path:
     return path
 
 
-def _from_standard_input(
-    plan: Plan, source: Source, target: Path | None, watcher: Watcher, *, resume: bool
-) -> Sketch:
-    if resume:
-        raise InputError("what came on standard input is gone: it cannot be resumed")
-    if target is not None:
-        PartsFolder(target).check_absent()
+def _from_standard_input(plan: Plan, source: Source, target: Path | None, watcher: Watcher) -> Sketch:
     bulk = plan.reader()
     watcher.begin(source.rows, 0)
     read_into(bulk, source, 0, source.rows or 0, watcher.advance)

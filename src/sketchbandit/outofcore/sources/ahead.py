@@ -48,7 +48,7 @@ def read_ahead(path: Path, start: int, stop: int, block: int) -> Iterator[memory
 
 class _Reader(threading.Thread):
     def __init__(self, path: Path, start: int, stop: int, block: int) -> None:
-        super().__init__(daemon=True)
+        super().__init__(daemon=True, name=f"reading {path}")
         self._path, self._first, self._last, self._block = path, start, stop, block
         self.free: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.full: queue.SimpleQueue[Any] = queue.SimpleQueue()
