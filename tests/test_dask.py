@@ -284,7 +284,7 @@ def test_logs_that_do_not_fit() -> None:
         (([arms], [chosen], [rewards * np.nan]), "partition 0: .*nan"),
         (
             ([arms[:, 0], arms[:, 0, :7]], None, [rewards, rewards]),
-            "partition 1: its arms have length 7, but those of partition 0 20",
+            "partition 1: its rows have length 7, but those of partition 0 20",
         ),
         (([[]], None, [[]]), "there are no rounds"),
         (([arms], None, [rewards]), "partition 0: the arms chosen must be"),

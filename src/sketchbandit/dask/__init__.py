@@ -9,7 +9,7 @@
 """
 
 try:
-    import dask  # noqa: F401
+    import dask  # noqa: F401  (to say which extra is missing)
 except ModuleNotFoundError as error:
     needs = "sketchbandit.dask needs dask: pip install 'sketchbandit[dask]'"
     raise ModuleNotFoundError(needs, name="dask") from error

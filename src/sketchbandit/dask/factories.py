@@ -10,13 +10,13 @@ Factory = Callable[..., Any]
 """Makes a fresh one: from nothing, from the length of a row, or from that and the partition's number."""
 
 
-def make(factory: Factory, dim: int, number: int, kind: type, noun: str) -> Any:
+def make(factory: Factory, dim: int, number: int, kind: Any, noun: str) -> Any:
     """A fresh thing of a ``kind`` for a partition."""
     made = factory(*(dim, number)[: _arguments(factory)])
     if not isinstance(made, kind):
         raise InputTypeError(f"factory must make a fresh {noun}, but made {made!r}")
-    if made.dim != dim:  # type: ignore[attr-defined]
-        raise InputError(f"rows have length {dim}, but factory makes a {noun} for {made.dim}")  # type: ignore[attr-defined]
+    if made.dim != dim:
+        raise InputError(f"rows have length {dim}, but factory makes a {noun} for {made.dim}")
     return made
 
 

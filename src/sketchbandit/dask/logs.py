@@ -1,7 +1,6 @@
 """A policy from a log that lies in partitions."""
 
-import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from dask.array import Array
@@ -9,7 +8,8 @@ from dask.delayed import delayed
 
 from sketchbandit.dask.computing import result_of
 from sketchbandit.dask.factories import Factory, check_factory, make
-from sketchbandit.dask.partitions import as_rows, tree
+from sketchbandit.dask.merging import Part, tree
+from sketchbandit.dask.partitions import as_rows
 from sketchbandit.errors import InputError, InputTypeError, SketchBanditError
 from sketchbandit.policy.base import SavedPolicy
 from sketchbandit.sketch.checks import check_count
@@ -66,17 +66,10 @@ def fit_logged(
     learn = delayed(learn_partition, pure=False)
     triples = zip(arm_blocks, chosen_blocks, reward_blocks, strict=True)
     parts = [learn(*triple, number, factory) for number, triple in enumerate(triples)]
-    found: Part | None = result_of(tree(parts, merge_policies, split_every), address)
+    found: Part | None = result_of(tree(parts, split_every), address)
     if found is None:
         raise InputError("there are no rounds, and it is not known how long an arm would be")
-    return found.policy
-
-
-class Part(NamedTuple):
-    """What some partitions taught, and the name of the first."""
-
-    policy: Any
-    name: str
+    return found.content
 
 
 def _blocks(collection: Any, name: str, edges: Any) -> tuple[list[Any], Any]:
@@ -126,20 +119,3 @@ def _chosen_arms(name: str, arms: Any, chosen: Any) -> Any:
     if len(outside):
         raise InputError(f"{name}: row {outside[0]}: arm {chosen[outside[0]]} was chosen, of {offered}")
     return arms[np.arange(rounds), chosen]
-
-
-def merge_policies(parts: list[Part | None]) -> Part | None:
-    """A copy of the first with the others merged in; those without rounds are left out."""
-    present = [part for part in parts if part is not None]
-    if not present:
-        return None
-    first, *others = present
-    total = copy.deepcopy(first.policy)
-    for other in others:
-        if other.policy.dim != total.dim:
-            raise InputError(
-                f"{other.name}: its arms have length {other.policy.dim}, "
-                f"but those of {first.name} {total.dim}"
-            )
-        total.merge(other.policy)
-    return Part(total, first.name)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dask.array import Array
-from dask.delayed import Delayed, delayed
+from dask.delayed import Delayed
 
 from sketchbandit.errors import InputError, InputTypeError
 
@@ -81,11 +81,3 @@ def as_rows(block: Any) -> Any:
 
 def _is_number(kind: Any) -> bool:
     return getattr(kind, "kind", "O") in "fiub"
-
-
-def tree(parts: list[Any], merge: Any, split_every: int) -> Any:
-    """One result from many, merged in groups of neighbours: the same groups whoever computes them."""
-    while len(parts) > 1:
-        groups = [parts[i : i + split_every] for i in range(0, len(parts), split_every)]
-        parts = [delayed(merge, pure=False)(group) for group in groups]
-    return parts[0]

@@ -1,14 +1,14 @@
 """The sketch of a collection."""
 
-import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from dask.delayed import delayed
 
 from sketchbandit.dask.computing import result_of
 from sketchbandit.dask.factories import Factory, check_factory, make
-from sketchbandit.dask.partitions import as_rows, partitions_of, tree
+from sketchbandit.dask.merging import Part, tree
+from sketchbandit.dask.partitions import as_rows, partitions_of
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.sketch import Bulk, Sketch
 from sketchbandit.sketch.checks import check_count
@@ -55,17 +55,11 @@ def sketch(
     parts = [
         read(partition, number, factory, partitions.dim) for number, partition in enumerate(partitions.blocks)
     ]
-    found: Part | None = result_of(tree(parts, merge_all, split_every), address)
+    found: Part | None = result_of(tree(parts, split_every), address)
     if found is None:
         raise InputError("there are no rows, and it is not known how long one would be")
-    return found.bulk.finish()
-
-
-class Part(NamedTuple):
-    """What some partitions came to, and the name of the first."""
-
-    bulk: Bulk
-    name: str
+    bulk: Bulk = found.content
+    return bulk.finish()
 
 
 def _fresh(factory: Factory, dim: int, number: int) -> Sketch:
@@ -96,19 +90,3 @@ def read_partition(partition: Any, number: int, factory: Factory, dim: int | Non
     except (InputError, InputTypeError) as error:
         raise type(error)(f"{name}: {error}") from error
     return Part(bulk, name)
-
-
-def merge_all(parts: list[Part | None]) -> Part | None:
-    """A copy of the first with the others merged in; those without rows are left out."""
-    present = [part for part in parts if part is not None]
-    if not present:
-        return None
-    first, *others = present
-    total = copy.deepcopy(first.bulk)
-    for other in others:
-        if other.bulk.dim != total.dim:
-            raise InputError(
-                f"{other.name}: its rows have length {other.bulk.dim}, but those of {first.name} {total.dim}"
-            )
-        total.merge(other.bulk)
-    return Part(total, first.name)

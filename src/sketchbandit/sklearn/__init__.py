@@ -11,7 +11,7 @@ True
 """
 
 try:
-    import sklearn  # noqa: F401
+    import sklearn  # noqa: F401  (to say which extra is missing)
 except ModuleNotFoundError as error:
     needs = "sketchbandit.sklearn needs scikit-learn: pip install 'sketchbandit[sklearn]'"
     raise ModuleNotFoundError(needs, name="sklearn") from error

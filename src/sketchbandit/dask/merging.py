@@ -1,0 +1,40 @@
+"""One result from those of the partitions, in a tree that does not depend on who computes it."""
+
+import copy
+from typing import Any, NamedTuple
+
+from dask.delayed import delayed
+
+from sketchbandit.errors import InputError
+
+
+class Part(NamedTuple):
+    """What some partitions came to (it has ``dim`` and ``merge``), and the name of the first."""
+
+    content: Any
+    name: str
+
+
+def tree(parts: list[Any], split_every: int) -> Any:
+    """All parts, delayed ones, merged in groups of neighbours."""
+    while len(parts) > 1:
+        groups = [parts[i : i + split_every] for i in range(0, len(parts), split_every)]
+        parts = [delayed(merge_all, pure=False)(group) for group in groups]
+    return parts[0]
+
+
+def merge_all(parts: list[Part | None]) -> Part | None:
+    """A copy of the first with the others merged in; those without rows are left out."""
+    present = [part for part in parts if part is not None]
+    if not present:
+        return None
+    first, *others = present
+    total = copy.deepcopy(first.content)
+    for other in others:
+        if other.content.dim != total.dim:
+            raise InputError(
+                f"{other.name}: its rows have length {other.content.dim}, "
+                f"but those of {first.name} {total.dim}"
+            )
+        total.merge(other.content)
+    return Part(total, first.name)
