@@ -17,7 +17,7 @@ from sketchbandit.experiments.reporting import Report, counts
 from sketchbandit.experiments.tables import table
 from sketchbandit.policy.named import POLICIES, parameters
 
-commands = typer.Typer()
+commands = typer.Typer(rich_markup_mode="markdown")
 
 Out = Annotated[Path, typer.Option(help="Folder for results, figures and the report.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Processes at a time; by default one for each core.")]

@@ -13,7 +13,7 @@ from sketchbandit.service import checking, logs, tokens
 from sketchbandit.service.server import serve as run
 from sketchbandit.service.settings import MIB, Limits, Settings
 
-commands = typer.Typer()
+commands = typer.Typer(rich_markup_mode="markdown")
 group = typer.Typer(
     no_args_is_help=True, rich_markup_mode="markdown", help="Look after the state of a service."
 )

@@ -16,7 +16,7 @@ from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.errors import InputError
 from sketchbandit.sketch import Sketch, spectrum
 
-commands = typer.Typer(add_completion=False)
+commands = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 _PICTURES = (".png", ".svg", ".pdf", ".jpg")
 _SCREE = "sketchbandit.outofcore.scree"  # draws with matplotlib
 
