@@ -46,12 +46,18 @@ class RidgeSystem:
     """
 
     def __init__(
-        self, sketch: Any, ridge: float, *, with_determinant: bool = False, saved: Saved | None = None
+        self,
+        sketch: Any,
+        ridge: float,
+        *,
+        b: Vector | None = None,
+        with_determinant: bool = False,
+        saved: Saved | None = None,
     ) -> None:
         self.sketch = sketch
         self._is_ours = isinstance(sketch, Sketch)
         self.ridge = ridge
-        self.b: Vector = np.zeros(sketch.dim)
+        self.b: Vector = np.zeros(sketch.dim) if b is None else b.copy()
         self._with_determinant = with_determinant
         self.rebuilds = 0
         """How often everything was derived anew."""

@@ -32,6 +32,11 @@ def mass_of(X: Any) -> float:
         return float(sum(row_norms_sq(rows).sum() for (rows,) in dense_chunks(X)))
 
 
+def most_scatter(X: Any, mean: Vector) -> float:
+    """At least what the rows of X can add to a scatter centred at ``mean``: about its own it is the least."""
+    return 2.0 * (mass_of(X) + X.shape[0] * float(mean @ mean))
+
+
 class Centring:
     """Means of a stream, and its rows as if they had been known from the start.
 
@@ -54,10 +59,6 @@ class Centring:
     def __init__(self, dim: int) -> None:
         self.count = 0
         self.mean: Vector = np.zeros(dim)
-
-    def most_mass(self, X: Any) -> float:
-        """At least what the rows of X can add to the centred scatter, which is less than about any point."""
-        return 2.0 * (mass_of(X) + X.shape[0] * float(self.mean @ self.mean))
 
     def centred(self, rows: Matrix) -> Matrix:
         """What the rows add, as rows."""

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sketchbandit.errors import InputError
 from sketchbandit.sketch import Bulk, Sketch, spectrum
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.sklearn.centring import Centring, dense_chunks
+from sketchbandit.sklearn.centring import Centring, dense_chunks, most_scatter
 from sketchbandit.sklearn.sketches import Choice, make_sketch
 from sketchbandit.sklearn.streaming import StreamingEstimator
 
@@ -47,7 +47,7 @@ class _Learned:
         return self.principal.sketch
 
     def update(self, X: Any) -> None:
-        self._bulk.check_room(self.centring.most_mass(X))  # nothing is refused after that
+        self._bulk.check_room(most_scatter(X, self.centring.mean))  # nothing is refused after that
         self._principal = None
         for (rows,) in dense_chunks(X):
             self._bulk.update(self.centring.centred(rows))
@@ -140,20 +140,14 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
         """Learn from X, (n_samples, n_features), dense or sparse; what was learned before is forgotten."""
         del y
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
-        learned = self._start(X.shape[1])
-        learned.update(X)
-        self._learned = learned
-        return self
+        return self._learn(self._start(X.shape[1]), X)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from some more rows; batches may be of any size, even of one row."""
         del y
         first = not self.__sklearn_is_fitted__()
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
-        learned = self._start(X.shape[1]) if first else self._learned
-        learned.update(X)
-        self._learned = learned
-        return self
+        return self._learn(self._start(X.shape[1]) if first else self._learned, X)
 
     def _start(self, dim: int) -> _Learned:
         size = None if self.size is None else check_count("size", self.size, at_least=2)

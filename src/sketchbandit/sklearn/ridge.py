@@ -12,7 +12,7 @@ from sketchbandit.linalg import row_norms_sq
 from sketchbandit.ridge import RidgeSystem
 from sketchbandit.sketch import Bulk, Sketch, Spectrum, spectrum
 from sketchbandit.sketch.checks import check_count, check_real
-from sketchbandit.sklearn.centring import Centring, dense_chunks, mass_of
+from sketchbandit.sklearn.centring import Centring, dense_chunks, most_scatter
 from sketchbandit.sklearn.sketches import Choice, make_sketch
 from sketchbandit.sklearn.streaming import StreamingEstimator
 
@@ -35,9 +35,8 @@ class _Learned:
         self._spectrum: Spectrum | None = None
 
     def update(self, X: Any, y: Vector) -> None:
-        self._bulk.check_room(2.0 * (mass_of(X) + X.shape[0] * float(self.mean @ self.mean)))
-        most = self._targets_sq + 2.0 * (mass_of(y[:, np.newaxis]) + len(y) * self.target**2)
-        if not most < np.inf:
+        self._bulk.check_room(most_scatter(X, self.mean))
+        if not self._targets_sq + most_scatter(y[:, np.newaxis], self.centring.mean[-1:]) < np.inf:
             raise InputError(f"y has entries up to {np.abs(y).max():g}, whose squares overflow; rescale it")
         self._system = self._spectrum = None
         for rows, targets in dense_chunks(X, y):
@@ -62,9 +61,7 @@ class _Learned:
     @property
     def system(self) -> RidgeSystem:
         if self._system is None:
-            self._system = RidgeSystem(self._bulk.finish(), self._alpha)
-            self._system.b[:] = self._b
-            self._system.rebuild()
+            self._system = RidgeSystem(self._bulk.finish(), self._alpha, b=self._b)
         return self._system
 
     @property
@@ -174,10 +171,7 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from X, (n_samples, n_features), dense or sparse, and y; what was learned is forgotten."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True)
-        learned = self._start(X.shape[1])
-        learned.update(X, np.asarray(y, dtype=np.float64))
-        self._learned = learned
-        return self
+        return self._learn(self._start(X.shape[1]), X, np.asarray(y, dtype=np.float64))
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn from some more rows."""
@@ -186,9 +180,7 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, reset=first
         )
         learned = self._start(X.shape[1]) if first else self._learned
-        learned.update(X, np.asarray(y, dtype=np.float64))
-        self._learned = learned
-        return self
+        return self._learn(learned, X, np.asarray(y, dtype=np.float64))
 
     def _start(self, dim: int) -> _Learned:
         alpha = check_real("alpha", self.alpha, above=0.0)

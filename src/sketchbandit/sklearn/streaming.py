@@ -1,6 +1,6 @@
 """What the estimators have in common: they learn from a stream, and derive what they tell when asked."""
 
-from typing import Any
+from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
@@ -20,6 +20,12 @@ class StreamingEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _learn(self, learned: Any, *data: Any) -> Self:
+        """Let ``learned`` learn; it is ours from then on, and not if it refuses."""
+        learned.update(*data)
+        self._learned = learned
+        return self
 
     @property
     def _fitted(self) -> Any:
