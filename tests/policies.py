@@ -1,6 +1,7 @@
 """The policies under test, a dense oracle beside them, and streams of arms and rewards."""
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -124,6 +125,20 @@ class Oracle:
     def width(self, arms: Matrix) -> Matrix:
         """sqrt(x'A^-1 x)."""
         return np.asarray(np.sqrt(np.vecdot(arms, np.linalg.solve(self.matrix, arms.T).T)))
+
+
+def design_radius(confidence: sb.Confidence, sketch: Any, ridge: float) -> float:
+    """The one radius for all compensations, by a dense determinant."""
+    dim, rows, e = sketch.dim, sketch.rows, sketch.error_bound
+    c = sketch.alpha / e if e else 1.0
+    outside = 0 if sketch.is_dense else dim - len(rows)
+    spread = min(e, (sketch.mass - float(np.vdot(rows, rows))) / outside) if outside > 0 else e
+    log_det = float(np.linalg.slogdet((ridge + spread) * np.eye(dim) + rows.T @ rows)[1])
+    information = min(log_det - dim * math.log(ridge), dim * math.log1p(sketch.mass / (dim * ridge)))
+    root = math.sqrt(2 * math.log(1 / confidence.delta) + information)
+    variance = confidence.noise * math.sqrt(1 + (1 - c) * e / (ridge + c * e)) * root
+    bias = confidence.theta_norm * max(ridge + c * e, (1 - c) * e - ridge) / math.sqrt(ridge + c * e)
+    return float(variance + bias)
 
 
 def saved(policy: Any) -> tuple[str, dict[str, bytes]]:

@@ -24,7 +24,7 @@ def test_shrink_against_svd(stream: Stream, head: int) -> None:
     """Kept spectrum, amount and row space are those of the SVD."""
     rows, size = stream.rows.copy(), stream.size
     head = min(head, size - 1)
-    kept, amount, _ = linalg.shrink(rows, size, head=head)
+    kept, amount, *_ = linalg.shrink(rows, size, head=head)
     _, sigma, right = np.linalg.svd(stream.rows, full_matrices=False)
     sigma_sq = np.zeros(max(len(sigma), size))
     sigma_sq[: len(sigma)] = sigma**2
@@ -46,7 +46,7 @@ def test_shrink_against_svd(stream: Stream, head: int) -> None:
 def test_shrink_takes_enough_mass(stream: Stream) -> None:
     """trace(Q'Q - S'S) >= size · amount: why the certificate is at most mass / size."""
     rows = stream.rows.copy()
-    kept, amount, _ = linalg.shrink(rows, stream.size)
+    kept, amount, *_ = linalg.shrink(rows, stream.size)
     before, after = np.vdot(stream.rows, stream.rows), np.vdot(rows[:kept], rows[:kept])
     assert before - after >= stream.size * amount - 1e-12 * before
 
@@ -63,7 +63,7 @@ def test_shrink_of_rank_deficient_rows_is_silent_and_free() -> None:
     for seed, scale in itertools.product(range(20), (1.0, 1e-150, 1e150)):
         original = scale * make_rows("gaussian", 16, 3, seed) @ make_rows("gaussian", 3, 30, seed + 100)
         rows = original.copy()
-        kept, amount, _ = linalg.shrink(rows, 8)
+        kept, amount, *_ = linalg.shrink(rows, 8)
         assert (kept, amount) == (3, 0.0)
         difference = original.T @ original - rows[:3].T @ rows[:3]
         assert np.linalg.norm(difference, 2) <= 1e-14 * np.linalg.norm(original) ** 2
@@ -77,7 +77,7 @@ def test_small_but_real_directions_are_not_lost_in_the_gram_matrix(exponent: int
     left, _ = np.linalg.qr(random.standard_normal((10, 10)))
     right, _ = np.linalg.qr(random.standard_normal((40, 10)))
     rows = (left * sigma) @ right.T
-    kept, amount, _ = linalg.shrink(rows, 8)
+    kept, amount, *_ = linalg.shrink(rows, 8)
     assert amount == pytest.approx(10.0 ** (2 * exponent), rel=1e-6)
     spectrum = linalg.singular_values_sq(rows[:kept])
     assert spectrum[3:6] == pytest.approx([3.0 * 10.0 ** (2 * exponent)] * 3, rel=1e-5)

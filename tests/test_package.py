@@ -50,6 +50,7 @@ def test_exported_names() -> None:
         "SketchBanditError",
         "SketchTooSmallWarning",
         "Spectrum",
+        "TooFewDigitsWarning",
         "__version__",
         "cbrap",
         "cbscfd",

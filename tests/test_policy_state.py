@@ -14,7 +14,7 @@ from scipy import sparse
 
 import sketchbandit as sb
 from sketchbandit.ridge import RidgeSystem, norm_sq_of
-from tests.policies import CERTIFIED, EVERY, rounds, saved, train, unit
+from tests.policies import CERTIFIED, EVERY, design_radius, rounds, saved, train, unit
 
 pytestmark = [
     pytest.mark.usefixtures("backend"),
@@ -177,18 +177,7 @@ def test_the_radius_follows_a_compression_from_outside(name: str) -> None:
         policy.update(arm, 0.0)
     policy.sketch.compress()
     arms = unit(np.random.default_rng(0).standard_normal((5, 30)))
-    fresh = beta.radius(
-        dim=30,
-        ridge=1e-3,
-        alpha=policy.sketch.alpha,
-        error_bound=policy.sketch.error_bound,
-        log_det=float(
-            np.linalg.slogdet(
-                policy.sketch.covariance()
-                + (1e-3 + policy.sketch.error_bound - policy.sketch.alpha) * np.eye(30)
-            )[1]
-        ),
-    )
+    fresh = design_radius(beta, policy.sketch, 1e-3)
     scores = policy.mean(arms) + fresh * policy.width(arms)
     assert np.allclose(policy.ucb(arms), scores, rtol=1e-6)
     assert policy.radius == pytest.approx(fresh, rel=1e-6)

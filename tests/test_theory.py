@@ -14,21 +14,10 @@ from hypothesis import strategies as st
 import sketchbandit as sb
 from sketchbandit import theory
 from sketchbandit.testing import Stream, make_rows, streams
-from tests.policies import CERTIFIED, Matrix, rounds, unit
+from tests.policies import CERTIFIED, Matrix, design_radius, rounds, unit
 
 CONFIDENCE = sb.Confidence(noise=0.3, theta_norm=1.0, arm_norm=1.0, delta=0.1)
 ignore_size = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
-
-
-def design_radius(confidence: sb.Confidence, sketch: Any, ridge: float) -> float:
-    """The one radius for all compensations, by a dense determinant."""
-    dim, rows, e = sketch.dim, sketch.rows, sketch.error_bound
-    c = sketch.alpha / e if e else 1.0
-    log_det = float(np.linalg.slogdet((ridge + e) * np.eye(dim) + rows.T @ rows)[1])
-    root = math.sqrt(2 * math.log(1 / confidence.delta) + log_det - dim * math.log(ridge))
-    variance = confidence.noise * math.sqrt(1 + (1 - c) * e / (ridge + c * e)) * root
-    bias = confidence.theta_norm * max(ridge + c * e, (1 - c) * e - ridge) / math.sqrt(ridge + c * e)
-    return float(variance + bias)
 
 
 @ignore_size

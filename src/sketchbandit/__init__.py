@@ -31,6 +31,7 @@ from sketchbandit.errors import (
     RowError,
     SketchBanditError,
     SketchTooSmallWarning,
+    TooFewDigitsWarning,
 )
 from sketchbandit.loading import load
 from sketchbandit.playing import Played, play
@@ -92,6 +93,7 @@ __all__ = [
     "SketchBanditError",
     "SketchTooSmallWarning",
     "Spectrum",
+    "TooFewDigitsWarning",
     "__version__",
     "adaptive",
     "cbrap",

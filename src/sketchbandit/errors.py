@@ -9,6 +9,7 @@
     └── FileError          (ValueError)  a file that is damaged, foreign or newer
 
     SketchTooSmallWarning  (UserWarning) a fixed sketch size whose error makes the regret bound vacuous
+    └── TooFewDigitsWarning              arms so long that float64 has no digits for the ridge or the promise
 
 Each message quotes the value seen and names the remedy. A call that raises one of these errors has
 changed nothing. (The warning comes when everything is done, also where warnings are turned into errors.)
@@ -23,6 +24,7 @@ __all__ = [
     "RowError",
     "SketchBanditError",
     "SketchTooSmallWarning",
+    "TooFewDigitsWarning",
 ]
 
 
@@ -63,3 +65,7 @@ class FileError(SketchBanditError, ValueError):
 
 class SketchTooSmallWarning(UserWarning):
     """A fixed-size sketch loses so much that the policy's regret bound is linear."""
+
+
+class TooFewDigitsWarning(SketchTooSmallWarning):
+    """The arms are so long that rounding alone exceeds the ridge, or the error that the sketch promises."""

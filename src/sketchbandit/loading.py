@@ -7,10 +7,8 @@ from numpy.typing import NDArray
 
 from sketchbandit import files
 from sketchbandit.errors import FileError, InputTypeError, SketchBanditError
-from sketchbandit.policy import LinUCB, ProjectedLinUCB
+from sketchbandit.policy.base import is_policy, policy_class
 from sketchbandit.sketch.base import sketch_class
-
-_POLICIES: dict[str, Any] = {cls.kind: cls for cls in (LinUCB, ProjectedLinUCB)}
 
 
 def load(path: str | Path, **extra: Any) -> Any:
@@ -30,7 +28,7 @@ def load(path: str | Path, **extra: Any) -> Any:
     if unknown:
         raise InputTypeError(f"load takes a path and base=..., got {', '.join(sorted(unknown))}")
     contents = files.read(Path(path))
-    cls = _POLICIES.get(contents.kind) or sketch_class(contents.kind)
+    cls: Any = policy_class(contents.kind) if is_policy(contents.kind) else sketch_class(contents.kind)
     try:
         return cls._undump(contents.scalars, contents.arrays, **extra)
     except SketchBanditError:
@@ -41,6 +39,4 @@ def load(path: str | Path, **extra: Any) -> Any:
 
 def policy_from(kind: str, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
     """The policy of that ``kind`` that ``_dump`` described, for whoever keeps it in a file of their own."""
-    if kind not in _POLICIES:
-        raise FileError(f"there is no policy of the kind {kind!r}")
-    return _POLICIES[kind]._undump(scalars, arrays)
+    return policy_class(kind)._undump(scalars, arrays)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sketchbandit.environment import Environment
 from sketchbandit.errors import InputError
+from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count
 
 
@@ -119,8 +120,5 @@ def play(
 
 def extent(sketch: Any) -> tuple[int, int]:
     """The size of a sketch and its rows, buffered ones included; the dimension where it holds a matrix."""
-    if getattr(sketch, "is_dense", False):
-        rows = sketch.dim
-    else:
-        rows = sum(len(part) for part in (sketch.parts if hasattr(sketch, "parts") else (sketch.rows,)))
+    rows = sketch.row_count if isinstance(sketch, Sketch) else len(sketch.rows)
     return int(getattr(sketch, "size", rows)), rows

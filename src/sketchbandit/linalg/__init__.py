@@ -1,9 +1,9 @@
 """Linear algebra without state: each function is tested on its own against a dense oracle."""
 
-from sketchbandit.linalg.inverses import InverseAndDeterminant, invert_lower, invert_positive
+from sketchbandit.linalg.inverses import InverseAndDeterminant, invert_lower, invert_positive, invert_unscaled
 from sketchbandit.linalg.norms import normalised, row_norms_sq, running_sums
 from sketchbandit.linalg.packed import PackedSymmetric
-from sketchbandit.linalg.shrink import Shrinkage, shrink
+from sketchbandit.linalg.shrink import Shrinkage, shrink, storing_error
 from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
 from sketchbandit.linalg.spectral import (
     covariance_error,
@@ -43,6 +43,7 @@ __all__ = [
     "gram_spectrum",
     "invert_lower",
     "invert_positive",
+    "invert_unscaled",
     "normalised",
     "rank_tolerance",
     "row_norms_sq",
@@ -53,5 +54,6 @@ __all__ = [
     "shrink",
     "singular_values_sq",
     "spectral_error",
+    "storing_error",
     "times_rows",
 ]

@@ -8,6 +8,7 @@ from scipy.linalg import lapack
 
 Matrix = NDArray[np.float64]
 
+_CERTAIN = 1e-13  # an eigenvalue of a matrix of unit scale, by row: what lies below may be rounding
 _SMALL = 32  # below this a triangle is inverted outright
 
 
@@ -34,6 +35,29 @@ def invert_positive(matrix: Matrix) -> InverseAndDeterminant:
     result: Matrix = inverse.T
     _mirror_lower(result)
     return InverseAndDeterminant(result, log_det)
+
+
+def invert_unscaled(matrix: Matrix, shift: float) -> InverseAndDeterminant | None:
+    """The inverse of S'S + shift I where columns have very different lengths; None if that has no digits.
+
+    All columns are brought to one length first, by powers of two, which is exact: a short column beside a
+    long one then keeps its digits, and the shift with it.
+
+    >>> found = invert_unscaled(np.diag([1e30, 3.0]), 1.0)
+    >>> found.inverse.diagonal()
+    array([1.0e-30, 2.5e-01])
+    """
+    shifted = matrix.copy()
+    shifted[np.diag_indices_from(shifted)] += shift
+    scale = np.ldexp(1.0, -(np.frexp(shifted.diagonal())[1] // 2))
+    shifted *= scale
+    shifted *= scale[:, np.newaxis]
+    if np.linalg.eigvalsh(shifted)[0] <= _CERTAIN * len(shifted):
+        return None
+    inverse, log_det = invert_positive(shifted)
+    inverse *= scale
+    inverse *= scale[:, np.newaxis]
+    return InverseAndDeterminant(inverse, log_det - 2.0 * float(np.log(scale).sum()))
 
 
 def invert_lower(lower: Matrix) -> Matrix:

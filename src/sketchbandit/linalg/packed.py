@@ -46,6 +46,12 @@ class PackedSymmetric:
         """Add another matrix of the same size."""
         self.flat += other.flat
 
+    def add_full(self, matrix: Matrix) -> None:
+        """Add a matrix that has both its triangles."""
+        for start, panel in self._panels():
+            height, width = panel.shape
+            panel[:] += matrix[start : start + height, :width]
+
     def full(self) -> Matrix:
         """The matrix with both its triangles."""
         matrix = np.empty((self._dim, self._dim))

@@ -6,23 +6,40 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from sketchbandit.linalg.norms import row_norms_sq
 from sketchbandit.linalg.panels import gram, multiply_in_place, residual_norm_sq
 
 Matrix = NDArray[np.float64]
 
 _CLEARLY = 1e-8  # of the largest: a Cholesky pivot of a Gram matrix is accurate to far less
 _GRAM_IS_ACCURATE = 1e-10  # above this fraction of the largest, an eigenvalue of the Gram matrix has 5 digits
+_EPS = float(np.finfo(np.float64).eps)
+# The fraction of sigma_1² below which a squared singular value is noise: the singular values of an SVD are
+# known to a few eps of the largest. Only such directions are dropped without being certified.
+_NOISE = (32.0 * _EPS) ** 2
+_ARITHMETIC = (
+    8.0 * _EPS
+)  # of |QQ'|: what eigenvectors and products in float64 get wrong; measured: below 1 eps
 
 
 class Shrinkage(NamedTuple):
     """What a shrink did: how many rows are left, and the amount taken from every squared singular value.
 
     ``rotated``: the rows left are orthogonal. Otherwise all of them were left as they were.
+    ``stored``: what storing the rows left in their dtype may have added to S'S, or taken from it, in any
+    direction. ``arithmetic``: the same of eigenvectors and products in float64, where something was lost.
     """
 
     kept: int
     amount: float
     rotated: bool = True
+    stored: float = 0.0
+    arithmetic: float = 0.0
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether S'S is what it was, to rounding in float64."""
+        return self.amount == self.stored == 0.0
 
 
 def shrink(
@@ -30,8 +47,8 @@ def shrink(
 ) -> Shrinkage:
     """Shrink ``rows`` in place to at most ``size - 1`` rows (Alg. FD of the paper, buffered).
 
-    With ``most`` the size is the smallest, from ``size`` on, for which s <= ``most``; the rows stay as they
-    are if that keeps all of them, or more than ``worth``.
+    With ``most`` the size is the smallest, from ``size`` on, for which s and rounding together are at most
+    that much; the rows stay as they are if that keeps all of them, or more than ``worth``.
 
     With the singular values sigma_1 >= sigma_2 >= ... of ``rows`` and s = sigma_size², the rows kept are
     sqrt(sigma_i² - s) v_i' for i < size, so that for the old rows Q and the new rows S
@@ -41,25 +58,53 @@ def shrink(
     The first ``head`` directions keep their sigma_i unreduced (incremental SVD; 0 for Frequent
     Directions). Rows of numerical rank below ``size`` lose redundancy only: s = 0 and S'S = Q'Q.
 
+    What is computed deviates from that by rounding. Storing a row in float32 changes it by at most 2^-24 of
+    its length, and so S'S by at most 2·2^-24·|QQ'|_F (``stored``). Eigenvectors and products in float64
+    change it by a few eps of |QQ'|_F, which is told (``arithmetic``) where there is a loss to be certified.
+
     The eigenvectors come from the Gram matrix QQ'; where sigma_size² falls under 1e-10 of the largest,
     where that is inaccurate, from a QR factorisation and an SVD.
 
     >>> rows = np.array([[2.0, 0.0], [0.0, 1.0]])
     >>> shrink(rows, size=2, most=0.5)
-    Shrinkage(kept=2, amount=0.0, rotated=False)
-    >>> shrink(rows, size=2)
-    Shrinkage(kept=1, amount=1.0, rotated=True)
+    Shrinkage(kept=2, amount=0.0, rotated=False, stored=0.0, arithmetic=0.0)
+    >>> done = shrink(rows, size=2)
+    >>> done.kept, done.amount, done.stored, done.arithmetic < 1e-14
+    (1, 1.0, 0.0, True)
     >>> abs(rows[:1]).round(6)
     array([[1.732051, 0.      ]])
     """
     count, dim = rows.shape
-    if count > dim:  # R'R = Q'Q with at most dim rows
-        rows[:dim] = np.linalg.qr(rows.astype(np.float64, copy=False), mode="r")
-        rows = rows[:dim]
-    if not len(rows):
+    if not count:
         return Shrinkage(0, 0.0)
-    may_stay = most < np.inf and count <= dim
-    limits = _Limits(most, len(rows) if worth is None else worth, may_stay)
+    limits = _Limits(most, count if worth is None else worth, most < np.inf and count <= dim, rows.dtype)
+    if count <= dim:
+        return _shrink_in_range(rows, size, head, limits)
+    # R'R = Q'Q with dim rows
+    triangle: Matrix = np.asarray(np.linalg.qr(rows.astype(np.float64, copy=False), mode="r"))
+    done = _shrink_in_range(triangle, size, head, limits)
+    rows[: done.kept] = triangle[: done.kept]
+    return done
+
+
+def storing_error(rows: NDArray[Any], dtype: np.dtype[Any]) -> float:
+    """At least what S'S changes by, in any direction, where rows S are stored as ``dtype``.
+
+    >>> storing_error(np.eye(2), np.dtype(np.float64)), storing_error(np.eye(2), np.dtype(np.float32)) < 3e-7
+    (0.0, True)
+    """
+    if dtype == np.float64:
+        return 0.0
+    return 2.0 * _unit(dtype) * float(row_norms_sq(rows).sum())
+
+
+def _unit(dtype: np.dtype[Any]) -> float:
+    """The unit roundoff, and a little for its square."""
+    return 0.5001 * float(np.finfo(dtype).eps)
+
+
+def _shrink_in_range(rows: NDArray[Any], size: int, head: int, limits: "_Limits") -> Shrinkage:
+    """The same with squares that neither overflow nor underflow."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = gram(rows)
     exponent = _exponent_out_of_range(products)
@@ -67,10 +112,11 @@ def shrink(
         return _shrink_scaled(rows, products, size, head, limits)
     np.ldexp(rows, -exponent, out=rows)  # a power of two: exact
     with np.errstate(over="ignore", under="ignore"):
-        scaled = limits._replace(most=float(np.ldexp(most, -2 * exponent)))
-    kept, amount, rotated = _shrink_scaled(rows, gram(rows), size, head, scaled)
+        scaled = limits._replace(most=float(np.ldexp(limits.most, -2 * exponent)))
+    kept, amount, rotated, *rounding = _shrink_scaled(rows, gram(rows), size, head, scaled)
     np.ldexp(rows[:kept], exponent, out=rows[:kept])
-    return Shrinkage(kept, float(np.ldexp(amount, 2 * exponent)), rotated)
+    amount, stored, arithmetic = (float(np.ldexp(part, 2 * exponent)) for part in (amount, *rounding))
+    return Shrinkage(kept, amount, rotated, stored, arithmetic)
 
 
 def _exponent_out_of_range(products: Matrix) -> int | None:
@@ -82,17 +128,36 @@ def _exponent_out_of_range(products: Matrix) -> int | None:
 
 
 class _Limits(NamedTuple):
-    """What a shrink may take, how many rows it may leave, and whether it may leave them as they are."""
+    """What a shrink may take, how many rows it may leave, whether it may leave them as they are."""
 
     most: float
     worth: int
     may_stay: bool
+    stored: np.dtype[Any]
+    """What the rows are stored as afterwards."""
+
+    def after(self, rounding: float) -> "_Limits":
+        """What may be taken besides."""
+        return self._replace(most=self.most - rounding)
+
+    @property
+    def negligible(self) -> float:
+        """The fraction of sigma_1² that is not worth an SVD: it is dropped, and certified."""
+        return float(np.finfo(self.stored).eps ** 1.6)
 
 
 def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int, limits: _Limits) -> Shrinkage:
-    if limits.may_stay and _all_exceed(products, limits.most):
+    largest = float(products.diagonal().max()) or 1.0
+    scale = largest * float(np.linalg.norm(products / largest))  # |QQ'|_F, the root of the sum of sigma^4
+    stored = 0.0 if limits.stored == np.float64 else 2.0 * _unit(limits.stored) * scale
+    arithmetic = _ARITHMETIC * scale
+    limits = limits.after(stored)
+    if limits.may_stay and (limits.most < 0.0 or _all_exceed(products, limits.after(arithmetic).most)):
         return Shrinkage(len(rows), 0.0, rotated=False)
-    return _shrink_by_gram(rows, products, size, head, limits)
+    done = _shrink_by_gram(rows, products, size, head, limits.after(arithmetic))
+    if not done.rotated:
+        return done
+    return done._replace(stored=stored, arithmetic=arithmetic if done.amount else 0.0)
 
 
 def _shrink_by_gram(rows: NDArray[Any], products: Matrix, size: int, head: int, limits: _Limits) -> Shrinkage:
@@ -112,9 +177,11 @@ def _shrink_by_gram(rows: NDArray[Any], products: Matrix, size: int, head: int, 
     amount = float(sigma_sq[size - 1]) if count >= size else 0.0
     if amount > _GRAM_IS_ACCURATE * largest:
         return _keep(rows, sigma_sq[:wanted], left[:wanted], amount, head)
-    if residual_norm_sq(left[:resolvable], rows) <= _negligible_sq(rows) * largest:
+    lost = residual_norm_sq(left[:resolvable], rows)
+    if lost <= _NOISE * largest or lost <= min(limits.negligible * largest, limits.most):
         # Rank below size: an orthogonal projection, whose loss was just measured, suffices.
-        return _keep(rows, sigma_sq[:resolvable], left[:resolvable], 0.0, head)
+        kept = _keep(rows, sigma_sq[:resolvable], left[:resolvable], 0.0, head).kept
+        return Shrinkage(kept, 0.0 if lost <= _NOISE * largest else lost)
     return _shrink_by_svd(rows, size, head, limits)
 
 
@@ -124,6 +191,7 @@ def _all_exceed(products: Matrix, most: float) -> bool:
     One Cholesky factorisation of QQ' - most I: far cheaper than the spectrum.
     """
     diagonal = products.diagonal()
+    most = max(most, 0.0)
     if diagonal.min() <= most:  # the least eigenvalue is at most the least diagonal entry
         return False
     shifted = products.copy()
@@ -139,7 +207,7 @@ def _size_for(sigma_sq: Matrix, size: int, most: float) -> int:
     """The smallest size, from ``size`` on, for which a shrink takes at most ``most``."""
     if most == np.inf:
         return size
-    return max(size, 1 + int(np.count_nonzero(sigma_sq > most)))
+    return max(size, 1 + int(np.count_nonzero(sigma_sq > max(most, 0.0))))
 
 
 def gram_spectrum(products: Matrix) -> tuple[Matrix, Matrix]:
@@ -158,28 +226,20 @@ def _shrink_by_svd(rows: NDArray[Any], size: int, head: int, limits: _Limits) ->
     sigma_sq = sigma**2
     size = _size_for(sigma_sq, size, limits.most)
     wanted = min(size - 1, len(rows))
-    present = np.count_nonzero(sigma_sq[:wanted] > _negligible_sq(rows) * sigma_sq[0])
+    present = np.count_nonzero(sigma_sq[:wanted] > _NOISE * sigma_sq[0])
     if limits.may_stay and present > limits.worth:
         return Shrinkage(len(rows), 0.0, rotated=False)
     amount = float(sigma_sq[size - 1]) if len(rows) >= size else 0.0
-    if amount <= _negligible_sq(rows) * sigma_sq[0]:
+    if amount <= _NOISE * sigma_sq[0]:
         amount = 0.0
     return _keep(rows, sigma_sq[:wanted], left.T[:wanted], amount, head)
 
 
 def _keep(rows: NDArray[Any], sigma_sq: Matrix, left: Matrix, amount: float, head: int) -> Shrinkage:
     """Write sqrt(sigma_i² - amount) v_i' over the rows, using sigma_i v_i' = u_i' rows; u_i' = left[i]."""
-    present = int(np.count_nonzero(sigma_sq > _negligible_sq(rows) * sigma_sq[0]))
+    present = int(np.count_nonzero(sigma_sq > _NOISE * sigma_sq[0]))
     alive = min(present, max(head, int(np.count_nonzero(sigma_sq > amount))))
     factors = np.sqrt(1.0 - amount / sigma_sq[:alive])
     factors[:head] = 1.0
     multiply_in_place(factors[:, np.newaxis] * left[:alive], rows)
     return Shrinkage(alive, amount)
-
-
-def _negligible_sq(rows: NDArray[Any]) -> float:
-    """The fraction of sigma_1² that one shrink may drop without a certificate: eps^1.6.
-
-    A million such shrinks lose under 1e-19 (float64) or 1e-5 (float32) of the mass: rounding.
-    """
-    return float(np.finfo(rows.dtype).eps ** 1.6)

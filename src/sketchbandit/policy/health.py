@@ -4,11 +4,15 @@ import math
 import warnings
 from typing import Any, NamedTuple
 
-from sketchbandit.errors import SketchTooSmallWarning
+import numpy as np
+
+from sketchbandit.errors import SketchTooSmallWarning, TooFewDigitsWarning
 from sketchbandit.theory import vacuous_exponent
 
 _SMALL = 128  # dimensions, whose matrix is nothing to warn of
 _SHARE = 0.25  # of mass / size, the most that the certificate can grow by
+_LINEAR = 0.9  # a growth exponent from which on e grows in proportion to t, for all one can see
+_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)  # of the mass: what sums in float64 get wrong
 
 
 class Health(NamedTuple):
@@ -25,11 +29,15 @@ class Health(NamedTuple):
     limit : float
         The exponent from which on the bound is linear: 1/3 for FD, 1 compensated; inf if e is bounded.
     heading_for_linear_regret : bool
-        Whether the certificate, as it grows, makes the regret bound vacuous. Without compensation: both
-        log(e/ridge) / log(t) and the growth have reached 1/3. With it: since half the rounds ago or more e
-        has grown in proportion to t, by a quarter at least of what it can at most, the mass over the size.
+        Whether the certificate, as it grows, makes the regret bound linear. Without compensation: both
+        log(e/ridge) / log(t) and the growth have reached 1/3. With it: e has passed the ridge, and grows in
+        proportion to t. (Where that is by less than a quarter of what it can at most, the mass over the size,
+        the bound is linear with a small factor; then nobody is warned.)
     sentence : str
         The same in words.
+    enough_digits : bool
+        Whether float64 can carry it: rounding, 4·eps times the mass, is below the ridge and below the
+        error that the sketch promises.
 
     """
 
@@ -39,55 +47,114 @@ class Health(NamedTuple):
     limit: float
     heading_for_linear_regret: bool
     sentence: str
+    enough_digits: bool = True
+
+
+class Mark(NamedTuple):
+    """What was true after so many rounds."""
+
+    rounds: int
+    error: float
+    mass: float
+
+
+START = Mark(1, 0.0, 0.0)
 
 
 class HealthWatch:
-    """Keeps the certificate of half the rounds ago, and warns once when a fixed size proves too small."""
+    """Keeps the certificate of half the rounds ago, and complains once when a fixed size proves too small.
 
-    def __init__(self) -> None:
-        # (rounds, certificate, mass) then and more recently; the first at least half the rounds ago
-        self.marks: list[tuple[int, float, float]] = [(1, 0.0, 0.0), (1, 0.0, 0.0)]
-        self.has_warned = False
+    Marks are set after 2, 4, 8, ... rounds, whatever the portions in which the arms came.
+    """
 
-    def look(self, sketch: Any, rounds: int, ridge: float) -> None:
-        """After the certificate may have changed."""
-        if rounds >= 2 * self.marks[1][0]:
-            self.marks = [self.marks[1], (rounds, float(sketch.error_bound), _mass(sketch))]
-        if not self.has_warned:
-            health = self.report(sketch, rounds, ridge)
-            if health.heading_for_linear_regret:
-                self.has_warned = True
-                warnings.warn(health.sentence, SketchTooSmallWarning, stacklevel=5)
+    def __init__(self, then: Mark = START, recent: Mark = START, *, has_warned: bool = False) -> None:
+        self.has_warned = has_warned
+        self._set(then, recent)
+
+    def _set(self, then: Mark, recent: Mark) -> None:
+        self.marks = (then, recent)
+        """At least half the rounds ago, and more recently."""
+        self.next_mark = 2 * recent.rounds
+        """The rounds after which to look, whatever happens."""
+
+    def look(self, sketch: Any, rounds: int, ridge: float) -> Warning | None:
+        """What there is to complain of, the first time."""
+        if rounds >= self.next_mark:
+            self._set(self.marks[1], Mark(rounds, float(sketch.error_bound), _mass(sketch)))
+        if self.has_warned:
+            return None
+        complaint = _complaint(self.report(sketch, rounds, ridge), sketch, self.marks[0])
+        self.has_warned = complaint is not None
+        return complaint
+
+    def add(self, other: "HealthWatch") -> None:
+        """Two that ran side by side: what both had lost when about half of their rounds were over."""
+        pairs = zip(self.marks, other.marks, strict=True)
+        self._set(*(Mark(a.rounds + b.rounds, a.error + b.error, a.mass + b.mass) for a, b in pairs))
+        self.has_warned |= other.has_warned
 
     def report(self, sketch: Any, rounds: int, ridge: float) -> Health:
         """The state of things."""
         error = float(sketch.error_bound)
         exponent = _exponent(error, rounds)
-        earlier, error_then, mass_then = self.marks[0]
+        then = self.marks[0]
         growth = math.nan
-        if 0.0 < error_then < math.inf and rounds > earlier:
-            growth = math.log(error / error_then) / math.log(rounds / earlier)
+        if 0.0 < then.error < math.inf and rounds > then.rounds:
+            growth = math.log(error / then.error) / math.log(rounds / then.rounds)
         most = float(getattr(sketch, "error_limit", math.inf))
-        if math.isfinite(most):
+        limit, heading, rounding = math.inf, False, _ROUNDING * _mass(sketch)
+        enough = rounding <= min(ridge, most or ridge)
+        if not enough:
+            sentence = _digits_sentence(rounding, ridge, most)
+        elif math.isfinite(most):
             sentence = _bounded_sentence(
                 error, most, is_dense=getattr(sketch, "is_dense", False) and sketch.dim > _SMALL
             )
-            return Health(error, exponent, growth, math.inf, False, sentence)
-        if not math.isfinite(error):
+        elif not math.isfinite(error):
+            limit = math.nan
             name = type(sketch).__name__
             sentence = f"{name} certifies nothing: whether its regret stays sublinear cannot be told."
-            return Health(error, exponent, growth, math.nan, False, sentence)
-        compensation = getattr(sketch, "compensation", sketch.alpha / error if error else 0.0)
-        limit = vacuous_exponent(compensation)
+        else:
+            limit = vacuous_exponent(getattr(sketch, "compensation", sketch.alpha / error if error else 0.0))
+            heading, sentence = self._unbounded(sketch, rounds, ridge, limit, growth)
+        return Health(error, exponent, growth, limit, heading, sentence, enough)
+
+    def _unbounded(
+        self, sketch: Any, rounds: int, ridge: float, limit: float, growth: float
+    ) -> tuple[bool, str]:
+        """Whether an error that may grow for ever makes the bound linear, and what to say of it."""
+        error = float(sketch.error_bound)
         order = float(getattr(sketch, "error_order", math.inf))
         if order < limit:
-            return Health(error, exponent, growth, limit, False, _growing_sentence(error, order))
+            return False, _growing_sentence(error, order)
         if limit < 1.0:  # the bound has (1 + e/lambda)^(3/2) in it
-            heading = _exponent(error / ridge, rounds) >= limit and growth >= limit
-        else:  # e <= mass/size, so that log e / log t takes for ever to come near 1: look at the rate
-            gained = (_mass(sketch) - mass_then) / max(getattr(sketch, "size", 1), 1)
-            heading = error_then > 0.0 and error - error_then >= _SHARE * gained > 0.0
-        return Health(error, exponent, growth, limit, heading, _sentence(sketch, error, exponent, heading))
+            is_too_small = _exponent(error / ridge, rounds) >= limit and growth >= limit
+        else:  # it has (lambda + e)^(1/2); log e / log t takes for ever to come near 1, so look at the rate
+            is_too_small = _rate(sketch, self.marks[0]) >= _SHARE
+        if is_too_small:
+            return True, _too_small(sketch, error)
+        if limit == 1.0 and error >= ridge and growth >= _LINEAR:
+            return True, _slowly_linear(sketch, error, rounds)
+        return False, _bearable(sketch, error, _exponent(error, rounds))
+
+
+def say(complaint: Warning) -> None:
+    """Warn whoever called the public method that calls this."""
+    warnings.warn(complaint, stacklevel=3)
+
+
+def _complaint(health: Health, sketch: Any, then: Mark) -> Warning | None:
+    if not health.enough_digits:
+        return TooFewDigitsWarning(health.sentence)
+    if health.heading_for_linear_regret and (health.limit < 1.0 or _rate(sketch, then) >= _SHARE):
+        return SketchTooSmallWarning(health.sentence)
+    return None
+
+
+def _rate(sketch: Any, then: Mark) -> float:
+    """What the certificate gained since then, as a part of the most it could, mass/size; 0 if none before."""
+    gained = (_mass(sketch) - then.mass) / max(getattr(sketch, "size", 1), 1)
+    return (float(sketch.error_bound) - then.error) / gained if then.error > 0.0 and gained > 0.0 else 0.0
 
 
 def _mass(sketch: Any) -> float:
@@ -98,6 +165,14 @@ def _exponent(error: float, rounds: int) -> float:
     if error <= 0.0:
         return -math.inf
     return math.log(error) / math.log(rounds) if rounds > 1 else math.copysign(math.inf, math.log(error))
+
+
+def _digits_sentence(rounding: float, ridge: float, most: float) -> str:
+    beside = f"the ridge, {ridge:.4g}" if rounding > ridge else f"the error that is promised, {most:.4g}"
+    return (
+        f"The arms are too long for float64: rounding alone may reach {rounding:.4g}, more than {beside}, so "
+        "that neither bound nor radius can be relied on; scale the columns to similar lengths of about one."
+    )
 
 
 def _bounded_sentence(error: float, most: float, *, is_dense: bool) -> str:
@@ -121,16 +196,36 @@ def _growing_sentence(error: float, order: float) -> str:
     )
 
 
-def _sentence(sketch: Any, error: float, exponent: float, heading: bool) -> str:
-    kind = type(sketch).__name__
-    if hasattr(sketch, "size"):
-        kind += f" of size {sketch.size}"
-    if heading:
+def _too_small(sketch: Any, error: float) -> str:
+    if float(getattr(sketch, "rounding", 0.0)) > error / 2.0:
         return (
-            f"{kind} is too small for this stream: its spectral error, {error:.4g}, grows so fast that the "
-            "regret bound is linear; use a larger size, or adaptive, whose error is bounded (and scale the "
-            "arms to about length one, or the ridge to their squared length)."
+            f"{np.dtype(sketch.dtype).name} has too few digits for this stream: the spectral error of "
+            f"{_named(sketch)}, {error:.4g}, is mostly rounding, and grows so fast that the regret bound is "
+            "linear; scale the columns to similar lengths of about one, or use float64."
         )
+    return (
+        f"{_named(sketch)} is too small for this stream: its spectral error, {error:.4g}, grows so fast that "
+        "the regret bound is linear; use a larger size, or adaptive, whose error is bounded (and scale the "
+        "arms to about length one, or the ridge to their squared length)."
+    )
+
+
+def _slowly_linear(sketch: Any, error: float, rounds: int) -> str:
+    return (
+        f"The spectral error of {_named(sketch)}, {error:.4g}, grows in proportion to t, by "
+        f"{error / rounds:.2g} a round: the regret bound is linear, though with a small factor; a larger "
+        "size lowers it, adaptive bounds the error."
+    )
+
+
+def _bearable(sketch: Any, error: float, exponent: float) -> str:
     if error == 0.0:
-        return f"{kind} has lost nothing so far: the regret is that of OFUL."
-    return f"{kind} has lost at most {error:.4g} (t^{exponent:.2f}), which the regret bound can bear."
+        return f"{_named(sketch)} has lost nothing so far: the regret is that of OFUL."
+    return (
+        f"{_named(sketch)} has lost at most {error:.4g} (t^{exponent:.2f}), which the regret bound can bear."
+    )
+
+
+def _named(sketch: Any) -> str:
+    name = type(sketch).__name__
+    return f"{name} of size {sketch.size}" if hasattr(sketch, "size") else name

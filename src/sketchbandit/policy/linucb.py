@@ -2,6 +2,7 @@
 
 import copy
 import math
+import threading
 from typing import Any, Self
 
 import numpy as np
@@ -12,11 +13,13 @@ from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKin
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
 from sketchbandit.policy.base import Arrays, SavedPolicy, Scalars
-from sketchbandit.policy.health import Health, HealthWatch
+from sketchbandit.policy.health import Health, HealthWatch, Mark, say
 from sketchbandit.policy.pruning import best_arms, optimistic_bounds
 from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Saved, Scan, norm_sq_of
+from sketchbandit.sharing import Lock, both_locks, holds_the_lock
 from sketchbandit.sketch.base import Sketch, sketch_class
 from sketchbandit.sketch.checks import check_count, check_real
+from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.sketch.rows import read_rows
 from sketchbandit.theory import Confidence
 
@@ -30,6 +33,8 @@ class LinUCB(SavedPolicy):
 
     A = (ridge + alpha) I + S'S with the sketch's S and alpha, theta = A^-1 (sum of reward·x): Alg. 2 of
     the paper, and with other sketches the algorithms it compares with.
+
+    Threads may share a policy: every public call is atomic.
 
     Parameters
     ----------
@@ -84,11 +89,20 @@ class LinUCB(SavedPolicy):
         self._plain_shape = (self._dim,) if self._dtype == np.float64 else None
         with_determinant = isinstance(self._beta, Confidence)
         self._system = RidgeSystem(sketch, self._ridge, with_determinant=with_determinant, saved=saved)
+        self._lock = self._make_lock()
         self._watch = HealthWatch()
+        self._columns = ColumnNames()
         self._rounds = 0
         self._reach = 0.0
         self._most_reach = _MOST_REACH * min(1.0, self._ridge)
-        self._radius = self._beta if isinstance(self._beta, float) else self._realised_radius(self._beta)
+        self._confidence = self._beta if isinstance(self._beta, Confidence) else None
+        self._radius = self._beta if isinstance(self._beta, float) else math.nan
+        self._radius_at = (-1, -1)  # rebuilds and rounds for which it holds, where it is a theorem's
+
+    def _make_lock(self) -> Lock:
+        """That of the sketch, so that whoever compresses it does so between two rounds."""
+        sketch = self._system.sketch
+        return sketch._lock if isinstance(sketch, Sketch) else threading.RLock()
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -118,6 +132,11 @@ class LinUCB(SavedPolicy):
         return self._system.sketch
 
     @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the features, if arms came as a DataFrame; later ones are put in this order."""
+        return self._columns.names
+
+    @property
     def theta(self) -> Vector:
         """The estimate A^-1 b, a copy."""
         return self._system.theta.copy()
@@ -125,10 +144,11 @@ class LinUCB(SavedPolicy):
     @property
     def radius(self) -> float:
         """The radius beta_t that the next choice uses."""
-        if isinstance(self._beta, Confidence):
+        if self._confidence is not None:
             self._system.follow()
-            if self._radius_at != self._system.rebuilds:
-                self._radius = self._realised_radius(self._beta)
+            now = self._system.rebuilds, self._rounds
+            if self._radius_at != now:
+                self._radius, self._radius_at = self._realised_radius(self._confidence), now
         return self._radius
 
     @property
@@ -147,36 +167,46 @@ class LinUCB(SavedPolicy):
 
     # -- choosing -----------------------------------------------------------------------------------
 
+    @holds_the_lock
     def select(self, arms: Any) -> int:
         """The index of the arm with the largest ``ucb``, ties to the lowest.
 
         ``arms``: (K, dim), numpy, scipy.sparse or anything that converts. Widths are computed only for arms
         that can still win.
         """
-        read = read_arms(arms, self._dim, self._dtype)
-        index = self._system.search(read, self.radius)
-        return self._best(read, 1)[0] if index is None or index < 0 else index
+        with self._lock:
+            read = self._read(arms)
+            index = self._system.search(read, self._radius if self._confidence is None else self.radius)
+            if index is None or index < 0:
+                (index,) = self._best(read, 1)
+            self._columns.remember(arms)
+            return index
 
     def top(self, arms: Any, k: int) -> NDArray[np.intp]:
         """The indices of the ``k`` arms with the largest ``ucb``, best first, ties to the lowest."""
         wanted = check_count("k", k, at_least=1)
-        return np.array(self._best(read_arms(arms, self._dim, self._dtype), wanted), dtype=np.intp)
+        best = np.array(self._best(self._read(arms), wanted), dtype=np.intp)
+        self._columns.remember(arms)
+        return best
 
     def mean(self, arms: Any) -> Any:
         """x'theta for every arm, (K,); a number for a single arm (dim,)."""
-        scan = self._scan(read_arms(arms, self._dim, self._dtype))
+        scan = self._scan(self._read(arms))
         return float(scan.means[0]) if is_vector(arms) else scan.means
 
     def width(self, arms: Any) -> Any:
         """sqrt(x'A^-1 x) for every arm, (K,); a number for a single arm (dim,)."""
-        widths = self._widths(self._scan(read_arms(arms, self._dim, self._dtype)))
+        widths = self._widths(self._scan(self._read(arms)))
         return float(widths[0]) if is_vector(arms) else widths
 
     def ucb(self, arms: Any) -> Any:
         """mean + radius·width for every arm, (K,); a number for a single arm (dim,)."""
-        scan = self._scan(read_arms(arms, self._dim, self._dtype))
+        scan = self._scan(self._read(arms))
         scores = scan.means + self.radius * self._widths(scan)
         return float(scores[0]) if is_vector(arms) else scores
+
+    def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
+        return read_arms(self._columns.align(arms), self._dim, self._dtype, may_be_empty=may_be_empty)
 
     def _best(self, arms: Arms, count: int) -> list[int]:
         if count > len(arms):
@@ -203,12 +233,20 @@ class LinUCB(SavedPolicy):
 
     # -- learning -----------------------------------------------------------------------------------
 
+    @holds_the_lock
     def update(self, arm: Any, reward: Any) -> None:
         """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards, one after another.
 
         Input that cannot be used raises before anything changes. A SketchTooSmallWarning comes last, when
         everything is learned; so it does where warnings are errors.
         """
+        with self._lock:
+            complaint = self._take(arm, reward)
+            self._columns.remember(arm)
+        if complaint is not None:
+            say(complaint)
+
+    def _take(self, arm: Any, reward: Any) -> Warning | None:
         if (  # as quick as can be
             type(arm) is np.ndarray
             and isinstance(reward, float)
@@ -216,16 +254,15 @@ class LinUCB(SavedPolicy):
             and arm.dtype == np.float64
             and arm.flags.c_contiguous
         ):
-            self._learn(arm, arm[np.newaxis], norm_sq_of(arm), float(reward))
-        elif is_scalar(reward) or is_vector(arm):
-            arms = read_arms(arm, self._dim, self._dtype, may_be_empty=True)
+            return self._learn(arm, arm[np.newaxis], norm_sq_of(arm), float(reward))
+        if is_scalar(reward) or is_vector(arm):
+            arms = self._read(arm, may_be_empty=True)
             if len(arms) != 1:
                 raise InputError(f"{len(arms)} arms need {len(arms)} rewards, got one")
-            self._learn(arms.vector(0), arms.row(0), arms.norm_sq(0), read_reward(reward))
-        else:
-            self._update_many(arm, reward)
+            return self._learn(arms.vector(0), arms.row(0), arms.norm_sq(0), read_reward(reward))
+        return self._take_many(self._columns.align(arm), reward)
 
-    def _learn(self, x: AnyVector, row: NDArray[Any], norm_sq: float, reward: float) -> None:
+    def _learn(self, x: AnyVector, row: NDArray[Any], norm_sq: float, reward: float) -> Warning | None:
         reach = self._reach + abs(reward) * math.sqrt(norm_sq)
         if not reach < self._most_reach:  # NaN and inf end here too
             raise self._complaint(row, norm_sq, reward, reach)
@@ -233,37 +270,46 @@ class LinUCB(SavedPolicy):
         if self._is_ours and not sketch._mass + norm_sq <= sketch._most_mass:
             sketch._check_mass(norm_sq)  # says why
         change = self._system.observe(x, row, norm_sq, reward)
-        self._learned(1, reach, lossy=not change.additive)
+        self._reach = reach
+        return self._learned(1, lossy=not change.additive)
 
-    def _update_many(self, arms: Any, rewards: Any) -> None:
+    def _take_many(self, arms: Any, rewards: Any) -> Warning | None:
         batch = read_rows(arms, self._dim, self._dtype, "arms")
         values = read_rewards(rewards, len(batch))
         if self._is_ours:
             self.sketch._check_mass(batch.mass)
         with np.errstate(over="ignore"):
-            reach = self._checked_reach(float(np.sqrt(batch.mass) * np.linalg.norm(values)))
-        lossy = False
+            self._reach = self._checked_reach(float(np.sqrt(batch.mass) * np.linalg.norm(values)))
+        complaints: list[Warning | None] = [None]
         if sparse.issparse(arms) and len(batch) < self._system.rows_worth_a_rebuild:
-            read = read_arms(arms, self._dim, self._dtype, may_be_empty=True)
+            read = self._read(arms, may_be_empty=True)
             pairs = zip(read.norms_sq().tolist(), values.tolist(), strict=True)
             for i, (norm_sq, value) in enumerate(pairs):
                 change = self._system.observe(read.vector(i), read.row(i), norm_sq, value)
-                lossy |= not change.additive
+                complaints.append(self._learned(1, lossy=not change.additive))
         else:
             taken = 0
             for rows, norms_sq in batch.chunks():
                 some = values[taken : taken + len(rows)]
-                lossy |= not self._system.observe_many(rows, norms_sq, some).additive
+                complaints.append(self._take_chunk(rows, norms_sq, some))
                 taken += len(rows)
-        self._learned(len(batch), reach, lossy=lossy)
+        return max(complaints, key=lambda complaint: complaint is not None)
 
-    def _learned(self, count: int, reach: float, *, lossy: bool) -> None:
+    def _take_chunk(self, rows: NDArray[Any], norms_sq: Vector, rewards: Vector) -> Warning | None:
+        """Many arms, with a stop wherever a look at the certificate is due."""
+        complaint = None
+        while len(rows):
+            some = min(len(rows), max(1, self._watch.next_mark - self._rounds))
+            change = self._system.observe_many(rows[:some], norms_sq[:some], rewards[:some])
+            complaint = self._learned(some, lossy=not change.additive) or complaint
+            rows, norms_sq, rewards = rows[some:], norms_sq[some:], rewards[some:]
+        return complaint
+
+    def _learned(self, count: int, *, lossy: bool) -> Warning | None:
         self._rounds += count
-        self._reach = reach
-        if isinstance(self._beta, Confidence):
-            self._radius = self._realised_radius(self._beta)
-        if lossy:  # only then can the certificate have moved
-            self._watch.look(self.sketch, self._rounds, self._ridge)
+        if lossy or self._rounds >= self._watch.next_mark:  # only then can the verdict have changed
+            return self._watch.look(self._system.sketch, self._rounds, self._ridge)
+        return None
 
     def _checked_reach(self, added: float) -> float:
         reach = self._reach + added
@@ -286,21 +332,31 @@ class LinUCB(SavedPolicy):
 
     def _realised_radius(self, confidence: Confidence) -> float:
         sketch = self.sketch
-        self._radius_at = self._system.rebuilds
         return confidence.radius(
             dim=self._dim,
             ridge=self._ridge,
-            alpha=sketch.alpha,
+            alpha=sketch.alpha + self._system.jitter,
             error_bound=sketch.error_bound,
             log_det=self._system.log_det,
+            mass=float(getattr(sketch, "mass", math.inf)),
+            rounding=float(getattr(sketch, "rounding", 0.0)),
         )
 
     # -- merge and files ----------------------------------------------------------------------------
 
+    @holds_the_lock
     def merge(self, other: "LinUCB") -> None:
         """Take in what another policy of the same settings has learned, both having started from nothing."""
         if type(other) is not type(self):
             raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
+        if other is self:
+            other = copy.deepcopy(self)
+        with both_locks(self, other):
+            complaint = self._absorb(other)
+        if complaint is not None:
+            say(complaint)
+
+    def _absorb(self, other: "LinUCB") -> Warning | None:
         for name, mine, theirs in (
             ("dim", self._dim, other._dim),
             ("ridge", self._ridge, other._ridge),
@@ -310,12 +366,12 @@ class LinUCB(SavedPolicy):
                 raise MergeError(f"cannot merge policies: {name} is {mine!r} here and {theirs!r} there")
         if not hasattr(self.sketch, "merge"):
             raise MergeError(f"{type(self.sketch).__name__} cannot merge, so its policies cannot")
-        reach = self._checked_reach(other._reach)
-        if other is self:
-            other = copy.deepcopy(self)
+        reach, columns = self._checked_reach(other._reach), self._columns.merged(other._columns)
         self.sketch.merge(other.sketch)  # raises before it changes anything
         self._system.add(other._system)
-        self._learned(other._rounds, reach, lossy=True)
+        self._watch.add(other._watch)
+        self._reach, self._columns = reach, columns
+        return self._learned(other._rounds, lossy=True)
 
     def __repr__(self) -> str:
         return (
@@ -324,7 +380,7 @@ class LinUCB(SavedPolicy):
             f"error <= {self.sketch.error_bound:.4g}, {self.nbytes:,} bytes>"
         )
 
-    def _dump(self) -> tuple[Scalars, Arrays]:
+    def _content(self) -> tuple[Scalars, Arrays]:
         if not isinstance(self.sketch, Sketch):
             raise InputTypeError(
                 f"a policy on {type(self.sketch).__name__} cannot be saved; it must be a sketchbandit.Sketch"
@@ -339,6 +395,7 @@ class LinUCB(SavedPolicy):
             "reach": self._reach,
             "marks": self._watch.marks,
             "has_warned": self._watch.has_warned,
+            "columns": self._columns.names,
             "sketch": {"kind": self.sketch.kind, "content": content},
             "system": derived,
         }
@@ -358,8 +415,9 @@ class LinUCB(SavedPolicy):
         policy._set_up(sketch, scalars["ridge"], saved_beta, (scalars["system"], parts["system"]))
         policy._rounds = check_count("rounds", scalars["rounds"], at_least=0)
         policy._reach = float(scalars["reach"])
-        policy._watch.marks = [(int(t), float(e), float(mass)) for t, e, mass in scalars["marks"]]
-        policy._watch.has_warned = bool(scalars["has_warned"])
+        then, recent = (Mark(int(t), float(e), float(m)) for t, e, m in scalars["marks"])
+        policy._watch = HealthWatch(then, recent, has_warned=bool(scalars["has_warned"]))
+        policy._columns = ColumnNames(scalars.get("columns"))
         return policy
 
 

@@ -11,7 +11,9 @@ from sketchbandit.policy.base import Arrays, SavedPolicy, Scalars
 from sketchbandit.policy.health import Health
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.ridge import DenseArms, project_arms
+from sketchbandit.sharing import Lock, both_locks, holds_the_lock
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
+from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.sketch.exact import ExactSketch
 from sketchbandit.theory import Confidence
 
@@ -57,6 +59,12 @@ class ProjectedLinUCB(SavedPolicy):
         draws = np.random.default_rng(self._seed).standard_normal((self._dim, size))
         self._projection: NDArray[Any] = (draws / np.sqrt(size)).astype(self._dtype, copy=False)
         self._inner = LinUCB(ExactSketch(size), ridge=ridge, beta=check_real("beta", beta, at_least=0.0))
+        self._columns = ColumnNames()
+        self._lock = self._make_lock()
+
+    def _make_lock(self) -> Lock:
+        """That of the policy in the small space."""
+        return self._inner._lock
 
     dim = property(lambda self: self._dim, doc="Length of an arm.")
     dtype = property(lambda self: self._dtype, doc="The dtype in which arms are read.")
@@ -67,6 +75,8 @@ class ProjectedLinUCB(SavedPolicy):
     radius = property(lambda self: self._inner.radius, doc="The constant radius.")
     rounds = property(lambda self: self._inner.rounds, doc="How many rewards were learned from.")
     sketch = property(lambda self: self._inner.sketch, doc="The exact sketch of the projected arms.")
+
+    columns = property(lambda self: self._columns.names, doc="Names of the features, if a DataFrame had any.")
 
     @property
     def theta(self) -> Vector:
@@ -86,11 +96,15 @@ class ProjectedLinUCB(SavedPolicy):
 
     def select(self, arms: Any) -> int:
         """The index of the arm with the largest ``ucb``, ties to the lowest."""
-        return self._inner.select(self._project(arms))
+        index = self._inner.select(self._project(arms))
+        self._columns.remember(arms)
+        return index
 
     def top(self, arms: Any, k: int) -> NDArray[np.intp]:
         """The indices of the ``k`` arms with the largest ``ucb``, best first, ties to the lowest."""
-        return self._inner.top(self._project(arms), k)
+        best = self._inner.top(self._project(arms), k)
+        self._columns.remember(arms)
+        return best
 
     def mean(self, arms: Any) -> Any:
         """x'theta for every arm, (K,); a number for a single arm (dim,)."""
@@ -116,7 +130,9 @@ class ProjectedLinUCB(SavedPolicy):
             self._inner.update(projected[0], reward)
         else:
             self._inner.update(projected, read_rewards(reward, len(projected)))
+        self._columns.remember(arm)
 
+    @holds_the_lock
     def merge(self, other: "ProjectedLinUCB") -> None:
         """Take in what another policy with the same projection has learned."""
         if type(other) is not type(self):
@@ -125,7 +141,10 @@ class ProjectedLinUCB(SavedPolicy):
             raise MergeError(
                 "cannot merge policies of different projections: give both the same dim, size, seed and dtype"
             )
-        self._inner.merge(other._inner)
+        with both_locks(self, other):
+            columns = self._columns.merged(other._columns)
+            self._inner.merge(other._inner)
+            self._columns = columns
 
     def __repr__(self) -> str:
         return (
@@ -135,7 +154,7 @@ class ProjectedLinUCB(SavedPolicy):
 
     def _project(self, arms: Any, *, may_be_empty: bool = False) -> Vector:
         """R'x for every arm, refusing arms that are not finite."""
-        read = read_arms(arms, self._dim, self._dtype, may_be_empty=may_be_empty)
+        read = read_arms(self._columns.align(arms), self._dim, self._dtype, may_be_empty=may_be_empty)
         if isinstance(read, DenseArms):
             projected = project_arms(read.array, self._projection)
             if projected is not None:
@@ -147,11 +166,17 @@ class ProjectedLinUCB(SavedPolicy):
         with np.errstate(over="ignore"):
             raise refuse(read, read.norms_sq())
 
-    def _dump(self) -> tuple[Scalars, Arrays]:
+    def _content(self) -> tuple[Scalars, Arrays]:
         scalars, arrays = self._inner._dump()
-        settings = {"dim": self._dim, "size": self.size, "seed": self._seed, "dtype": self._dtype.name}
+        settings: Scalars = {
+            "dim": self._dim,
+            "size": self.size,
+            "seed": self._seed,
+            "dtype": self._dtype.name,
+        }
         # The projection itself is kept: another version of numpy may draw other numbers.
         inner = {f"inner.{name}": array for name, array in arrays.items()}
+        settings["columns"] = self._columns.names
         return {"settings": settings, "inner": scalars}, {"projection": self._projection, **inner}
 
     @classmethod
@@ -163,6 +188,8 @@ class ProjectedLinUCB(SavedPolicy):
         policy._dtype = check_dtype(settings["dtype"])
         policy._projection = arrays["projection"]
         policy._inner = LinUCB._undump(scalars["inner"], inner, **extra)
+        policy._columns = ColumnNames(settings.get("columns"))
+        policy._lock = policy._make_lock()
         if policy._projection.shape != (policy._dim, policy._inner.dim):
             raise InputError(f"the projection has shape {policy._projection.shape}")
         return policy

@@ -5,6 +5,9 @@ Each function has a counterpart in numpy (``lowrank``, ``dense``, ``system``) th
 rounding; which of the two runs changes no choice but between scores that agree to rounding. Sums may be
 reordered by the compiler (that is what makes them vector code), but in the same way for every arm, so that
 equal arms have equal scores.
+
+Compiled code does not look where it reads, so each function that is called from outside first compares the
+sizes it was given, and raises a ValueError rather than read past an array.
 """
 
 from math import inf, isfinite, log1p, sqrt
@@ -32,6 +35,12 @@ _compile_sum: Any = _compiler({"reassoc", "contract"})
 
 _COLUMNS = 1024  # of S, taken together: the partial result stays in the first-level cache
 _LOOK_EVERY = 8  # rows of S between two looks whether the arm can still win
+
+
+@_compile
+def _need(fits):
+    if not fits:
+        raise ValueError("arrays of the wrong size: were they changed by another thread?")
 
 
 @_compile_sum
@@ -69,12 +78,15 @@ def _dot_and_norm(x, vector):
 @_compile
 def norm_sq(x, vector):
     """|x|² by the same loop as ``scan``, so that it is the same to the bit; any vector will do."""
+    _need(len(vector) >= len(x))
     return _dot_and_norm(x, vector)[1]
 
 
 @_compile
 def equal(a, b):
     """Whether two vectors are equal, entry by entry."""
+    if len(a) != len(b):
+        return False
     for i in range(len(a)):  # noqa: SIM110  a generator is not compiled to a loop
         if a[i] != b[i]:
             return False
@@ -85,6 +97,7 @@ def equal(a, b):
 def project_arms(arms, projection, images):
     """``arms @ projection``, each arm for itself; whether all of it is finite."""
     width = projection.shape[1]
+    _need(arms.shape[1] == projection.shape[0] and images.shape == (len(arms), width))
     total = 0.0
     for k in range(len(arms)):
         arm, image = arms[k], images[k]
@@ -109,6 +122,7 @@ def project_arms(arms, projection, images):
 @_compile
 def scan(arms, theta, means, norms_sq):
     """Means and squared norms in one pass over the arms."""
+    _need(arms.shape[1] == len(theta) and min(len(means), len(norms_sq)) >= len(arms))
     for k in range(len(arms)):
         means[k], norms_sq[k] = _dot_and_norm(arms[k], theta)
 
@@ -176,8 +190,22 @@ def _remainder(x, rows, factor, count, shift, u):
 
 
 @_compile
-def shadow_rows(x, norm_sq, mean, radius, least, rows, factor, count, shift, y, u):
-    """y = S x, u = W y and |x|² - |u|², row by row; -1 as soon as the score must stay below ``least``."""
+def _need_rows(dim, rows, factor, count, y, u):
+    """Whether S and W have ``count`` rows of the right length, and y and u room for as many numbers."""
+    _need(rows.shape[1] == dim and rows.shape[0] >= count and min(factor.shape) >= count)
+    _need(min(len(y), len(u)) >= count)
+
+
+@_compile
+def shadow_rows(x, norm_sq, rows, factor, count, shift, y, u):
+    """y = S x, u = W y and |x|² - |u|²."""
+    _need_rows(len(x), rows, factor, count, y, u)
+    return _shadow_rows(x, norm_sq, 0.0, 0.0, -inf, rows, factor, count, shift, y, u)
+
+
+@_compile
+def _shadow_rows(x, norm_sq, mean, radius, least, rows, factor, count, shift, y, u):
+    """The same row by row; -1 as soon as the score must stay below ``least``."""
     captured = 0.0
     for i in range(count):
         if i % 4 == 0 and i + 4 <= count:
@@ -198,6 +226,8 @@ def shadow_rows(x, norm_sq, mean, radius, least, rows, factor, count, shift, y, 
 @_compile
 def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y, best_u, best_remainder):
     """The best arm, with its x, y, u and |x|² - |u|²; -1 if a score is not finite."""
+    _need_rows(len(theta), rows, factor, count, best_y, best_u)
+    _need(len(best_x) == len(theta) and len(best_y) == len(best_u) == count)
     means, norms_sq, bounds, first = _look(arms, theta, shift, radius)
     if first < 0:
         return -1
@@ -211,7 +241,7 @@ def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y,
             continue
         if bounds[k] < score:
             continue
-        remainder = shadow_rows(
+        remainder = _shadow_rows(
             arms[k], norms_sq[k], means[k], radius, score, rows, factor, count, shift, y, u
         )
         if remainder < 0.0:
@@ -229,6 +259,8 @@ def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y,
 @_compile
 def grow_rows(x, reward, rows, factor, count, pivot, quadratic, shift, u, theta, b):
     """Write the factor's row for x, and move theta and b by Sherman-Morrison; False: theta'x overflows."""
+    _need_rows(len(x), rows, factor, count, u, u)
+    _need(min(factor.shape) > count and len(theta) == len(b) == len(x))
     error = reward - _dot(theta, x, len(x))
     if not isfinite(error):
         return False
@@ -252,6 +284,19 @@ def grow_rows(x, reward, rows, factor, count, pivot, quadratic, shift, u, theta,
 @_compile
 def shadow_dense(x, inverse, pending, pending_count, image, seen):
     """P x, Q x, and x'P x - |Q x|²."""
+    _need_dense(len(x), inverse, pending, pending_count, image, seen)
+    return _shadow_dense(x, inverse, pending, pending_count, image, seen)
+
+
+@_compile
+def _need_dense(dim, inverse, pending, pending_count, image, seen):
+    """Whether P and Q are those of ``dim``, and there is room for what is computed."""
+    _need(inverse.shape == (dim, dim) and len(image) == dim)
+    _need(pending.shape[1] == dim and min(pending.shape[0], len(seen)) >= pending_count)
+
+
+@_compile
+def _shadow_dense(x, inverse, pending, pending_count, image, seen):
     dim = len(x)
     for i in range(0, dim - dim % 4, 4):
         _dot4(inverse, i, x, image)
@@ -283,6 +328,8 @@ def search_dense(
 
     -1 if a score is not finite, -2 if more than ``most`` arms had to be looked at.
     """
+    _need_dense(len(theta), inverse, pending, pending_count, best_image, best_seen)
+    _need(len(best_x) == len(theta))
     means, norms_sq, bounds, first = _look(arms, theta, shift, radius)
     if first < 0:
         return -1
@@ -300,7 +347,7 @@ def search_dense(
         if looked_at == most:
             return -2
         looked_at += 1
-        whole = shadow_dense(arms[k], inverse, pending, pending_count, image, seen)
+        whole = _shadow_dense(arms[k], inverse, pending, pending_count, image, seen)
         value = means[k] + radius * sqrt(min(max(whole, 0.0), norms_sq[k] / shift))
         if value > score or (value == score and k < best):
             score, best = value, k
@@ -314,6 +361,8 @@ def search_dense(
 @_compile
 def grow_dense(x, reward, pending, pending_count, most, whole, image, seen, theta, b):
     """Add a rank-one update to Q, and move theta and b; what log det A grows by, or -1: theta'x overflows."""
+    _need(pending.shape[0] > pending_count and pending.shape[1] == len(x) == len(image))
+    _need(len(seen) >= pending_count and len(theta) == len(b) == len(x))
     quadratic = min(max(whole, 0.0), most)
     gain = (reward - _dot(theta, x, len(x))) / (1.0 + quadratic)
     if not isfinite(gain):

@@ -13,6 +13,7 @@ from sketchbandit.linalg import (
     add_multiple,
     dot,
     invert_positive,
+    invert_unscaled,
     row_norms_sq,
 )
 from sketchbandit.ridge.backend import kernels
@@ -45,11 +46,13 @@ class DenseInverse:
     before rounding can add up: ``follows`` says when.
     """
 
-    def __init__(self, inverse: Matrix, log_det: float, shift: float) -> None:
+    def __init__(self, inverse: Matrix, log_det: float, shift: float, jitter: float = 0.0) -> None:
         dim = len(inverse)
         self.inverse = inverse
         self.log_det = log_det
         self.shift = shift
+        self.jitter = jitter
+        """What the diagonal of A has besides the shift, where rounding of long rows had eaten that."""
         self.pending: Matrix = np.zeros((min(_MOST_PENDING, max(1, dim // 4)), dim))
         self.pending_count = 0
         self.updates = 0
@@ -65,6 +68,10 @@ class DenseInverse:
         for _ in range(MOST_TRIES):
             matrix = covariance()
             largest = float(matrix.diagonal().max())
+            if not jitter and least_jitter(largest, shift):  # columns of very different lengths, perhaps
+                found = invert_unscaled(matrix, shift)
+                if found is not None:
+                    return cls(*found, shift)
             jitter = max(jitter, least_jitter(largest, shift))
             matrix[np.diag_indices_from(matrix)] += shift + jitter
             try:
@@ -72,13 +79,17 @@ class DenseInverse:
             except np.linalg.LinAlgError:  # arms so long that rounding has eaten the ridge
                 jitter = max(2.0 * jitter, 1e-15 * largest)
             else:
-                return cls(inverse, log_det, shift)
+                return cls(inverse, log_det, shift, jitter)
         raise np.linalg.LinAlgError("S'S is not positive semidefinite, whatever is added")
 
     @property
     def nbytes(self) -> int:
-        """Bytes of P and Q."""
+        """Bytes of P and Q, and of what a search leaves."""
         return self.inverse.nbytes + self.pending.nbytes + sum(a.nbytes for a in self._chosen or ())
+
+    def holds(self, array: Any) -> bool:
+        """Whether an array is counted in ``nbytes``."""
+        return any(array is mine for mine in self._chosen or ())
 
     @property
     def rows_worth_a_rebuild(self) -> int:
@@ -196,12 +207,14 @@ class DenseInverse:
     def dump(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """JSON values and arrays that ``undump`` turns into the same inverse."""
         scalars = {"log_det": self.log_det, "shift": self.shift, "updates": self.updates}
+        scalars["jitter"] = self.jitter
         return scalars, {"matrix": self.inverse, "pending": self.pending[: self.pending_count]}
 
     @classmethod
     def undump(cls, dim: int, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "DenseInverse":
         """The inverse that ``dump`` described."""
         inverse = cls(arrays["matrix"].reshape(dim, dim), float(scalars["log_det"]), float(scalars["shift"]))
+        inverse.jitter = float(scalars.get("jitter", 0.0))  # files of 0.6 have none
         inverse.updates = int(scalars["updates"])
         inverse.pending_count = len(arrays["pending"])
         inverse.pending[: inverse.pending_count] = arrays["pending"]

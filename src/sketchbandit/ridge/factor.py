@@ -26,6 +26,7 @@ class GrowingFactor:
 
     def __init__(self, shift: float) -> None:
         self.shift = shift
+        self.jitter = 0.0  # what G has on its diagonal besides the shift, where rounding had eaten that
         self.log_det = 0.0  # of G
         self.count = 0
         self.array: Matrix = np.zeros((0, 0))
@@ -36,8 +37,10 @@ class GrowingFactor:
         factor = cls(shift)
         shifted = products.copy()
         largest = float(products.diagonal().max(initial=0.0))
-        shifted[np.diag_indices_from(shifted)] += shift + least_jitter(largest, shift)
-        lower = _cholesky(shifted, largest)
+        least = least_jitter(largest, shift)
+        shifted[np.diag_indices_from(shifted)] += shift + least
+        lower, more = _cholesky(shifted, largest)
+        factor.jitter = least + more
         factor._set(invert_lower(lower), lower.diagonal())
         return factor
 
@@ -88,12 +91,12 @@ def least_jitter(largest: float, shift: float) -> float:
     return noise if noise > shift else 0.0
 
 
-def _cholesky(shifted: Matrix, largest: float) -> Matrix:
-    """A lower factor, with the least jitter that makes one."""
+def _cholesky(shifted: Matrix, largest: float) -> tuple[Matrix, float]:
+    """A lower factor, and the least jitter that made one."""
     jitter = 0.0
     for _ in range(MOST_TRIES):
         try:
-            return np.asarray(np.linalg.cholesky(shifted), dtype=np.float64)
+            return np.asarray(np.linalg.cholesky(shifted), dtype=np.float64), jitter
         except np.linalg.LinAlgError:
             more = max(2.0 * jitter, _ROUNDING * largest)
             shifted[np.diag_indices_from(shifted)] += more - jitter

@@ -1,7 +1,6 @@
 """(shift I + S'S)^-1 through the rows of the sketch, O(r·d + r²) for everything."""
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,20 +39,22 @@ class LowRankInverse:
         self.factor = factor
 
     @classmethod
-    def of_rows(
-        cls, parts: Parts, dim: int, shifts: Sequence[float], *, orthogonal: bool
-    ) -> list["LowRankInverse"]:
-        """The inverses for these rows, one for each shift: O(r²·d + r³), or O(r·d) if they are orthogonal."""
+    def of_rows(cls, parts: Parts, dim: int, shift: float, *, orthogonal: bool) -> "LowRankInverse":
+        """The inverse for these rows: O(r²·d + r³), or O(r·d) if they are orthogonal."""
         if orthogonal:
             norms_sq = np.concatenate([row_norms_sq(part) for part in parts])
-            return [cls(dim, GrowingFactor.of_orthogonal(norms_sq, shift)) for shift in shifts]
-        products = gram_of_parts(parts)
-        return [cls(dim, GrowingFactor.of_gram(products, shift)) for shift in shifts]
+            return cls(dim, GrowingFactor.of_orthogonal(norms_sq, shift))
+        return cls(dim, GrowingFactor.of_gram(gram_of_parts(parts), shift))
 
     @property
     def shift(self) -> float:
         """What stands on the diagonal of A besides S'S."""
         return self.factor.shift
+
+    @property
+    def jitter(self) -> float:
+        """What the diagonal has besides, where rounding of long rows had eaten the shift."""
+        return self.factor.jitter
 
     @property
     def log_det(self) -> float:
@@ -82,9 +83,7 @@ class LowRankInverse:
             return self.shadow_of(project(parts, x), x, norm_sq, parts)
         count = self.factor.count
         y, u = np.empty(count), np.empty(count)
-        remainder = compiled.shadow_rows(
-            x, norm_sq, 0.0, 0.0, -math.inf, parts[0], self.factor.array, count, self.shift, y, u
-        )
+        remainder = compiled.shadow_rows(x, norm_sq, parts[0], self.factor.array, count, self.shift, y, u)
         return Shadow(y, u, remainder)
 
     def shadow_of(self, y: Vector, x: AnyVector, norm_sq: float, parts: Parts) -> Shadow:
@@ -215,13 +214,15 @@ class LowRankInverse:
 
     def dump(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """JSON values and arrays that ``undump`` turns into the same inverse."""
-        return {"log_det": self.factor.log_det, "shift": self.shift}, {"factor": self.factor.matrix}
+        scalars = {"log_det": self.factor.log_det, "shift": self.shift, "jitter": self.jitter}
+        return scalars, {"factor": self.factor.matrix}
 
     @classmethod
     def undump(cls, dim: int, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "LowRankInverse":
         """The inverse that ``dump`` described."""
         factor = GrowingFactor(float(scalars["shift"]))
         factor.restore(arrays["factor"], float(scalars["log_det"]))
+        factor.jitter = float(scalars.get("jitter", 0.0))  # files of 0.6 have none
         return cls(dim, factor)
 
     def _apply(self, x: Vector, back: Vector, parts: Parts) -> Vector:

@@ -1,6 +1,5 @@
 """The ridge system: the one owner of b, theta and the factor of A."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +9,9 @@ from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, covarianc
 from sketchbandit.ridge.arms import Arms, DenseArms, SparseArms, own_copy
 from sketchbandit.ridge.backend import kernels
 from sketchbandit.ridge.dense import DenseInverse, DenseShadow
+from sketchbandit.ridge.determinant import GrowingGram
 from sketchbandit.ridge.lowrank import LowRankInverse, Shadow
-from sketchbandit.ridge.parts import Parts
+from sketchbandit.ridge.parts import Parts, project
 from sketchbandit.sketch.base import NO_CHANGE, Change, Sketch, known_change
 
 Vector = NDArray[np.float64]
@@ -66,7 +66,10 @@ class RidgeSystem:
         self._theta_for_now: Vector | None  # asked for where W S b is kept; gone with the next row
         self._remembered: tuple[AnyVector, AnyShadow] | None  # the arm chosen last, which observe will need
         self._inverse: Any  # an Inverse; which of the two, its shadows know
-        self._wider: Any  # likewise, of (lambda + e) I + S'S where e > alpha and the determinant is wanted
+        # Where the determinant is wanted: SS' of a sketch that has rows; of one that is dense, where e > alpha,
+        # the inverse of (lambda + e) I + S'S.
+        self._gram: GrowingGram | None = None
+        self._wider: DenseInverse | None = None
         # What the sketch was like when the inverse was last in step with it.
         self._seen_count = self._seen_edition = 0
         self._seen: tuple[float, ...] = ()
@@ -94,16 +97,24 @@ class RidgeSystem:
 
     @property
     def log_det(self) -> float:
-        """log det((lambda + max(e, alpha)) I + S'S); only where the determinant was asked for."""
+        """An upper bound on log det(lambda I + X'X); only where it was asked for."""
+        if self._gram is not None:
+            return self._gram.log_det(len(self.b), self.ridge + self._gram.spread_error(self.sketch))
         return float((self._inverse if self._wider is None else self._wider).log_det)
+
+    @property
+    def jitter(self) -> float:
+        """What A has on its diagonal besides rho, where rounding of long arms had eaten that."""
+        return float(self._inverse.jitter)
 
     @property
     def nbytes(self) -> int:
         """Bytes of every array held here; the sketch counts its own."""
         held: list[Any] = [self.b, self._theta, self._theta_for_now, self._weights]
-        held += [self._inverse, self._wider]
+        held += [self._inverse, self._wider, self._gram]
         for part in self._remembered or ():
-            held += part if isinstance(part, tuple) else [part]
+            chosen = part if isinstance(part, tuple) else [part]
+            held += [thing for thing in chosen if not (self._is_dense and self._inverse.holds(thing))]
         return sum(thing.nbytes for thing in held if hasattr(thing, "nbytes"))
 
     def follow(self) -> None:
@@ -184,7 +195,10 @@ class RidgeSystem:
         ):
             add_multiple(self.b, reward, x)
             self.rebuild(orthogonal=change.orthogonal, sparse=sparse)
-        elif self._is_ours:
+            return change
+        if self._with_determinant:
+            self._grow_determinant(x, norm_sq, shadow, change)
+        if self._is_ours:
             self._seen_count = self.sketch._count
         else:
             self._mark()
@@ -201,13 +215,16 @@ class RidgeSystem:
                 return False
         else:
             self._weights = inverse.grow_weights(x, reward, norm_sq, shadow, self._weights, self.b)
-        if self._wider is not None:
-            if isinstance(shadow, Shadow):
-                shadow = self._wider.shadow_of(shadow.y, x, norm_sq, parts)
-            else:
-                shadow = self._wider.shadow(x)
-            self._wider.append(norm_sq, shadow)
         return True
+
+    def _grow_determinant(self, x: AnyVector, norm_sq: float, shadow: AnyShadow, change: Change) -> None:
+        if self._gram is not None and change.rebuilt:  # without loss, else everything would be
+            self._derive_determinant(orthogonal=change.orthogonal)
+        elif self._gram is not None:  # S x with the rows before x, which the sketch has appended
+            products = shadow.y if isinstance(shadow, Shadow) else project(self._sketch_parts(), x)[:-1]
+            self._gram.append(products, norm_sq)
+        elif self._wider is not None:
+            self._wider.append(norm_sq, self._wider.shadow(x))
 
     def observe_many(self, rows: NDArray[Any], norms_sq: Vector, rewards: Vector) -> Change:
         """Many checked rows of the sketch's dtype."""
@@ -238,18 +255,31 @@ class RidgeSystem:
         self._theta = self._weights = self._theta_for_now = self._remembered = None
         self.rebuilds += 1
         sketch = self.sketch
-        shifts = [self.ridge + sketch.alpha]
-        if self._with_determinant and sketch.error_bound > sketch.alpha:
-            shifts.append(self.ridge + sketch.error_bound)
-        self._inverse, self._wider = [*self._make(shifts, orthogonal), None][:2]
-        self._is_dense = isinstance(self._inverse, DenseInverse)
+        shift, dense = self.ridge + sketch.alpha, sketch_is_dense(sketch)
+        parts = () if dense else self._sketch_parts()
+        self._is_dense = dense or sum(map(len, parts)) >= _DENSE_FROM * sketch.dim
+        if self._is_dense:
+            self._inverse = DenseInverse.of_covariance(self._covariance, shift)
+        else:
+            self._inverse = LowRankInverse.of_rows(parts, sketch.dim, shift, orthogonal=orthogonal)
+        if self._with_determinant:
+            self._derive_determinant(orthogonal=orthogonal)
         self._settle(sparse=sparse)
         self._mark()
+
+    def _derive_determinant(self, *, orthogonal: bool) -> None:
+        sketch = self.sketch
+        self._gram = self._wider = None
+        if not sketch_is_dense(sketch):
+            self._gram = GrowingGram.of_rows(self._sketch_parts(), orthogonal=orthogonal)
+        elif sketch.error_bound > sketch.alpha:
+            self._wider = DenseInverse.of_covariance(self._covariance, self.ridge + sketch.error_bound)
 
     # -- files --------------------------------------------------------------------------------------
 
     def dump(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """JSON values and arrays that ``saved`` turns into the same system, to the bit."""
+        self.follow()
         vectors = {"b": self.b, "theta": self._theta, "weights": self._weights}
         arrays = {name: vector for name, vector in vectors.items() if vector is not None}
         scalars: dict[str, Any] = {}
@@ -257,6 +287,8 @@ class RidgeSystem:
             if inverse is not None:
                 scalars[name], parts = inverse.dump()
                 arrays |= {f"{name}.{part}": array for part, array in parts.items()}
+        if self._gram is not None:
+            arrays["gram"] = self._gram.matrix
         return scalars, arrays
 
     def _restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
@@ -269,9 +301,24 @@ class RidgeSystem:
             parts = {n.partition(".")[2]: a for n, a in arrays.items() if n.startswith(f"{name}.")}
             kind: type[Inverse] = DenseInverse if "updates" in saved else LowRankInverse
             restored[name] = kind.undump(self.sketch.dim, saved, parts)
-        self._inverse, self._wider = restored["inverse"], restored.get("wider")
+        self._inverse = restored["inverse"]
+        wider = restored.get("wider")
+        self._wider = wider if isinstance(wider, DenseInverse) else None
+        self._gram = GrowingGram(arrays["gram"]) if "gram" in arrays else None
         self._is_dense = isinstance(self._inverse, DenseInverse)
-        self._mark()
+        if self._fits():
+            self._mark()
+        else:
+            self.rebuild()
+
+    def _fits(self) -> bool:
+        """Whether what a file of 0.6 held has a row for every row of the sketch: not after a compression."""
+        if sketch_is_dense(self.sketch):
+            return self._is_dense
+        count = sum(map(len, self._sketch_parts()))
+        if self._with_determinant and (self._gram is None or len(self._gram.matrix) != count):
+            return False
+        return self._is_dense or self._inverse.factor.count == count
 
     # -- machinery ----------------------------------------------------------------------------------
 
@@ -281,7 +328,7 @@ class RidgeSystem:
         return () if self._is_dense else self._sketch_parts()
 
     def _sketch_parts(self) -> Parts:
-        return self.sketch.parts if self._is_ours else (self.sketch.rows,)
+        return self.sketch.views() if self._is_ours else (self.sketch.rows,)
 
     def _mark(self) -> None:
         """The inverse is in step with the sketch."""
@@ -321,19 +368,10 @@ class RidgeSystem:
         solution: Vector = self._inverse.solve(self.b, self._parts, refine=not certain)
         return solution
 
-    def _make(self, shifts: list[float], orthogonal: bool) -> Sequence[Inverse]:
-        """The inverse of S'S + shift I for each shift."""
-        dim = self.sketch.dim
-        if not getattr(self.sketch, "is_dense", False):
-            parts = self._sketch_parts()
-            if sum(len(part) for part in parts) < _DENSE_FROM * dim:
-                return LowRankInverse.of_rows(parts, dim, shifts, orthogonal=orthogonal)
-        return [DenseInverse.of_covariance(self._covariance, shift) for shift in shifts]
-
     def _covariance(self) -> Matrix:
         """S'S, (dim, dim)."""
         matrix: Matrix
-        if getattr(self.sketch, "is_dense", False):
+        if sketch_is_dense(self.sketch):
             matrix = self.sketch.covariance()
             matrix[np.diag_indices_from(matrix)] -= self.sketch.alpha
             return matrix
@@ -342,3 +380,8 @@ class RidgeSystem:
         for part in others:
             matrix += covariance_of(part)
         return matrix
+
+
+def sketch_is_dense(sketch: Any) -> bool:
+    """Whether a sketch holds S'S as a matrix, and has no rows at hand."""
+    return bool(getattr(sketch, "is_dense", False))

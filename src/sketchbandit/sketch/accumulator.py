@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchbandit.linalg import PackedSymmetric, covariance_of
+from sketchbandit.linalg import Factor, PackedSymmetric, covariance_of, factor_of_covariance
 from sketchbandit.sketch.base import Arrays
 from sketchbandit.sketch.buffer import RowBuffer
 
@@ -32,13 +32,13 @@ class Accumulator:
 
     @property
     def rows(self) -> NDArray[Any]:
-        """S with S'S = X'X, read-only, O(dim³): a factor of the triangle, and the pending rows."""
-        sigma_sq, right = np.linalg.eigh(self._triangle.full())
-        alive = sigma_sq > len(sigma_sq) * np.finfo(np.float64).eps * sigma_sq[-1]  # the rest is rounding
-        factor = np.sqrt(sigma_sq[alive])[:, np.newaxis] * right[:, alive].T
-        rows = np.concatenate([factor.astype(self._dtype), self._pending.rows])
-        rows.flags.writeable = False
-        return rows
+        """S with S'S = X'X to rounding, O(dim³): a factor of the triangle, and the pending rows."""
+        return self.factor().rows.astype(self._dtype, copy=False)
+
+    def factor(self) -> Factor:
+        """The same in float64, and what the factor leaves."""
+        rows, remainder = factor_of_covariance(self._triangle.full())
+        return Factor(np.concatenate([rows, self._pending.rows]), remainder)
 
     def covariance(self) -> Matrix:
         """X'X."""
@@ -79,6 +79,10 @@ class Accumulator:
         """Add another X'X."""
         self._triangle.add(other._triangle)
         self.take(other._pending.rows)
+
+    def add_covariance(self, covariance: Matrix) -> None:
+        """Add X'X of other rows."""
+        self._triangle.add_full(covariance)
 
     def take_at_once(self, rows: NDArray[Any]) -> None:
         """Add many rows to the triangle itself."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit.errors import InputError
-from sketchbandit.linalg import factor_of_covariance, shrink
+from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
 from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars
 from sketchbandit.sketch.budgets import Anytime, Budget, Growing, Horizon, order_of_error
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
@@ -27,7 +27,8 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
     and sigma_l² is taken from every squared singular value, as in Frequent Directions of size l. So
     S'S ⪯ X'X ⪯ S'S + e I with e <= budget(t) at every moment of every stream, and the size follows the
     stream: it grows where the tail of the spectrum is heavy, falls where it is light, and where nothing may
-    be lost the sketch turns into X'X itself. ``docs/adaptive.md`` has the proofs.
+    be lost the sketch turns into X'X itself. ``docs/adaptive.md`` has the proofs. Rounding is part of e: if
+    the rows are so long that it alone would break the budget, the sketch turns into X'X as well, in float64.
 
     Parameters
     ----------
@@ -94,7 +95,6 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
         self._schedule = self._make_schedule()
         self._size = self._least_size
         self._buffer.limit = self._wanted_limit
-        self._error = 0.0
         self._taken = 0  # rows that were not zero
         self._merged_budget = 0.0
 
@@ -192,16 +192,16 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
         return max(0.0, budget - self._error - _ROUNDING * budget)
 
     def _shrink(self) -> Change:
-        kept, amount, rotated = shrink(
+        done = shrink(
             self._buffer.writable(), self._least_size, most=self._spendable, worth=self._rows_worth_keeping
         )
-        self._size = max(self._least_size, kept + 1)
-        if not rotated:
+        self._size = max(self._least_size, done.kept + 1)
+        if not done.rotated:
             return NO_CHANGE
-        self._buffer.truncate(kept)
-        self._error += amount
+        self._buffer.truncate(done.kept)
+        self._charge(done)
         # float32 rows are orthogonal to their own precision only.
-        return Change(0, True, lossless=amount == 0.0, orthogonal=self.dtype == np.float64)
+        return Change(0, True, lossless=done.is_lossless, orthogonal=self.dtype == np.float64)
 
     def _compress(self) -> Change:
         """Shrink now as far as the budget allows, and give back the memory of the buffer."""
@@ -222,24 +222,23 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
 
     def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
         self._taken += taken
-        rows, remainder = factor_of_covariance(covariance)
         if self._dense is not None:
-            self._dense.take_at_once(rows)
+            self._dense.add_covariance(covariance)
             return
-        if len(self._buffer):
-            rows = np.concatenate([rows, self._buffer.rows])
-        most = self._spendable
-        shrunk = rows.copy()
-        kept, amount, _ = shrink(shrunk, self._least_size, most=most)
-        if kept > self._rows_worth_keeping:
-            self._buffer.truncate(0)
-            self._become_dense().take_at_once(rows)
+        rows, remainder = factor_of_covariance(covariance)
+        rows = np.concatenate([rows, self._buffer.rows])
+        rounding = remainder + storing_error(rows, self.dtype)
+        most = self._spendable - rounding
+        done = shrink(rows, self._least_size, most=max(0.0, most))
+        if most < 0.0 or done.kept > self._rows_worth_keeping:
+            self._become_dense().add_covariance(covariance)
             return
-        self._size = max(self._least_size, kept + 1)
+        self._size = max(self._least_size, done.kept + 1)
         self._buffer.truncate(0)
         self._buffer.limit = self._wanted_limit
-        self._buffer.append(shrunk[:kept])
-        self._error += amount + min(remainder, max(0.0, most - amount))  # rounding never breaks the budget
+        self._buffer.append(rows[: done.kept])
+        self._charge(done)
+        self._charge_rounding(rounding)
 
     # -- merge and files ----------------------------------------------------------------------------
 
@@ -247,7 +246,7 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
         together = self.budget + other.budget
         self._taken += other._taken
         self._merged_budget = max(0.0, together - self._schedule(self._taken))
-        self._error += other._error
+        self._take_over(other)
         super()._absorb(other)
 
     def _settings(self) -> Scalars:
@@ -263,7 +262,7 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
 
     def _state(self) -> tuple[Scalars, Arrays]:
         scalars = {
-            "error": self._error,
+            **self._account(),
             "taken": self._taken,
             "merged_budget": self._merged_budget,
             "current_size": self._size,
@@ -272,7 +271,7 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
         return scalars, self._content()
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        self._error = float(scalars["error"])
+        self._set_account(scalars)
         self._taken = int(scalars["taken"])
         self._merged_budget = float(scalars["merged_budget"])
         self._size = int(scalars["current_size"])

@@ -11,8 +11,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit import files
 from sketchbandit.errors import FileError, InputError, InputTypeError, MergeError, MergeKindError
-from sketchbandit.linalg import covariance_of, factor_of_covariance, row_norms_sq, running_sums
+from sketchbandit.linalg import covariance_of, running_sums
+from sketchbandit.sharing import Shared, both_locks, holds_the_lock
 from sketchbandit.sketch.checks import check_count, check_dtype
+from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.sketch.rows import read_rows
 
 Scalars = dict[str, Any]
@@ -57,15 +59,21 @@ def known_change(change: Any) -> Change:
     return change if isinstance(change, Change) else Change(rebuilt=True)
 
 
-class Sketch(ABC):
+class Sketch(Shared, ABC):
     """A streaming summary (S, alpha, e) of the rows X seen so far.
 
     At every moment
 
-        S'S  ⪯  X'X  ⪯  S'S + e I,        e = ``error_bound``, S = ``rows``.
+        S'S  ⪯  X'X  ⪯  S'S + e I,        e = ``error_bound``, S = ``rows``,
+
+    where X has the rows as ``dtype`` holds them. The left side holds up to ``rounding``, which e includes.
+    Both hold up to what any sum in float64 gets wrong: 1e-13 of the mass.
 
     Subclasses implement the abstract members below; ``sketchbandit.testing`` ships the laws as tests to
     inherit. The hooks that start with an underscore are for subclasses, never for callers.
+
+    Threads may share a sketch: every public call is atomic. (``rows`` must then be an array that no later
+    update changes: a copy, or one that is replaced rather than written to.)
     """
 
     kind: ClassVar[str]
@@ -88,6 +96,8 @@ class Sketch(ABC):
         self._count = 0
         self._mass = 0.0
         self._edition = 0  # how often somebody asked for a compression or a merge
+        self._columns = ColumnNames()
+        self._lock = self._make_lock()
 
     # -- what a sketch tells ------------------------------------------------------------------------
 
@@ -100,6 +110,11 @@ class Sketch(ABC):
     def dtype(self) -> np.dtype[Any]:
         """The dtype in which rows are stored."""
         return self._dtype
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the columns, if rows came as a DataFrame; later ones are put in this order."""
+        return self._columns.names
 
     @property
     def count(self) -> int:
@@ -119,11 +134,21 @@ class Sketch(ABC):
     @property
     @abstractmethod
     def rows(self) -> NDArray[Any]:
-        """S, (r, dim), buffered rows included, read-only."""
+        """S, (r, dim), buffered rows included: a read-only copy."""
+
+    @property
+    def row_count(self) -> int:
+        """How many rows S has; dim where S'S is held as a matrix."""
+        return self._dim if self.is_dense else sum(len(view) for view in self.views())
 
     @property
     def parts(self) -> tuple[NDArray[Any], ...]:
-        """``rows`` in pieces that are not copied: one below the other they are S."""
+        """``rows`` in the pieces in which they are kept: one below the other they are S."""
+        return tuple(read_only(view.copy()) for view in self.views())
+
+    @holds_the_lock
+    def views(self) -> tuple[NDArray[Any], ...]:
+        """``parts``, not copied: for whoever holds the lock, and valid until the next update."""
         return (self.rows,)
 
     @property
@@ -140,6 +165,11 @@ class Sketch(ABC):
     @abstractmethod
     def error_bound(self) -> float:
         """The certificate e: no direction of X'X exceeds that of S'S by more."""
+
+    @property
+    def rounding(self) -> float:
+        """The part of ``error_bound`` that is rounding; S'S may exceed X'X by as much."""
+        return 0.0
 
     @property
     @abstractmethod
@@ -183,23 +213,28 @@ class Sketch(ABC):
 
     def covariance(self) -> NDArray[np.float64]:
         """S'S + alpha I as a dense (dim, dim) matrix: for small dim."""
-        covariance = covariance_of(self.rows)
+        covariance = np.zeros((self._dim, self._dim))
+        for rows in self.views():
+            covariance += covariance_of(rows)
         covariance[np.diag_indices_from(covariance)] += self.alpha
         return covariance
 
     # -- what can be done with it -------------------------------------------------------------------
 
+    @holds_the_lock
     def update(self, rows: Any) -> Change:
         """Take one row (dim,) or many (n, dim): numpy, lists or scipy.sparse; returns what happened to S.
 
         Many at once give the same sketch as one by one, faster. Input that cannot be used raises before
         anything changes.
         """
-        batch = read_rows(rows, self._dim, self._dtype)
-        self._check_mass(batch.mass)
-        change = NO_CHANGE
-        for chunk, norms_sq in batch.chunks():
-            change = change.then(self._take(chunk, norms_sq))
+        with self._lock:
+            batch = read_rows(self._columns.align(rows), self._dim, self._dtype)
+            change = NO_CHANGE
+            self._check_mass(batch.mass)
+            for chunk, norms_sq in batch.chunks():
+                change = change.then(self._take(chunk, norms_sq))
+            self._columns.remember(rows)
         return change
 
     def compress(self) -> Change:
@@ -207,6 +242,7 @@ class Sketch(ABC):
         self._edition += 1
         return self._compress()
 
+    @holds_the_lock
     def merge(self, other: "Sketch") -> Change:
         """Take in what another sketch of the same kind and settings has seen.
 
@@ -214,14 +250,16 @@ class Sketch(ABC):
         """
         if type(other) is not type(self):
             raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
-        self._check_mergeable(other)
-        self._check_mass(other.mass)
         if other is self:
             other = copy.deepcopy(self)
-        self._edition += 1
-        self._absorb(other)
-        self._count += other.count
-        self._mass += other.mass
+        with both_locks(self, other):
+            self._check_mergeable(other)
+            self._check_mass(other.mass)
+            self._columns = self._columns.merged(other._columns)
+            self._edition += 1
+            self._absorb(other)
+            self._count += other.count
+            self._mass += other.mass
         return Change(rebuilt=True)  # alpha may have moved even where rows were only appended
 
     def save(self, path: str | Path) -> None:
@@ -229,12 +267,9 @@ class Sketch(ABC):
         scalars, arrays = self._dump()
         files.write(Path(path), self.kind, scalars, arrays)
 
-    def __copy__(self) -> Self:
-        return copy.deepcopy(self)  # two sketches never share their arrays
-
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
-        kept = "S'S" if self.is_dense else len(self.rows)
+        kept = "S'S" if self.is_dense else self.row_count
         return (
             f"<{type(self).__name__}({settings}): {self.count} rows seen, {kept} kept, "
             f"error <= {self.error_bound:.4g}>"
@@ -267,13 +302,12 @@ class Sketch(ABC):
         """Set the state that ``_state`` returned, on a fresh instance."""
 
     def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
-        """Take in ``taken`` rows that were not zero, of which there is X'X.
+        """Take in ``taken`` rows that were not zero, of which there is X'X; where ``gathers_up_to`` is not 0.
 
-        Count and mass are not its business. Whatever is lost goes into the certificate.
+        Count and mass are not its business. Whatever is lost goes into the certificate, what
+        factor_of_covariance leaves and what is rounded away too.
         """
-        del taken
-        rows = factor_of_covariance(covariance).rows.astype(self._dtype)
-        self._ingest(rows[row_norms_sq(rows) > 0.0])
+        raise NotImplementedError(f"{type(self).__name__} gathers rows in X'X, so it needs a method _pour")
 
     def _check_mergeable(self, other: Any) -> None:
         mine, theirs = self._settings(), other._settings()
@@ -320,6 +354,8 @@ class Sketch(ABC):
             )
         learned, arrays = self._state()
         scalars = {"settings": self._settings(), "count": self._count, "mass": self._mass, "state": learned}
+        if self._columns.names is not None:
+            scalars["columns"] = self._columns.names
         return scalars, arrays
 
     @classmethod
@@ -327,8 +363,16 @@ class Sketch(ABC):
         sketch = cls(**scalars["settings"], **extra)
         sketch._count = check_count("count", scalars["count"], at_least=0)
         sketch._mass = float(scalars["mass"])
+        sketch._columns = ColumnNames(scalars.get("columns"))
         sketch._restore(scalars["state"], arrays)
         return sketch
+
+
+def read_only(rows: NDArray[Any]) -> NDArray[Any]:
+    """A view of the array that nobody can write to."""
+    view = rows.view()
+    view.flags.writeable = False
+    return view
 
 
 def sketch_class(kind: str) -> type[Sketch]:

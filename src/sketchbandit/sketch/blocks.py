@@ -1,6 +1,7 @@
 """The blocks of dyadic block sketching: what a base must offer, and how a block is kept."""
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -77,10 +78,21 @@ class WorkingBlock:
             return self.sketch._take(rows, norms_sq)
         return known_change(self.sketch.update(rows))
 
+    @property
+    def rows(self) -> NDArray[Any]:
+        """The rows of the sketch, not copied where it is ours."""
+        views = self.sketch.views() if isinstance(self.sketch, Sketch) else (np.asarray(self.sketch.rows),)
+        return views[0] if len(views) == 1 else np.concatenate(views)
+
     def compress(self) -> Change:
         """Let the sketch drop what it can, and forget the row space."""
         self.span = None
         return known_change(self.sketch.compress()) if hasattr(self.sketch, "compress") else Change()
+
+    @property
+    def rounding(self) -> float:
+        """What of the certificate is rounding."""
+        return float(getattr(self.sketch, "rounding", 0.0))
 
     @property
     def lossless_room(self) -> int:
@@ -89,6 +101,8 @@ class WorkingBlock:
 
     def within(self, share: float, action: Callable[[], Change]) -> Change | None:
         """Do something to the sketch; None, and as if never done, if that makes e exceed ``share``."""
+        if share == math.inf:
+            return action()
         before = copy.deepcopy(self)
         change = action()
         if self.sketch.error_bound <= share:
@@ -105,7 +119,7 @@ class WorkingBlock:
         if not limit or self.count < self.size:  # too few rows to tell: the mass rule alone decides
             return 0
         if self.span is None:
-            self.span = row_space(self.sketch.rows)
+            self.span = row_space(self.rows)
         if len(self.span) > limit:  # unshrunk rows in the buffer: the next shrink will lose something
             return 0
         fitting, self.span = extend_span(self.span, rows, limit)
@@ -113,8 +127,8 @@ class WorkingBlock:
 
     def hand_over_rows(self) -> NDArray[Any]:
         """Give the rows to the caller; only the certificate and alpha stay here."""
-        rows = self.sketch.rows
-        self.sketch = Folded(rows[:0].copy(), self.sketch.alpha, self.sketch.error_bound)
+        rows = self.rows
+        self.sketch = Folded(rows[:0].copy(), self.sketch.alpha, self.sketch.error_bound, self.rounding)
         return rows
 
     @property
@@ -126,7 +140,9 @@ class WorkingBlock:
         """JSON values and arrays that ``undump`` turns into the same block."""
         arrays: Arrays
         if isinstance(self.sketch, Folded):
-            kind, content = "folded", {"alpha": self.sketch.alpha, "error": self.sketch.error_bound}
+            folded = self.sketch
+            kind = "folded"
+            content = {"alpha": folded.alpha, "error": folded.error_bound, "rounding": folded.rounding}
             arrays = {"rows": self.sketch.rows}
         elif isinstance(self.sketch, Sketch):
             kind, (content, arrays) = self.sketch.kind, self.sketch._dump()
@@ -147,7 +163,8 @@ class WorkingBlock:
         content = saved["content"]
         sketch: BaseSketch
         if saved["kind"] == "folded":
-            sketch = Folded(arrays["rows"], float(content["alpha"]), float(content["error"]))
+            rounding = float(content.get("rounding", 0.0))  # files of 0.6 have none
+            sketch = Folded(arrays["rows"], float(content["alpha"]), float(content["error"]), rounding)
         else:
             sketch = sketch_class(saved["kind"])._undump(content, arrays)
         return cls(sketch, saved["size"], saved["exact"], saved["count"], float(saved["mass"]), span)
@@ -159,6 +176,7 @@ class Folded(NamedTuple):
     rows: NDArray[Any]
     alpha: float
     error_bound: float
+    rounding: float
     nbytes: int = 0
 
     def update(self, rows: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.base import NO_CHANGE, ONE_APPENDED, Change, Sketch
 
 _FIRST_ALLOCATION = 16  # rows
@@ -99,9 +100,9 @@ class BufferedSketch(Sketch):
     def _make_room(self) -> Change:
         """Leave the full buffer with room for at least one row."""
 
-    @property
-    def parts(self) -> tuple[NDArray[Any], ...]:
-        """The rows, not copied."""
+    @holds_the_lock
+    def views(self) -> tuple[NDArray[Any], ...]:
+        """The buffer itself."""
         return (self._buffer.rows,)
 
     def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:  # as quick as can be

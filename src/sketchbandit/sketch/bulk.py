@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchbandit.linalg import add_rows_to_covariance
+from sketchbandit.sharing import Shared, both_locks, holds_the_lock
 from sketchbandit.sketch.base import Arrays, Scalars, Sketch, sketch_class
 from sketchbandit.sketch.rows import read_rows
 
 _ROWS_AT_ONCE = 4096  # in a product: then adding it up costs little
 
 
-class Bulk:
+class Bulk(Shared):
     """A sketch of a matrix of many rows, read in pieces, by several readers if need be.
 
     While dim is at most about 16·size, one product X'X (dim² flop a row) is faster than the shrinks of a
@@ -52,6 +53,7 @@ class Bulk:
         self._count = 0
         self._taken = 0
         self._mass = 0.0
+        self._lock = self._make_lock()
 
     @property
     def dim(self) -> int:
@@ -75,7 +77,7 @@ class Bulk:
     def update(self, rows: Any) -> None:
         """Take rows (n, dim), dense or sparse. Input that cannot be used raises before anything changes."""
         covariance, sketch = self._covariance, self._sketch
-        batch = read_rows(rows, sketch.dim, sketch.dtype)
+        batch = read_rows(sketch._columns.align(rows), sketch.dim, sketch.dtype)
         self.check_room(batch.mass)
         for chunk, norms_sq in batch.chunks():
             if covariance is None:
@@ -86,6 +88,7 @@ class Bulk:
             self._count += len(chunk)
             self._taken += int(np.count_nonzero(norms_sq))
             self._mass += float(norms_sq.sum())
+        sketch._columns.remember(rows)
 
     def _scratch(self) -> NDArray[np.float64]:
         """Room for a product, kept as long as the reader reads."""
@@ -93,18 +96,20 @@ class Bulk:
             self._room = np.empty((self.dim, self.dim))
         return self._room
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_room": None}
+    def _unlocked(self) -> dict[str, Any]:
+        return {**super()._unlocked(), "_room": None}
 
+    @holds_the_lock
     def merge(self, other: "Bulk") -> None:
         """Take in what another reader has read."""
-        self.check_room(other._mass + other._sketch.mass)
-        self._sketch.merge(other._sketch)
-        if self._covariance is not None and other._covariance is not None:
-            self._covariance += other._covariance
-        self._count += other._count
-        self._taken += other._taken
-        self._mass += other._mass
+        with both_locks(self, other):
+            self.check_room(other._mass + other._sketch.mass)
+            self._sketch.merge(other._sketch)
+            if self._covariance is not None and other._covariance is not None:
+                self._covariance += other._covariance
+            self._count += other._count
+            self._taken += other._taken
+            self._mass += other._mass
 
     def finish(self) -> Sketch:
         """The sketch of everything read; a copy, so that reading can go on."""

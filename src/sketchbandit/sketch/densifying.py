@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.accumulator import Accumulator
-from sketchbandit.sketch.base import NO_CHANGE, ONE_APPENDED, Arrays, Change
+from sketchbandit.sketch.base import NO_CHANGE, ONE_APPENDED, Arrays, Change, read_only
 from sketchbandit.sketch.buffer import BufferedSketch, RowBuffer
 
 ADDED = Change(rebuilt=True, lossless=True)
@@ -41,12 +42,12 @@ class DensifyingSketch(BufferedSketch):
 
     @property
     def rows(self) -> NDArray[Any]:
-        """S, (r, dim), read-only. O(dim³) when the sketch is dense."""
-        return self._buffer.rows if self._dense is None else self._dense.rows
+        """S, (r, dim), a read-only copy. O(dim³) when the sketch is dense."""
+        return read_only(self._buffer.rows.copy() if self._dense is None else self._dense.rows)
 
-    @property
-    def parts(self) -> tuple[NDArray[Any], ...]:
-        """The rows, not copied unless the sketch is dense."""
+    @holds_the_lock
+    def views(self) -> tuple[NDArray[Any], ...]:
+        """The buffer itself, unless the sketch is dense."""
         return (self._buffer.rows if self._dense is None else self._dense.rows,)
 
     @property

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit.errors import FileError, InputError
-from sketchbandit.linalg import covariance_of, row_norms_sq, running_sums
-from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars, Sketch
+from sketchbandit.linalg import covariance_of, row_norms_sq, running_sums, storing_error
+from sketchbandit.sharing import holds_the_lock
+from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars, Sketch, read_only
 from sketchbandit.sketch.blocks import (
     BaseFactory,
     BaseSketch,
@@ -63,7 +64,8 @@ class DyadicBlockSketch(Sketch):
     Where the paper is silent: an empty block takes any row, however long, if its sketch keeps rank 1
     without loss, as Frequent Directions does (Alg. 1 would freeze an empty block). A block is compressed
     when it is frozen, to size - 1 rows: its mass is under epsilon·size then, or its rank under size, so
-    that its certificate stays under its share epsilon/2^i. Once the exact block is a dense matrix the rows
+    that its certificate stays under its share epsilon/2^i; in any case it is frozen before a row would bring
+    its certificate beyond that. Once the exact block is a dense matrix the rows
     of the frozen ones are folded into it (line 4 of Alg. 1 modifies the whole of S'S); their certificates
     stay, as they do with the spectral schedule, where each block takes over the rows of the one before. A
     merge hands the rows of the other sketch to Alg. 1 as if they came from the stream and adds the other's
@@ -114,6 +116,7 @@ class DyadicBlockSketch(Sketch):
             for index in range(1, self._most_blocks - 1):
                 self._make_base(self._first_size * 2**index)
         self._merged_error = 0.0
+        self._merged_rounding = 0.0
         self._merged_alpha = 0.0
         self._blocks: list[WorkingBlock] = []
         self._blocks.append(self._new_block(0))
@@ -146,18 +149,13 @@ class DyadicBlockSketch(Sketch):
 
     @property
     def rows(self) -> NDArray[Any]:
-        """S of eq. (combination): the rows of all blocks, oldest first. A copy when there are several."""
-        parts = self.parts
-        if len(parts) == 1:
-            return parts[0]
-        rows = np.concatenate(parts)
-        rows.flags.writeable = False
-        return rows
+        """S of eq. (combination): the rows of all blocks, oldest first; a read-only copy."""
+        return read_only(np.concatenate(self.views()).astype(self.dtype, copy=False))
 
-    @property
-    def parts(self) -> tuple[NDArray[Any], ...]:
-        """The rows of each block that has any, oldest first, not copied."""
-        every = [np.asarray(block.sketch.rows) for block in self._blocks]
+    @holds_the_lock
+    def views(self) -> tuple[NDArray[Any], ...]:
+        """The rows of each block that has any, oldest first."""
+        every = [block.rows for block in self._blocks]
         return tuple([rows for rows in every[:-1] if len(rows)] + every[-1:])
 
     @property
@@ -174,6 +172,11 @@ class DyadicBlockSketch(Sketch):
     def error_bound(self) -> float:
         """The sum of the blocks' certificates (Lemma Decomposability)."""
         return self._merged_error + sum(block.sketch.error_bound for block in self._blocks)
+
+    @property
+    def rounding(self) -> float:
+        """The part of the certificate that is rounding; S'S may exceed X'X by as much."""
+        return self._merged_rounding + sum(block.rounding for block in self._blocks)
 
     @property
     def nbytes(self) -> int:
@@ -198,19 +201,18 @@ class DyadicBlockSketch(Sketch):
     def covariance(self) -> NDArray[np.float64]:
         """S'S + alpha I, with alpha entering once, whatever the number of blocks."""
         active = self._active.sketch  # a dense exact one has no rows at hand
-        covariance = active.covariance() if isinstance(active, ExactSketch) else covariance_of(active.rows)
+        covariance = (
+            active.covariance() if isinstance(active, ExactSketch) else covariance_of(self._active.rows)
+        )
         for block in self._blocks[:-1]:
-            if len(block.sketch.rows):
-                covariance += covariance_of(block.sketch.rows)
+            if len(block.rows):
+                covariance += covariance_of(block.rows)
         covariance[np.diag_indices_from(covariance)] += self.alpha
         return covariance
 
     def _compress(self) -> Change:
         """Compress the active block; the others are compressed already."""
-        if not self._is_spectral:
-            return self._active.compress()
-        change = self._active.within(self._share, self._active.compress)
-        return NO_CHANGE if change is None else change
+        return self._active.within(self._share, self._active.compress) or NO_CHANGE
 
     # -- Algorithm 1 --------------------------------------------------------------------------------
 
@@ -235,32 +237,53 @@ class DyadicBlockSketch(Sketch):
         change = NO_CHANGE
         taken = 0
         while taken < len(rows):
-            fitting = self._count_fitting(rows[taken:], norms_sq[taken:])
-            if not fitting:
-                change = change.then(self._freeze())
-                continue
-            end = taken + fitting
-            given = self._active.give(rows[taken:end], norms_sq[taken:end])
-            change = change.then(given if len(self._blocks) == 1 else given._replace(orthogonal=False))
-            taken = end
-            change = change.then(self._fold())
+            end = taken + self._count_fitting(rows[taken:], norms_sq[taken:])
+            is_full = end == taken
+            while taken < end and not is_full:
+                some, given = self._give(rows[taken:end], norms_sq[taken:end])
+                if given is None:
+                    is_full = True
+                else:
+                    change = change.then(
+                        given if len(self._blocks) == 1 else given._replace(orthogonal=False)
+                    )
+                    taken += some
+            change = change.then(self._freeze() if is_full else self._fold())
         return change
+
+    def _give(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> tuple[int, Change | None]:
+        """Give the active block rows that fit into it: how many, and what they changed.
+
+        None: the next of them would bring its certificate beyond its share. Rows that are counted as inside
+        its span cost what they are outside of it, to rounding of the longest row; and float32 rounds.
+        """
+        block = self._active
+        safe = len(rows) if block.exact else min(len(rows), block.lossless_room)
+        if self.dtype == np.float64 and block.mass + float(norms_sq.sum()) < self._threshold:
+            safe = len(rows)  # a certificate is at most mass / size
+        if safe:
+            return safe, block.give(rows[:safe], norms_sq[:safe])
+        return 1, block.within(self._share, partial(block.give, rows[:1], norms_sq[:1]))
 
     def _count_fitting(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> int:
         """How many leading rows the active block takes as it is (line 7)."""
         block = self._active
         if isinstance(block.sketch, ExactSketch):
             return min(len(rows), block.sketch.rows_before_it_may_turn_dense)
-        threshold = self._epsilon * self._first_size
-        if block.mass + norms_sq[0] < threshold:
-            return int(np.searchsorted(running_sums(block.mass, norms_sq[:_LOOK_AHEAD]), threshold))
+        if block.mass + norms_sq[0] < self._threshold:
+            return int(np.searchsorted(running_sums(block.mass, norms_sq[:_LOOK_AHEAD]), self._threshold))
         if not block.count:  # one row, however long, is no reason to shrink, if the sketch keeps rank 1
             return min(1, getattr(block.sketch, "exact_rank", 0))
         some = max(block.size, min(_LOOK_AHEAD, _LOOK_AHEAD_ELEMENTS // self.dim))
         return block.count_without_excess(rows[:some])
 
+    @property
+    def _threshold(self) -> float:
+        """The mass from which on a block takes only what costs nothing."""
+        return self._epsilon * self._first_size
+
     def _freeze(self) -> Change:
-        change = self._active.compress()
+        change = self._compress()
         if len(self._blocks) > 1:  # orthogonal among themselves, not to the older ones
             change = change._replace(orthogonal=False)
         self._blocks.append(self._new_block(len(self._blocks)))
@@ -303,7 +326,7 @@ class DyadicBlockSketch(Sketch):
             return NO_CHANGE
         change = NO_CHANGE
         for block in self._blocks[:-1]:
-            if len(block.sketch.rows):
+            if len(block.rows):
                 exact._ingest(block.hand_over_rows().astype(self.dtype, copy=False))
                 change = Change(rebuilt=True, lossless=True)  # S'S is what it was
         return change
@@ -311,7 +334,7 @@ class DyadicBlockSketch(Sketch):
     def _new_block(self, index: int) -> WorkingBlock:
         size, exact = self._first_size * 2**index, index + 1 >= self._most_blocks
         if exact:
-            frozen = sum(len(block.sketch.rows) for block in self._blocks)
+            frozen = sum(len(block.rows) for block in self._blocks)
             return WorkingBlock(ExactSketch.beside(frozen, self.dim, self.dtype), size, exact)
         return WorkingBlock(self._make_base(size), size, exact)
 
@@ -323,10 +346,20 @@ class DyadicBlockSketch(Sketch):
     # -- merge and files ----------------------------------------------------------------------------
 
     def _absorb(self, other: "DyadicBlockSketch") -> None:
-        self._merged_error += other.error_bound
+        rows, rounding = other._rows_to_hand_over()
+        self._merged_error += other.error_bound + rounding
+        self._merged_rounding += other.rounding + rounding
         self._merged_alpha += other.alpha
-        rows = other.rows
         self._ingest(rows[row_norms_sq(rows) > 0.0])
+
+    def _rows_to_hand_over(self) -> tuple[NDArray[Any], float]:
+        """All rows in the sketch's dtype, and what is rounded away of those that are kept in float64."""
+        active = self._active.sketch
+        if not isinstance(active, ExactSketch):
+            return np.concatenate(self.views()), 0.0
+        rows, remainder = active.factor()
+        rounding = remainder + storing_error(rows, self.dtype)
+        return np.concatenate([*self.views()[:-1], rows]).astype(self.dtype), rounding
 
     def _settings(self) -> Scalars:
         return {
@@ -346,11 +379,16 @@ class DyadicBlockSketch(Sketch):
             scalars, parts = block.dump()
             blocks.append(scalars)
             arrays |= {f"{index}.{name}": array for name, array in parts.items()}
-        merged = {"merged_error": self._merged_error, "merged_alpha": self._merged_alpha}
+        merged = {
+            "merged_error": self._merged_error,
+            "merged_rounding": self._merged_rounding,
+            "merged_alpha": self._merged_alpha,
+        }
         return {**merged, "blocks": blocks}, arrays
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         self._merged_error = float(scalars["merged_error"])
+        self._merged_rounding = float(scalars.get("merged_rounding", 0.0))  # files of 0.6 have none
         self._merged_alpha = float(scalars["merged_alpha"])
         self._blocks = []
         for index, saved in enumerate(scalars["blocks"]):

@@ -1,12 +1,14 @@
 """The sketch that loses nothing."""
 
 import sys
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
-from sketchbandit.linalg import are_independent, shrink
-from sketchbandit.sketch.base import Arrays, Change, Scalars
+from sketchbandit.linalg import Factor, are_independent, shrink
+from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars, read_only
+from sketchbandit.sketch.buffer import RowBuffer
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
 from sketchbandit.sketch.shrinking import MOST_GATHERED
 
@@ -18,8 +20,8 @@ class ExactSketch(DensifyingSketch):
 
     It holds rows, without redundancy, O(dim · k) memory for a stream of rank k, until they fill half of
     dim²: from a rank between 3/8 and 1/2 of dim on. Then a triangle of X'X is smaller, and it holds that,
-    which takes in up to 32 pending rows at a time: in float64 whatever the dtype, because it sums a long
-    stream.
+    which takes in up to 32 pending rows at a time. Both are float64 whatever the dtype, because they sum up a
+    long stream: the dtype says how rows are read, and told.
     ``rows`` is then a factor computed on demand, O(dim³); ``covariance()`` is the cheap way to read it.
 
     Examples
@@ -36,7 +38,7 @@ class ExactSketch(DensifyingSketch):
 
     def __init__(self, dim: int, *, dtype: DTypeLike = np.float64) -> None:
         super().__init__(dim, dtype)
-        self._buffer.limit = min(_FIRST_LIMIT, self._most_rows)
+        self._buffer = RowBuffer(self.dim, min(_FIRST_LIMIT, self._most_rows), np.dtype(np.float64))
 
     @classmethod
     def beside(cls, others: int, dim: int, dtype: DTypeLike) -> "ExactSketch":
@@ -50,6 +52,11 @@ class ExactSketch(DensifyingSketch):
     def size(self) -> int:
         """The rank it can hold: all of it."""
         return self.dim
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """S, (r, dim), a read-only copy. O(dim³) when the sketch is dense."""
+        return read_only(super().rows.astype(self.dtype, copy=False))
 
     @property
     def alpha(self) -> float:
@@ -86,6 +93,10 @@ class ExactSketch(DensifyingSketch):
         """X'X is what it holds sooner or later."""
         return MOST_GATHERED
 
+    def factor(self) -> Factor:
+        """The rows in float64, whatever the dtype, and what they leave of X'X: rounding, when it is dense."""
+        return Factor(self._buffer.rows.copy(), 0.0) if self._dense is None else self._dense.factor()
+
     def _compress(self) -> Change:
         """Remove redundant rows now and give back the memory they took."""
         if self._dense is not None:
@@ -110,10 +121,16 @@ class ExactSketch(DensifyingSketch):
     def _remove_redundancy(self) -> Change:
         if are_independent(self._buffer.rows):
             return Change()
-        # No stream has rank above dim, so size = dim + 1 never subtracts anything.
-        kept, *_ = shrink(self._buffer.writable(), self.dim + 1)
-        self._buffer.truncate(kept)
-        return Change(rebuilt=True, lossless=True, orthogonal=self.dtype == np.float64)
+        # No stream has rank above dim, so size = dim + 1 never subtracts anything; nor is anything dropped.
+        done = shrink(self._buffer.writable(), self.dim + 1, most=0.0)
+        if not done.rotated:
+            return NO_CHANGE
+        self._buffer.truncate(done.kept)
+        return Change(rebuilt=True, lossless=True, orthogonal=True)
+
+    def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
+        del taken
+        (self._become_dense() if self._dense is None else self._dense).add_covariance(covariance)
 
     def _settings(self) -> Scalars:
         return {"dim": self.dim, "dtype": self.dtype.name}

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit.errors import MergeError
-from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch
+from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch, read_only
 from sketchbandit.sketch.checks import check_count
 
 
@@ -54,10 +54,8 @@ class RandomProjection(Sketch):
 
     @property
     def rows(self) -> NDArray[Any]:
-        """S, (size, dim), read-only."""
-        view = self._rows[:]
-        view.flags.writeable = False
-        return view
+        """S, (size, dim): a read-only copy."""
+        return read_only(self._rows.copy())
 
     @property
     def alpha(self) -> float:

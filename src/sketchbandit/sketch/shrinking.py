@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sketchbandit.linalg import factor_of_covariance, shrink
-from sketchbandit.sketch.base import Arrays, Change, Scalars
+from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
+from sketchbandit.sketch.base import Arrays, Change, Scalars, read_only
 from sketchbandit.sketch.buffer import BufferedSketch
 from sketchbandit.sketch.checks import check_compensation, check_count
 from sketchbandit.sketch.compensation import Compensated
@@ -29,7 +29,6 @@ class ShrinkingSketch(Compensated, BufferedSketch):
         self._compensation = check_compensation(compensation)
         # No stream has a rank above dim, so a longer buffer would hold redundancy only.
         self._buffer.limit = 2 * min(self._size, self.dim)
-        self._error = 0.0
 
     @property
     def size(self) -> int:
@@ -38,8 +37,8 @@ class ShrinkingSketch(Compensated, BufferedSketch):
 
     @property
     def rows(self) -> NDArray[Any]:
-        """S, (r, dim), buffered rows included, read-only."""
-        return self._buffer.rows
+        """S, (r, dim), buffered rows included: a read-only copy."""
+        return read_only(self._buffer.rows.copy())
 
     @property
     def nbytes(self) -> int:
@@ -65,11 +64,11 @@ class ShrinkingSketch(Compensated, BufferedSketch):
         return change
 
     def _make_room(self) -> Change:
-        kept, amount, _ = shrink(self._buffer.writable(), self._size, head=self._head)
-        self._buffer.truncate(kept)
-        self._error += amount
+        done = shrink(self._buffer.writable(), self._size, head=self._head)
+        self._buffer.truncate(done.kept)
+        self._charge(done)
         # float32 rows are orthogonal to their own precision only.
-        return Change(0, True, lossless=amount == 0.0, orthogonal=self.dtype == np.float64)
+        return Change(0, True, lossless=done.is_lossless, orthogonal=self.dtype == np.float64)
 
     @property
     def gathers_up_to(self) -> int:
@@ -81,18 +80,20 @@ class ShrinkingSketch(Compensated, BufferedSketch):
         rows, remainder = factor_of_covariance(covariance)
         if len(self._buffer):
             rows = np.concatenate([rows, self._buffer.rows])
-        kept, amount, _ = shrink(rows, self._size, head=self._head)
+        done = shrink(rows, self._size, head=self._head)
+        kept = rows[: done.kept]
         self._buffer.truncate(0)
-        self._buffer.append(rows[:kept])
-        self._error += amount + remainder
+        self._buffer.append(kept)
+        self._charge(done)
+        self._charge_rounding(remainder + storing_error(kept, self.dtype))
 
     def _absorb(self, other: "ShrinkingSketch") -> None:
-        self._error += other._error
-        self._ingest(other.rows)
+        self._take_over(other)
+        self._ingest(other._buffer.rows)
 
     def _state(self) -> tuple[Scalars, Arrays]:
-        return {"error": self._error}, {"rows": self.rows}
+        return self._account(), {"rows": self._buffer.rows}
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        self._error = float(scalars["error"])
+        self._set_account(scalars)
         self._buffer.append(arrays["rows"])

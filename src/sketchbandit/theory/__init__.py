@@ -15,6 +15,7 @@ from sketchbandit.theory.regret import (
     table,
     trivial_regret,
 )
+from sketchbandit.theory.sharp import sketched_radius, sketched_regret
 from sketchbandit.theory.spectrum import spectral_error_of, vacuous_exponent
 
 __all__ = [
@@ -31,6 +32,8 @@ __all__ = [
     "oful_regret",
     "rfd_radius",
     "rfd_regret",
+    "sketched_radius",
+    "sketched_regret",
     "spectral_error_of",
     "table",
     "trivial_regret",

@@ -12,11 +12,14 @@ class Confidence:
 
     With the realised certificate e, alpha and rho = lambda + alpha,
 
-        beta_t = R sqrt(1 + (e - alpha)/rho) sqrt(2 ln(1/delta) + ln det((lambda + e) I + S'S) - d ln lambda)
+        beta_t = R sqrt(1 + (e - alpha)/rho) sqrt(2 ln(1/delta) + L)
                  + H max(rho, e - alpha - lambda) / sqrt(rho),
 
+        L = min(ln det((lambda + ẽ) I + S'S) - d ln lambda,  d ln(1 + mass/(d lambda))),
+
     with which theta* lies in the ellipsoid at every round with probability at least 1 - delta. alpha = e
-    is Thm. (confidence ellipsoid of RFD), alpha = 0 Thm. (confidence ellipsoid), e = 0 is OFUL.
+    is Thm. (confidence ellipsoid of RFD), alpha = 0 Thm. (confidence ellipsoid), e = 0 is OFUL. The paper
+    has e for ẽ = min(e, (mass - |S|_F²)/(d - r)), r the rows of S; docs/mathematics.md has the proof.
 
     Parameters
     ----------
@@ -49,12 +52,27 @@ class Confidence:
         delta = check_real("delta", self.delta, above=0.0, below=1.0)
         object.__setattr__(self, "delta", delta)
 
-    def radius(self, *, dim: int, ridge: float, alpha: float, error_bound: float, log_det: float) -> float:
-        """beta_t; ``log_det`` is ln det((ridge + error_bound) I + S'S)."""
+    def radius(
+        self,
+        *,
+        dim: int,
+        ridge: float,
+        alpha: float,
+        error_bound: float,
+        log_det: float,
+        mass: float = math.inf,
+        rounding: float = 0.0,
+    ) -> float:
+        """beta_t.
+
+        ``log_det`` is ln det((ridge + ẽ) I + S'S), or any other bound on ln det(ridge I + X'X).
+        ``rounding`` is what S'S may exceed X'X by.
+        """
         rho = ridge + alpha
         uncompensated = max(error_bound - alpha, 0.0)
-        information = max(log_det - dim * math.log(ridge), 0.0)
+        by_trace = dim * math.log1p(mass / (dim * ridge)) if dim * ridge > 0.0 else math.inf
+        information = min(max(log_det - dim * math.log(ridge), 0.0), by_trace)
         spread = math.sqrt(2.0 * math.log(1.0 / self.delta) + information)
         variance = self.noise * math.sqrt(1.0 + uncompensated / rho) * spread
-        bias = self.theta_norm * max(rho, uncompensated - ridge) / math.sqrt(rho)
+        bias = self.theta_norm * max(rho + rounding, uncompensated - ridge) / math.sqrt(rho)
         return variance + bias

@@ -1,0 +1,64 @@
+"""Names of features: what columns a DataFrame had the first time, in which order."""
+
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.errors import InputError
+
+
+class ColumnNames:
+    """The names of the columns, once they were given; rows in another order are put in this one.
+
+    >>> import pandas as pd
+    >>> columns = ColumnNames()
+    >>> frame = pd.DataFrame({"age": [20.0], "price": [3.0]})
+    >>> columns.remember(frame)
+    >>> columns.names
+    ('age', 'price')
+    >>> columns.align(frame[["price", "age"]]).to_numpy().tolist()
+    [[20.0, 3.0]]
+    """
+
+    def __init__(self, names: Any = None) -> None:
+        self.names: tuple[str, ...] | None = None if names is None else tuple(names)
+
+    def align(self, rows: Any) -> Any:
+        """The same rows with their columns in the order known; rows without names as they are."""
+        if type(rows) is np.ndarray:
+            return rows
+        given = _names_of(rows)
+        if given is None or self.names is None or given == self.names:
+            return rows
+        if sorted(given) == sorted(self.names):
+            return rows[list(self.names)]
+        missing = [name for name in self.names if name not in given]
+        unknown = [name for name in given if name not in self.names]
+        what = [f"{', '.join(map(repr, missing[:3]))} missing"] if missing else []
+        what += [f"{', '.join(map(repr, unknown[:3]))} unknown"] if unknown else []
+        raise InputError(
+            f"the columns are not those of before: {'; '.join(what) or 'some names come twice'}; "
+            f"there were {len(self.names)}, of which the first is {self.names[0]!r}"
+        )
+
+    def remember(self, rows: Any) -> None:
+        """Know the names from now on, if the rows have any and none are known: when the rows were taken."""
+        if self.names is None and type(rows) is not np.ndarray:
+            self.names = _names_of(rows)
+
+    def merged(self, other: "ColumnNames") -> "ColumnNames":
+        """The names of two parts, which must be the same in the same order where both know them."""
+        if self.names and other.names and self.names != other.names:
+            raise InputError("the two have learned from different columns, or from another order of them")
+        return ColumnNames(self.names or other.names)
+
+
+def _names_of(rows: Any) -> tuple[str, ...] | None:
+    """The column names of a DataFrame, or the index of one row of it; None if they are no names."""
+    names = getattr(rows, "columns", None)
+    if names is None and getattr(rows, "ndim", None) == 1 and not isinstance(rows, np.ndarray):
+        names = getattr(rows, "index", None)
+    if names is None or callable(names):
+        return None
+    listed = tuple(names)
+    return listed if listed and all(isinstance(name, str) for name in listed) else None
