@@ -187,6 +187,8 @@ def _work(parts: list[Part], jobs: int, watcher: Watcher) -> None:
 def _error(reason: str) -> SketchBanditError:
     """What a worker raised, raised here."""
     kind, _, message = reason.partition(": ")
+    if kind == errors.RowError.__name__:  # which is made of parts; its text says them all
+        return errors.InputError(message)
     if kind in errors.__all__:
         return getattr(errors, kind)(message)  # type: ignore[no-any-return]
     is_of_the_system = issubclass(getattr(builtins, kind, type(None)), OSError)

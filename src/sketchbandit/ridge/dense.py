@@ -52,7 +52,7 @@ class DenseInverse:
         self.log_det = log_det
         self.shift = shift
         self.jitter = jitter
-        """What the diagonal of A has besides the shift, where rounding of long rows had eaten that."""
+        """What of the shift was added where rounding of long rows had eaten the rest."""
         self.pending: Matrix = np.zeros((min(_MOST_PENDING, max(1, dim // 4)), dim))
         self.pending_count = 0
         self.updates = 0
@@ -79,7 +79,7 @@ class DenseInverse:
             except np.linalg.LinAlgError:  # arms so long that rounding has eaten the ridge
                 jitter = max(2.0 * jitter, 1e-15 * largest)
             else:
-                return cls(inverse, log_det, shift, jitter)
+                return cls(inverse, log_det, shift + jitter, jitter)
         raise np.linalg.LinAlgError("S'S is not positive semidefinite, whatever is added")
 
     @property

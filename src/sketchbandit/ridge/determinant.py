@@ -70,7 +70,7 @@ class GrowingGram:
         than ẽ = min(e, tau/(d - r)) in each (docs/mathematics.md).
         """
         error = max(float(sketch.error_bound), float(sketch.alpha))
-        outside = sketch.dim - self._count
+        outside = int(sketch.dim) - self._count
         mass = float(getattr(sketch, "mass", math.inf))
         if not error or outside <= 0 or not math.isfinite(mass):
             return error

@@ -26,7 +26,7 @@ class GrowingFactor:
 
     def __init__(self, shift: float) -> None:
         self.shift = shift
-        self.jitter = 0.0  # what G has on its diagonal besides the shift, where rounding had eaten that
+        self.jitter = 0.0  # what of the shift was added where rounding of long rows had eaten the rest
         self.log_det = 0.0  # of G
         self.count = 0
         self.array: Matrix = np.zeros((0, 0))
@@ -34,12 +34,12 @@ class GrowingFactor:
     @classmethod
     def of_gram(cls, products: Matrix, shift: float) -> "GrowingFactor":
         """The factor for SS' = ``products``."""
-        factor = cls(shift)
         shifted = products.copy()
         largest = float(products.diagonal().max(initial=0.0))
         least = least_jitter(largest, shift)
         shifted[np.diag_indices_from(shifted)] += shift + least
         lower, more = _cholesky(shifted, largest)
+        factor = cls(shift + least + more)
         factor.jitter = least + more
         factor._set(invert_lower(lower), lower.diagonal())
         return factor

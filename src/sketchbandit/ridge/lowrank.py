@@ -48,12 +48,12 @@ class LowRankInverse:
 
     @property
     def shift(self) -> float:
-        """What stands on the diagonal of A besides S'S."""
+        """What stands on the diagonal of A besides S'S, the jitter included."""
         return self.factor.shift
 
     @property
     def jitter(self) -> float:
-        """What the diagonal has besides, where rounding of long rows had eaten the shift."""
+        """What of the shift was added where rounding of long rows had eaten the rest."""
         return self.factor.jitter
 
     @property

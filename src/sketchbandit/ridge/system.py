@@ -82,7 +82,7 @@ class RidgeSystem:
 
     @property
     def shift(self) -> float:
-        """rho = lambda + alpha, the least that an eigenvalue of A can be."""
+        """rho = lambda + alpha, and the jitter: the least that an eigenvalue of A can be."""
         return float(self._inverse.shift)
 
     @property

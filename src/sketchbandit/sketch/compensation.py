@@ -1,19 +1,18 @@
 """What sketches share that shrink and may give back what they took."""
 
 from sketchbandit.linalg import Shrinkage
-from sketchbandit.sketch.base import Scalars
+from sketchbandit.sketch.base import Scalars, Sketch
 
 _FREE = 1e-13  # of the mass: what every sum in float64 may get wrong is not counted
 
 
-class Compensated:
+class Compensated(Sketch):
     """A certificate e, the sum of every shrinkage, of which alpha gives back the part ``compensation``."""
 
     _compensation: float
     _error: float = 0.0
     _rounding: float = 0.0
     _unclaimed: float = 0.0  # rounding in float64 that is not charged: at most 1e-13 of the mass
-    _mass: float
 
     @property
     def compensation(self) -> float:

@@ -207,8 +207,8 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
 
     @property
     def coef_(self) -> Vector:
-        """The coefficients."""
-        return self._fitted.system.theta
+        """The coefficients, a copy."""
+        return self._fitted.system.theta.copy()
 
     @property
     def intercept_(self) -> float:
