@@ -92,6 +92,57 @@ def test_the_closed_forms_are_those_of_the_paper() -> None:
 
 
 @ignore_size
+@pytest.mark.parametrize("name", CERTIFIED)
+@given(stream=streams(max_count=80, max_dim=24, extreme=False), ridge=st.sampled_from([1e-3, 1.0, 50.0]))
+def test_the_information_is_never_below_the_truth(name: str, stream: Stream, ridge: float) -> None:
+    """Water-filling: at every step ln det(lambda I + X'X) is at most what the radius is computed from."""
+    policy = CERTIFIED[name](stream.dim, size=stream.size, ridge=ridge, beta=CONFIDENCE)
+    for t, row in enumerate(stream.rows, start=1):
+        policy.update(row, 0.0)
+        if t % 3 == 0:
+            sigma_sq = np.zeros(stream.dim)
+            found = np.linalg.svd(stream.rows[:t], compute_uv=False) ** 2
+            sigma_sq[: len(found)] = found
+            true = float(np.log(ridge + sigma_sq).sum())
+            slack = 1e-9 * (1.0 + abs(true))
+            assert policy._system.log_det >= true - slack
+            assert stream.dim * math.log(ridge + policy.sketch.mass / stream.dim) >= true - slack
+
+
+@ignore_size
+def test_spreading_what_is_lost_lowers_the_radius() -> None:
+    """On a fading spectrum the determinant with e in every direction is far too large."""
+    policy = sb.cbscfd(200, size=10, ridge=0.5, beta=CONFIDENCE)
+    random = np.random.default_rng(0)
+    rows = unit(random.standard_normal((600, 200)) * 0.98 ** np.arange(200))
+    policy.update(rows, rows[:, 0])
+    sketch = policy.sketch
+    shift = 0.5 + sketch.error_bound
+    with_e = float(np.linalg.slogdet(sketch.rows.T @ sketch.rows + shift * np.eye(200))[1])
+    true = float(np.linalg.slogdet(rows.T @ rows + 0.5 * np.eye(200))[1])
+    assert true <= policy._system.log_det < true + 0.3 * (with_e - true)
+
+
+@pytest.mark.parametrize("compensation", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("error", [0.0, 0.3, 4.0, 100.0])
+@pytest.mark.parametrize("dim", [5, 800, 54_877])
+def test_the_regret_is_that_of_oful_times_the_inflation(dim: int, error: float, compensation: float) -> None:
+    """The corollary of docs/adaptive.md, without a term d ln(1 + e/lambda)."""
+    confidence = sb.Confidence(noise=1e-4, theta_norm=1.0, arm_norm=1.0, delta=0.1)
+    settings: dict[str, Any] = {"horizon": 10**9, "dim": dim, "ridge": 2.0}
+    inflation = theory.inflation_of(error, ridge=2.0, compensation=compensation)
+    exact = theory.sketched_regret(confidence, error=0.0, compensation=1.0, **settings)
+    found = theory.sketched_regret(confidence, error=error, compensation=compensation, **settings)
+    trivial = theory.trivial_regret(confidence, 10**9)
+    assert exact < trivial, "not the case this test is about"
+    assert exact <= found <= min(exact * inflation, trivial) * (1 + 1e-12)
+    radius = theory.sketched_radius(
+        confidence, rounds=10**6, dim=dim, ridge=2.0, error=0.0, compensation=compensation
+    )
+    assert radius == pytest.approx(theory.oful_radius(confidence, rounds=10**6, dim=dim, ridge=2.0))
+
+
+@ignore_size
 @pytest.mark.parametrize("name", ["oful", "soful", "cbscfd", "rfd", "dbs-fd", "dbs-rfd"])
 def test_coverage(name: str) -> None:
     """Over 200 seeded runs theta* is in the ellipsoid at every round as often as 1 - delta promises.

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -252,18 +253,15 @@ def calls(thing: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
         if name.startswith("_") or name in {"kind", "dim", "dtype", "views", "beside", "undump"}:
             continue
         if isinstance(member, property):
-            yield name, lambda name=name: getattr(thing, name)
+            yield name, partial(getattr, thing, name)
         elif callable(member):
             given = arguments.get(name, (arms,) if name in {"select", "mean", "width", "ucb"} else ())
-            yield name, lambda name=name, given=given: getattr(thing, name)(*given)
+            yield name, partial(getattr(thing, name), *given)
 
 
 THINGS: dict[str, Callable[[], Any]] = {
     **SKETCHES,
-    **{
-        f"policy {name}": lambda make=make: make(DIM, size=4, ridge=1.0, beta=0.3)
-        for name, make in EVERY.items()
-    },
+    **{f"policy {n}": partial(make, DIM, size=4, ridge=1.0, beta=0.3) for n, make in EVERY.items()},
 }
 
 
@@ -321,7 +319,7 @@ def test_compiled_loops_look_before_they_read() -> None:
     x, short, rows, square = np.ones(8), np.ones(7), np.ones((5, 8)), np.eye(8)
     y, u, one = np.empty(5), np.empty(5), np.empty(1)
     factor, narrow = np.eye(5), np.ones((5, 7))
-    wrong = [
+    wrong: list[Callable[[], Any]] = [
         lambda: compiled.norm_sq(x, short),
         lambda: compiled.project_arms(rows, np.ones((7, 3)), np.empty((5, 3))),
         lambda: compiled.project_arms(rows, np.ones((8, 3)), np.empty((4, 3))),

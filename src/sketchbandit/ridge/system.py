@@ -9,7 +9,7 @@ from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, covarianc
 from sketchbandit.ridge.arms import Arms, DenseArms, SparseArms, own_copy
 from sketchbandit.ridge.backend import kernels
 from sketchbandit.ridge.dense import DenseInverse, DenseShadow
-from sketchbandit.ridge.determinant import GrowingGram
+from sketchbandit.ridge.determinant import GrowingGram, rounded_up
 from sketchbandit.ridge.lowrank import LowRankInverse, Shadow
 from sketchbandit.ridge.parts import Parts, project
 from sketchbandit.sketch.base import NO_CHANGE, Change, Sketch, known_change
@@ -66,7 +66,7 @@ class RidgeSystem:
         self._theta_for_now: Vector | None  # asked for where W S b is kept; gone with the next row
         self._remembered: tuple[AnyVector, AnyShadow] | None  # the arm chosen last, which observe will need
         self._inverse: Any  # an Inverse; which of the two, its shadows know
-        # Where the determinant is wanted: SS' of a sketch that has rows; of one that is dense, where e > alpha,
+        # Where the determinant is wanted: SS' of a sketch that has rows; of one that is dense, if e > alpha,
         # the inverse of (lambda + e) I + S'S.
         self._gram: GrowingGram | None = None
         self._wider: DenseInverse | None = None
@@ -100,7 +100,8 @@ class RidgeSystem:
         """An upper bound on log det(lambda I + X'X); only where it was asked for."""
         if self._gram is not None:
             return self._gram.log_det(len(self.b), self.ridge + self._gram.spread_error(self.sketch))
-        return float((self._inverse if self._wider is None else self._wider).log_det)
+        inverse, mass = self._wider or self._inverse, float(getattr(self.sketch, "mass", 0.0))
+        return rounded_up(inverse.log_det, len(self.b), inverse.shift, mass)
 
     @property
     def jitter(self) -> float:
