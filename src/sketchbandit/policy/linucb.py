@@ -15,9 +15,9 @@ from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_rewar
 from sketchbandit.policy.base import Arrays, SavedPolicy, Scalars
 from sketchbandit.policy.health import Health, HealthWatch, Mark, say
 from sketchbandit.policy.pruning import best_arms, optimistic_bounds
-from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Saved, Scan, norm_sq_of
+from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Saved, Scan
 from sketchbandit.sharing import Lock, both_locks, holds_the_lock
-from sketchbandit.sketch.base import Sketch, sketch_class
+from sketchbandit.sketch.base import ONE_APPENDED, Sketch, sketch_class
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.sketch.rows import read_rows
@@ -175,12 +175,27 @@ class LinUCB(SavedPolicy):
         that can still win.
         """
         with self._lock:
+            if (  # as quick as can be
+                type(arms) is np.ndarray
+                and arms.dtype == self._dtype
+                and arms.ndim == 2
+                and arms.shape[1] == self._dim
+                and arms.flags.c_contiguous
+            ):
+                index = self._search(arms) if len(arms) else None
+                return self._best(self._read(arms), 1)[0] if index is None else index
             read = self._read(arms)
-            index = self._system.search(read, self._radius if self._confidence is None else self.radius)
-            if index is None or index < 0:
+            index = self._search(read.array) if isinstance(read, DenseArms) else None
+            if index is None:
                 (index,) = self._best(read, 1)
             self._columns.remember(arms)
             return index
+
+    def _search(self, arms: NDArray[Any]) -> int | None:
+        """The best of dense arms in one call; None: there is none, or a score is not finite."""
+        radius = self._radius if self._confidence is None else self.radius
+        index = self._system.search(arms, radius)
+        return None if index is None or index < 0 else index
 
     def top(self, arms: Any, k: int) -> NDArray[np.intp]:
         """The indices of the ``k`` arms with the largest ``ucb``, best first, ties to the lowest."""
@@ -241,20 +256,21 @@ class LinUCB(SavedPolicy):
         everything is learned; so it does where warnings are errors.
         """
         with self._lock:
-            complaint = self._take(arm, reward)
-            self._columns.remember(arm)
+            if (  # as quick as can be
+                type(arm) is np.ndarray
+                and isinstance(reward, float)
+                and arm.shape == self._plain_shape
+                and arm.dtype == np.float64
+                and arm.flags.c_contiguous
+            ):
+                complaint = self._learn(arm, arm[np.newaxis], self._system.measure(arm), float(reward))
+            else:
+                complaint = self._take(arm, reward)
+                self._columns.remember(arm)
         if complaint is not None:
             say(complaint)
 
     def _take(self, arm: Any, reward: Any) -> Warning | None:
-        if (  # as quick as can be
-            type(arm) is np.ndarray
-            and isinstance(reward, float)
-            and arm.shape == self._plain_shape
-            and arm.dtype == np.float64
-            and arm.flags.c_contiguous
-        ):
-            return self._learn(arm, arm[np.newaxis], norm_sq_of(arm), float(reward))
         if is_scalar(reward) or is_vector(arm):
             arms = self._read(arm, may_be_empty=True)
             if len(arms) != 1:
@@ -271,6 +287,9 @@ class LinUCB(SavedPolicy):
             sketch._check_mass(norm_sq)  # says why
         change = self._system.observe(x, row, norm_sq, reward)
         self._reach = reach
+        if change is ONE_APPENDED and self._rounds + 1 < self._watch.next_mark:  # most rounds
+            self._rounds += 1
+            return None
         return self._learned(1, lossy=not change.additive)
 
     def _take_many(self, arms: Any, rewards: Any) -> Warning | None:

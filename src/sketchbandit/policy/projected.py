@@ -94,10 +94,13 @@ class ProjectedLinUCB(SavedPolicy):
         sentence = "A random projection certifies nothing: whether the regret stays sublinear cannot be told."
         return Health(float("inf"), float("inf"), float("nan"), float("nan"), False, sentence)
 
+    @holds_the_lock
     def select(self, arms: Any) -> int:
         """The index of the arm with the largest ``ucb``, ties to the lowest."""
-        index = self._inner.select(self._project(arms))
-        self._columns.remember(arms)
+        with self._lock:
+            index = self._inner.select(self._project(arms))
+            if type(arms) is not np.ndarray:
+                self._columns.remember(arms)
         return index
 
     def top(self, arms: Any, k: int) -> NDArray[np.intp]:
@@ -121,16 +124,19 @@ class ProjectedLinUCB(SavedPolicy):
         scores = self._inner.ucb(self._project(arms))
         return float(scores[0]) if is_vector(arms) else scores
 
+    @holds_the_lock
     def update(self, arm: Any, reward: Any) -> None:
         """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards."""
-        projected = self._project(arm, may_be_empty=True)
-        if is_scalar(reward):
-            if len(projected) != 1:
-                raise InputError(f"{len(projected)} arms need {len(projected)} rewards, got one")
-            self._inner.update(projected[0], reward)
-        else:
-            self._inner.update(projected, read_rewards(reward, len(projected)))
-        self._columns.remember(arm)
+        with self._lock:
+            projected = self._project(arm, may_be_empty=True)
+            if is_scalar(reward):
+                if len(projected) != 1:
+                    raise InputError(f"{len(projected)} arms need {len(projected)} rewards, got one")
+                self._inner.update(projected[0], reward)
+            else:
+                self._inner.update(projected, read_rewards(reward, len(projected)))
+            if type(arm) is not np.ndarray:
+                self._columns.remember(arm)
 
     @holds_the_lock
     def merge(self, other: "ProjectedLinUCB") -> None:
@@ -154,7 +160,9 @@ class ProjectedLinUCB(SavedPolicy):
 
     def _project(self, arms: Any, *, may_be_empty: bool = False) -> Vector:
         """R'x for every arm, refusing arms that are not finite."""
-        read = read_arms(self._columns.align(arms), self._dim, self._dtype, may_be_empty=may_be_empty)
+        if type(arms) is not np.ndarray:
+            arms = self._columns.align(arms)
+        read = read_arms(arms, self._dim, self._dtype, may_be_empty=may_be_empty)
         if isinstance(read, DenseArms):
             projected = project_arms(read.array, self._projection)
             if projected is not None:

@@ -94,6 +94,13 @@ def equal(a, b):
 
 
 @_compile
+def norm_sq_if_equal(x, other):
+    """|x|² as ``norm_sq`` gives it; its negative, or -0, where the other vector is not equal."""
+    found = _dot_and_norm(x, x)[1]
+    return found if equal(x, other) else -found
+
+
+@_compile
 def project_arms(arms, projection, images):
     """``arms @ projection``, each arm for itself; whether all of it is finite."""
     width = projection.shape[1]

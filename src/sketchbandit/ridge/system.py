@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, covariance_of, same_vector
-from sketchbandit.ridge.arms import Arms, DenseArms, SparseArms, own_copy
+from sketchbandit.ridge.arms import Arms, DenseArms, SparseArms, norm_sq_of, own_copy
 from sketchbandit.ridge.backend import kernels
 from sketchbandit.ridge.dense import DenseInverse, DenseShadow
 from sketchbandit.ridge.determinant import GrowingGram, rounded_up
@@ -65,6 +65,7 @@ class RidgeSystem:
         self._weights: Vector | None  # W S b
         self._theta_for_now: Vector | None  # asked for where W S b is kept; gone with the next row
         self._remembered: tuple[AnyVector, AnyShadow] | None  # the arm chosen last, which observe will need
+        self._recalled: Vector | None = None  # an arm that was found to be equal to it
         self._inverse: Any  # an Inverse; which of the two, its shadows know
         # Where the determinant is wanted: SS' of a sketch that has rows; of one that is dense, if e > alpha,
         # the inverse of (lambda + e) I + S'S.
@@ -130,17 +131,30 @@ class RidgeSystem:
 
     # -- scoring ------------------------------------------------------------------------------------
 
-    def search(self, arms: Arms, radius: float) -> int | None:
-        """The best arm in one compiled call; -1 if a score is not finite; None where there is no call."""
+    def search(self, arms: NDArray[Any], radius: float) -> int | None:
+        """The best of dense arms in one compiled call; -1: a score is not finite; None: there is no call."""
         self.follow()
-        if self._theta is None or not isinstance(arms, DenseArms):
+        if self._theta is None:
             return None
-        found = self._inverse.search(arms.array, self._theta, radius, self._parts)
+        found = self._inverse.search(arms, self._theta, radius, self._parts)
         if found is None:
             return None
         index, x, shadow = found
-        self._remembered = (x, shadow) if index >= 0 else None
+        self._remembered, self._recalled = (x, shadow) if index >= 0 else None, None
         return int(index)
+
+    def measure(self, x: Vector) -> float:
+        """|x|² of a float64 arm that will be observed, compared in the same pass with the arm chosen last."""
+        compiled, remembered = kernels(), self._remembered
+        self._recalled = None
+        if compiled is None or remembered is None or isinstance(remembered[0], SparseVector):
+            return norm_sq_of(x)
+        norm_sq: float = compiled.norm_sq_if_equal(x, remembered[0])
+        if norm_sq > 0.0:
+            self._recalled = x
+            return norm_sq
+        self._remembered = None
+        return -norm_sq
 
     def scan(self, arms: Arms) -> Scan:
         """Means and norms: one pass over dense arms; for sparse ones their columns of S."""
@@ -182,7 +196,7 @@ class RidgeSystem:
             return NO_CHANGE
         inverse, sparse, parts = self._inverse, isinstance(x, SparseVector), self._parts
         shadow = self._shadow_of(x, norm_sq, parts)
-        self._remembered = self._theta_for_now = None
+        self._remembered = self._recalled = self._theta_for_now = None
         if sparse or self._theta is None:
             self._settle(sparse=sparse)
         if self._is_ours:
@@ -343,7 +357,7 @@ class RidgeSystem:
 
     def _shadow_of(self, x: AnyVector, norm_sq: float, parts: Parts) -> Any:
         remembered = self._remembered
-        if remembered is not None and self._are_equal(remembered[0], x):
+        if remembered is not None and (x is self._recalled or self._are_equal(remembered[0], x)):
             return remembered[1]
         return self._inverse.shadow(x, norm_sq, parts)
 

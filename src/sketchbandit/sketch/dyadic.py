@@ -222,7 +222,7 @@ class DyadicBlockSketch(Sketch):
 
     def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:
         block = self._active
-        if norm_sq and isinstance(block.sketch, ExactSketch) and block.sketch.is_dense:
+        if norm_sq and isinstance(block.sketch, ExactSketch) and block.sketch._dense is not None:
             self._count += 1
             self._mass += norm_sq
             block.count += 1

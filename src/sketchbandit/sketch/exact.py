@@ -102,27 +102,28 @@ class ExactSketch(DensifyingSketch):
         if self._dense is not None:
             self._dense.trim()
             return ADDED
-        change = self._remove_redundancy()
+        change = self._remove_redundancy(worth=self.dim)
         self._buffer.trim()
         return change
 
     def _make_room(self) -> Change:
-        change = self._remove_redundancy()
-        if 2 * len(self._buffer) <= self._buffer.limit:
+        limit, is_last = self._buffer.limit, self._buffer.limit >= self._most_rows
+        worth = 3 * self._most_rows // 4 if is_last else limit // 2  # with fewer rows looking again pays
+        change = self._remove_redundancy(worth=worth)
+        if len(self._buffer) <= worth:
             return change
-        if self._buffer.limit < self._most_rows:
-            self._buffer.limit = min(2 * self._buffer.limit, self._most_rows)
-            return change
-        if 4 * self._buffer.room >= self._most_rows:  # enough that looking again pays
+        if not is_last:
+            self._buffer.limit = min(2 * limit, self._most_rows)
             return change
         self._become_dense()
         return ADDED
 
-    def _remove_redundancy(self) -> Change:
+    def _remove_redundancy(self, *, worth: int) -> Change:
+        """Leave the rank of the rows, unless that is above ``worth``."""
         if are_independent(self._buffer.rows):
-            return Change()
+            return NO_CHANGE
         # No stream has rank above dim, so size = dim + 1 never subtracts anything; nor is anything dropped.
-        done = shrink(self._buffer.writable(), self.dim + 1, most=0.0)
+        done = shrink(self._buffer.writable(), self.dim + 1, most=0.0, worth=worth)
         if not done.rotated:
             return NO_CHANGE
         self._buffer.truncate(done.kept)
