@@ -116,7 +116,7 @@ def adaptive(
     """LinUCB on the adaptive sketch: as many rows as its promise needs, and no more. The one to start with.
 
     The promise: on every stream the sketch widens the regret bound of exact OFUL by a factor of at most
-    ``inflation``, apart from a term d·ln(1 + epsilon/ridge) beside the other logarithms of that bound.
+    ``inflation`` (docs/adaptive.md).
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def adaptive(
     ridge, beta
         As for ``oful``.
     order : float
-        Instead of a horizon and a bounded error: let it grow as fast as a regret of O(t^order) allows.
+        Instead of a horizon and a bounded error: let it grow as fast as a regret of Õ(t^order) allows.
     dtype : dtype
         float64, or float32 to store rows in half the memory.
 

@@ -47,7 +47,7 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
         alpha = compensation · e, as for FrequentDirections.
     order : float
         Instead of a horizon: the budget is epsilon·t^p with the p for which a policy's regret is
-        O(t^order) at every t, (2·order - 1)/3 without compensation and 2·order - 1 with it.
+        Õ(t^order) at every t, (2·order - 1)/3 without compensation and 2·order - 1 with it.
     dtype : dtype
         float64, or float32 for half the memory.
 

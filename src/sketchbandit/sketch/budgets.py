@@ -11,7 +11,7 @@ _JOIN = 1.0 / (1.0 - _FIRST_SHARE)
 
 
 def order_of_error(regret_order: float, compensation: float) -> float:
-    """The p for which an error of O(t^p) leaves a regret of O(t^regret_order).
+    """The p for which an error of O(t^p) leaves a regret of Õ(t^regret_order).
 
     (2·order - 1)/3 without compensation (the paper's remark on choosing parameters), 2·order - 1 with one,
     whose bound has e^(1/2) in it instead of e^(3/2).
