@@ -17,9 +17,9 @@ from pyarrow import parquet
 from scipy import sparse
 
 import sketchbandit as sb
-from sketchbandit import outofcore
+from sketchbandit import errors, outofcore
 from sketchbandit.linalg import spectral_error
-from sketchbandit.outofcore import parts
+from sketchbandit.outofcore import job, parts
 from sketchbandit.outofcore.sources import ahead, open_source
 from sketchbandit.testing import make_rows
 
@@ -505,8 +505,8 @@ def test_what_a_watcher_raises_is_raised(tmp_path: Path) -> None:
 
 KILLED = """
 import os, signal, sys
-from sketchbandit import outofcore
-from sketchbandit.outofcore import parts
+from sketchbandit import errors, outofcore
+from sketchbandit.outofcore import job, parts
 parts._LEAST_BYTES = parts._MOST_BYTES = 8 * 12 * 250
 class Killing(outofcore.Watcher):
     left = 600
@@ -692,3 +692,12 @@ def test_complaints_of_the_command(tmp_path: Path) -> None:
         done = command("x.npy", "--plot", plot, folder=tmp_path)
         assert done.returncode == 2
         assert message in done.stderr
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_what_a_worker_raised_is_raised_here(name: str) -> None:
+    """Every exception of ours can be made again from its text, those made of parts too."""
+    made = errors.RowError("row", 3, "contains nan") if name == "RowError" else getattr(errors, name)("what")
+    again = job._error(f"{name}: {made}")
+    assert str(again) == str(made)
+    assert isinstance(again, sb.InputError if name == "RowError" else type(made))

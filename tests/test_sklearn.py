@@ -349,3 +349,12 @@ def test_settings_of_the_ridge_that_cannot_be() -> None:
         SketchedRidge().predict(data())
     with pytest.raises(NotFittedError, match="has learned nothing yet"):
         _ = SketchedRidge().coef_
+
+
+def test_what_is_handed_out_is_a_copy() -> None:
+    """Whoever writes to coef_ changes no prediction."""
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    model = SketchedRidge().fit(X, X[:, 0])
+    before = model.predict(X)
+    model.coef_[:] = 0.0
+    assert np.array_equal(model.predict(X), before)
