@@ -14,6 +14,7 @@ from scipy import sparse
 
 import sketchbandit as sb
 from sketchbandit.testing import SketchLaws, Stream, assert_bracketed, make_rows, snapshot, streams
+from tests.soak import long_stream
 from tests.theorems import assert_scfd_theorems
 
 EPSILON = 3.0
@@ -248,13 +249,14 @@ def test_many_rows_of_low_rank_stay_in_the_first_block() -> None:
     """Rank k < l0 forever: one block, exact, O(dim · l0) memory, whatever the mass."""
     rows = low_rank_stream(20_000, 24, 6)
     sketch = sb.DyadicBlockSketch(24, size=7, epsilon=8.0)
-    for _ in range(10):
+    times = long_stream(50, every_day=0.2)
+    for _ in range(times):
         sketch.update(rows)
-    assert sketch.count == 200_000
+    assert sketch.count == times * 20_000
     assert len(sketch.blocks) == 1
     assert sketch.error_bound == 0.0
     assert len(sketch.rows) < 14
-    assert np.allclose(sketch.covariance(), 10 * rows.T @ rows, rtol=0, atol=1e-9 * sketch.mass)
+    assert np.allclose(sketch.covariance(), times * rows.T @ rows, rtol=0, atol=1e-9 * sketch.mass)
 
 
 def test_what_float32_rounds_away_counts_against_the_share() -> None:

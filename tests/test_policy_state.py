@@ -2,7 +2,6 @@
 
 import copy
 import gc
-import os
 import pickle
 import tracemalloc
 from pathlib import Path
@@ -16,6 +15,7 @@ import sketchbandit as sb
 from sketchbandit import files
 from sketchbandit.ridge import RidgeSystem, norm_sq_of
 from tests.policies import CERTIFIED, EVERY, design_radius, rounds, saved, train, unit
+from tests.soak import long_stream
 
 pytestmark = [
     pytest.mark.usefixtures("backend"),
@@ -358,13 +358,9 @@ def test_a_dense_inverse_is_made_anew_now_and_then(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_million_updates_do_not_drift(backend: str) -> None:
-    """OFUL one by one: within 1e-6 of a fresh solve, and positive definite, all the way.
-
-    The loops in numpy go a quarter of the way, for time; all of it in a soak.
-    """
+    """OFUL one by one: within 1e-6 of a fresh solve, and positive definite, all the way (in a soak)."""
     random = np.random.default_rng(0)
-    short = backend == "numpy" and os.environ.get("HYPOTHESIS_PROFILE") != "soak"
-    dim, count = 5, 250_000 if short else 1_000_000
+    dim, count = 5, long_stream(1_000_000, every_day=0.5 if backend == "compiled" else 0.25)
     policy = sb.oful(dim, ridge=1.0, beta=0.1)
     arms = random.standard_normal((count, dim)) * np.array([1.0, 1.0, 1e-1, 1e-2, 1e-3])
     rewards = arms @ np.arange(1.0, dim + 1) + 0.1 * random.standard_normal(count)
@@ -386,7 +382,7 @@ def test_a_long_stream_does_not_drift(name: str) -> None:
     """A million rows in batches, then single ones: still what a dense solve of the same sketch says."""
     random = np.random.default_rng(1)
     policy = CERTIFIED[name](12, size=4, ridge=1.0, beta=0.1)
-    for _ in range(100):
+    for _ in range(long_stream(100, every_day=0.25)):
         arms = unit(random.standard_normal((10_000, 12)))
         policy.update(arms, arms[:, 0])
         for arm in arms[:20]:

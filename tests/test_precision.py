@@ -1,6 +1,5 @@
 """Certificates on data that nobody scaled: never below the true error, computed without any rounding."""
 
-import os
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -10,12 +9,12 @@ import pytest
 from numpy.typing import DTypeLike, NDArray
 
 import sketchbandit as sb
+from tests.soak import long_stream
 
 Matrix = NDArray[np.float64]
 
 DIM = 30
-SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
-ROWS = 100_000 if SOAK else 10_000
+ROWS = long_stream(100_000, every_day=0.1)
 DTYPES = [np.float64, np.float32]
 DOMINANT = [2**10, 2**17, 2**23, 2**30, 2**40]
 """Lengths of the one long column, 1e3 to 1e12: powers of two, which both dtypes hold."""

@@ -62,17 +62,21 @@ class Recorder:
         self.done: list[tuple[str, Any, Any]] = []
         learner = getattr(policy, "_inner", policy)
         sketch = learner.sketch
-        take, compress = learner._take, sketch._compress
+        learn, take_many, compress = learner._learn, learner._take_many, sketch._compress
 
-        def taking(arm: Any, reward: Any) -> Any:
-            self.done.append(("update", np.array(arm), np.array(reward)))
-            return take(arm, reward)
+        def learning(x: Any, row: Any, norm_sq: float, reward: float) -> Any:
+            self.done.append(("update", np.array(x), np.array(reward)))
+            return learn(x, row, norm_sq, reward)
+
+        def taking_many(arms: Any, rewards: Any) -> Any:
+            self.done.append(("update", np.array(arms), np.array(rewards)))
+            return take_many(arms, rewards)
 
         def compressing() -> Any:
             self.done.append(("compress", None, None))
             return compress()
 
-        learner._take, sketch._compress = taking, compressing
+        learner._learn, learner._take_many, sketch._compress = learning, taking_many, compressing
 
     def replay(self, policy: Any) -> Any:
         """The same, done by one thread to a fresh policy."""
@@ -88,7 +92,7 @@ class Recorder:
 def forget_recorder(policy: Any) -> Any:
     """A policy whose methods are its class's again."""
     learner = getattr(policy, "_inner", policy)
-    del vars(learner)["_take"], vars(learner.sketch)["_compress"]
+    del vars(learner)["_learn"], vars(learner)["_take_many"], vars(learner.sketch)["_compress"]
     return policy
 
 
