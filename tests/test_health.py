@@ -88,8 +88,13 @@ def test_shards_that_are_merged_are_judged_together(make: Any) -> None:
     shards = [learned(make(40, size=8, ridge=5.0), some, []) for some in np.split(arms, 3)]
     for shard in shards:
         shard._watch.has_warned = False
+    added = [
+        [a + b for a, b in zip(*pair, strict=True)]
+        for pair in zip(*(s._watch.marks for s in shards[:2]), strict=True)
+    ]
     with pytest.warns(sb.SketchTooSmallWarning) as caught:
         shards[0].merge(shards[1])
+    assert [list(mark) for mark in shards[0]._watch.marks] == added
     assert [warning.filename for warning in caught] == [__file__]
     shards[0].merge(shards[2])
     assert shards[0].health().growth == pytest.approx(shards[1].health().growth, rel=0.1)

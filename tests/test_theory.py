@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import DTypeLike
 
 import sketchbandit as sb
 from sketchbandit import theory
@@ -93,20 +94,49 @@ def test_the_closed_forms_are_those_of_the_paper() -> None:
 
 @ignore_size
 @pytest.mark.parametrize("name", CERTIFIED)
-@given(stream=streams(max_count=80, max_dim=24, extreme=False), ridge=st.sampled_from([1e-3, 1.0, 50.0]))
-def test_the_information_is_never_below_the_truth(name: str, stream: Stream, ridge: float) -> None:
+@given(
+    stream=streams(max_count=80, max_dim=24, extreme=False),
+    ridge=st.sampled_from([1e-3, 1.0, 50.0]),
+    dtype=st.sampled_from([np.float64, np.float32]),
+)
+def test_the_information_is_never_below_the_truth(
+    name: str, stream: Stream, ridge: float, dtype: DTypeLike
+) -> None:
     """Water-filling: at every step ln det(lambda I + X'X) is at most what the radius is computed from."""
-    policy = CERTIFIED[name](stream.dim, size=stream.size, ridge=ridge, beta=CONFIDENCE)
-    for t, row in enumerate(stream.rows, start=1):
+    policy = CERTIFIED[name](stream.dim, size=stream.size, ridge=ridge, beta=CONFIDENCE, dtype=dtype)
+    rows = stream.rows.astype(dtype).astype(np.float64)
+    for t, row in enumerate(rows, start=1):
         policy.update(row, 0.0)
         if t % 3 == 0:
             sigma_sq = np.zeros(stream.dim)
-            found = np.linalg.svd(stream.rows[:t], compute_uv=False) ** 2
+            found = np.linalg.svd(rows[:t], compute_uv=False) ** 2
             sigma_sq[: len(found)] = found
             true = float(np.log(ridge + sigma_sq).sum())
             slack = 1e-9 * (1.0 + abs(true))
             assert policy._system.log_det >= true - slack
             assert stream.dim * math.log(ridge + policy.sketch.mass / stream.dim) >= true - slack
+
+
+def test_what_rounding_may_have_added_widens_the_radius() -> None:
+    """S'S may exceed X'X by it: a bias, as the ridge is one."""
+    settings: dict[str, Any] = {"dim": 5, "ridge": 1.0, "error_bound": 0.5, "log_det": 2.0}
+    plain = CONFIDENCE.radius(alpha=0.5, **settings)
+    assert CONFIDENCE.radius(alpha=0.5, rounding=0.3, **settings) - plain == pytest.approx(
+        0.3 / math.sqrt(1.5)
+    )
+
+
+@ignore_size
+def test_what_stands_in_for_a_ridge_that_has_no_digits_widens_the_radius() -> None:
+    """Two long arms, almost one: the Gram matrix needs more than the ridge to have an inverse."""
+    policy = sb.soful(100, size=10, ridge=1.0, beta=CONFIDENCE)
+    arms = np.full((2, 100), 1e9)
+    arms[1, 0] += 1.0
+    policy.update(arms, [0.0, 0.0])
+    jitter = policy._system.jitter
+    assert jitter > 1e3
+    assert policy.sketch.error_bound == 0.0
+    assert policy.radius >= CONFIDENCE.theta_norm * math.sqrt(jitter)
 
 
 @ignore_size
