@@ -4,6 +4,7 @@ import copy
 import math
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import DTypeLike
 
 import sketchbandit as sb
 from sketchbandit import theory
+from sketchbandit.ridge.determinant import GrowingGram
 from sketchbandit.testing import Stream, make_rows, streams
 from tests.policies import CERTIFIED, Matrix, design_radius, rounds, unit
 
@@ -137,6 +139,15 @@ def test_what_stands_in_for_a_ridge_that_has_no_digits_widens_the_radius() -> No
     assert jitter > 1e3
     assert policy.sketch.error_bound == 0.0
     assert policy.radius >= CONFIDENCE.theta_norm * math.sqrt(jitter)
+
+
+def test_rounding_counts_as_lost_where_it_may_hide_a_loss() -> None:
+    """S'S that rounding made larger than X'X leaves too small a trace of what was lost."""
+    sketch = SimpleNamespace(dim=5, mass=10.0, count=20, error_bound=9.0, alpha=0.0, rounding=0.25)
+    gram = GrowingGram(np.diag([4.0, 3.0]))
+    assert gram.spread_error(sketch) == pytest.approx((3.0 + 5 * 0.25) / 3, rel=1e-12)
+    sketch.error_bound = 0.5
+    assert gram.spread_error(sketch) == 0.5
 
 
 @ignore_size
