@@ -52,7 +52,7 @@ def test_other_columns_are_refused(name: str) -> None:
     before = saved(policy)
     with pytest.raises(sb.InputError, match="'price' missing; 'cost' unknown"):
         policy.update(frame().rename(columns={"price": "cost"}), np.zeros(30))
-    with pytest.raises(sb.InputError, match="'stock' missing"):
+    with pytest.raises(sb.InputError, match="'stock' missing; 'clicks' there twice"):
         policy.select(frame()[["age", "price", "clicks", "clicks"]])
     assert saved(policy) == before
 

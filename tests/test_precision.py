@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 from numpy.typing import DTypeLike, NDArray
 
 import sketchbandit as sb
+from sketchbandit.testing import snapshot
+from tests.policies import unit
 from tests.soak import long_stream
 
 Matrix = NDArray[np.float64]
@@ -54,7 +57,7 @@ def loss(stream: Stream, sketch: sb.Sketch) -> Matrix:
         held = (sketch.covariance() - sketch.alpha * np.eye(DIM)).tolist()
         kept = [[Fraction(entry) for entry in row] for row in held]
     else:
-        kept = exact_gram(sketch.rows)
+        kept = exact_gram(np.concatenate(sketch.views()))  # rows are told as float32, and may be held in more
     exact = stream.covariance()
     return np.array([[float(exact[i][j] - kept[i][j]) for j in range(DIM)] for i in range(DIM)])
 
@@ -85,6 +88,7 @@ def test_the_certificate_is_never_below_the_true_error(name: str, dominant: int,
     assert spectrum[-1] <= sketch.error_bound + free
     assert spectrum[0] >= -sketch.rounding - free
     assert sketch.error_bound <= sketch.error_limit
+    assert sketch.uncounted <= 1e-11 * sketch.mass
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -190,3 +194,130 @@ def test_a_dense_inverse_of_columns_of_any_length() -> None:
     small = stream.rows[:, 1:] - stream.rows[:, 1:].mean(axis=0)  # what a constant column takes away
     expected = np.linalg.solve(small.T @ small + np.eye(DIM - 1), small.T @ (stream.rows @ weights))
     assert np.allclose(policy.theta[1:], expected, rtol=0.0, atol=1e-6)
+
+
+def long_and_low_rank(count: int) -> tuple[Matrix, list[list[Fraction]]]:
+    """One long row in no particular direction, then rows of rank 3, all integers; and X'X exactly."""
+    random = np.random.default_rng(0)
+    first = np.round(random.uniform(2**20, 2**21, (1, DIM)))
+    rows = np.round(random.normal(0, 3, (count, 3))) @ np.round(random.normal(0, 3, (3, DIM)))
+    both = np.concatenate([first, rows])
+    exact = (both.astype(np.int64).T @ both.astype(np.int64)).tolist()
+    return both, [[Fraction(entry) for entry in row] for row in exact]
+
+
+@pytest.mark.parametrize("name", ["fd", "adaptive", "exact"])
+def test_what_lossless_shrinks_round_is_known(name: str) -> None:
+    """Rotating redundant rows away a thousand times loses nothing but digits; ``uncounted`` says how many."""
+    rows, exact = long_and_low_rank(long_stream(100_000, every_day=0.2))
+    sketch = MAKERS[name](np.float64)
+    sketch.update(rows)
+    kept = exact_gram(np.concatenate(sketch.views()))
+    drift = np.array([[float(exact[i][j] - kept[i][j]) for j in range(DIM)] for i in range(DIM)])
+    known = sketch.error_bound + sketch.uncounted + 8 * np.finfo(np.float64).eps * sketch.mass
+    assert np.abs(np.linalg.eigvalsh(drift)).max() <= known
+    assert sketch.uncounted <= 1e-11 * sketch.mass
+    policy = sb.LinUCB(MAKERS[name](np.float64), ridge=1.0)
+    with pytest.warns(sb.TooFewDigitsWarning):
+        policy.update(rows, np.zeros(len(rows)))
+
+
+@pytest.mark.parametrize("column", [1.0, 1e5, 1e6])
+@pytest.mark.parametrize(
+    "name", ["fd", "fd-2", "scfd", "svd", "adaptive", "adaptive-wide", "dbs-wide", "exact"]
+)
+def test_rounding_does_not_depend_on_portions(name: str, column: float) -> None:
+    """Certificates are the same to the bit, row by row and all at once."""
+    rows = np.random.default_rng(0).standard_normal((1500, DIM))
+    rows[:, 0] = column
+    whole, single = MAKERS[name](np.float64), MAKERS[name](np.float64)
+    whole.update(rows)
+    for row in rows:
+        single.update(row)
+    assert snapshot(whole) == snapshot(single)
+
+
+@pytest.mark.parametrize("column", [1e5, 3e5])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_merge_keeps_the_budget_beside_a_long_column(column: float, seed: int) -> None:
+    """What the other has not charged yet is not charged at once."""
+    parts = []
+    for turn, long in enumerate((0.0, column)):
+        rows = unit(np.random.default_rng([seed, turn]).standard_normal((1500, 200)))
+        rows[:, 0] += long
+        parts.append(sb.AdaptiveSketch(200, epsilon=40.0, horizon=3000, size=4))
+        parts[-1].update(rows)
+    parts[0].merge(parts[1])
+    assert parts[0].error_bound <= parts[0].budget <= parts[0].error_limit
+
+
+def test_exact_float32_sketches_merge_exactly() -> None:
+    """Rows of rank one, rotated in float64, into a matrix: nothing is rounded to float32 on the way."""
+    random = np.random.default_rng(0)
+    rows = random.integers(1, 9, (30, 1)) * random.integers(-2000, 2000, (1, 40))
+    dense, low = sb.ExactSketch(40, dtype=np.float32), sb.ExactSketch(40, dtype=np.float32)
+    dense.update(np.tile(np.eye(40), (2, 1)))
+    low.update(rows)
+    dense.merge(low)
+    expected = 2.0 * np.eye(40) + (rows.T @ rows).astype(float)
+    assert np.allclose(dense.covariance(), expected, rtol=0.0, atol=1e-12 * dense.mass)
+
+
+def test_exact_blocks_of_float32_merge_exactly() -> None:
+    """Two that had to become exact: the merged one is exact too, and its certificate that of both."""
+    rows = np.random.default_rng(0).standard_normal((2, 400, 20)).astype(np.float32) * 1e3
+    one, other = (sb.DyadicBlockSketch(20, size=4, epsilon=1.0, dtype=np.float32) for _ in range(2))
+    one.update(rows[0])
+    other.update(rows[1])
+    expected = one.error_bound + other.error_bound
+    one.merge(other)
+    assert one.error_bound == expected <= 4.0
+    wide = rows.reshape(-1, 20).astype(np.float64)
+    assert np.allclose(one.covariance(), wide.T @ wide, rtol=0.0, atol=1e-12 * one.mass + expected)
+
+
+def test_float32_rows_are_held_in_float64_once_rounding_would_break_the_budget(tmp_path: Path) -> None:
+    """Low rank and unit rows, very many: the sketch stays small, within its budget, and its file goes on."""
+    rows = unit(np.random.default_rng(0).standard_normal((20_000, 3)) @ np.eye(3, 300)).astype(np.float32)
+    sketch = sb.AdaptiveSketch(300, epsilon=0.05, size=10, dtype=np.float32)
+    sketch.update(rows)
+    assert not sketch.is_dense
+    assert sketch.views()[0].dtype == np.float64
+    assert sketch.rows.dtype == np.float32
+    assert 0.0 < sketch.error_bound <= sketch.budget
+    wide = rows.astype(np.float64)
+    error = np.linalg.norm(wide.T @ wide - sketch.covariance() + sketch.alpha * np.eye(300), 2)
+    assert error <= sketch.error_bound
+    sketch.save(tmp_path / "s")
+    again = sb.load(tmp_path / "s")
+    for made in (sketch, again):
+        made.update(rows[:500])
+    assert snapshot(again) == snapshot(sketch)
+
+
+def test_intervals_of_the_spectrum_know_rounding() -> None:
+    """One row of 1e4 and many short ones in float32: S has grown by rounding, the interval holds."""
+    random = np.random.default_rng(0)
+    rows = np.concatenate([[[1e4, 0.0, 0.0, 0.0]], random.standard_normal((1200, 4))]).astype(np.float32)
+    sketch = sb.FrequentDirections(4, size=2, dtype=np.float32)
+    sketch.update(rows)
+    true = np.linalg.svd(rows.astype(np.float64), compute_uv=False)[:1] ** 2
+    found = sb.spectrum(sketch, 1)
+    assert found.lower[0] <= true[0] <= found.upper[0]
+    assert found.lower[0] <= found.sigma_sq[0] - sketch.rounding
+
+
+def test_digits_are_missed_at_once_and_apart_from_the_size() -> None:
+    """Arms that become long between two marks; and a policy that has complained of its size before."""
+    exact = sb.oful(DIM)
+    for row in Stream(1, 520).rows:
+        exact.update(row, 0.0)
+    with pytest.warns(sb.TooFewDigitsWarning):
+        exact.update(np.full(DIM, 1e9), 0.0)
+    small = sb.soful(DIM, size=3)
+    with pytest.warns(sb.SketchTooSmallWarning, match="too small"):
+        small.update(Stream(1, 2000).rows, np.zeros(2000))
+    low = sb.soful(DIM, size=40)
+    low._watch.has_warned = True
+    with pytest.warns(sb.TooFewDigitsWarning):
+        low.update(np.full(DIM, 1e12), 0.0)

@@ -17,8 +17,10 @@ _EPS = float(np.finfo(np.float64).eps)
 # The fraction of sigma_1² below which a squared singular value is noise: the singular values of an SVD are
 # known to a few eps of the largest. Only such directions are dropped without being certified.
 _NOISE = (32.0 * _EPS) ** 2
-# Of |QQ'|_F: what eigenvectors and products in float64 get wrong. Measured without rounding: up to 6 eps.
-_ARITHMETIC = 16.0 * _EPS
+_MOST = float(np.finfo(np.float64).max)
+# Of |QQ'|_F: what eigenvectors and products in float64 get wrong. Measured without rounding: up to 6 eps
+# where something is lost; where nothing is, 0.1 eps a shrink, over many of them.
+_LOSSY, _LOSSLESS = 16.0 * _EPS, 0.25 * _EPS
 
 
 class Shrinkage(NamedTuple):
@@ -26,19 +28,19 @@ class Shrinkage(NamedTuple):
 
     ``rotated``: the rows left are orthogonal. Otherwise all of them were left as they were.
     ``stored``: what storing the rows left in their dtype may have added to S'S, or taken from it, in any
-    direction. ``arithmetic``: the same of eigenvectors and products in float64, where something was lost.
+    direction (or would have, had they been rotated). ``scale``: |QQ'|_F of the rows before.
     """
 
     kept: int
     amount: float
     rotated: bool = True
     stored: float = 0.0
-    arithmetic: float = 0.0
+    scale: float = 0.0
 
     @property
-    def is_lossless(self) -> bool:
-        """Whether S'S is what it was, to rounding in float64."""
-        return self.amount == self.stored == 0.0
+    def arithmetic(self) -> float:
+        """What eigenvectors and products in float64 may have added to S'S, or taken from it, besides."""
+        return (_LOSSY if self.amount else _LOSSLESS) * self.scale
 
 
 def shrink(
@@ -59,17 +61,16 @@ def shrink(
 
     What is computed deviates from that by rounding. Storing a row in float32 changes it by at most 2^-24 of
     its length, and so S'S by at most 2·2^-24·|QQ'|_F (``stored``). Eigenvectors and products in float64
-    change it by a few eps of |QQ'|_F, which is told (``arithmetic``) where there is a loss to be certified.
+    change it by a few eps of |QQ'|_F (``arithmetic``).
 
     The eigenvectors come from the Gram matrix QQ'; where sigma_size² falls under 1e-10 of the largest,
     where that is inaccurate, from a QR factorisation and an SVD.
 
     >>> rows = np.array([[2.0, 0.0], [0.0, 1.0]])
     >>> shrink(rows, size=2, most=0.5)
-    Shrinkage(kept=2, amount=0.0, rotated=False, stored=0.0, arithmetic=0.0)
-    >>> done = shrink(rows, size=2)
-    >>> done.kept, done.amount, done.stored, done.arithmetic < 1e-13
-    (1, 1.0, 0.0, True)
+    Shrinkage(kept=2, amount=0.0, rotated=False, stored=0.0, scale=4.123105625617661)
+    >>> shrink(rows, size=2)
+    Shrinkage(kept=1, amount=1.0, rotated=True, stored=0.0, scale=4.123105625617661)
     >>> abs(rows[:1]).round(6)
     array([[1.732051, 0.      ]])
     """
@@ -112,10 +113,11 @@ def _shrink_in_range(rows: NDArray[Any], size: int, head: int, limits: "_Limits"
     np.ldexp(rows, -exponent, out=rows)  # a power of two: exact
     with np.errstate(over="ignore", under="ignore"):
         scaled = limits._replace(most=float(np.ldexp(limits.most, -2 * exponent)))
-    kept, amount, rotated, *rounding = _shrink_scaled(rows, gram(rows), size, head, scaled)
+    kept, amount, rotated, *others = _shrink_scaled(rows, gram(rows), size, head, scaled)
     np.ldexp(rows[:kept], exponent, out=rows[:kept])
-    amount, stored, arithmetic = (float(np.ldexp(part, 2 * exponent)) for part in (amount, *rounding))
-    return Shrinkage(kept, amount, rotated, stored, arithmetic)
+    with np.errstate(over="ignore"):  # |QQ'|_F may, up to the root of the count times the mass
+        amount, stored, scale = (float(np.ldexp(part, 2 * exponent)) for part in (amount, *others))
+    return Shrinkage(kept, amount, rotated, stored, min(scale, _MOST))
 
 
 def _exponent_out_of_range(products: Matrix) -> int | None:
@@ -149,14 +151,11 @@ def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int, l
     largest = float(products.diagonal().max()) or 1.0
     scale = largest * float(np.linalg.norm(products / largest))  # |QQ'|_F, the root of the sum of sigma^4
     stored = 0.0 if limits.stored == np.float64 else 2.0 * _unit(limits.stored) * scale
-    arithmetic = _ARITHMETIC * scale
     limits = limits.after(stored)
-    if limits.may_stay and (limits.most < 0.0 or _all_exceed(products, limits.after(arithmetic).most)):
-        return Shrinkage(len(rows), 0.0, rotated=False)
-    done = _shrink_by_gram(rows, products, size, head, limits.after(arithmetic))
-    if not done.rotated:
-        return done
-    return done._replace(stored=stored, arithmetic=arithmetic if done.amount else 0.0)
+    within = limits.after(_LOSSY * scale)
+    if limits.may_stay and (limits.most < 0.0 or _all_exceed(products, within.most)):
+        return Shrinkage(len(rows), 0.0, False, stored, scale)
+    return _shrink_by_gram(rows, products, size, head, within)._replace(stored=stored, scale=scale)
 
 
 def _shrink_by_gram(rows: NDArray[Any], products: Matrix, size: int, head: int, limits: _Limits) -> Shrinkage:

@@ -36,8 +36,8 @@ class Health(NamedTuple):
     sentence : str
         The same in words.
     enough_digits : bool
-        Whether float64 can carry it: rounding, 4·eps times the mass, is below the ridge and below the
-        error that the sketch promises.
+        Whether float64 can carry it: rounding, 4·eps times the mass and the sketch's ``uncounted``, is below
+        the error that the sketch promises, and below the ridge or the certificate.
 
     """
 
@@ -69,6 +69,7 @@ class HealthWatch:
 
     def __init__(self, then: Mark = START, recent: Mark = START, *, has_warned: bool = False) -> None:
         self.has_warned = has_warned
+        self.has_warned_of_digits = False
         self._set(then, recent)
 
     def _set(self, then: Mark, recent: Mark) -> None:
@@ -81,17 +82,23 @@ class HealthWatch:
         """What there is to complain of, the first time."""
         if rounds >= self.next_mark:
             self._set(self.marks[1], Mark(rounds, float(sketch.error_bound), _mass(sketch)))
-        if self.has_warned:
+        health = self.report(sketch, rounds, ridge)
+        if not health.enough_digits and not self.has_warned_of_digits:
+            self.has_warned_of_digits = True
+            return TooFewDigitsWarning(health.sentence)
+        if self.has_warned or not health.heading_for_linear_regret:
             return None
-        complaint = _complaint(self.report(sketch, rounds, ridge), sketch, self.marks[0])
-        self.has_warned = complaint is not None
-        return complaint
+        if health.limit == 1.0 and _rate(sketch, self.marks[0]) < _SHARE:  # linear, with a small factor
+            return None
+        self.has_warned = True
+        return SketchTooSmallWarning(health.sentence)
 
     def add(self, other: "HealthWatch") -> None:
         """Two that ran side by side: what both had lost when about half of their rounds were over."""
         pairs = zip(self.marks, other.marks, strict=True)
         self._set(*(Mark(a.rounds + b.rounds, a.error + b.error, a.mass + b.mass) for a, b in pairs))
         self.has_warned |= other.has_warned
+        self.has_warned_of_digits |= other.has_warned_of_digits
 
     def report(self, sketch: Any, rounds: int, ridge: float) -> Health:
         """The state of things."""
@@ -102,8 +109,9 @@ class HealthWatch:
         if 0.0 < then.error < math.inf and rounds > then.rounds:
             growth = math.log(error / then.error) / math.log(rounds / then.rounds)
         most = float(getattr(sketch, "error_limit", math.inf))
-        limit, heading, rounding = math.inf, False, _ROUNDING * _mass(sketch)
-        enough = rounding <= min(ridge, most or ridge)
+        limit, heading = math.inf, False
+        rounding = _ROUNDING * _mass(sketch) + float(getattr(sketch, "uncounted", 0.0))
+        enough = rounding <= max(error, ridge) and (most == 0.0 or rounding <= most)
         if not enough:
             sentence = _digits_sentence(rounding, ridge, most)
         elif math.isfinite(most):
@@ -138,17 +146,14 @@ class HealthWatch:
         return False, _bearable(sketch, error, _exponent(error, rounds))
 
 
+def mass_to_look_at(sketch: Any, ridge: float) -> float:
+    """The mass from which on float64 may have too few digits."""
+    return min(ridge, float(getattr(sketch, "error_limit", math.inf)) or ridge) / _ROUNDING
+
+
 def say(complaint: Warning) -> None:
     """Warn whoever called the public method that calls this."""
     warnings.warn(complaint, stacklevel=3)
-
-
-def _complaint(health: Health, sketch: Any, then: Mark) -> Warning | None:
-    if not health.enough_digits:
-        return TooFewDigitsWarning(health.sentence)
-    if health.heading_for_linear_regret and (health.limit < 1.0 or _rate(sketch, then) >= _SHARE):
-        return SketchTooSmallWarning(health.sentence)
-    return None
 
 
 def _rate(sketch: Any, then: Mark) -> float:

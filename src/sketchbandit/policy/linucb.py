@@ -13,7 +13,7 @@ from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKin
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
 from sketchbandit.policy.base import Arrays, SavedPolicy, Scalars
-from sketchbandit.policy.health import Health, HealthWatch, Mark, say
+from sketchbandit.policy.health import Health, HealthWatch, Mark, mass_to_look_at, say
 from sketchbandit.policy.pruning import best_arms, optimistic_bounds
 from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Saved, Scan
 from sketchbandit.sharing import Lock, both_locks, holds_the_lock
@@ -91,6 +91,7 @@ class LinUCB(SavedPolicy):
         self._system = RidgeSystem(sketch, self._ridge, with_determinant=with_determinant, saved=saved)
         self._lock = self._make_lock()
         self._watch = HealthWatch()
+        self._mass_to_look_at = mass_to_look_at(sketch, self._ridge)
         self._columns = ColumnNames()
         self._rounds = 0
         self._reach = 0.0
@@ -256,19 +257,23 @@ class LinUCB(SavedPolicy):
         everything is learned; so it does where warnings are errors.
         """
         with self._lock:
-            if (  # as quick as can be
-                type(arm) is np.ndarray
-                and isinstance(reward, float)
-                and arm.shape == self._plain_shape
-                and arm.dtype == np.float64
-                and arm.flags.c_contiguous
-            ):
-                complaint = self._learn(arm, arm[np.newaxis], self._system.measure(arm), float(reward))
-            else:
-                complaint = self._take(arm, reward)
-                self._columns.remember(arm)
+            complaint = self._update(arm, reward)
         if complaint is not None:
             say(complaint)
+
+    def _update(self, arm: Any, reward: Any) -> Warning | None:
+        """``update`` for whoever holds the lock: what there is to warn of is returned."""
+        if (  # as quick as can be
+            type(arm) is np.ndarray
+            and isinstance(reward, float)
+            and arm.shape == self._plain_shape
+            and arm.dtype == np.float64
+            and arm.flags.c_contiguous
+        ):
+            return self._learn(arm, arm[np.newaxis], self._system.measure(arm), float(reward))
+        complaint = self._take(arm, reward)
+        self._columns.remember(arm)
+        return complaint
 
     def _take(self, arm: Any, reward: Any) -> Warning | None:
         if is_scalar(reward) or is_vector(arm):
@@ -287,7 +292,11 @@ class LinUCB(SavedPolicy):
             sketch._check_mass(norm_sq)  # says why
         change = self._system.observe(x, row, norm_sq, reward)
         self._reach = reach
-        if change is ONE_APPENDED and self._rounds + 1 < self._watch.next_mark:  # most rounds
+        if (  # most rounds
+            change is ONE_APPENDED
+            and self._rounds + 1 < self._watch.next_mark
+            and (not self._is_ours or sketch._mass < self._mass_to_look_at)
+        ):
             self._rounds += 1
             return None
         return self._learned(1, lossy=not change.additive)
@@ -326,8 +335,13 @@ class LinUCB(SavedPolicy):
 
     def _learned(self, count: int, *, lossy: bool) -> Warning | None:
         self._rounds += count
-        if lossy or self._rounds >= self._watch.next_mark:  # only then can the verdict have changed
-            return self._watch.look(self._system.sketch, self._rounds, self._ridge)
+        sketch = self._system.sketch
+        is_long = self._is_ours and sketch._mass >= self._mass_to_look_at
+        if lossy or is_long or self._rounds >= self._watch.next_mark:  # then the verdict may have changed
+            complaint = self._watch.look(sketch, self._rounds, self._ridge)
+            if is_long:  # said, or not so yet
+                self._mass_to_look_at = 2.0 * sketch._mass
+            return complaint
         return None
 
     def _checked_reach(self, added: float) -> float:
@@ -371,11 +385,12 @@ class LinUCB(SavedPolicy):
         if other is self:
             other = copy.deepcopy(self)
         with both_locks(self, other):
-            complaint = self._absorb(other)
+            complaint = self._merge(other)
         if complaint is not None:
             say(complaint)
 
-    def _absorb(self, other: "LinUCB") -> Warning | None:
+    def _merge(self, other: "LinUCB") -> Warning | None:
+        """``merge`` for whoever holds both locks: what there is to warn of is returned."""
         for name, mine, theirs in (
             ("dim", self._dim, other._dim),
             ("ridge", self._ridge, other._ridge),
@@ -414,6 +429,7 @@ class LinUCB(SavedPolicy):
             "reach": self._reach,
             "marks": self._watch.marks,
             "has_warned": self._watch.has_warned,
+            "has_warned_of_digits": self._watch.has_warned_of_digits,
             "columns": self._columns.names,
             "sketch": {"kind": self.sketch.kind, "content": content},
             "system": derived,
@@ -436,6 +452,7 @@ class LinUCB(SavedPolicy):
         policy._reach = float(scalars["reach"])
         then, recent = (Mark(int(t), float(e), float(m)) for t, e, m in scalars["marks"])
         policy._watch = HealthWatch(then, recent, has_warned=bool(scalars["has_warned"]))
+        policy._watch.has_warned_of_digits = bool(scalars.get("has_warned_of_digits", False))
         policy._columns = ColumnNames(scalars.get("columns"))
         return policy
 

@@ -1,5 +1,6 @@
 """CBRAP: a random projection of the arms, then exact linear UCB in the small space."""
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
 from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_rewards, refuse
 from sketchbandit.policy.base import Arrays, SavedPolicy, Scalars
-from sketchbandit.policy.health import Health
+from sketchbandit.policy.health import Health, say
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.ridge import DenseArms, project_arms
 from sketchbandit.sharing import Lock, both_locks, holds_the_lock
@@ -129,14 +130,15 @@ class ProjectedLinUCB(SavedPolicy):
         """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards."""
         with self._lock:
             projected = self._project(arm, may_be_empty=True)
-            if is_scalar(reward):
-                if len(projected) != 1:
-                    raise InputError(f"{len(projected)} arms need {len(projected)} rewards, got one")
-                self._inner.update(projected[0], reward)
-            else:
-                self._inner.update(projected, read_rewards(reward, len(projected)))
-            if type(arm) is not np.ndarray:
-                self._columns.remember(arm)
+            if is_scalar(reward) and len(projected) != 1:
+                raise InputError(f"{len(projected)} arms need {len(projected)} rewards, got one")
+            complaint = self._inner._update(
+                projected[0] if is_scalar(reward) else projected,
+                reward if is_scalar(reward) else read_rewards(reward, len(projected)),
+            )
+            self._columns.remember(arm)
+        if complaint is not None:
+            say(complaint)
 
     @holds_the_lock
     def merge(self, other: "ProjectedLinUCB") -> None:
@@ -147,10 +149,14 @@ class ProjectedLinUCB(SavedPolicy):
             raise MergeError(
                 "cannot merge policies of different projections: give both the same dim, size, seed and dtype"
             )
+        if other is self:
+            other = copy.deepcopy(self)
         with both_locks(self, other):
             columns = self._columns.merged(other._columns)
-            self._inner.merge(other._inner)
+            complaint = self._inner._merge(other._inner)
             self._columns = columns
+        if complaint is not None:
+            say(complaint)
 
     def __repr__(self) -> str:
         return (

@@ -214,7 +214,7 @@ class DenseInverse:
     def undump(cls, dim: int, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "DenseInverse":
         """The inverse that ``dump`` described."""
         inverse = cls(arrays["matrix"].reshape(dim, dim), float(scalars["log_det"]), float(scalars["shift"]))
-        inverse.jitter = float(scalars.get("jitter", 0.0))  # files of 0.6 have none
+        inverse.jitter = float(scalars["jitter"])
         inverse.updates = int(scalars["updates"])
         inverse.pending_count = len(arrays["pending"])
         inverse.pending[: inverse.pending_count] = arrays["pending"]

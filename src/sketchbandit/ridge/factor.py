@@ -27,7 +27,6 @@ class GrowingFactor:
     def __init__(self, shift: float) -> None:
         self.shift = shift
         self.jitter = 0.0  # what of the shift was added where rounding of long rows had eaten the rest
-        self.log_det = 0.0  # of G
         self.count = 0
         self.array: Matrix = np.zeros((0, 0))
 
@@ -41,15 +40,16 @@ class GrowingFactor:
         lower, more = _cholesky(shifted, largest)
         factor = cls(shift + least + more)
         factor.jitter = least + more
-        factor._set(invert_lower(lower), lower.diagonal())
+        factor.restore(invert_lower(lower))
         return factor
 
     @classmethod
     def of_orthogonal(cls, norms_sq: Vector, shift: float) -> "GrowingFactor":
         """The factor for orthogonal rows of these squared norms: G is diagonal."""
-        factor = cls(shift)
-        pivots = np.sqrt(norms_sq + shift)
-        factor._set(np.diag(1.0 / pivots), pivots)
+        jitter = least_jitter(float(norms_sq.max(initial=0.0)), shift)
+        factor = cls(shift + jitter)
+        factor.jitter = jitter
+        factor.restore(np.diag(1.0 / np.sqrt(norms_sq + factor.shift)))
         return factor
 
     @property
@@ -72,17 +72,13 @@ class GrowingFactor:
         # A pivot below the rounding of |x|² would be noise.
         return math.sqrt(self.shift + max(remainder, _ROUNDING * norm_sq))
 
-    def end_row(self, pivot: float) -> None:
+    def end_row(self) -> None:
         """The row is written."""
         self.count += 1
-        self.log_det += 2.0 * math.log(pivot)
 
-    def restore(self, matrix: Matrix, log_det: float) -> None:
-        """Set what a file held."""
-        self.array, self.count, self.log_det = matrix, len(matrix), log_det
-
-    def _set(self, matrix: Matrix, pivots: Vector) -> None:
-        self.restore(matrix, 2.0 * float(np.log(pivots).sum()))
+    def restore(self, matrix: Matrix) -> None:
+        """Set W."""
+        self.array, self.count = matrix, len(matrix)
 
 
 def least_jitter(largest: float, shift: float) -> float:

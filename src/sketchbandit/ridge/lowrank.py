@@ -57,11 +57,6 @@ class LowRankInverse:
         return self.factor.jitter
 
     @property
-    def log_det(self) -> float:
-        """log det A = (d - r) log shift + log det G."""
-        return (self._dim - self.factor.count) * math.log(self.shift) + self.factor.log_det
-
-    @property
     def nbytes(self) -> int:
         """Bytes of the factor."""
         return self.factor.nbytes
@@ -181,7 +176,7 @@ class LowRankInverse:
                 b,
             )
             if grown:
-                factor.end_row(pivot)
+                factor.end_row()
             return grown
         with np.errstate(over="ignore", invalid="ignore"):
             error = reward - dot(theta, x)
@@ -209,20 +204,19 @@ class LowRankInverse:
         row = self.factor.array[self.factor.count]
         np.multiply(back, -1.0 / pivot, out=row[: len(back)])
         row[len(back)] = 1.0 / pivot
-        self.factor.end_row(pivot)
+        self.factor.end_row()
         return pivot
 
     def dump(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """JSON values and arrays that ``undump`` turns into the same inverse."""
-        scalars = {"log_det": self.factor.log_det, "shift": self.shift, "jitter": self.jitter}
-        return scalars, {"factor": self.factor.matrix}
+        return {"shift": self.shift, "jitter": self.jitter}, {"factor": self.factor.matrix}
 
     @classmethod
     def undump(cls, dim: int, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "LowRankInverse":
         """The inverse that ``dump`` described."""
         factor = GrowingFactor(float(scalars["shift"]))
-        factor.restore(arrays["factor"], float(scalars["log_det"]))
-        factor.jitter = float(scalars.get("jitter", 0.0))  # files of 0.6 have none
+        factor.restore(arrays["factor"])
+        factor.jitter = float(scalars["jitter"])
         return cls(dim, factor)
 
     def _apply(self, x: Vector, back: Vector, parts: Parts) -> Vector:

@@ -308,32 +308,22 @@ class RidgeSystem:
 
     def _restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Set what ``dump`` told; the sketch is restored already."""
-        self._theta_for_now = self._remembered = None
         self.b = arrays["b"]
+        if "jitter" not in scalars["inverse"]:  # of 0.6, which did not follow a sketch that was compressed
+            self.rebuild()
+            return
+        self._theta_for_now = self._remembered = None
         self._theta, self._weights = arrays.get("theta"), arrays.get("weights")
         restored: dict[str, Inverse] = {}
         for name, saved in scalars.items():
             parts = {n.partition(".")[2]: a for n, a in arrays.items() if n.startswith(f"{name}.")}
             kind: type[Inverse] = DenseInverse if "updates" in saved else LowRankInverse
             restored[name] = kind.undump(self.sketch.dim, saved, parts)
-        self._inverse = restored["inverse"]
-        wider = restored.get("wider")
+        self._inverse, wider = restored["inverse"], restored.get("wider")
         self._wider = wider if isinstance(wider, DenseInverse) else None
         self._gram = GrowingGram(arrays["gram"]) if "gram" in arrays else None
         self._is_dense = isinstance(self._inverse, DenseInverse)
-        if self._fits():
-            self._mark()
-        else:
-            self.rebuild()
-
-    def _fits(self) -> bool:
-        """Whether what a file of 0.6 held has a row for every row of the sketch: not after a compression."""
-        if sketch_is_dense(self.sketch):
-            return self._is_dense
-        count = sum(map(len, self._sketch_parts()))
-        if self._with_determinant and (self._gram is None or len(self._gram.matrix) != count):
-            return False
-        return self._is_dense or self._inverse.factor.count == count
+        self._mark()
 
     # -- machinery ----------------------------------------------------------------------------------
 

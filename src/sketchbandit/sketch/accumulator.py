@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchbandit.linalg import Factor, PackedSymmetric, covariance_of, factor_of_covariance
+from sketchbandit.linalg import PackedSymmetric, covariance_of, factor_of_covariance
 from sketchbandit.sketch.base import Arrays
 from sketchbandit.sketch.buffer import RowBuffer
 
@@ -20,10 +20,9 @@ class Accumulator:
     In float64 whatever the dtype of the rows, because it sums a long stream.
     """
 
-    def __init__(self, dim: int, dtype: np.dtype[Any]) -> None:
-        self._dtype = dtype
+    def __init__(self, dim: int) -> None:
         self._triangle = PackedSymmetric(dim)
-        self._pending = RowBuffer(dim, min(_MOST_PENDING, max(1, dim // 4)), dtype)
+        self._pending = RowBuffer(dim, min(_MOST_PENDING, max(1, dim // 4)), np.dtype(np.float64))
 
     @property
     def nbytes(self) -> int:
@@ -31,14 +30,9 @@ class Accumulator:
         return self._triangle.nbytes + self._pending.nbytes
 
     @property
-    def rows(self) -> NDArray[Any]:
+    def rows(self) -> Matrix:
         """S with S'S = X'X to rounding, O(dim³): a factor of the triangle, and the pending rows."""
-        return self.factor().rows.astype(self._dtype, copy=False)
-
-    def factor(self) -> Factor:
-        """The same in float64, and what the factor leaves."""
-        rows, remainder = factor_of_covariance(self._triangle.full())
-        return Factor(np.concatenate([rows, self._pending.rows]), remainder)
+        return np.concatenate([factor_of_covariance(self._triangle.full()).rows, self._pending.rows])
 
     def covariance(self) -> Matrix:
         """X'X."""

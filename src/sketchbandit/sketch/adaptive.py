@@ -28,7 +28,7 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
     S'S ⪯ X'X ⪯ S'S + e I with e <= budget(t) at every moment of every stream, and the size follows the
     stream: it grows where the tail of the spectrum is heavy, falls where it is light, and where nothing may
     be lost the sketch turns into X'X itself. ``docs/adaptive.md`` has the proofs. Rounding is part of e: if
-    the rows are so long that it alone would break the budget, the sketch turns into X'X as well, in float64.
+    float32 would break the budget by it, rows are held in float64 from then on.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
 
     @property
     def guarantee(self) -> float:
-        """Each shrink by s takes s from this many directions, so error_bound <= mass / guarantee."""
+        """A shrink by s takes s from this many directions: error_bound - rounding <= mass / guarantee."""
         return float(self._least_size)
 
     @property
@@ -192,16 +192,17 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
         return max(0.0, budget - self._error - _ROUNDING * budget)
 
     def _shrink(self) -> Change:
-        done = shrink(
-            self._buffer.writable(), self._least_size, most=self._spendable, worth=self._rows_worth_keeping
-        )
+        most, worth = self._spendable, self._rows_worth_keeping
+        done = shrink(self._buffer.writable(), self._least_size, most=most, worth=worth)
+        if not done.rotated and done.stored > most:  # the budget has no room for what float32 rounds away
+            self._buffer.widen()
+            done = shrink(self._buffer.writable(), self._least_size, most=most, worth=worth)
         self._size = max(self._least_size, done.kept + 1)
         if not done.rotated:
             return NO_CHANGE
         self._buffer.truncate(done.kept)
-        self._charge(done)
         # float32 rows are orthogonal to their own precision only.
-        return Change(0, True, lossless=done.is_lossless, orthogonal=self.dtype == np.float64)
+        return Change(0, True, lossless=self._charge(done), orthogonal=self._buffer.is_float64)
 
     def _compress(self) -> Change:
         """Shrink now as far as the budget allows, and give back the memory of the buffer."""
@@ -227,7 +228,7 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
             return
         rows, remainder = factor_of_covariance(covariance)
         rows = np.concatenate([rows, self._buffer.rows])
-        rounding = remainder + storing_error(rows, self.dtype)
+        rounding = remainder + (0.0 if self._buffer.is_float64 else storing_error(rows, self.dtype))
         most = self._spendable - rounding
         done = shrink(rows, self._least_size, most=max(0.0, most))
         if most < 0.0 or done.kept > self._rows_worth_keeping:

@@ -95,6 +95,11 @@ class WorkingBlock:
         return float(getattr(self.sketch, "rounding", 0.0))
 
     @property
+    def uncounted(self) -> float:
+        """Rounding that is not in it."""
+        return float(getattr(self.sketch, "uncounted", 0.0))
+
+    @property
     def lossless_room(self) -> int:
         """How many rows the sketch takes for sure without any loss."""
         return int(getattr(self.sketch, "lossless_room", 0))

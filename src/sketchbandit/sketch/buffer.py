@@ -68,6 +68,16 @@ class RowBuffer:
         if len(self._array) > self._count:
             self._reallocate(self._count)
 
+    @property
+    def is_float64(self) -> bool:
+        """Whether rows are held in float64."""
+        return self._array.dtype == np.float64
+
+    def widen(self) -> None:
+        """Hold rows in float64 from now on."""
+        self._array = self._array.astype(np.float64)
+        self._view = None
+
     def resize(self, limit: int) -> None:
         """Set the limit, and give back memory that is much beyond it."""
         self.limit = limit

@@ -129,9 +129,9 @@ class Bulk(Shared):
             "taken": self._taken,
             "mass": self._mass,
         }
-        arrays = {f"sketch.{name}": array for name, array in arrays.items()}
+        arrays = {f"sketch.{name}": array.copy() for name, array in arrays.items()}
         if self._covariance is not None:
-            arrays["covariance"] = self._covariance
+            arrays["covariance"] = self._covariance.copy()
         return scalars, arrays
 
     @classmethod

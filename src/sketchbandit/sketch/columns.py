@@ -34,17 +34,22 @@ class ColumnNames:
             return rows[list(self.names)]
         missing = [name for name in self.names if name not in given]
         unknown = [name for name in given if name not in self.names]
-        what = [f"{', '.join(map(repr, missing[:3]))} missing"] if missing else []
-        what += [f"{', '.join(map(repr, unknown[:3]))} unknown"] if unknown else []
+        twice = sorted({name for name in given if given.count(name) > 1})
+        what = [
+            f"{', '.join(map(repr, names[:3]))} {said}"
+            for names, said in ((missing, "missing"), (unknown, "unknown"), (twice, "there twice"))
+            if names
+        ]
         raise InputError(
-            f"the columns are not those of before: {'; '.join(what) or 'some names come twice'}; "
+            f"the columns are not those of before: {'; '.join(what)}; "
             f"there were {len(self.names)}, of which the first is {self.names[0]!r}"
         )
 
     def remember(self, rows: Any) -> None:
         """Know the names from now on, if the rows have any and none are known: when the rows were taken."""
         if self.names is None and type(rows) is not np.ndarray:
-            self.names = _names_of(rows)
+            names = _names_of(rows)
+            self.names = names if names and len(set(names)) == len(names) else None  # else they tell nothing
 
     def merged(self, other: "ColumnNames") -> "ColumnNames":
         """The names of two parts, which must be the same in the same order where both know them."""

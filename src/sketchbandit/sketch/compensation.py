@@ -3,7 +3,8 @@
 from sketchbandit.linalg import Shrinkage
 from sketchbandit.sketch.base import Scalars, Sketch
 
-_FREE = 1e-13  # of the mass: what every sum in float64 may get wrong is not counted
+# Of the largest |QQ'|_F so far, which is at most the mass: rounding in float64 that is not charged.
+_FREE_IF_LOSSY, _FREE_IF_LOSSLESS = 1e-13, 1e-11
 
 
 class Compensated(Sketch):
@@ -12,7 +13,9 @@ class Compensated(Sketch):
     _compensation: float
     _error: float = 0.0
     _rounding: float = 0.0
-    _unclaimed: float = 0.0  # rounding in float64 that is not charged: at most 1e-13 of the mass
+    _largest: float = 0.0  # |QQ'|_F of a shrink
+    _lossy: float = 0.0  # rounding in float64, of shrinks that lost something and of those that did not,
+    _drift: float = 0.0  # as far as it is not charged
 
     @property
     def compensation(self) -> float:
@@ -34,13 +37,25 @@ class Compensated(Sketch):
         """The part of the certificate that is rounding; S'S may exceed X'X by as much."""
         return self._rounding
 
-    def _charge(self, done: Shrinkage) -> None:
-        """Add what a shrink took, and of its rounding what exceeds the rounding of any sum."""
+    @property
+    def uncounted(self) -> float:
+        """Rounding in float64 that is not in the certificate: at most 1e-11 of the mass."""
+        return self._lossy + self._drift
+
+    def _charge(self, done: Shrinkage) -> bool:
+        """Add what a shrink took, and rounding beyond what is free; whether all that is nothing."""
+        self._largest = max(self._largest, done.scale)
+        if done.amount:
+            self._lossy += done.arithmetic
+        else:
+            self._drift += done.arithmetic
+        lossy = max(0.0, self._lossy - _FREE_IF_LOSSY * self._largest)
+        drift = max(0.0, self._drift - _FREE_IF_LOSSLESS * self._largest)
+        self._lossy -= lossy
+        self._drift -= drift
+        self._charge_rounding(done.stored + lossy + drift)
         self._error += done.amount
-        self._unclaimed += done.arithmetic
-        beyond = max(0.0, self._unclaimed - _FREE * self._mass)
-        self._unclaimed -= beyond
-        self._charge_rounding(done.stored + beyond)
+        return done.amount + done.stored + lossy + drift == 0.0
 
     def _charge_rounding(self, amount: float) -> None:
         """Add what rounding may have taken, or added."""
@@ -48,16 +63,26 @@ class Compensated(Sketch):
         self._rounding += amount
 
     def _take_over(self, other: "Compensated") -> None:
-        """Certificates add."""
+        """Certificates add, and what is not in them."""
         self._error += other._error
         self._rounding += other._rounding
-        self._unclaimed += other._unclaimed
+        self._largest += other._largest
+        self._lossy += other._lossy
+        self._drift += other._drift
 
     def _account(self) -> Scalars:
         """What ``_set_account`` needs."""
-        return {"error": self._error, "rounding": self._rounding, "unclaimed": self._unclaimed}
+        return {
+            "error": self._error,
+            "rounding": self._rounding,
+            "largest": self._largest,
+            "lossy": self._lossy,
+            "drift": self._drift,
+        }
 
     def _set_account(self, scalars: Scalars) -> None:
         self._error = float(scalars["error"])
-        self._rounding = float(scalars.get("rounding", 0.0))  # files of 0.6 have neither
-        self._unclaimed = float(scalars.get("unclaimed", 0.0))
+        # Files of 0.6 have none of these.
+        self._rounding = float(scalars.get("rounding", 0.0))
+        self._largest = float(scalars.get("largest", 0.0))
+        self._lossy, self._drift = float(scalars.get("lossy", 0.0)), float(scalars.get("drift", 0.0))

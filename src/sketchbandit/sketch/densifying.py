@@ -42,8 +42,13 @@ class DensifyingSketch(BufferedSketch):
 
     @property
     def rows(self) -> NDArray[Any]:
-        """S, (r, dim), a read-only copy. O(dim³) when the sketch is dense."""
-        return read_only(self._buffer.rows.copy() if self._dense is None else self._dense.rows)
+        """S, (r, dim), a read-only copy. O(dim³) when the sketch is dense.
+
+        A float32 sketch may hold float64 (a matrix, or rows that float32 would have rounded too much): these
+        are told as float32, and ``covariance()`` has all their digits.
+        """
+        rows = self._buffer.rows.copy() if self._dense is None else self._dense.rows
+        return read_only(rows.astype(self.dtype, copy=False))
 
     @holds_the_lock
     def views(self) -> tuple[NDArray[Any], ...]:
@@ -85,7 +90,7 @@ class DensifyingSketch(BufferedSketch):
         return change
 
     def _become_dense(self) -> Accumulator:
-        self._dense = Accumulator(self.dim, self.dtype)
+        self._dense = Accumulator(self.dim)
         self._dense.take_at_once(self._buffer.rows)
         self._buffer = RowBuffer(self.dim, 0, self.dtype)
         return self._dense
@@ -94,6 +99,8 @@ class DensifyingSketch(BufferedSketch):
         if other._dense is not None:
             dense = self._become_dense() if self._dense is None else self._dense
             dense.add(other._dense)
+        if other._buffer.is_float64 and not self._buffer.is_float64:
+            self._buffer.widen()
         self._store(other._buffer.rows)
 
     def _content(self) -> Arrays:
@@ -102,7 +109,9 @@ class DensifyingSketch(BufferedSketch):
 
     def _refill(self, arrays: Arrays) -> None:
         if "triangle" in arrays:
-            self._dense = Accumulator(self.dim, self.dtype)
+            self._dense = Accumulator(self.dim)
             self._dense.restore(arrays)
         else:
+            if arrays["rows"].dtype == np.float64 and not self._buffer.is_float64:
+                self._buffer.widen()
             self._buffer.append(arrays["rows"])

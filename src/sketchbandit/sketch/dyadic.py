@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit.errors import FileError, InputError
-from sketchbandit.linalg import covariance_of, row_norms_sq, running_sums, storing_error
+from sketchbandit.linalg import covariance_of, row_norms_sq, running_sums
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars, Sketch, read_only
 from sketchbandit.sketch.blocks import (
@@ -68,8 +68,8 @@ class DyadicBlockSketch(Sketch):
     its certificate beyond that. Once the exact block is a dense matrix the rows
     of the frozen ones are folded into it (line 4 of Alg. 1 modifies the whole of S'S); their certificates
     stay, as they do with the spectral schedule, where each block takes over the rows of the one before. A
-    merge hands the rows of the other sketch to Alg. 1 as if they came from the stream and adds the other's
-    certificate: e <= 2·epsilon for each of the sketches merged.
+    merge hands the rows of the other sketch to Alg. 1 as if they came from the stream, those of its exact
+    block to the exact block, and adds the other's certificate: e <= 2·epsilon for each of the sketches.
 
     Examples
     --------
@@ -98,6 +98,7 @@ class DyadicBlockSketch(Sketch):
         dtype: DTypeLike = np.float64,
     ) -> None:
         super().__init__(dim, dtype)
+        self._is_float64 = self.dtype == np.float64
         self._first_size = check_count("size", size, at_least=2)
         self._epsilon = check_real("epsilon", epsilon, above=0.0)
         self._compensation = check_compensation(compensation)
@@ -117,6 +118,7 @@ class DyadicBlockSketch(Sketch):
                 self._make_base(self._first_size * 2**index)
         self._merged_error = 0.0
         self._merged_rounding = 0.0
+        self._merged_uncounted = 0.0
         self._merged_alpha = 0.0
         self._blocks: list[WorkingBlock] = []
         self._blocks.append(self._new_block(0))
@@ -179,6 +181,11 @@ class DyadicBlockSketch(Sketch):
         return self._merged_rounding + sum(block.rounding for block in self._blocks)
 
     @property
+    def uncounted(self) -> float:
+        """Rounding in float64 that is not in the certificate."""
+        return self._merged_uncounted + sum(block.uncounted for block in self._blocks)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of every array of every block."""
         return sum(block.nbytes for block in self._blocks)
@@ -237,50 +244,47 @@ class DyadicBlockSketch(Sketch):
         change = NO_CHANGE
         taken = 0
         while taken < len(rows):
-            end = taken + self._count_fitting(rows[taken:], norms_sq[taken:])
-            is_full = end == taken
-            while taken < end and not is_full:
-                some, given = self._give(rows[taken:end], norms_sq[taken:end])
-                if given is None:
-                    is_full = True
-                else:
-                    change = change.then(
-                        given if len(self._blocks) == 1 else given._replace(orthogonal=False)
-                    )
-                    taken += some
-            change = change.then(self._freeze() if is_full else self._fold())
+            fitting, is_safe = self._count_fitting(rows[taken:], norms_sq[taken:])
+            some = slice(taken, taken + fitting)
+            if fitting and is_safe:
+                given, count = self._active.give(rows[some], norms_sq[some]), fitting
+            else:
+                given, count = self._give(rows[some], norms_sq[some])
+            taken += count
+            change = change.then(given if len(self._blocks) == 1 else given._replace(orthogonal=False))
+            change = change.then(self._fold() if 0 < count == fitting else self._freeze())
         return change
 
-    def _give(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> tuple[int, Change | None]:
-        """Give the active block rows that fit into it: how many, and what they changed.
+    def _give(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> tuple[Change, int]:
+        """Give the active block rows, until the next would bring its certificate beyond its share.
 
-        None: the next of them would bring its certificate beyond its share. Rows that are counted as inside
-        its span cost what they are outside of it, to rounding of the longest row; and float32 rounds.
+        Rows that are counted as inside its span cost what they are outside of it, to rounding of the longest
+        row; and float32 rounds. Returns what they changed, and how many the block took.
         """
-        block = self._active
-        safe = len(rows) if block.exact else min(len(rows), block.lossless_room)
-        if self.dtype == np.float64 and block.mass + float(norms_sq.sum()) < self._threshold:
-            safe = len(rows)  # a certificate is at most mass / size
-        if safe:
-            return safe, block.give(rows[:safe], norms_sq[:safe])
-        return 1, block.within(self._share, partial(block.give, rows[:1], norms_sq[:1]))
+        block, change, taken = self._active, NO_CHANGE, 0
+        while taken < len(rows):
+            room = block.lossless_room
+            some = slice(taken, min(len(rows), taken + max(1, room)))
+            give = partial(block.give, rows[some], norms_sq[some])
+            given = give() if room else block.within(self._share, give)
+            if given is None:
+                break
+            change, taken = change.then(given), some.stop
+        return change, taken
 
-    def _count_fitting(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> int:
-        """How many leading rows the active block takes as it is (line 7)."""
+    def _count_fitting(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> tuple[int, bool]:
+        """How many leading rows the active block takes as it is (line 7), and whether surely in its share."""
         block = self._active
         if isinstance(block.sketch, ExactSketch):
-            return min(len(rows), block.sketch.rows_before_it_may_turn_dense)
-        if block.mass + norms_sq[0] < self._threshold:
-            return int(np.searchsorted(running_sums(block.mass, norms_sq[:_LOOK_AHEAD]), self._threshold))
+            return min(len(rows), block.sketch.rows_before_it_may_turn_dense), True
+        threshold = self._epsilon * self._first_size
+        if block.mass + norms_sq[0] < threshold:  # then the certificate is below mass / size
+            sums = running_sums(block.mass, norms_sq[:_LOOK_AHEAD])
+            return int(np.searchsorted(sums, threshold)), self._is_float64
         if not block.count:  # one row, however long, is no reason to shrink, if the sketch keeps rank 1
-            return min(1, getattr(block.sketch, "exact_rank", 0))
+            return min(1, getattr(block.sketch, "exact_rank", 0)), True
         some = max(block.size, min(_LOOK_AHEAD, _LOOK_AHEAD_ELEMENTS // self.dim))
-        return block.count_without_excess(rows[:some])
-
-    @property
-    def _threshold(self) -> float:
-        """The mass from which on a block takes only what costs nothing."""
-        return self._epsilon * self._first_size
+        return block.count_without_excess(rows[:some]), False
 
     def _freeze(self) -> Change:
         change = self._compress()
@@ -327,6 +331,7 @@ class DyadicBlockSketch(Sketch):
         change = NO_CHANGE
         for block in self._blocks[:-1]:
             if len(block.rows):
+                self._merged_uncounted += block.uncounted
                 exact._ingest(block.hand_over_rows().astype(self.dtype, copy=False))
                 change = Change(rebuilt=True, lossless=True)  # S'S is what it was
         return change
@@ -346,20 +351,28 @@ class DyadicBlockSketch(Sketch):
     # -- merge and files ----------------------------------------------------------------------------
 
     def _absorb(self, other: "DyadicBlockSketch") -> None:
-        rows, rounding = other._rows_to_hand_over()
-        self._merged_error += other.error_bound + rounding
-        self._merged_rounding += other.rounding + rounding
+        self._merged_error += other.error_bound
+        self._merged_rounding += other.rounding
+        self._merged_uncounted += other.uncounted
         self._merged_alpha += other.alpha
-        self._ingest(rows[row_norms_sq(rows) > 0.0])
+        theirs = other._active
+        if isinstance(theirs.sketch, ExactSketch) and theirs.count:
+            self._take_exact(theirs.sketch, theirs.count, theirs.mass)
+        for block in other._blocks:
+            if not isinstance(block.sketch, ExactSketch):
+                self._ingest(block.rows[row_norms_sq(block.rows) > 0.0].astype(self.dtype, copy=False))
 
-    def _rows_to_hand_over(self) -> tuple[NDArray[Any], float]:
-        """All rows in the sketch's dtype, and what is rounded away of those that are kept in float64."""
-        active = self._active.sketch
-        if not isinstance(active, ExactSketch):
-            return np.concatenate(self.views()), 0.0
-        rows, remainder = active.factor()
-        rounding = remainder + storing_error(rows, self.dtype)
-        return np.concatenate([*self.views()[:-1], rows]).astype(self.dtype), rounding
+    def _take_exact(self, exact: ExactSketch, count: int, mass: float) -> None:
+        """What was exact stays exact: blocks are closed until there is an exact one, which takes it over."""
+        while not isinstance(mine := self._active.sketch, ExactSketch):
+            if self._is_spectral:
+                self._double()
+            else:
+                self._freeze()
+        mine._absorb(exact)
+        self._active.count += count
+        self._active.mass += mass
+        self._fold()
 
     def _settings(self) -> Scalars:
         return {
@@ -382,13 +395,15 @@ class DyadicBlockSketch(Sketch):
         merged = {
             "merged_error": self._merged_error,
             "merged_rounding": self._merged_rounding,
+            "merged_uncounted": self._merged_uncounted,
             "merged_alpha": self._merged_alpha,
         }
         return {**merged, "blocks": blocks}, arrays
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         self._merged_error = float(scalars["merged_error"])
-        self._merged_rounding = float(scalars.get("merged_rounding", 0.0))  # files of 0.6 have none
+        self._merged_rounding = float(scalars.get("merged_rounding", 0.0))  # files of 0.6 have neither
+        self._merged_uncounted = float(scalars.get("merged_uncounted", 0.0))
         self._merged_alpha = float(scalars["merged_alpha"])
         self._blocks = []
         for index, saved in enumerate(scalars["blocks"]):

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sketchbandit.linalg import Factor, are_independent, shrink
-from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars, read_only
+from sketchbandit.linalg import are_independent, shrink
+from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars
 from sketchbandit.sketch.buffer import RowBuffer
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
 from sketchbandit.sketch.shrinking import MOST_GATHERED
@@ -39,6 +39,7 @@ class ExactSketch(DensifyingSketch):
     def __init__(self, dim: int, *, dtype: DTypeLike = np.float64) -> None:
         super().__init__(dim, dtype)
         self._buffer = RowBuffer(self.dim, min(_FIRST_LIMIT, self._most_rows), np.dtype(np.float64))
+        self._drift = 0.0
 
     @classmethod
     def beside(cls, others: int, dim: int, dtype: DTypeLike) -> "ExactSketch":
@@ -54,9 +55,9 @@ class ExactSketch(DensifyingSketch):
         return self.dim
 
     @property
-    def rows(self) -> NDArray[Any]:
-        """S, (r, dim), a read-only copy. O(dim³) when the sketch is dense."""
-        return read_only(super().rows.astype(self.dtype, copy=False))
+    def uncounted(self) -> float:
+        """What rounding in float64 may have changed in any direction, while redundant rows were removed."""
+        return self._drift
 
     @property
     def alpha(self) -> float:
@@ -93,10 +94,6 @@ class ExactSketch(DensifyingSketch):
         """X'X is what it holds sooner or later."""
         return MOST_GATHERED
 
-    def factor(self) -> Factor:
-        """The rows in float64, whatever the dtype, and what they leave of X'X: rounding, when it is dense."""
-        return Factor(self._buffer.rows.copy(), 0.0) if self._dense is None else self._dense.factor()
-
     def _compress(self) -> Change:
         """Remove redundant rows now and give back the memory they took."""
         if self._dense is not None:
@@ -127,19 +124,26 @@ class ExactSketch(DensifyingSketch):
         if not done.rotated:
             return NO_CHANGE
         self._buffer.truncate(done.kept)
+        self._drift += done.arithmetic
         return Change(rebuilt=True, lossless=True, orthogonal=True)
 
     def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
         del taken
         (self._become_dense() if self._dense is None else self._dense).add_covariance(covariance)
 
+    def _absorb(self, other: Any) -> None:
+        self._drift += other._drift
+        super()._absorb(other)
+
     def _settings(self) -> Scalars:
         return {"dim": self.dim, "dtype": self.dtype.name}
 
     def _state(self) -> tuple[Scalars, Arrays]:
-        return {"limit": self._buffer.limit, "most_rows": self._most_rows}, self._content()
+        scalars = {"limit": self._buffer.limit, "most_rows": self._most_rows, "drift": self._drift}
+        return scalars, self._content()
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         self._most_rows = int(scalars["most_rows"])
         self._buffer.limit = int(scalars["limit"])
+        self._drift = float(scalars.get("drift", 0.0))  # files of 0.6 have none
         self._refill(arrays)

@@ -47,7 +47,7 @@ class ShrinkingSketch(Compensated, BufferedSketch):
 
     @property
     def guarantee(self) -> float:
-        """Each shrink by s takes s from this many directions, so error_bound <= mass / guarantee."""
+        """A shrink by s takes s from this many directions: error_bound - rounding <= mass / guarantee."""
         return float(self._size - self._head)
 
     @property
@@ -66,9 +66,8 @@ class ShrinkingSketch(Compensated, BufferedSketch):
     def _make_room(self) -> Change:
         done = shrink(self._buffer.writable(), self._size, head=self._head)
         self._buffer.truncate(done.kept)
-        self._charge(done)
         # float32 rows are orthogonal to their own precision only.
-        return Change(0, True, lossless=done.is_lossless, orthogonal=self.dtype == np.float64)
+        return Change(0, True, lossless=self._charge(done), orthogonal=self.dtype == np.float64)
 
     @property
     def gathers_up_to(self) -> int:

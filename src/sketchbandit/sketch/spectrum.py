@@ -17,7 +17,7 @@ class Spectrum(NamedTuple):
     """Squared singular values ``sigma_sq`` of S, largest first, and the interval that holds that of X.
 
     S'S ⪯ X'X ⪯ S'S + e I gives, by Weyl's inequality, sigma_i²(X) in [``lower``, ``upper``] =
-    [s_i², s_i² + e], widened by rounding: 32·eps·mass, eps that of the sketch's dtype. Without a certificate
+    [s_i², s_i² + e], widened by rounding: the sketch's own, and 32·eps·mass, eps of its dtype. Without e
     nothing is known but [0, mass]. ``directions``: the right singular vectors of S as rows.
     """
 
@@ -39,17 +39,23 @@ def spectrum(sketch: Sketch, count: int | None = None) -> Spectrum:
     >>> bool(((found.lower <= true_sq) & (true_sq <= found.upper)).all())
     True
     """
+    with sketch._lock:  # all of it at one moment
+        return _spectrum(sketch, count)
+
+
+def _spectrum(sketch: Sketch, count: int | None) -> Spectrum:
     if sketch.is_dense:
         covariance = sketch.covariance()
         covariance[np.diag_indices_from(covariance)] -= sketch.alpha
         values, vectors = np.linalg.eigh(covariance)
         sigma_sq, directions = np.maximum(values[::-1], 0.0), vectors.T[::-1]
     else:
-        _, sigma, directions = np.linalg.svd(sketch.rows.astype(np.float64), full_matrices=False)
+        rows = np.concatenate(sketch.views()).astype(np.float64, copy=False)
+        _, sigma, directions = np.linalg.svd(rows, full_matrices=False)
         sigma_sq = sigma**2
     sigma_sq, directions = sigma_sq[:count], np.ascontiguousarray(directions[:count])
     if math.isfinite(sketch.error_bound):
-        rounding = _ROUNDINGS * float(np.finfo(sketch.dtype).eps) * sketch.mass
-        lower = np.maximum(sigma_sq - rounding, 0.0)
+        rounding = _ROUNDINGS * float(np.finfo(sketch.dtype).eps) * sketch.mass + sketch.uncounted
+        lower = np.maximum(sigma_sq - rounding - sketch.rounding, 0.0)
         return Spectrum(sigma_sq, lower, sigma_sq + sketch.error_bound + rounding, directions)
     return Spectrum(sigma_sq, np.zeros_like(sigma_sq), np.full_like(sigma_sq, sketch.mass), directions)
