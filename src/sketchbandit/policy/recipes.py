@@ -31,7 +31,7 @@ def oful(dim: int, *, ridge: float = 1.0, beta: Beta = 0.1, dtype: DTypeLike = n
     beta : float or Confidence
         The radius: a constant, or the theorem's.
     dtype : dtype
-        float64, or float32 to store rows in half the memory.
+        float64, or float32 to read arms without converting them; what is exact is held in float64.
 
     Examples
     --------
@@ -139,7 +139,8 @@ def adaptive(
     order : float
         Instead of a horizon and a bounded error: let it grow as fast as a regret of Õ(t^order) allows.
     dtype : dtype
-        float64, or float32 to store rows in half the memory.
+        float64, or float32 to store rows in half the memory, where it is a sketch and its budget has room for
+        what float32 rounds away.
 
     Examples
     --------

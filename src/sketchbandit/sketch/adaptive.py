@@ -49,7 +49,7 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
         Instead of a horizon: the budget is epsilon·t^p with the p for which a policy's regret is
         Õ(t^order) at every t, (2·order - 1)/3 without compensation and 2·order - 1 with it.
     dtype : dtype
-        float64, or float32 for half the memory.
+        float64, or float32 for half the memory, as long as the budget has room for what that rounds away.
 
     Notes
     -----

@@ -57,7 +57,7 @@ class DyadicBlockSketch(Sketch):
     schedule : str
         "mass", the paper's rule, or "spectral": the same bound from far fewer rows.
     dtype : dtype
-        float64, or float32 for half the memory.
+        float64, or float32 for half the memory in all blocks but the exact one.
 
     Notes
     -----
