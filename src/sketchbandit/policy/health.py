@@ -15,6 +15,9 @@ _LINEAR = 0.9  # a growth exponent from which on e grows in proportion to t, for
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)  # of the mass: what sums in float64 get wrong
 
 
+Complaints = tuple[Warning, ...]
+
+
 class Health(NamedTuple):
     """What ``policy.health()`` tells.
 
@@ -78,20 +81,20 @@ class HealthWatch:
         self.next_mark = 2 * recent.rounds
         """The rounds after which to look, whatever happens."""
 
-    def look(self, sketch: Any, rounds: int, ridge: float) -> Warning | None:
-        """What there is to complain of, the first time."""
+    def look(self, sketch: Any, rounds: int, ridge: float) -> Complaints:
+        """What there is to complain of, each of it the first time."""
         if rounds >= self.next_mark:
             self._set(self.marks[1], Mark(rounds, float(sketch.error_bound), _mass(sketch)))
         health = self.report(sketch, rounds, ridge)
-        if not health.enough_digits and not self.has_warned_of_digits:
-            self.has_warned_of_digits = True
-            return TooFewDigitsWarning(health.sentence)
+        if not health.enough_digits:
+            is_news, self.has_warned_of_digits = not self.has_warned_of_digits, True
+            return (TooFewDigitsWarning(health.sentence),) if is_news else ()
         if self.has_warned or not health.heading_for_linear_regret:
-            return None
+            return ()
         if health.limit == 1.0 and _rate(sketch, self.marks[0]) < _SHARE:  # linear, with a small factor
-            return None
+            return ()
         self.has_warned = True
-        return SketchTooSmallWarning(health.sentence)
+        return (SketchTooSmallWarning(health.sentence),)
 
     def add(self, other: "HealthWatch") -> None:
         """Two that ran side by side: what both had lost when about half of their rounds were over."""
@@ -151,9 +154,10 @@ def mass_to_look_at(sketch: Any, ridge: float) -> float:
     return min(ridge, float(getattr(sketch, "error_limit", math.inf)) or ridge) / _ROUNDING
 
 
-def say(complaint: Warning) -> None:
+def say(complaints: Complaints) -> None:
     """Warn whoever called the public method that calls this."""
-    warnings.warn(complaint, stacklevel=3)
+    for complaint in complaints:
+        warnings.warn(complaint, stacklevel=3)
 
 
 def _rate(sketch: Any, then: Mark) -> float:

@@ -13,7 +13,7 @@ from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKin
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
 from sketchbandit.policy.base import Arrays, SavedPolicy, Scalars
-from sketchbandit.policy.health import Health, HealthWatch, Mark, mass_to_look_at, say
+from sketchbandit.policy.health import Complaints, Health, HealthWatch, Mark, mass_to_look_at, say
 from sketchbandit.policy.pruning import best_arms, optimistic_bounds
 from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Saved, Scan
 from sketchbandit.sharing import Lock, both_locks, holds_the_lock
@@ -257,11 +257,11 @@ class LinUCB(SavedPolicy):
         everything is learned; so it does where warnings are errors.
         """
         with self._lock:
-            complaint = self._update(arm, reward)
-        if complaint is not None:
-            say(complaint)
+            complaints = self._update(arm, reward)
+        if complaints:
+            say(complaints)
 
-    def _update(self, arm: Any, reward: Any) -> Warning | None:
+    def _update(self, arm: Any, reward: Any) -> Complaints:
         """``update`` for whoever holds the lock: what there is to warn of is returned."""
         if (  # as quick as can be
             type(arm) is np.ndarray
@@ -271,11 +271,11 @@ class LinUCB(SavedPolicy):
             and arm.flags.c_contiguous
         ):
             return self._learn(arm, arm[np.newaxis], self._system.measure(arm), float(reward))
-        complaint = self._take(arm, reward)
+        complaints = self._take(arm, reward)
         self._columns.remember(arm)
-        return complaint
+        return complaints
 
-    def _take(self, arm: Any, reward: Any) -> Warning | None:
+    def _take(self, arm: Any, reward: Any) -> Complaints:
         if is_scalar(reward) or is_vector(arm):
             arms = self._read(arm, may_be_empty=True)
             if len(arms) != 1:
@@ -283,7 +283,7 @@ class LinUCB(SavedPolicy):
             return self._learn(arms.vector(0), arms.row(0), arms.norm_sq(0), read_reward(reward))
         return self._take_many(self._columns.align(arm), reward)
 
-    def _learn(self, x: AnyVector, row: NDArray[Any], norm_sq: float, reward: float) -> Warning | None:
+    def _learn(self, x: AnyVector, row: NDArray[Any], norm_sq: float, reward: float) -> Complaints:
         reach = self._reach + abs(reward) * math.sqrt(norm_sq)
         if not reach < self._most_reach:  # NaN and inf end here too
             raise self._complaint(row, norm_sq, reward, reach)
@@ -298,51 +298,50 @@ class LinUCB(SavedPolicy):
             and (not self._is_ours or sketch._mass < self._mass_to_look_at)
         ):
             self._rounds += 1
-            return None
+            return ()
         return self._learned(1, lossy=not change.additive)
 
-    def _take_many(self, arms: Any, rewards: Any) -> Warning | None:
+    def _take_many(self, arms: Any, rewards: Any) -> Complaints:
         batch = read_rows(arms, self._dim, self._dtype, "arms")
         values = read_rewards(rewards, len(batch))
         if self._is_ours:
             self.sketch._check_mass(batch.mass)
         with np.errstate(over="ignore"):
             self._reach = self._checked_reach(float(np.sqrt(batch.mass) * np.linalg.norm(values)))
-        complaints: list[Warning | None] = [None]
+        complaints: Complaints = ()
         if sparse.issparse(arms) and len(batch) < self._system.rows_worth_a_rebuild:
             read = self._read(arms, may_be_empty=True)
             pairs = zip(read.norms_sq().tolist(), values.tolist(), strict=True)
             for i, (norm_sq, value) in enumerate(pairs):
                 change = self._system.observe(read.vector(i), read.row(i), norm_sq, value)
-                complaints.append(self._learned(1, lossy=not change.additive))
+                complaints += self._learned(1, lossy=not change.additive)
         else:
             taken = 0
             for rows, norms_sq in batch.chunks():
                 some = values[taken : taken + len(rows)]
-                complaints.append(self._take_chunk(rows, norms_sq, some))
+                complaints += self._take_chunk(rows, norms_sq, some)
                 taken += len(rows)
-        return max(complaints, key=lambda complaint: complaint is not None)
+        return complaints
 
-    def _take_chunk(self, rows: NDArray[Any], norms_sq: Vector, rewards: Vector) -> Warning | None:
+    def _take_chunk(self, rows: NDArray[Any], norms_sq: Vector, rewards: Vector) -> Complaints:
         """Many arms, with a stop wherever a look at the certificate is due."""
-        complaint = None
+        complaints: Complaints = ()
         while len(rows):
             some = min(len(rows), max(1, self._watch.next_mark - self._rounds))
             change = self._system.observe_many(rows[:some], norms_sq[:some], rewards[:some])
-            complaint = self._learned(some, lossy=not change.additive) or complaint
+            complaints += self._learned(some, lossy=not change.additive)
             rows, norms_sq, rewards = rows[some:], norms_sq[some:], rewards[some:]
-        return complaint
+        return complaints
 
-    def _learned(self, count: int, *, lossy: bool) -> Warning | None:
+    def _learned(self, count: int, *, lossy: bool) -> Complaints:
         self._rounds += count
         sketch = self._system.sketch
         is_long = self._is_ours and sketch._mass >= self._mass_to_look_at
         if lossy or is_long or self._rounds >= self._watch.next_mark:  # then the verdict may have changed
-            complaint = self._watch.look(sketch, self._rounds, self._ridge)
-            if is_long:  # said, or not so yet
+            if is_long:  # said now, or not so yet
                 self._mass_to_look_at = 2.0 * sketch._mass
-            return complaint
-        return None
+            return self._watch.look(sketch, self._rounds, self._ridge)
+        return ()
 
     def _checked_reach(self, added: float) -> float:
         reach = self._reach + added
@@ -385,11 +384,11 @@ class LinUCB(SavedPolicy):
         if other is self:
             other = copy.deepcopy(self)
         with both_locks(self, other):
-            complaint = self._merge(other)
-        if complaint is not None:
-            say(complaint)
+            complaints = self._merge(other)
+        if complaints:
+            say(complaints)
 
-    def _merge(self, other: "LinUCB") -> Warning | None:
+    def _merge(self, other: "LinUCB") -> Complaints:
         """``merge`` for whoever holds both locks: what there is to warn of is returned."""
         for name, mine, theirs in (
             ("dim", self._dim, other._dim),

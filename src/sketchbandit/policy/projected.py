@@ -132,13 +132,13 @@ class ProjectedLinUCB(SavedPolicy):
             projected = self._project(arm, may_be_empty=True)
             if is_scalar(reward) and len(projected) != 1:
                 raise InputError(f"{len(projected)} arms need {len(projected)} rewards, got one")
-            complaint = self._inner._update(
+            complaints = self._inner._update(
                 projected[0] if is_scalar(reward) else projected,
                 reward if is_scalar(reward) else read_rewards(reward, len(projected)),
             )
             self._columns.remember(arm)
-        if complaint is not None:
-            say(complaint)
+        if complaints:
+            say(complaints)
 
     @holds_the_lock
     def merge(self, other: "ProjectedLinUCB") -> None:
@@ -153,10 +153,10 @@ class ProjectedLinUCB(SavedPolicy):
             other = copy.deepcopy(self)
         with both_locks(self, other):
             columns = self._columns.merged(other._columns)
-            complaint = self._inner._merge(other._inner)
+            complaints = self._inner._merge(other._inner)
             self._columns = columns
-        if complaint is not None:
-            say(complaint)
+        if complaints:
+            say(complaints)
 
     def __repr__(self) -> str:
         return (
