@@ -154,6 +154,20 @@ def test_a_sketch_changed_from_outside_is_noticed(name: str, dim: int) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("rounds_before", [9, 13, 22, 45])
+def test_asking_after_a_compression_changes_nothing(name: str, rounds_before: int) -> None:
+    """Whether somebody asks between a compression and a small batch leaves no trace in what is learned."""
+    asked, silent = (train(EVERY[name](40, size=4, ridge=1.0, beta=0.3), rounds_before, 40) for _ in range(2))
+    arms = unit(np.random.default_rng(0).standard_normal((5, 40)))
+    for policy in (asked, silent):
+        policy.sketch.compress()
+        if policy is asked:
+            policy.mean(arms)
+        policy.update(arms, arms[:, 0])
+    assert saved(asked) == saved(silent)
+
+
+@pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("beta", [0.1, sb.Confidence()])
 def test_a_policy_saved_after_its_sketch_was_compressed(name: str, beta: Any, tmp_path: Path) -> None:
     """What is saved is what the sketch is by then: 0.6 loaded a factor of nine rows beside four."""

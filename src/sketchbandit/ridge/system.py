@@ -258,6 +258,7 @@ class RidgeSystem:
     @property
     def rows_worth_a_rebuild(self) -> int:
         """From how many rows at once on a rebuild is cheaper than appending them."""
+        self.follow()  # else it would depend on whether somebody has asked since a compression
         return int(self._inverse.rows_worth_a_rebuild)
 
     def add(self, other: "RidgeSystem") -> None:
