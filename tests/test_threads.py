@@ -62,7 +62,7 @@ class Recorder:
         self.done: list[tuple[str, Any, Any]] = []
         learner = getattr(policy, "_inner", policy)
         sketch = learner.sketch
-        learn, take_many, compress = learner._learn, learner._take_many, sketch._compress
+        learn, take_many, compress = learner._learn, learner._take_many, sketch.compress
 
         def learning(x: Any, row: Any, norm_sq: float, reward: float) -> Any:
             self.done.append(("update", np.array(x), np.array(reward)))
@@ -73,10 +73,11 @@ class Recorder:
             return take_many(arms, rewards)
 
         def compressing() -> Any:
-            self.done.append(("compress", None, None))
-            return compress()
+            with sketch._lock:
+                self.done.append(("compress", None, None))
+                return compress()
 
-        learner._learn, learner._take_many, sketch._compress = learning, taking_many, compressing
+        learner._learn, learner._take_many, sketch.compress = learning, taking_many, compressing
 
     def replay(self, policy: Any) -> Any:
         """The same, done by one thread to a fresh policy."""
@@ -92,7 +93,7 @@ class Recorder:
 def forget_recorder(policy: Any) -> Any:
     """A policy whose methods are its class's again."""
     learner = getattr(policy, "_inner", policy)
-    del vars(learner)["_learn"], vars(learner)["_take_many"], vars(learner.sketch)["_compress"]
+    del vars(learner)["_learn"], vars(learner)["_take_many"], vars(learner.sketch)["compress"]
     return policy
 
 
