@@ -22,7 +22,7 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-run: $(READY)  ## the paper's experiments in small, on embedded data: a table, figures, a report (a minute)
+run: $(READY)  ## the paper's experiments in small, on embedded data: a table, figures, a report (two minutes)
 	$(BIN)/sketchbandit reproduce --profile quick --out results --fresh
 
 PORT ?= 8000

@@ -103,10 +103,40 @@ def test_sketches_know_names_too(sketch: Callable[[], Any], tmp_path: Path) -> N
     assert sb.load(tmp_path / "s").columns == tuple(NAMES)
 
 
-def test_numbers_are_no_names() -> None:
-    """Columns called 0, 1, ... are positions; arrays and lists have none."""
-    policy = make("soful")
-    policy.update(pd.DataFrame(np.eye(4)), np.zeros(4))
-    policy.update(np.eye(4), np.zeros(4))
+def test_positions_are_no_names_but_have_an_order() -> None:
+    """Columns 0, 1, ... in any order are positions; other integers, alone or among strings, are names."""
+    policy: Any = make("soful")
+    plain = pd.DataFrame(np.random.default_rng(0).standard_normal((6, 4)))
+    policy.update(plain, np.zeros(6))
+    assert np.array_equal(policy.width(plain), policy.width(plain[[2, 0, 3, 1]]))
+    policy.update(plain.to_numpy(), np.zeros(6))
     policy.update([[1.0, 0.0, 0.0, 0.0]], [0.0])
     assert policy.columns is None
+    mixed = plain.rename(columns={0: "a", 1: "b", 2: 7, 3: 9})
+    policy.update(mixed, np.zeros(6))
+    assert policy.columns == ("a", "b", 7, 9)
+    assert np.array_equal(policy.width(mixed), policy.width(mixed[[9, "a", 7, "b"]]))
+
+
+def test_frames_of_several_kinds_of_numbers() -> None:
+    """Booleans and nullable integers beside floats are numbers; what is none is refused by its name."""
+    policy, rows = make("soful"), frame()
+    kinds = rows.assign(age=rows["age"] > 0, stock=pd.array(range(30), dtype="Int64"))
+    policy.update(kinds, np.zeros(30))
+    policy.update(kinds.iloc[0], 1.0)
+    expected = make("soful")
+    expected.update(kinds.astype(float), np.zeros(30))
+    expected.update(kinds.iloc[0].astype(float), 1.0)
+    assert saved(policy) == saved(expected)
+    with pytest.raises(sb.InputTypeError, match=r"column 'age'.*frame.astype"):
+        policy.select(rows.assign(age="old"))
+    with pytest.raises(sb.InputError, match="contains nan"):
+        policy.select(rows.assign(stock=pd.array([None] * 30, dtype="Int64"), age=True))
+
+
+def test_spectrum_takes_sketches_only() -> None:
+    """And says where a policy's is."""
+    with pytest.raises(sb.InputTypeError, match=r"policy\.sketch"):
+        sb.spectrum(make("soful"))
+    with pytest.raises(sb.InputError, match="at least 1"):
+        sb.spectrum(sb.FrequentDirections(4, size=3), -1)

@@ -129,10 +129,11 @@ def test_float32_says_that_it_has_too_few_digits() -> None:
     """A constant column of 1e5: 0.6 said e = 56, which the regret bound could bear."""
     stream = Stream(100_000)
     policy = sb.soful(DIM, size=10, dtype=np.float32)
-    with pytest.warns(sb.SketchTooSmallWarning, match="float32 has too few digits"):
+    with pytest.warns(sb.TooFewDigitsWarning, match="too long for float32.*or use float64"):
         policy.update(stream.rows, stream.rows[:, 1])
     health = policy.health()
     assert health.heading_for_linear_regret
+    assert not health.enough_digits
     assert health.certificate >= np.linalg.eigvalsh(loss(stream, policy.sketch))[-1]
 
 
@@ -283,7 +284,7 @@ def test_float32_rows_are_held_in_float64_once_rounding_would_break_the_budget(t
     sketch.update(rows)
     assert not sketch.is_dense
     assert sketch.views()[0].dtype == np.float64
-    assert sketch.rows.dtype == np.float32
+    assert sketch.rows.dtype == np.float64
     assert 0.0 < sketch.error_bound <= sketch.budget
     wide = rows.astype(np.float64)
     error = np.linalg.norm(wide.T @ wide - sketch.covariance() + sketch.alpha * np.eye(300), 2)
@@ -321,3 +322,39 @@ def test_digits_are_missed_at_once_and_apart_from_the_size() -> None:
     low._watch.has_warned = True
     with pytest.warns(sb.TooFewDigitsWarning):
         low.update(np.full(DIM, 1e12), 0.0)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_rows_are_what_the_certificate_speaks_of(name: str) -> None:
+    """Of a float32 sketch too, whether it holds float32 rows, float64 rows or a matrix."""
+    rows = np.random.default_rng(0).standard_normal((150, DIM))
+    rows[:, 0] = 1000.0 + 1e-3 * np.arange(150)
+    held = rows.astype(np.float32).astype(np.float64)
+    sketch = MAKERS[name](np.float32)
+    sketch.update(rows)
+    told = sketch.rows.astype(np.float64)
+    error = np.linalg.eigvalsh(held.T @ held - told.T @ told)
+    slack = sketch.uncounted * (DIM if sketch.is_dense else 1)  # of a matrix the rows are a Cholesky factor
+    assert error[-1] <= sketch.error_bound + slack
+    assert error[0] >= -sketch.rounding - slack
+
+
+def test_digits_do_not_come_back() -> None:
+    """float32 and a long column: what was too few digits in round one is so in every later round."""
+    policy = sb.soful(100, size=30, dtype=np.float32)
+    rows = np.random.default_rng(0).standard_normal((200, 100))
+    rows[:, 0] = 1.7e9
+    with pytest.warns(sb.TooFewDigitsWarning, match="too long for float64"):
+        policy.update(rows[0], 0.0)
+    for row in rows[1:]:
+        policy.update(row, 0.0)  # nothing is said twice: warnings are errors here
+        assert not policy.health().enough_digits
+
+
+def test_a_projection_says_so_too() -> None:
+    """CBRAP warns of arms that are too long, and health() agrees."""
+    policy = sb.cbrap(DIM, size=5)
+    with pytest.warns(sb.TooFewDigitsWarning) as caught:
+        policy.update(np.full(DIM, 1e10), 1.0)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert not policy.health().enough_digits

@@ -39,8 +39,8 @@ class Health(NamedTuple):
     sentence : str
         The same in words.
     enough_digits : bool
-        Whether float64 can carry it: rounding, 4·eps times the mass and the sketch's ``uncounted``, is below
-        the error that the sketch promises, and below the ridge or the certificate.
+        Whether the dtype can carry it: the sketch's ``uncounted`` is below the error that it promises, and
+        below the ridge or the certificate; and ``rounding`` is below the ridge, or less than half of that.
 
     """
 
@@ -112,15 +112,9 @@ class HealthWatch:
         if 0.0 < then.error < math.inf and rounds > then.rounds:
             growth = math.log(error / then.error) / math.log(rounds / then.rounds)
         most = float(getattr(sketch, "error_limit", math.inf))
-        limit, heading = math.inf, False
-        rounding = _ROUNDING * _mass(sketch) + float(getattr(sketch, "uncounted", 0.0))
-        enough = rounding <= max(error, ridge) and (most == 0.0 or rounding <= most)
-        if not enough:
-            sentence = _digits_sentence(rounding, ridge, most)
-        elif math.isfinite(most):
-            sentence = _bounded_sentence(
-                error, most, is_dense=getattr(sketch, "is_dense", False) and sketch.dim > _SMALL
-            )
+        limit, heading, sentence = math.inf, False, ""
+        if math.isfinite(most):
+            sentence = _bounded_sentence(sketch, error, most)
         elif not math.isfinite(error):
             limit = math.nan
             name = type(sketch).__name__
@@ -128,7 +122,8 @@ class HealthWatch:
         else:
             limit = vacuous_exponent(getattr(sketch, "compensation", sketch.alpha / error if error else 0.0))
             heading, sentence = self._unbounded(sketch, rounds, ridge, limit, growth)
-        return Health(error, exponent, growth, limit, heading, sentence, enough)
+        digits = _digits_sentence(sketch, error, most, ridge)
+        return Health(error, exponent, growth, limit, heading, digits or sentence, enough_digits=not digits)
 
     def _unbounded(
         self, sketch: Any, rounds: int, ridge: float, limit: float, growth: float
@@ -176,24 +171,35 @@ def _exponent(error: float, rounds: int) -> float:
     return math.log(error) / math.log(rounds) if rounds > 1 else math.copysign(math.inf, math.log(error))
 
 
-def _digits_sentence(rounding: float, ridge: float, most: float) -> str:
+def _digits_sentence(sketch: Any, error: float, most: float, ridge: float) -> str:
+    """What to say where there are too few digits; nothing where there are enough."""
+    certified = float(getattr(sketch, "rounding", 0.0))
+    rounding = float(getattr(sketch, "uncounted", 0.0))
+    name, remedy = "float64", ""
+    if certified > max(ridge, error / 2.0):  # the certificate is mostly rounding
+        name, rounding = np.dtype(getattr(sketch, "dtype", np.float64)).name, certified
+        remedy = ", or use float64" if name == "float32" else ""
+    elif rounding <= max(error, ridge) and (most == 0.0 or rounding <= most):
+        return ""
     beside = f"the ridge, {ridge:.4g}" if rounding > ridge else f"the error that is promised, {most:.4g}"
     return (
-        f"The arms are too long for float64: rounding alone may reach {rounding:.4g}, more than {beside}, so "
-        "that neither bound nor radius can be relied on; scale the columns to similar lengths of about one."
+        f"The arms are too long for {name}: rounding alone may change the sum of their squares by "
+        f"{rounding:.4g}, more than {beside}, so that neither bound nor radius can be relied on; scale the "
+        f"columns to similar lengths of about one{remedy}."
     )
 
 
-def _bounded_sentence(error: float, most: float, *, is_dense: bool) -> str:
+def _bounded_sentence(sketch: Any, error: float, most: float) -> str:
     if most == 0.0:
         return "The sketch is exact: nothing is lost and the regret is that of OFUL."
     sentence = (
         f"The spectral error is at most {error:.4g} and never exceeds {most:.4g}: the regret stays sublinear."
     )
-    if is_dense:
+    if getattr(sketch, "is_dense", False) and sketch.dim > _SMALL:
+        could_say = getattr(sketch, "horizon", 0) is None and getattr(sketch, "order", None) is None
         sentence += (
             " To keep that promise the sketch has become exact, a matrix of dim² numbers; where that is too "
-            "much, allow a larger epsilon (inflation), or say the horizon."
+            f"much, allow a larger epsilon{' (inflation), or say the horizon' if could_say else ''}."
         )
     return sentence
 
@@ -206,12 +212,6 @@ def _growing_sentence(error: float, order: float) -> str:
 
 
 def _too_small(sketch: Any, error: float) -> str:
-    if float(getattr(sketch, "rounding", 0.0)) > error / 2.0:
-        return (
-            f"{np.dtype(sketch.dtype).name} has too few digits for this stream: the spectral error of "
-            f"{_named(sketch)}, {error:.4g}, is mostly rounding, and grows so fast that the regret bound is "
-            "linear; scale the columns to similar lengths of about one, or use float64."
-        )
     return (
         f"{_named(sketch)} is too small for this stream: its spectral error, {error:.4g}, grows so fast that "
         "the regret bound is linear; use a larger size, or adaptive, whose error is bounded (and scale the "

@@ -19,7 +19,7 @@ from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Saved, Scan
 from sketchbandit.sharing import Lock, both_locks, holds_the_lock
 from sketchbandit.sketch.base import ONE_APPENDED, Sketch, sketch_class
 from sketchbandit.sketch.checks import check_count, check_real
-from sketchbandit.sketch.columns import ColumnNames
+from sketchbandit.sketch.columns import ColumnNames, Name
 from sketchbandit.sketch.rows import read_rows
 from sketchbandit.theory import Confidence
 
@@ -133,7 +133,7 @@ class LinUCB(SavedPolicy):
         return self._system.sketch
 
     @property
-    def columns(self) -> tuple[str, ...] | None:
+    def columns(self) -> tuple[Name, ...] | None:
         """The names of the features, if arms came as a DataFrame; later ones are put in this order."""
         return self._columns.names
 

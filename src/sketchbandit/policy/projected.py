@@ -93,7 +93,8 @@ class ProjectedLinUCB(SavedPolicy):
     def health(self) -> Health:
         """Nothing is certified: the error of the projection is not known."""
         sentence = "A random projection certifies nothing: whether the regret stays sublinear cannot be told."
-        return Health(float("inf"), float("inf"), float("nan"), float("nan"), False, sentence)
+        enough_digits = self._inner.health().enough_digits
+        return Health(float("inf"), float("inf"), float("nan"), float("nan"), False, sentence, enough_digits)
 
     @holds_the_lock
     def select(self, arms: Any) -> int:

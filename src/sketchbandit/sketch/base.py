@@ -14,8 +14,10 @@ from sketchbandit.errors import FileError, InputError, InputTypeError, MergeErro
 from sketchbandit.linalg import covariance_of, running_sums
 from sketchbandit.sharing import Shared, both_locks, holds_the_lock
 from sketchbandit.sketch.checks import check_count, check_dtype
-from sketchbandit.sketch.columns import ColumnNames
+from sketchbandit.sketch.columns import ColumnNames, Name
 from sketchbandit.sketch.rows import read_rows
+
+_SUMS = 4.0 * float(np.finfo(np.float64).eps)  # of the mass: what sums in float64 get wrong
 
 Scalars = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -67,7 +69,7 @@ class Sketch(Shared, ABC):
         S'S  ⪯  X'X  ⪯  S'S + e I,        e = ``error_bound``, S = ``rows``,
 
     where X has the rows as ``dtype`` holds them. The left side holds up to ``rounding``, which e includes.
-    Both hold up to what sums in float64 get wrong, some eps of the mass, and up to ``uncounted``.
+    Both hold up to ``uncounted``, what sums in float64 get wrong.
 
     Subclasses implement the abstract members below; ``sketchbandit.testing`` ships the laws as tests to
     inherit. The hooks that start with an underscore are for subclasses, never for callers.
@@ -112,7 +114,7 @@ class Sketch(Shared, ABC):
         return self._dtype
 
     @property
-    def columns(self) -> tuple[str, ...] | None:
+    def columns(self) -> tuple[Name, ...] | None:
         """The names of the columns, if rows came as a DataFrame; later ones are put in this order."""
         return self._columns.names
 
@@ -173,8 +175,11 @@ class Sketch(Shared, ABC):
 
     @property
     def uncounted(self) -> float:
-        """Rounding of shrinks in float64 that is in neither of them, because it is small beside the mass."""
-        return 0.0
+        """What rounding in float64 may add to the error besides: 4·eps·mass, and what shrinks round.
+
+        It is not in ``error_bound`` because it is at most some 1e-11 of the mass.
+        """
+        return _SUMS * self._mass
 
     @property
     @abstractmethod

@@ -6,9 +6,13 @@ import numpy as np
 
 from sketchbandit.errors import InputError
 
+Name = str | int
+
 
 class ColumnNames:
     """The names of the columns, once they were given; rows in another order are put in this one.
+
+    Names are strings and integers; 0, 1, ... are positions, and tell nothing else.
 
     >>> import pandas as pd
     >>> columns = ColumnNames()
@@ -21,44 +25,53 @@ class ColumnNames:
     """
 
     def __init__(self, names: Any = None) -> None:
-        self.names: tuple[str, ...] | None = None if names is None else tuple(names)
+        self.names: tuple[Name, ...] | None = None if names is None else tuple(names)
 
     def align(self, rows: Any) -> Any:
         """The same rows with their columns in the order known; rows without names as they are."""
         if type(rows) is np.ndarray:
             return rows
         given = _names_of(rows)
-        if given is None or self.names is None or given == self.names:
+        if given is None or given == self.names:
             return rows
-        if sorted(given) == sorted(self.names):
+        positions = tuple(range(len(given)))
+        if set(given) == set(positions):
+            return rows if given == positions else rows[list(positions)]
+        if self.names is None:
+            return rows
+        if len(given) == len(self.names) and set(given) == set(self.names):
             return rows[list(self.names)]
         missing = [name for name in self.names if name not in given]
         unknown = [name for name in given if name not in self.names]
-        twice = sorted({name for name in given if given.count(name) > 1})
+        twice = [name for name in dict.fromkeys(given) if given.count(name) > 1]
         what = [
             f"{', '.join(map(repr, names[:3]))} {said}"
             for names, said in ((missing, "missing"), (unknown, "unknown"), (twice, "there twice"))
             if names
         ]
         raise InputError(
-            f"the columns are not those of before: {'; '.join(what)}; "
-            f"there were {len(self.names)}, of which the first is {self.names[0]!r}"
+            f"the columns are not those of before: {'; '.join(what)}; give those that `columns` names, in "
+            "any order, or an array in that order"
         )
 
     def remember(self, rows: Any) -> None:
         """Know the names from now on, if the rows have any and none are known: when the rows were taken."""
         if self.names is None and type(rows) is not np.ndarray:
-            names = _names_of(rows)
-            self.names = names if names and len(set(names)) == len(names) else None  # else they tell nothing
+            names = _names_of(rows) or ()
+            tell_something = len(set(names)) == len(names) and set(names) != set(range(len(names)))
+            self.names = names if tell_something else None
 
     def merged(self, other: "ColumnNames") -> "ColumnNames":
         """The names of two parts, which must be the same in the same order where both know them."""
         if self.names and other.names and self.names != other.names:
-            raise InputError("the two have learned from different columns, or from another order of them")
+            raise InputError(
+                "the two have learned from different columns, or from another order of them: "
+                f"{self.names[:3]} ... here, {other.names[:3]} ... there"
+            )
         return ColumnNames(self.names or other.names)
 
 
-def _names_of(rows: Any) -> tuple[str, ...] | None:
+def _names_of(rows: Any) -> tuple[Name, ...] | None:
     """The column names of a DataFrame, or the index of one row of it; None if they are no names."""
     names = getattr(rows, "columns", None)
     if names is None and getattr(rows, "ndim", None) == 1 and not isinstance(rows, np.ndarray):
@@ -66,4 +79,4 @@ def _names_of(rows: Any) -> tuple[str, ...] | None:
     if names is None or callable(names):
         return None
     listed = tuple(names)
-    return listed if listed and all(isinstance(name, str) for name in listed) else None
+    return listed if listed and all(isinstance(name, (str, int)) for name in listed) else None

@@ -39,8 +39,8 @@ class Compensated(Sketch):
 
     @property
     def uncounted(self) -> float:
-        """Rounding in float64 that is not in the certificate: at most 1e-11 of the mass."""
-        return self._lossy + self._drift
+        """Rounding in float64 that is not in the certificate: at most some 1e-11 of the mass."""
+        return super().uncounted + self._lossy + self._drift
 
     def _charge(self, done: Shrinkage) -> bool:
         """Add what a shrink took, and rounding beyond what is free; whether all that is nothing."""

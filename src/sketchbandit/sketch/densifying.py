@@ -44,11 +44,9 @@ class DensifyingSketch(BufferedSketch):
     def rows(self) -> NDArray[Any]:
         """S, (r, dim), a read-only copy. O(dim³) when the sketch is dense.
 
-        A float32 sketch may hold float64 (a matrix, or rows that float32 would have rounded too much): these
-        are told as float32, and ``covariance()`` has all their digits.
+        float64 where that is what is held: a matrix, or rows that float32 would have rounded too much.
         """
-        rows = self._buffer.rows.copy() if self._dense is None else self._dense.rows
-        return read_only(rows.astype(self.dtype, copy=False))
+        return read_only(self._buffer.rows.copy() if self._dense is None else self._dense.rows)
 
     @holds_the_lock
     def views(self) -> tuple[NDArray[Any], ...]:

@@ -151,8 +151,11 @@ class DyadicBlockSketch(Sketch):
 
     @property
     def rows(self) -> NDArray[Any]:
-        """S of eq. (combination): the rows of all blocks, oldest first; a read-only copy."""
-        return read_only(np.concatenate(self.views()).astype(self.dtype, copy=False))
+        """S of eq. (combination): the rows of all blocks, oldest first; a read-only copy.
+
+        float64 where the exact block, which is float64, has any.
+        """
+        return read_only(np.concatenate(self.views()))
 
     @holds_the_lock
     def views(self) -> tuple[NDArray[Any], ...]:

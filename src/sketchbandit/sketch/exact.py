@@ -56,8 +56,8 @@ class ExactSketch(DensifyingSketch):
 
     @property
     def uncounted(self) -> float:
-        """What rounding in float64 may have changed in any direction, while redundant rows were removed."""
-        return self._drift
+        """What sums in float64 may have changed in any direction, also while redundant rows were removed."""
+        return super().uncounted + self._drift
 
     @property
     def alpha(self) -> float:

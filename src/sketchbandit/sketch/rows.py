@@ -1,6 +1,8 @@
 """Reading rows from whatever the user has: checked as a whole first, then handed out in dense chunks."""
 
 from collections.abc import Iterator
+from contextlib import suppress
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -75,7 +77,7 @@ def row_source(rows: Any, dim: int, noun: str = "rows") -> Any:
     """``rows`` as a real (n, dim) numpy array or canonical CSR matrix; entries are not looked at."""
     source = _sparse_source(rows) if sparse.issparse(rows) else _dense_source(rows, dim, noun)
     if source.dtype.kind not in "fiub":
-        hint = "; convert it first, e.g. frame.to_numpy(float)" if source.dtype.kind == "O" else ""
+        hint = _not_numbers(rows) if source.dtype.kind == "O" else ""
         raise InputTypeError(f"{noun} must be real numbers, got an array of dtype {source.dtype}{hint}")
     if source.ndim != 2:
         raise InputError(f"{noun} must be a vector or a matrix, got {source.ndim} dimensions {source.shape}")
@@ -105,9 +107,31 @@ def _dense_source(rows: Any, dim: int, noun: str) -> NDArray[Any]:
         array = np.asarray(rows)
     except ValueError as error:  # ragged nested lists
         raise InputError(f"{noun} do not form a matrix: {error}") from error
+    if array.dtype == object and _has_only_numbers(rows):
+        with suppress(TypeError, ValueError):  # a missing value; the array is refused below
+            array = np.asarray(rows.astype(float), dtype=np.float64)
     if array.ndim != 1:
         return array
     return array[np.newaxis] if array.size else np.empty((0, dim))  # [] is an empty batch
+
+
+def _has_only_numbers(rows: Any) -> bool:
+    """Whether a frame, or a row of one, has numbers of several kinds, booleans among them."""
+    if not hasattr(rows, "dtypes"):
+        return False
+    if rows.ndim == 1:
+        return all(isinstance(value, (Real, np.bool_)) for value in rows)
+    return all(getattr(dtype, "kind", "O") in "fiub" for dtype in rows.dtypes)
+
+
+def _not_numbers(rows: Any) -> str:
+    """Which columns of a frame are no numbers, and what to do about it."""
+    if not hasattr(rows, "columns") or not hasattr(rows, "dtypes"):
+        return "; convert it first, e.g. array.astype(float)"
+    kinds = zip(rows.columns, rows.dtypes, strict=True)
+    bad = [name for name, dtype in kinds if getattr(dtype, "kind", "O") not in "fiub"]
+    which = f" (column {', '.join(map(repr, bad[:3]))}{', ...' if len(bad) > 3 else ''})" if bad else ""
+    return f"{which}; make numbers of it first, fill what is missing, and then frame.astype(float)"
 
 
 def _sparse_source(rows: Any) -> Any:

@@ -6,7 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchbandit.errors import InputTypeError
 from sketchbandit.sketch.base import Sketch
+from sketchbandit.sketch.checks import check_count
 
 Matrix = NDArray[np.float64]
 
@@ -39,6 +41,13 @@ def spectrum(sketch: Sketch, count: int | None = None) -> Spectrum:
     >>> bool(((found.lower <= true_sq) & (true_sq <= found.upper)).all())
     True
     """
+    if not isinstance(sketch, Sketch):
+        raise InputTypeError(
+            f"spectrum needs a sketch, got {type(sketch).__name__}; that of a policy is policy.sketch, and "
+            "numpy.linalg.svd is for arrays"
+        )
+    if count is not None:
+        check_count("count", count, at_least=1)
     with sketch._lock:  # all of it at one moment
         return _spectrum(sketch, count)
 

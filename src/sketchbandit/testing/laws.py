@@ -101,7 +101,7 @@ class CovarianceLaws(Laws):
         sketch = self.make(stream.dim, stream.size, np.float32)
         sketch.update(stream.rows)
         rows = stream.rows.astype(np.float32).astype(np.float64)
-        assert sketch.rows.dtype == np.float32
+        assert sketch.dtype == np.float32
         assert_bracketed(rows.T @ rows, sketch, sketch.mass, tolerance=1e-5)
 
     @inherited
