@@ -111,7 +111,7 @@ def test_positions_are_no_names_but_have_an_order() -> None:
     assert np.array_equal(policy.width(plain), policy.width(plain[[2, 0, 3, 1]]))
     policy.update(plain.to_numpy(), np.zeros(6))
     policy.update([[1.0, 0.0, 0.0, 0.0]], [0.0])
-    assert policy.columns is None
+    assert not policy.columns
     mixed = plain.rename(columns={0: "a", 1: "b", 2: 7, 3: 9})
     policy.update(mixed, np.zeros(6))
     assert policy.columns == ("a", "b", 7, 9)
