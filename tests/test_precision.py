@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import DTypeLike, NDArray
 
 import sketchbandit as sb
+from sketchbandit.linalg import Shrinkage
 from sketchbandit.testing import snapshot
 from tests.policies import unit
 from tests.soak import long_stream
@@ -358,3 +359,17 @@ def test_a_projection_says_so_too() -> None:
         policy.update(np.full(DIM, 1e10), 1.0)
     assert [warning.filename for warning in caught] == [__file__]
     assert not policy.health().enough_digits
+
+
+def test_rounding_of_lossless_shrinks_is_charged_as_far_as_the_budget_allows() -> None:
+    """After very many of them; the rest stays uncounted, and nothing is forgotten."""
+    done = Shrinkage(kept=3, amount=0.0, scale=1e12)
+    free, tight = sb.FrequentDirections(8, size=4), sb.AdaptiveSketch(8, size=4)
+    assert free._charge(done)
+    for sketch in (free, tight):
+        sketch._largest, sketch._drift = 1e12, 12.0  # of which 10 are free
+    assert not free._charge(done)
+    assert free.rounding == free.error_bound == pytest.approx(2.0, rel=1e-3)
+    assert not tight._charge(done, 0.5)
+    assert tight.error_bound == 0.5
+    assert tight.uncounted == pytest.approx(11.5, rel=1e-3)

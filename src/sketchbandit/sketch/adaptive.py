@@ -202,7 +202,7 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
             return NO_CHANGE
         self._buffer.truncate(done.kept)
         # float32 rows are orthogonal to their own precision only.
-        return Change(0, True, lossless=self._charge(done), orthogonal=self._buffer.is_float64)
+        return Change(0, True, lossless=self._charge(done, most), orthogonal=self._buffer.is_float64)
 
     def _compress(self) -> Change:
         """Shrink now as far as the budget allows, and give back the memory of the buffer."""

@@ -1,5 +1,7 @@
 """What sketches share that shrink and may give back what they took."""
 
+import math
+
 from sketchbandit.linalg import Shrinkage
 from sketchbandit.sketch.base import Scalars, Sketch
 
@@ -42,8 +44,12 @@ class Compensated(Sketch):
         """Rounding in float64 that is not in the certificate: at most some 1e-11 of the mass."""
         return super().uncounted + self._lossy + self._drift
 
-    def _charge(self, done: Shrinkage) -> bool:
-        """Add what a shrink took, and rounding beyond what is free; whether all that is nothing."""
+    def _charge(self, done: Shrinkage, most: float = math.inf) -> bool:
+        """Add what a shrink took, and rounding beyond what is free; whether all that is nothing.
+
+        A shrink within ``most`` has made room for all of it but the rounding of those that lost nothing: of
+        that no more is charged than there is room for, and the rest stays ``uncounted``.
+        """
         self._largest = max(self._largest, done.scale)
         if done.amount:
             self._lossy += done.arithmetic
@@ -51,6 +57,7 @@ class Compensated(Sketch):
             self._drift += done.arithmetic
         lossy = max(0.0, self._lossy - _FREE_IF_LOSSY * self._largest)
         drift = max(0.0, self._drift - _FREE_IF_LOSSLESS * self._largest)
+        drift = min(drift, max(0.0, most - done.amount - done.stored - lossy))
         self._lossy -= lossy
         self._drift -= drift
         self._charge_rounding(done.stored + lossy + drift)
