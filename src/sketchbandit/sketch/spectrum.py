@@ -47,7 +47,7 @@ def spectrum(sketch: Sketch, count: int | None = None) -> Spectrum:
             "numpy.linalg.svd is for arrays"
         )
     if count is not None:
-        check_count("count", count, at_least=1)
+        check_count("count", count, at_least=0)
     with sketch._lock:  # all of it at one moment
         return _spectrum(sketch, count)
 
