@@ -1,5 +1,6 @@
 """The shrink of Frequent Directions."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,8 +149,7 @@ class _Limits(NamedTuple):
 
 
 def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int, limits: _Limits) -> Shrinkage:
-    largest = float(products.diagonal().max()) or 1.0
-    scale = largest * float(np.linalg.norm(products / largest))  # |QQ'|_F, the root of the sum of sigma^4
+    scale = _frobenius(products)  # |QQ'|_F, the root of the sum of sigma^4
     stored = 0.0 if limits.stored == np.float64 else 2.0 * _unit(limits.stored) * scale
     limits = limits.after(stored)
     within = limits.after(_LOSSY * scale)
@@ -181,6 +181,14 @@ def _shrink_by_gram(rows: NDArray[Any], products: Matrix, size: int, head: int, 
         kept = _keep(rows, sigma_sq[:resolvable], left[:resolvable], 0.0, head).kept
         return Shrinkage(kept, 0.0 if lost <= _NOISE * largest else lost)
     return _shrink_by_svd(rows, size, head, limits)
+
+
+def _frobenius(products: Matrix) -> float:
+    """|QQ'|_F of a Gram matrix whose squares may overflow, or underflow."""
+    largest = float(products.diagonal().max())
+    if 1e-100 < largest < 1e100:
+        return math.sqrt(float(np.vdot(products, products)))
+    return largest * math.sqrt(float(np.square(products / (largest or 1.0)).sum()))
 
 
 def _all_exceed(products: Matrix, most: float) -> bool:

@@ -85,11 +85,14 @@ class HealthWatch:
         """What there is to complain of, each of it the first time."""
         if rounds >= self.next_mark:
             self._set(self.marks[1], Mark(rounds, float(sketch.error_bound), _mass(sketch)))
-        health = self.report(sketch, rounds, ridge)
-        if not health.enough_digits:
+        digits = _digits_sentence(sketch, ridge)
+        if digits:
             is_news, self.has_warned_of_digits = not self.has_warned_of_digits, True
-            return (TooFewDigitsWarning(health.sentence),) if is_news else ()
-        if self.has_warned or not health.heading_for_linear_regret:
+            return (TooFewDigitsWarning(digits),) if is_news else ()
+        if self.has_warned:
+            return ()
+        health = self.report(sketch, rounds, ridge)
+        if not health.heading_for_linear_regret:
             return ()
         if health.limit == 1.0 and _rate(sketch, self.marks[0]) < _SHARE:  # linear, with a small factor
             return ()
@@ -122,7 +125,7 @@ class HealthWatch:
         else:
             limit = vacuous_exponent(getattr(sketch, "compensation", sketch.alpha / error if error else 0.0))
             heading, sentence = self._unbounded(sketch, rounds, ridge, limit, growth)
-        digits = _digits_sentence(sketch, error, most, ridge)
+        digits = _digits_sentence(sketch, ridge)
         return Health(error, exponent, growth, limit, heading, digits or sentence, enough_digits=not digits)
 
     def _unbounded(
@@ -171,8 +174,9 @@ def _exponent(error: float, rounds: int) -> float:
     return math.log(error) / math.log(rounds) if rounds > 1 else math.copysign(math.inf, math.log(error))
 
 
-def _digits_sentence(sketch: Any, error: float, most: float, ridge: float) -> str:
+def _digits_sentence(sketch: Any, ridge: float) -> str:
     """What to say where there are too few digits; nothing where there are enough."""
+    error, most = float(sketch.error_bound), float(getattr(sketch, "error_limit", math.inf))
     certified = float(getattr(sketch, "rounding", 0.0))
     rounding = float(getattr(sketch, "uncounted", 0.0))
     name, remedy = "float64", ""
