@@ -131,13 +131,14 @@ class ProjectedLinUCB(SavedPolicy):
         """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards."""
         with self._lock:
             projected = self._project(arm, may_be_empty=True)
-            if is_scalar(reward) and len(projected) != 1:
+            if not is_scalar(reward):
+                complaints = self._inner._update(projected, read_rewards(reward, len(projected)))
+            elif len(projected) == 1:
+                complaints = self._inner._update(projected[0], reward)
+            else:
                 raise InputError(f"{len(projected)} arms need {len(projected)} rewards, got one")
-            complaints = self._inner._update(
-                projected[0] if is_scalar(reward) else projected,
-                reward if is_scalar(reward) else read_rewards(reward, len(projected)),
-            )
-            self._columns.remember(arm)
+            if type(arm) is not np.ndarray:
+                self._columns.remember(arm)
         if complaints:
             say(complaints)
 
