@@ -1,7 +1,7 @@
 """Linear algebra without state: each function is tested on its own against a dense oracle."""
 
 from sketchbandit.linalg.inverses import InverseAndDeterminant, invert_lower, invert_positive, invert_unscaled
-from sketchbandit.linalg.norms import normalised, row_norms_sq, running_sums
+from sketchbandit.linalg.norms import SUM_ROUNDING, normalised, row_norms_sq, running_sums
 from sketchbandit.linalg.packed import PackedSymmetric
 from sketchbandit.linalg.shrink import Shrinkage, shrink, storing_error
 from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
@@ -25,6 +25,7 @@ from sketchbandit.linalg.vectors import (
 from sketchbandit.linalg.whole import Factor, add_rows_to_covariance, factor_of_covariance
 
 __all__ = [
+    "SUM_ROUNDING",
     "AnyVector",
     "Factor",
     "InverseAndDeterminant",

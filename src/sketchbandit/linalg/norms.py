@@ -5,6 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+SUM_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+"""The part of a sum of squares that float64 may get wrong."""
+
 
 def row_norms_sq(rows: NDArray[Any]) -> NDArray[np.float64]:
     """Squared Euclidean norm of every row, in float64 whatever the dtype of ``rows``.

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.errors import SketchTooSmallWarning, TooFewDigitsWarning
+from sketchbandit.linalg import SUM_ROUNDING
 from sketchbandit.theory import vacuous_exponent
 
 _SMALL = 128  # dimensions, whose matrix is nothing to warn of
 _SHARE = 0.25  # of mass / size, the most that the certificate can grow by
 _LINEAR = 0.9  # a growth exponent from which on e grows in proportion to t, for all one can see
-_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)  # of the mass: what sums in float64 get wrong
 
 
 Complaints = tuple[Warning, ...]
@@ -149,7 +149,7 @@ class HealthWatch:
 
 def mass_to_look_at(sketch: Any, ridge: float) -> float:
     """The mass from which on float64 may have too few digits."""
-    return min(ridge, float(getattr(sketch, "error_limit", math.inf)) or ridge) / _ROUNDING
+    return min(ridge, float(getattr(sketch, "error_limit", math.inf)) or ridge) / SUM_ROUNDING
 
 
 def say(complaints: Complaints) -> None:

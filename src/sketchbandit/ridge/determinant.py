@@ -6,19 +6,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchbandit.linalg import row_norms_sq
+from sketchbandit.linalg import SUM_ROUNDING, row_norms_sq
 from sketchbandit.ridge.parts import Parts, gram_of_parts
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_ROUNDING = 4.0 * _EPS  # of the trace: what sums in float64 get wrong
 
 
 def rounded_up(log_det: float, dim: int, shift: float, mass: float) -> float:
     """At least log det(shift I + X'X), where that was computed in float64."""
-    return log_det + dim * math.log1p(_ROUNDING * mass / shift)
+    return log_det + dim * math.log1p(SUM_ROUNDING * mass / shift)
 
 
 class GrowingGram:
@@ -58,7 +57,7 @@ class GrowingGram:
 
     def log_det(self, dim: int, shift: float) -> float:
         """log det(shift I + S'S) = (d - r) log shift + log det(shift I + SS'), never rounded down."""
-        shift += _ROUNDING * float(self.matrix.diagonal().sum())
+        shift += SUM_ROUNDING * float(self.matrix.diagonal().sum())
         shifted = self.matrix.copy()
         shifted[np.diag_indices_from(shifted)] += shift
         outside = (dim - self._count) * math.log(shift)

@@ -11,13 +11,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit import files
 from sketchbandit.errors import FileError, InputError, InputTypeError, MergeError, MergeKindError
-from sketchbandit.linalg import covariance_of, running_sums
+from sketchbandit.linalg import SUM_ROUNDING, covariance_of, running_sums
 from sketchbandit.sharing import Shared, both_locks, holds_the_lock
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.columns import ColumnNames, Name
 from sketchbandit.sketch.rows import read_rows
-
-_SUMS = 4.0 * float(np.finfo(np.float64).eps)  # of the mass: what sums in float64 get wrong
 
 Scalars = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -179,7 +177,7 @@ class Sketch(Shared, ABC):
 
         It is not in ``error_bound`` because it is at most some 1e-11 of the mass.
         """
-        return _SUMS * self._mass
+        return SUM_ROUNDING * self._mass
 
     @property
     @abstractmethod
