@@ -2,11 +2,13 @@
 
 import random
 import sqlite3
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from sketchbandit.client import Client, Retries, ServiceError
 from sketchbandit.client.calls import Call
@@ -161,6 +163,18 @@ def test_two_servers_on_one_folder(tmp_path: Path) -> None:
         with Client(again.url) as client:
             assert [found["name"] for found in client.bandits()] == [NAME]
         again.stop()
+
+
+def test_a_lock_that_is_let_go_late(tmp_path: Path, postgres_url: str) -> None:
+    """PostgreSQL may hold the lock of a killed server for a moment: the next one waits for it."""
+    engine = sa.create_engine(postgres_url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect() as killed, zygote(tmp_path) as forge:
+        assert killed.execute(sa.text("SELECT pg_try_advisory_lock(7352001)")).scalar_one()
+        gone = threading.Timer(0.5, killed.invalidate)
+        gone.start()
+        forge.start(tmp_path / "state", free_port(), database=postgres_url).stop()
+        gone.join()
+    engine.dispose()
 
 
 def test_two_servers_on_one_database(tmp_path: Path, postgres_url: str) -> None:

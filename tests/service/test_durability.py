@@ -360,6 +360,20 @@ async def test_a_damaged_stored_arm_is_named(tmp_path: Path) -> None:
 
 
 @in_loop
+async def test_rounds_of_upkeep_wait_for_each_other(tmp_path: Path) -> None:
+    """Two at once took one snapshot twice; rows that an older file still needed were dropped then."""
+    async with service(tmp_path, retention_seconds=0.1, snapshot_seconds=0.0) as found:
+        await found.create()
+        for seed in range(4):
+            await found.play(3, seed=seed)
+            await asyncio.gather(*(found.upkeep.round() for _ in range(3)))
+            taken = [snapshot.seq for snapshot in found.engine.bandit("b").snapshots]
+            assert len(set(taken)) == len(taken)
+            await asyncio.sleep(0.11)
+    assert all(finding.is_good for finding in check(tmp_path))
+
+
+@in_loop
 async def test_old_decisions_are_dropped(tmp_path: Path) -> None:
     """After the retention, when no snapshot needs them; late rewards are told that; a restart is exact."""
     async with service(tmp_path, retention_seconds=0.2, snapshot_seconds=0.05) as found:

@@ -47,6 +47,8 @@ class Upkeep:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._task: asyncio.Task[None] | None = None
+        self._one_round = asyncio.Lock()
+        """Two rounds at once would take the same snapshot twice, and count it as two that are kept."""
         self._purged: dict[int, int] = {}
         """Deleted bandits: up to which record their rows are gone."""
 
@@ -57,7 +59,8 @@ class Upkeep:
     async def stop(self) -> None:
         """End, between two rounds."""
         if self._task is not None:
-            self._task.cancel()
+            async with self._one_round:
+                self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
@@ -71,7 +74,11 @@ class Upkeep:
                 log.exception("upkeep failed")
 
     async def round(self) -> None:
-        """Everything that is due."""
+        """Everything that is due; a round that is called meanwhile waits."""
+        async with self._one_round:
+            await self._round()
+
+    async def _round(self) -> None:
         if self._engine.journal.trouble is not None:  # nobody else may try, where /readyz keeps traffic away
             await self._engine.journal.probe()
         for bandit in list(self._engine.registry.bandits.values()):

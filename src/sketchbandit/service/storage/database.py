@@ -26,6 +26,7 @@ T = TypeVar("T")
 JOURNAL = "journal.sqlite"
 """The file of the default database, in the state folder."""
 _LOCK = 7_352_001  # an advisory lock's number, ours
+_LOCK_PATIENCE = 2.0  # seconds
 _PAUSE = 0.1
 
 
@@ -209,15 +210,22 @@ class Database:
 
     # -- connections ----------------------------------------------------------------------------------
 
+    def _take_lock(self, connection: sa.Connection) -> bool:
+        """PostgreSQL notices a moment later that the server before this one was killed."""
+        lock = sa.text("SELECT pg_try_advisory_lock(:number)")
+        until = time.monotonic() + _LOCK_PATIENCE
+        while True:
+            is_taken = connection.execute(lock, {"number": _LOCK}).scalar_one()
+            connection.commit()
+            if is_taken or time.monotonic() > until:
+                return bool(is_taken)
+            time.sleep(0.02)
+
     def _connect(self) -> sa.Connection:
         self._connection = self._engine.connect()
-        if not self.is_sqlite:
-            lock = sa.text("SELECT pg_try_advisory_lock(:number)")
-            taken = self._connection.execute(lock, {"number": _LOCK}).scalar_one()
-            self._connection.commit()
-            if not taken:
-                self._drop()
-                raise StorageError(f"the database {self} is in use by another server")
+        if not self.is_sqlite and not self._take_lock(self._connection):
+            self._drop()
+            raise StorageError(f"the database {self} is in use by another server")
         return self._connection
 
     def _drop(self) -> None:
