@@ -70,7 +70,7 @@ def stream(X: Matrix) -> tuple[Matrix, float]:
 
 def bulk(X: Matrix) -> tuple[Matrix, float]:
     """The same sketch read in bulk: X'X first where that is worth it."""
-    reader = sb.Bulk(sb.IncrementalSVD(X.shape[1], size=SIZE))
+    reader = sb.BulkReader(sb.IncrementalSVD(X.shape[1], size=SIZE))
     reader.update(X)
     sketch = reader.finish()
     return sb.spectrum(sketch, COMPONENTS).directions, sketch.error_bound

@@ -24,12 +24,12 @@ MAKERS: dict[str, Callable[[int, int], sb.Sketch]] = {
 }
 
 
-def read_in_pieces(make: Callable[[], sb.Sketch], rows: Any, cuts: list[int]) -> sb.Bulk:
+def read_in_pieces(make: Callable[[], sb.Sketch], rows: Any, cuts: list[int]) -> sb.BulkReader:
     """A reader for each piece, merged in order."""
     pieces = np.split(rows, sorted(cut % (len(rows) + 1) for cut in cuts))
     readers = []
     for piece in pieces:
-        readers.append(sb.Bulk(make()))
+        readers.append(sb.BulkReader(make()))
         readers[-1].update(piece)
     first, *others = readers
     for other in others:
@@ -89,7 +89,7 @@ def test_factor_of_covariance(kind: str, spread: float) -> None:
 def test_small_columns_beside_large_ones(name: str) -> None:
     """Bytes beside fractions: a stream keeps both, and so does a reader in bulk."""
     rows = make_rows("gaussian", 5000, 3, seed=7) * [1e9, 1.0, 1.0]
-    bulk = sb.Bulk(MAKERS[name](3, 10))
+    bulk = sb.BulkReader(MAKERS[name](3, 10))
     bulk.update(rows)
     sketch = bulk.finish()
     assert bulk.gathers
@@ -102,7 +102,7 @@ def test_small_columns_beside_large_ones(name: str) -> None:
 def test_low_rank_is_kept_without_loss(name: str, scale: float) -> None:
     """A rank below the size: no certificate, whatever the scale."""
     rows = scale * make_rows("gaussian", 500, 3, 1) @ make_rows("gaussian", 3, 20, 2)
-    bulk = sb.Bulk(MAKERS[name](20, 5))
+    bulk = sb.BulkReader(MAKERS[name](20, 5))
     bulk.update(rows)
     sketch = bulk.finish()
     assert bulk.gathers
@@ -119,7 +119,7 @@ def test_a_sketch_that_has_seen_rows_before(name: str, before: int) -> None:
     rows = make_rows("gaussian", 700, 60, seed=4) * 0.9 ** np.arange(60)
     sketch = MAKERS[name](60, 8)
     sketch.update(rows[:before])
-    bulk = sb.Bulk(sketch)
+    bulk = sb.BulkReader(sketch)
     bulk.update(rows[before:])
     whole = bulk.finish()
     mass = float(row_norms_sq(rows).sum())
@@ -138,8 +138,10 @@ def test_budgets_count_the_rows() -> None:
     sigma_sq = np.linalg.svd(rows, compute_uv=False) ** 2
     sketch = sb.AdaptiveSketch(60, epsilon=2.02 * sigma_sq[20], horizon=1000, size=4, compensation=0.0)
     readers = [
-        sb.Bulk(sketch),
-        sb.Bulk(sb.AdaptiveSketch(60, epsilon=2.02 * sigma_sq[20], horizon=1000, size=4, compensation=0.0)),
+        sb.BulkReader(sketch),
+        sb.BulkReader(
+            sb.AdaptiveSketch(60, epsilon=2.02 * sigma_sq[20], horizon=1000, size=4, compensation=0.0)
+        ),
     ]
     readers[0].update(rows[:200])
     readers[1].update(np.concatenate([rows[200:], np.zeros((50, 60))]))
@@ -156,7 +158,7 @@ def test_budgets_count_the_rows() -> None:
 def test_few_rows_are_read_as_well_as_many() -> None:
     """Fewer than there are columns: nothing is lost that need not be."""
     rows = make_rows("gaussian", 30, 50, seed=1)
-    bulk = sb.Bulk(sb.FrequentDirections(50, size=10))
+    bulk = sb.BulkReader(sb.FrequentDirections(50, size=10))
     bulk.update(rows)
     sketch = bulk.finish()
     sigma_sq = np.linalg.svd(rows, compute_uv=False) ** 2
@@ -179,16 +181,16 @@ def test_few_rows_are_read_as_well_as_many() -> None:
 )
 def test_where_it_gathers(sketch: sb.Sketch, gathers: bool) -> None:
     """Up to 16·size, and no more memory than 32 MiB."""
-    assert sb.Bulk(sketch).gathers is gathers
+    assert sb.BulkReader(sketch).gathers is gathers
 
 
 @pytest.mark.parametrize("name", list(MAKERS))
 def test_dump_and_undump(name: str) -> None:
     """A reader that was written down goes on as if it had not been."""
     rows = make_rows("gaussian", 300, 12, seed=2)
-    bulk = sb.Bulk(MAKERS[name](12, 4))
+    bulk = sb.BulkReader(MAKERS[name](12, 4))
     bulk.update(rows[:200])
-    copied = sb.Bulk.undump(*bulk.dump())
+    copied = sb.BulkReader.undump(*bulk.dump())
     for reader in (bulk, copied):
         reader.update(rows[200:])
     one, other = bulk.finish(), copied.finish()
@@ -208,7 +210,7 @@ def test_dump_and_undump(name: str) -> None:
 )
 def test_bad_rows_change_nothing(bad: Any) -> None:
     """Refused as a whole."""
-    bulk = sb.Bulk(sb.FrequentDirections(12, size=4))
+    bulk = sb.BulkReader(sb.FrequentDirections(12, size=4))
     bulk.update(make_rows("gaussian", 30, 12, seed=3))
     before = bulk.finish()
     with pytest.raises(sb.SketchBanditError):
@@ -221,15 +223,17 @@ def test_bad_rows_change_nothing(bad: Any) -> None:
 def test_unlike_readers_do_not_merge() -> None:
     """As for sketches."""
     with pytest.raises(sb.MergeError, match="size is 10 here and 11 there"):
-        sb.Bulk(sb.FrequentDirections(50, size=10)).merge(sb.Bulk(sb.FrequentDirections(50, size=11)))
+        sb.BulkReader(sb.FrequentDirections(50, size=10)).merge(
+            sb.BulkReader(sb.FrequentDirections(50, size=11))
+        )
 
 
 def test_overflow_over_many_pieces_is_refused() -> None:
     """The mass may not overflow, in one reader or in several together."""
-    bulk = sb.Bulk(sb.FrequentDirections(2, size=2))
+    bulk = sb.BulkReader(sb.FrequentDirections(2, size=2))
     row = np.array([[1e154, 0.0]])
     bulk.update(row)
-    other = sb.Bulk(sb.FrequentDirections(2, size=2))
+    other = sb.BulkReader(sb.FrequentDirections(2, size=2))
     other.update(row)
     with pytest.raises(sb.InputError, match="overflow"):
         bulk.merge(other)
@@ -247,7 +251,7 @@ def test_spectrum_contains_the_truth(stream: Stream, dtype: Any, in_bulk: bool) 
         return
     sketch: sb.Sketch = sb.FrequentDirections(stream.dim, size=stream.size, dtype=dtype)
     if in_bulk:
-        bulk = sb.Bulk(sketch)
+        bulk = sb.BulkReader(sketch)
         bulk.update(stream.rows)
         sketch = bulk.finish()
     else:
@@ -287,11 +291,13 @@ def test_rows_that_lie_at_any_byte(offset: int) -> None:
     moved = np.empty(rows.nbytes + offset, np.uint8)[offset:].view(np.float64).reshape(rows.shape)
     moved[:] = rows
     for make in (
-        lambda: sb.Bulk(sb.FrequentDirections(20, size=5)),
+        lambda: sb.BulkReader(sb.FrequentDirections(20, size=5)),
         lambda: sb.FrequentDirections(20, size=5),
     ):
         here, there = make(), make()
         here.update(rows)
         there.update(moved)
-        one, other = (found.finish() if isinstance(found, sb.Bulk) else found for found in (here, there))
+        one, other = (
+            found.finish() if isinstance(found, sb.BulkReader) else found for found in (here, there)
+        )
         np.testing.assert_array_equal(one.rows, other.rows)

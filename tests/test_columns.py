@@ -88,7 +88,8 @@ def test_names_are_saved_and_merged(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "sketch", [lambda: sb.FrequentDirections(4, size=3), lambda: sb.Bulk(sb.FrequentDirections(4, size=3))]
+    "sketch",
+    [lambda: sb.FrequentDirections(4, size=3), lambda: sb.BulkReader(sb.FrequentDirections(4, size=3))],
 )
 def test_sketches_know_names_too(sketch: Callable[[], Any], tmp_path: Path) -> None:
     """Of a stream as of a matrix that is read in pieces."""
@@ -96,7 +97,7 @@ def test_sketches_know_names_too(sketch: Callable[[], Any], tmp_path: Path) -> N
     for made, later in ((known, frame(seed=1)), (shuffled, frame(seed=1)[NAMES[::-1]])):
         made.update(frame())
         made.update(later)
-    one, other = (made.finish() if isinstance(made, sb.Bulk) else made for made in (known, shuffled))
+    one, other = (made.finish() if isinstance(made, sb.BulkReader) else made for made in (known, shuffled))
     assert np.array_equal(one.rows, other.rows)
     assert one.columns == tuple(NAMES)
     one.save(tmp_path / "s")

@@ -41,7 +41,7 @@ def matrix(count: int = 1000, dim: int = DIM, seed: int = 0) -> Matrix:
 
 def assert_same(found: sb.Sketch, rows: Matrix, size: int = 5) -> None:
     """The sketch that a single reader makes, to rounding."""
-    bulk = sb.Bulk(sb.FrequentDirections(rows.shape[1], size=size))
+    bulk = sb.BulkReader(sb.FrequentDirections(rows.shape[1], size=size))
     bulk.update(rows)
     wanted = bulk.finish()
     assert found.count == len(rows)

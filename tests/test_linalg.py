@@ -13,7 +13,7 @@ from scipy import sparse
 
 from sketchbandit import linalg
 from sketchbandit.linalg.panels import column_panels, gram, multiply_in_place, residual_norm_sq
-from sketchbandit.linalg.shrink import gram_spectrum
+from sketchbandit.linalg.shrink import spectrum_of_products
 from sketchbandit.testing import Stream, make_rows, streams
 
 Matrix = NDArray[np.floating[Any]]
@@ -106,7 +106,7 @@ def test_gram_spectrum(n: int, seed: int, scale: float) -> None:
     """Eigenvalues in falling order, with the orthonormal rows that diagonalise the matrix, at any scale."""
     root = make_rows("gaussian", n, n + 3, seed)
     matrix = root @ root.T * scale
-    values, vectors = gram_spectrum(matrix)
+    values, vectors = spectrum_of_products(matrix)
     assert (np.diff(values) <= 0.0).all()
     assert np.allclose(vectors @ vectors.T, np.eye(n), atol=1e-12)
     assert np.allclose(vectors.T * values @ vectors, matrix, rtol=0.0, atol=1e-12 * n * matrix.max())
@@ -118,7 +118,7 @@ def test_eigenvalues_are_never_negative() -> None:
         rows = make_rows("gaussian", 30, 4, seed)
         products = rows @ rows.T
         assert np.linalg.eigvalsh(products)[0] < 0.0, "not the case this test is about"
-        values, _ = gram_spectrum(products)
+        values, _ = spectrum_of_products(products)
         assert values.min() == 0.0
 
 

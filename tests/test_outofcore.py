@@ -41,7 +41,7 @@ def matrix(count: int = 1000, dim: int = DIM, seed: int = 0) -> Matrix:
 
 def oracle(rows: Any, size: int = 5) -> sb.Sketch:
     """Read here, at once."""
-    bulk = sb.Bulk(sb.FrequentDirections(rows.shape[1], size=size))
+    bulk = sb.BulkReader(sb.FrequentDirections(rows.shape[1], size=size))
     bulk.update(rows)
     return bulk.finish()
 

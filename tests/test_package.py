@@ -23,7 +23,7 @@ def test_exported_names() -> None:
     assert set(sb.__all__) == {
         "BaseSketch",
         "Block",
-        "Bulk",
+        "BulkReader",
         "Change",
         "Classification",
         "Confidence",
@@ -41,7 +41,7 @@ def test_exported_names() -> None:
         "LinUCB",
         "MergeError",
         "MergeKindError",
-        "Played",
+        "RoundResult",
         "ProjectedLinUCB",
         "RandomProjection",
         "Round",

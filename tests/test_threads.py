@@ -204,7 +204,7 @@ SKETCHES: dict[str, Callable[[], Any]] = {
     "adaptive": lambda: sb.AdaptiveSketch(DIM, size=4, epsilon=3.0),
     "exact": lambda: sb.ExactSketch(DIM),
     "projection": lambda: sb.RandomProjection(DIM, size=4),
-    "bulk": lambda: sb.Bulk(sb.FrequentDirections(DIM, size=4)),
+    "bulk": lambda: sb.BulkReader(sb.FrequentDirections(DIM, size=4)),
 }
 
 
@@ -247,7 +247,7 @@ def calls(thing: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every public method and property of an object, with arguments that will do."""
     arms = np.eye(DIM)[:3]
     arguments: dict[str, tuple[Any, ...]] = {
-        "update": (arms,) if isinstance(thing, (sb.Sketch, sb.Bulk)) else (arms[0], 1.0),
+        "update": (arms,) if isinstance(thing, (sb.Sketch, sb.BulkReader)) else (arms[0], 1.0),
         "merge": (copy.deepcopy(thing),),
         "top": (arms, 2),
         "save": ("/nowhere/at/all",),

@@ -34,7 +34,7 @@ from sketchbandit.errors import (
     TooFewDigitsWarning,
 )
 from sketchbandit.loading import load
-from sketchbandit.playing import Played, play
+from sketchbandit.playing import RoundResult, play
 from sketchbandit.policy import (
     Health,
     LinUCB,
@@ -50,7 +50,7 @@ from sketchbandit.sketch import (
     AdaptiveSketch,
     BaseSketch,
     Block,
-    Bulk,
+    BulkReader,
     Change,
     DyadicBlockSketch,
     ExactSketch,
@@ -67,7 +67,7 @@ __all__ = [
     "AdaptiveSketch",
     "BaseSketch",
     "Block",
-    "Bulk",
+    "BulkReader",
     "Change",
     "Classification",
     "Confidence",
@@ -84,10 +84,10 @@ __all__ = [
     "LinUCB",
     "MergeError",
     "MergeKindError",
-    "Played",
     "ProjectedLinUCB",
     "RandomProjection",
     "Round",
+    "RoundResult",
     "RowError",
     "Sketch",
     "SketchBanditError",

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 
+from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import FileError
 
 FORMAT = "sketchbandit"
@@ -32,10 +32,10 @@ class Contents(NamedTuple):
 
     kind: str
     scalars: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, AnyArray]
 
 
-def write(path: Path, kind: str, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+def write(path: Path, kind: str, scalars: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
     """Write arrays and JSON scalars, safely."""
     text = json.dumps(scalars, sort_keys=True)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -111,7 +111,7 @@ def _check_format(path: Path, metadata: dict[str, str]) -> None:
         )
 
 
-def _digest(kind: str, text: str, arrays: dict[str, NDArray[Any]]) -> str:
+def _digest(kind: str, text: str, arrays: dict[str, AnyArray]) -> str:
     digest = hashlib.sha256(f"{kind}\n{text}\n".encode())
     for name in sorted(arrays):
         array = arrays[name]

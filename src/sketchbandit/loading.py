@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from sketchbandit import files
+from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import FileError, InputTypeError, SketchBanditError
 from sketchbandit.policy.base import is_policy, policy_class
 from sketchbandit.sketch.base import sketch_class
@@ -37,6 +36,6 @@ def load(path: str | Path, **extra: Any) -> Any:
         raise FileError(f"{path} does not hold a valid {cls.__name__}: {error!r}") from error
 
 
-def policy_from(kind: str, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Any:
+def policy_from(kind: str, scalars: dict[str, Any], arrays: dict[str, AnyArray]) -> Any:
     """The policy of that ``kind`` that ``_dump`` described, for whoever keeps it in a file of their own."""
     return policy_class(kind)._undump(scalars, arrays)

@@ -11,7 +11,7 @@ from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count
 
 
-class Played(NamedTuple):
+class RoundResult(NamedTuple):
     """One round, flat: ``pandas.DataFrame(sb.play(...))`` is a table.
 
     Attributes
@@ -59,7 +59,7 @@ def play(
     every: int = 1,
     clock: Callable[[], float] = time.perf_counter,
     watch: Callable[[Any], None] | None = None,
-) -> Iterator[Played]:
+) -> Iterator[RoundResult]:
     """Play ``rounds`` rounds and yield a row for every ``every``-th of them, and for the last.
 
     The environment's own work is not timed. ``clock`` gives seconds: the wall clock by default;
@@ -78,7 +78,7 @@ def play(
             f"{environment.dim}: make it with dim={environment.dim}"
         )
 
-    def rows() -> Iterator[Played]:
+    def rows() -> Iterator[RoundResult]:
         total_reward = total_regret = total_seconds = 0.0
         peak = policy.nbytes
         for number, drawn in enumerate(environment.rounds(rounds), start=1):
@@ -98,7 +98,7 @@ def play(
                 watch(arm)
             if number % every == 0 or number == rounds:
                 size, kept = extent(policy.sketch)
-                yield Played(
+                yield RoundResult(
                     number,
                     chosen,
                     reward,

@@ -199,7 +199,7 @@ async def test_large_bodies_at_once_are_bounded(tmp_path: Path) -> None:
         await asyncio.sleep(0.1)
         gate.set()
         assert sorted([(await task).status_code for task in tasks]) == [200, 429, 429]
-        assert found.engine.budget.taken == 0
+        assert found.engine.memory.taken == 0
         assert (await ask()).status_code == 200
 
 
@@ -313,7 +313,7 @@ async def test_what_requests_make_is_bounded_too(tmp_path: Path) -> None:
         answer = await found.http.post("/v1/bandits/b/decide/batch", json={"decisions": [{}] * 50})
         statuses = [item.get("status_code", 200) for item in answer.json()["decisions"]]
         assert set(statuses) == {200, 429}
-        assert found.engine.budget.taken == 0
+        assert found.engine.memory.taken == 0
         assert (await found.http.post("/v1/bandits/b/decide", json={})).status_code == 200
 
 

@@ -10,7 +10,7 @@ from sketchbandit.dask.factories import Factory, check_factory, make
 from sketchbandit.dask.merging import Part, tree
 from sketchbandit.dask.partitions import as_rows, partitions_of
 from sketchbandit.errors import InputError, InputTypeError, RowError
-from sketchbandit.sketch import Bulk, Sketch
+from sketchbandit.sketch import BulkReader, Sketch
 from sketchbandit.sketch.checks import check_count
 
 
@@ -25,7 +25,7 @@ def sketch(
     """The sketch of all rows of a Dask collection, with its certificate: S'S ⪯ X'X ⪯ S'S + e I.
 
     Each partition is read where it lies; what travels is small: sketches, or X'X where dim is at most about
-    16·size (see ``Bulk``). Neighbours are merged in a tree that does not depend on who computes it: the
+    16·size (see ``BulkReader``). Neighbours are merged in a tree that does not depend on who computes it: the
     same collection gives the same bits on any scheduler whose BLAS uses as many threads (Dask gives its
     workers one), also when workers die on the way.
 
@@ -58,7 +58,7 @@ def sketch(
     found: Part | None = result_of(tree(parts, split_every), address)
     if found is None:
         raise InputError("there are no rows, and it is not known how long one would be")
-    bulk: Bulk = found.content
+    bulk: BulkReader = found.content
     return bulk.finish()
 
 
@@ -82,7 +82,7 @@ def read_partition(partition: Any, number: int, factory: Factory, dim: int | Non
         raise InputError(f"{name}: not a matrix, but of shape {block.shape}")
     if dim is not None and block.shape[1] != dim:
         raise InputError(f"{name}: its rows have length {block.shape[1]}, but those of the others {dim}")
-    bulk = Bulk(_fresh(factory, block.shape[1], number))
+    bulk = BulkReader(_fresh(factory, block.shape[1], number))
     try:
         bulk.update(block)
     except RowError as error:

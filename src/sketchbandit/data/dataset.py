@@ -4,12 +4,10 @@ import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from sketchbandit.arrays import Labels
 from sketchbandit.errors import InputError
-
-Labels = NDArray[np.int64]
 
 
 class DataSet(NamedTuple):

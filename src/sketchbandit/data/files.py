@@ -11,7 +11,7 @@ from sketchbandit.data.dataset import DataSet, checked
 from sketchbandit.errors import FileError, InputError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from sketchbandit.arrays import AnyArray
 
 READERS = (".npz", ".csv", ".parquet")
 _CSR = ("data", "indices", "indptr", "shape")  # the arrays of a sparse matrix
@@ -33,7 +33,7 @@ def read(path: Path, label: str | None = None) -> DataSet:
 def _read_npz(path: Path, label: str | None) -> DataSet:
     try:
         with np.load(path, allow_pickle=False) as archive:
-            arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
+            arrays: dict[str, AnyArray] = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(f"{path} is damaged or not an npz file of plain arrays") from error
     is_sparse = set(_CSR) <= arrays.keys()

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from sketchbandit.arrays import Vector
 
 
 class Round(NamedTuple):

@@ -3,14 +3,12 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sketchbandit.arrays import Matrix
 from sketchbandit.environment.base import Environment, Round
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import normalised
 from sketchbandit.sketch.checks import check_count, check_real
-
-Matrix = NDArray[np.float64]
 
 SPECTRA = ("flat", "power-law", "low-rank")
 

@@ -4,15 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sketchbandit import data
+from sketchbandit.arrays import Matrix
 from sketchbandit.errors import InputError
 from sketchbandit.experiments.specs import Spec
 from sketchbandit.linalg import covariance_error, fd_bound, normalised
 from sketchbandit.sketch import DyadicBlockSketch, FrequentDirections, Sketch
-
-Matrix = NDArray[np.float64]
 
 SKETCHES: dict[str, type[Any]] = {"fd": FrequentDirections, "dbs": DyadicBlockSketch}
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from sketchbandit._version import __version__
+from sketchbandit.arrays import Vector
 from sketchbandit.errors import FileError
 from sketchbandit.experiments import plan
 from sketchbandit.experiments.definitions import EXPERIMENTS, Experiment
@@ -19,8 +20,6 @@ from sketchbandit.experiments.store import MANIFEST, Store
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Vector = NDArray[np.float64]
 
 
 class Estimate(NamedTuple):

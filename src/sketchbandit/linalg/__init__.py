@@ -1,5 +1,6 @@
 """Linear algebra without state: each function is tested on its own against a dense oracle."""
 
+from sketchbandit.linalg.covariance import Factor, add_rows_to_covariance, factor_of_covariance
 from sketchbandit.linalg.inverses import InverseAndDeterminant, invert_lower, invert_positive, invert_unscaled
 from sketchbandit.linalg.norms import SUM_ROUNDING, normalised, row_norms_sq, running_sums
 from sketchbandit.linalg.packed import PackedSymmetric
@@ -22,7 +23,6 @@ from sketchbandit.linalg.vectors import (
     same_vector,
     times_rows,
 )
-from sketchbandit.linalg.whole import Factor, add_rows_to_covariance, factor_of_covariance
 
 __all__ = [
     "SUM_ROUNDING",

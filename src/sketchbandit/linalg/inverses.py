@@ -3,10 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-Matrix = NDArray[np.float64]
+from sketchbandit.arrays import Matrix
 
 _CERTAIN = 1e-13  # an eigenvalue of a matrix of unit scale, by row: what lies below may be rounding
 _SMALL = 32  # below this a triangle is inverted outright

@@ -1,15 +1,15 @@
 """Row norms, squared and summed, and rows of length one."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
+
+from sketchbandit.arrays import AnyArray
 
 SUM_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """The part of a sum of squares that float64 may get wrong."""
 
 
-def row_norms_sq(rows: NDArray[Any]) -> NDArray[np.float64]:
+def row_norms_sq(rows: AnyArray) -> NDArray[np.float64]:
     """Squared Euclidean norm of every row, in float64 whatever the dtype of ``rows``.
 
     A row's value does not depend on how many rows stand beside it, so that a stream read row by row
@@ -22,7 +22,7 @@ def row_norms_sq(rows: NDArray[Any]) -> NDArray[np.float64]:
     return norms_sq
 
 
-def normalised(rows: NDArray[Any]) -> NDArray[np.float64]:
+def normalised(rows: AnyArray) -> NDArray[np.float64]:
     """The rows divided by their lengths; none may be zero.
 
     >>> normalised(np.array([[3.0, 4.0]]))

@@ -1,12 +1,10 @@
 """A symmetric matrix in half the memory."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Matrix = NDArray[np.float64]
+from sketchbandit.arrays import AnyArray, Matrix
 
 _PANEL = 32  # rows of the triangle that are stored, and multiplied, together
 
@@ -35,7 +33,7 @@ class PackedSymmetric:
         """Bytes held."""
         return self.flat.nbytes
 
-    def add_covariance(self, rows: NDArray[Any]) -> None:
+    def add_covariance(self, rows: AnyArray) -> None:
         """Add ``rows' rows``."""
         rows = rows.astype(np.float64, copy=False)
         for start, panel in self._panels():

@@ -7,17 +7,15 @@ compute with them, so that the small directions of a float32 sketch are as accur
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Matrix = NDArray[np.float64]
+from sketchbandit.arrays import AnyArray, Matrix
 
 _PANEL_ELEMENTS = 1 << 18  # 2 MiB of float64: stays in the cache, wide enough for full BLAS speed
 
 
-def column_panels(rows: NDArray[Any]) -> Iterator[tuple[slice, Matrix]]:
+def column_panels(rows: AnyArray) -> Iterator[tuple[slice, Matrix]]:
     """The columns of ``rows`` as (slice, float64 panel) pairs, at most 2 MiB each."""
     count, dim = rows.shape
     width = max(64, _PANEL_ELEMENTS // max(count, 1))
@@ -26,7 +24,7 @@ def column_panels(rows: NDArray[Any]) -> Iterator[tuple[slice, Matrix]]:
         yield columns, rows[:, columns].astype(np.float64, copy=False)
 
 
-def gram(rows: NDArray[Any]) -> Matrix:
+def gram(rows: AnyArray) -> Matrix:
     """``rows @ rows.T`` in float64."""
     if rows.dtype == np.float64:
         products: Matrix = rows @ rows.T
@@ -37,14 +35,14 @@ def gram(rows: NDArray[Any]) -> Matrix:
     return total
 
 
-def multiply_in_place(weights: Matrix, rows: NDArray[Any]) -> None:
+def multiply_in_place(weights: Matrix, rows: AnyArray) -> None:
     """Overwrite the first ``len(weights)`` rows with ``weights @ rows``."""
     kept = len(weights)
     for columns, panel in column_panels(rows):
         rows[:kept, columns] = weights @ panel
 
 
-def residual_norm_sq(vectors: Matrix, rows: NDArray[Any]) -> float:
+def residual_norm_sq(vectors: Matrix, rows: AnyArray) -> float:
     """Squared Frobenius norm of ``rows - V'V rows`` for orthonormal rows V, without cancellation."""
     total = 0.0
     for _, panel in column_panels(rows):

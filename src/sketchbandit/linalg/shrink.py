@@ -4,13 +4,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
+from sketchbandit.arrays import AnyArray, Matrix
 from sketchbandit.linalg.norms import row_norms_sq
 from sketchbandit.linalg.panels import gram, multiply_in_place, residual_norm_sq
-
-Matrix = NDArray[np.float64]
 
 _CLEARLY = 1e-8  # of the largest: a Cholesky pivot of a Gram matrix is accurate to far less
 _GRAM_IS_ACCURATE = 1e-10  # above this fraction of the largest, an eigenvalue of the Gram matrix has 5 digits
@@ -45,7 +43,7 @@ class Shrinkage(NamedTuple):
 
 
 def shrink(
-    rows: NDArray[Any], size: int, *, head: int = 0, most: float = np.inf, worth: int | None = None
+    rows: AnyArray, size: int, *, head: int = 0, most: float = np.inf, worth: int | None = None
 ) -> Shrinkage:
     """Shrink ``rows`` in place to at most ``size - 1`` rows (Alg. FD of the paper, buffered).
 
@@ -88,7 +86,7 @@ def shrink(
     return done
 
 
-def storing_error(rows: NDArray[Any], dtype: np.dtype[Any]) -> float:
+def storing_error(rows: AnyArray, dtype: np.dtype[Any]) -> float:
     """At least what S'S changes by, in any direction, where rows S are stored as ``dtype``.
 
     >>> storing_error(np.eye(2), np.dtype(np.float64)), storing_error(np.eye(2), np.dtype(np.float32)) < 3e-7
@@ -104,7 +102,7 @@ def _unit(dtype: np.dtype[Any]) -> float:
     return 0.5001 * float(np.finfo(dtype).eps)
 
 
-def _shrink_in_range(rows: NDArray[Any], size: int, head: int, limits: "_Limits") -> Shrinkage:
+def _shrink_in_range(rows: AnyArray, size: int, head: int, limits: "_Limits") -> Shrinkage:
     """The same with squares that neither overflow nor underflow."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = gram(rows)
@@ -148,7 +146,7 @@ class _Limits(NamedTuple):
         return float(np.finfo(self.stored).eps ** 1.6)
 
 
-def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int, limits: _Limits) -> Shrinkage:
+def _shrink_scaled(rows: AnyArray, products: Matrix, size: int, head: int, limits: _Limits) -> Shrinkage:
     scale = _frobenius(products)  # |QQ'|_F, the root of the sum of sigma^4
     stored = 0.0 if limits.stored == np.float64 else 2.0 * _unit(limits.stored) * scale
     limits = limits.after(stored)
@@ -158,10 +156,10 @@ def _shrink_scaled(rows: NDArray[Any], products: Matrix, size: int, head: int, l
     return _shrink_by_gram(rows, products, size, head, within)._replace(stored=stored, scale=scale)
 
 
-def _shrink_by_gram(rows: NDArray[Any], products: Matrix, size: int, head: int, limits: _Limits) -> Shrinkage:
+def _shrink_by_gram(rows: AnyArray, products: Matrix, size: int, head: int, limits: _Limits) -> Shrinkage:
     count = len(rows)
     try:
-        sigma_sq, left = gram_spectrum(products)
+        sigma_sq, left = spectrum_of_products(products)
     except np.linalg.LinAlgError:  # no convergence, which an SVD may still reach
         return _shrink_by_svd(rows, size, head, limits)
     largest = sigma_sq[0]
@@ -216,13 +214,13 @@ def _size_for(sigma_sq: Matrix, size: int, most: float) -> int:
     return max(size, 1 + int(np.count_nonzero(sigma_sq > max(most, 0.0))))
 
 
-def gram_spectrum(products: Matrix) -> tuple[Matrix, Matrix]:
+def spectrum_of_products(products: Matrix) -> tuple[Matrix, Matrix]:
     """Eigenvalues of a Gram matrix, largest first and clipped at zero, and its eigenvectors as rows."""
     values, vectors = np.linalg.eigh(products)
     return np.maximum(values[::-1], 0.0), vectors.T[::-1]
 
 
-def _shrink_by_svd(rows: NDArray[Any], size: int, head: int, limits: _Limits) -> Shrinkage:
+def _shrink_by_svd(rows: AnyArray, size: int, head: int, limits: _Limits) -> Shrinkage:
     """The same by QR, then SVD of the triangle: accurate to rounding of the largest sigma, not its square."""
     triangle = np.asarray(np.linalg.qr(rows.T.astype(np.float64, copy=False), mode="r"))
     try:
@@ -241,7 +239,7 @@ def _shrink_by_svd(rows: NDArray[Any], size: int, head: int, limits: _Limits) ->
     return _keep(rows, sigma_sq[:wanted], left.T[:wanted], amount, head)
 
 
-def _keep(rows: NDArray[Any], sigma_sq: Matrix, left: Matrix, amount: float, head: int) -> Shrinkage:
+def _keep(rows: AnyArray, sigma_sq: Matrix, left: Matrix, amount: float, head: int) -> Shrinkage:
     """Write sqrt(sigma_i² - amount) v_i' over the rows, using sigma_i v_i' = u_i' rows; u_i' = left[i]."""
     present = int(np.count_nonzero(sigma_sq > _NOISE * sigma_sq[0]))
     alive = min(present, max(head, int(np.count_nonzero(sigma_sq > amount))))

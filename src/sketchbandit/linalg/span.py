@@ -1,15 +1,12 @@
 """Row spaces and numerical rank: the test behind ``willExcessSketch``."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from scipy import linalg
 
+from sketchbandit.arrays import AnyArray, Matrix
 from sketchbandit.linalg.norms import row_norms_sq
 from sketchbandit.linalg.panels import gram
-
-Matrix = NDArray[np.float64]
 
 _CLEARLY_INDEPENDENT = 1e-4  # a Cholesky pivot of a Gram matrix is accurate to about 1e-8
 
@@ -26,7 +23,7 @@ def rank_tolerance(dtype: DTypeLike) -> float:
     return float(np.finfo(dtype).eps ** 0.6)
 
 
-def row_space(rows: NDArray[Any]) -> Matrix:
+def row_space(rows: AnyArray) -> Matrix:
     """Orthonormal rows that span the row space of ``rows`` to its numerical rank."""
     directions = _normalised(rows)
     if not len(directions):
@@ -37,7 +34,7 @@ def row_space(rows: NDArray[Any]) -> Matrix:
     return np.ascontiguousarray(basis[:, :rank].T)
 
 
-def extend_span(basis: Matrix, rows: NDArray[Any], limit: int) -> tuple[int, Matrix]:
+def extend_span(basis: Matrix, rows: AnyArray, limit: int) -> tuple[int, Matrix]:
     """How many leading ``rows`` fit into a row space of at most ``limit`` dimensions, and that space.
 
     ``basis`` holds orthonormal rows. A row lies in their span when its residual is under the rank
@@ -77,7 +74,7 @@ def _distance(basis: Matrix, row: Matrix) -> tuple[Matrix, float]:
     return left, float(np.linalg.norm(left))
 
 
-def are_independent(rows: NDArray[Any]) -> bool:
+def are_independent(rows: AnyArray) -> bool:
     """Whether the rows are clearly linearly independent; False also means "not sure".
 
     One Cholesky factorisation of the Gram matrix of the normalised rows: far cheaper than a rank.
@@ -98,7 +95,7 @@ def are_independent(rows: NDArray[Any]) -> bool:
     return bool(factor.diagonal().min() > _CLEARLY_INDEPENDENT)
 
 
-def _normalised(rows: NDArray[Any]) -> Matrix:
+def _normalised(rows: AnyArray) -> Matrix:
     """The non-zero rows divided by their norms, as a new float64 array."""
     norms_sq = row_norms_sq(rows)
     if not norms_sq.all():

@@ -3,30 +3,29 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-Matrix = NDArray[np.float64]
+from sketchbandit.arrays import AnyArray, Matrix
 
 _DENSE_UP_TO = 600  # columns; beyond, Lanczos is faster and needs no dim x dim matrix
 
 
-def covariance_of(rows: NDArray[Any]) -> Matrix:
+def covariance_of(rows: AnyArray) -> Matrix:
     """S'S for S = ``rows``, (dim, dim), in float64 whatever the dtype of rows."""
     wide = rows.astype(np.float64, copy=False)
     product: Matrix = wide.T @ wide
     return product
 
 
-def covariance_error(covariance: Matrix, rows: NDArray[Any], alpha: float = 0.0) -> float:
+def covariance_error(covariance: Matrix, rows: AnyArray, alpha: float = 0.0) -> float:
     """Spectral norm of ``covariance - (S'S + alpha I)`` for a symmetric ``covariance`` and S = ``rows``."""
     difference = covariance - covariance_of(rows)
     difference[np.diag_indices_from(difference)] -= alpha
     return float(np.abs(np.linalg.eigvalsh(difference)).max())
 
 
-def spectral_error(data: Any, rows: NDArray[Any], alpha: float = 0.0) -> float:
+def spectral_error(data: Any, rows: AnyArray, alpha: float = 0.0) -> float:
     """Spectral norm of ``X'X - (S'S + alpha I)`` for X = ``data`` (dense or sparse) and S = ``rows``.
 
     Dense up to 600 columns; beyond, the largest eigenvalue in magnitude by Lanczos, without forming a

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.linalg.panels import column_panels
-
-Vector = NDArray[np.float64]
 
 
 class SparseVector(NamedTuple):
@@ -44,7 +43,7 @@ def same_vector(one: AnyVector, other: AnyVector) -> bool:
     return one is other or bool((one == other).all())
 
 
-def rows_times(rows: NDArray[Any], x: Vector) -> Vector:
+def rows_times(rows: AnyArray, x: Vector) -> Vector:
     """``rows @ x``."""
     if rows.dtype == np.float64:
         product: Vector = rows @ x
@@ -55,7 +54,7 @@ def rows_times(rows: NDArray[Any], x: Vector) -> Vector:
     return product
 
 
-def times_rows(weights: Vector, rows: NDArray[Any]) -> Vector:
+def times_rows(weights: Vector, rows: AnyArray) -> Vector:
     """``weights' rows``."""
     if rows.dtype == np.float64:
         product: Vector = weights @ rows

@@ -18,7 +18,7 @@ from sketchbandit.outofcore.parts import Part, Plan, check_alike, divide
 from sketchbandit.outofcore.reading import read_into
 from sketchbandit.outofcore.sources import STANDARD_INPUT, Source, find, open_source
 from sketchbandit.processes import Answer, NoAnswer, ask_all
-from sketchbandit.sketch import Bulk, Sketch
+from sketchbandit.sketch import BulkReader, Sketch
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
 
 WORKER = "sketchbandit.outofcore.worker"
@@ -195,7 +195,7 @@ def _error(reason: str) -> SketchBanditError:
     return SketchBanditError(message if is_of_the_system else reason)
 
 
-def _together(plan: Plan, parts: Sequence[Part]) -> Bulk:
+def _together(plan: Plan, parts: Sequence[Part]) -> BulkReader:
     """The parts merged in their order, whoever read them."""
     total = plan.reader()
     for part in parts:

@@ -9,7 +9,7 @@ from pathlib import Path
 from sketchbandit import files
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.outofcore.sources import Source
-from sketchbandit.sketch import AdaptiveSketch, Bulk, FrequentDirections, Sketch
+from sketchbandit.sketch import AdaptiveSketch, BulkReader, FrequentDirections, Sketch
 
 _KIND = "part-of-a-sketch"
 _PARTS = 16  # of what is there, if that makes parts neither small nor large
@@ -27,9 +27,9 @@ class Plan:
     dtype: str
     header: bool | None
 
-    def reader(self) -> Bulk:
+    def reader(self) -> BulkReader:
         """One for a part, or for everything."""
-        return Bulk(self._sketch())
+        return BulkReader(self._sketch())
 
     def _sketch(self) -> Sketch:
         if self.epsilon is None:
@@ -97,12 +97,12 @@ class Part:
         pieces = [Piece(**{**piece, "stamp": tuple(piece["stamp"])}) for piece in fields["pieces"]]
         return cls(Plan(**fields["plan"]), tuple(pieces), fields["out"])
 
-    def write(self, bulk: Bulk) -> None:
+    def write(self, bulk: BulkReader) -> None:
         """Keep what was read."""
         scalars, arrays = bulk.dump()
         files.write(Path(self.out), _KIND, {"key": self.key, "bulk": scalars}, arrays)
 
-    def read(self) -> Bulk | None:
+    def read(self) -> BulkReader | None:
         """What was kept; None if that is not there, or of another part."""
         path = Path(self.out)
         if not path.is_file():
@@ -110,7 +110,7 @@ class Part:
         contents = files.read(path)
         if contents.kind != _KIND or contents.scalars["key"] != self.key:
             return None
-        return Bulk.undump(contents.scalars["bulk"], contents.arrays)
+        return BulkReader.undump(contents.scalars["bulk"], contents.arrays)
 
 
 def stamp_of(source: str) -> tuple[int, int]:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.outofcore.sources import Source
-from sketchbandit.sketch import Bulk
+from sketchbandit.sketch import BulkReader
 
 
-def read_into(bulk: Bulk, source: Source, start: int, stop: int, tell: Callable[[int], None]) -> None:
+def read_into(bulk: BulkReader, source: Source, start: int, stop: int, tell: Callable[[int], None]) -> None:
     """Read a range of rows; ``tell`` hears how many came with each chunk."""
     for chunk in source.chunks(start, stop):
         try:

@@ -5,14 +5,12 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.ridge import Arms, DenseArms, SparseArms
 from sketchbandit.sketch.rows import complaint, row_source
-
-Vector = NDArray[np.float64]
 
 
 def read_arms(arms: Any, dim: int, dtype: np.dtype[Any], *, may_be_empty: bool = False) -> Arms:

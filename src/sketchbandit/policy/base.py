@@ -4,14 +4,10 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from numpy.typing import NDArray
-
 from sketchbandit import files
+from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import FileError, InputTypeError
 from sketchbandit.sharing import Shared
-
-Scalars = dict[str, Any]
-Arrays = dict[str, NDArray[Any]]
 
 
 class SavedPolicy(Shared, ABC):

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
-from sketchbandit.policy.base import Arrays, SavedPolicy, Scalars
+from sketchbandit.policy.base import SavedPolicy
 from sketchbandit.policy.health import Complaints, Health, HealthWatch, Mark, mass_to_look_at, say
 from sketchbandit.policy.pruning import best_arms, optimistic_bounds
 from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Saved, Scan
@@ -22,8 +23,6 @@ from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sketch.columns import ColumnNames, Name
 from sketchbandit.sketch.rows import read_rows
 from sketchbandit.theory import Confidence
-
-Vector = NDArray[np.float64]
 
 _MOST_REACH = 1e300  # the sum of |reward|·|arm|, over the ridge: a bound on theta, kept from overflowing
 
@@ -192,7 +191,7 @@ class LinUCB(SavedPolicy):
             self._columns.remember(arms)
             return index
 
-    def _search(self, arms: NDArray[Any]) -> int | None:
+    def _search(self, arms: AnyArray) -> int | None:
         """The best of dense arms in one call; None: there is none, or a score is not finite."""
         radius = self._radius if self._confidence is None else self.radius
         index = self._system.search(arms, radius)
@@ -283,7 +282,7 @@ class LinUCB(SavedPolicy):
             return self._learn(arms.vector(0), arms.row(0), arms.norm_sq(0), read_reward(reward))
         return self._take_many(self._columns.align(arm), reward)
 
-    def _learn(self, x: AnyVector, row: NDArray[Any], norm_sq: float, reward: float) -> Complaints:
+    def _learn(self, x: AnyVector, row: AnyArray, norm_sq: float, reward: float) -> Complaints:
         reach = self._reach + abs(reward) * math.sqrt(norm_sq)
         if not reach < self._most_reach:  # NaN and inf end here too
             raise self._complaint(row, norm_sq, reward, reach)
@@ -323,7 +322,7 @@ class LinUCB(SavedPolicy):
                 taken += len(rows)
         return complaints
 
-    def _take_chunk(self, rows: NDArray[Any], norms_sq: Vector, rewards: Vector) -> Complaints:
+    def _take_chunk(self, rows: AnyArray, norms_sq: Vector, rewards: Vector) -> Complaints:
         """Many arms, with a stop wherever a look at the certificate is due."""
         complaints: Complaints = ()
         while len(rows):
@@ -349,7 +348,7 @@ class LinUCB(SavedPolicy):
             raise self._too_much(reach)
         return reach
 
-    def _complaint(self, row: NDArray[Any], norm_sq: float, reward: float, reach: float) -> InputError:
+    def _complaint(self, row: AnyArray, norm_sq: float, reward: float, reach: float) -> InputError:
         if not math.isfinite(norm_sq):
             return refuse(DenseArms(row), np.array([norm_sq]))
         if not math.isfinite(reward):

@@ -6,9 +6,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
 from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_rewards, refuse
-from sketchbandit.policy.base import Arrays, SavedPolicy, Scalars
+from sketchbandit.policy.base import SavedPolicy
 from sketchbandit.policy.health import Health, say
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.ridge import DenseArms, project_arms
@@ -17,8 +18,6 @@ from sketchbandit.sketch.checks import check_count, check_dtype, check_real
 from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.sketch.exact import ExactSketch
 from sketchbandit.theory import Confidence
-
-Vector = NDArray[np.float64]
 
 
 class ProjectedLinUCB(SavedPolicy):
@@ -58,7 +57,7 @@ class ProjectedLinUCB(SavedPolicy):
         self._seed = check_count("seed", seed, at_least=0)
         self._dtype = check_dtype(dtype)
         draws = np.random.default_rng(self._seed).standard_normal((self._dim, size))
-        self._projection: NDArray[Any] = (draws / np.sqrt(size)).astype(self._dtype, copy=False)
+        self._projection: AnyArray = (draws / np.sqrt(size)).astype(self._dtype, copy=False)
         self._inner = LinUCB(ExactSketch(size), ridge=ridge, beta=check_real("beta", beta, at_least=0.0))
         self._columns = ColumnNames()
         self._lock = self._make_lock()

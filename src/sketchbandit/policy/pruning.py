@@ -4,11 +4,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sketchbandit.arrays import Vector
 from sketchbandit.ridge import RidgeSystem, Scan
-
-Vector = NDArray[np.float64]
 
 
 def optimistic_bounds(scan: Scan, radius: float, shift: float) -> Vector:

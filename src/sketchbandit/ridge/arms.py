@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.linalg import AnyVector, SparseVector, row_norms_sq
 from sketchbandit.ridge.backend import kernels
-
-Vector = NDArray[np.float64]
 
 
 class DenseArms:
@@ -17,7 +16,7 @@ class DenseArms:
 
     __slots__ = ("array",)
 
-    def __init__(self, array: NDArray[Any]) -> None:
+    def __init__(self, array: AnyArray) -> None:
         self.array = array
 
     def __len__(self) -> int:
@@ -41,7 +40,7 @@ class DenseArms:
         x: Vector = self.array[index]
         return x if x.dtype == np.float64 else x.astype(np.float64)
 
-    def row(self, index: int) -> NDArray[Any]:
+    def row(self, index: int) -> AnyArray:
         """One arm as the sketch stores it, (1, dim)."""
         return self.array[index : index + 1]
 
@@ -79,7 +78,7 @@ class SparseArms:
         values = self.matrix.data[start:stop].astype(np.float64, copy=False)
         return SparseVector(self.matrix.indices[start:stop], values)
 
-    def row(self, index: int) -> NDArray[Any]:
+    def row(self, index: int) -> AnyArray:
         """One arm as the sketch stores it, (1, dim)."""
         row = np.zeros((1, self.matrix.shape[1]), self.dtype)
         indices, values = self.vector(index)
@@ -95,7 +94,7 @@ class SparseArms:
 Arms = DenseArms | SparseArms
 
 
-def sum_runs(values: NDArray[Any], bounds: NDArray[Any]) -> NDArray[np.float64]:
+def sum_runs(values: AnyArray, bounds: AnyArray) -> NDArray[np.float64]:
     """Sums of ``values[:, bounds[i]:bounds[i+1]]`` over the last axis, in float64; an empty run is 0."""
     sums = np.zeros((len(values), len(bounds) - 1))
     filled = np.flatnonzero(np.diff(bounds))
@@ -104,7 +103,7 @@ def sum_runs(values: NDArray[Any], bounds: NDArray[Any]) -> NDArray[np.float64]:
     return sums
 
 
-def norm_sq_of(x: NDArray[Any]) -> float:
+def norm_sq_of(x: AnyArray) -> float:
     """|x|² of a dense vector; inf or NaN without a warning."""
     compiled = kernels()
     if compiled is not None and x.dtype == np.float64:
@@ -113,7 +112,7 @@ def norm_sq_of(x: NDArray[Any]) -> float:
         return float(row_norms_sq(x[np.newaxis])[0])
 
 
-def project_arms(arms: NDArray[Any], projection: NDArray[Any]) -> NDArray[np.float64] | None:
+def project_arms(arms: AnyArray, projection: AnyArray) -> NDArray[np.float64] | None:
     """``arms @ projection``, each arm for itself, so that equal arms have equal images to the bit.
 
     None if an image is not finite.

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.linalg import (
     AnyVector,
     SparseVector,
@@ -19,9 +20,6 @@ from sketchbandit.linalg import (
 from sketchbandit.ridge.backend import kernels
 from sketchbandit.ridge.factor import MOST_TRIES, least_jitter
 from sketchbandit.sketch import Change
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 _MOST_PENDING = 32  # rank-one updates that are taken together, at the speed of a matrix product
 _CHEAP = 2_000_000  # entries of P: what costs less than the calls of another way
@@ -121,7 +119,7 @@ class DenseInverse:
         return min(max(shadow.whole, 0.0), norm_sq / self.shift)
 
     def search(
-        self, arms: NDArray[Any], theta: Vector, radius: float, parts: Any = None
+        self, arms: AnyArray, theta: Vector, radius: float, parts: Any = None
     ) -> tuple[int, Vector, DenseShadow] | None:
         """The best of dense arms in one compiled call (-1: a score is not finite); None: not compiled."""
         del parts
@@ -142,7 +140,7 @@ class DenseInverse:
             index = int(close[found])
         return index, x, DenseShadow(image, seen, whole.item())
 
-    def _close_to_best(self, arms: NDArray[Any], theta: Vector, radius: float) -> NDArray[np.intp]:
+    def _close_to_best(self, arms: AnyArray, theta: Vector, radius: float) -> NDArray[np.intp]:
         """Every arm whose score, to far more than rounding, could be the best."""
         rows = self.pending[: self.pending_count]
         scores = np.empty(len(arms))
@@ -204,14 +202,14 @@ class DenseInverse:
         self._count_row(math.log1p(quadratic))
         return image
 
-    def dump(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def dump(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """JSON values and arrays that ``undump`` turns into the same inverse."""
         scalars = {"log_det": self.log_det, "shift": self.shift, "updates": self.updates}
         scalars["jitter"] = self.jitter
         return scalars, {"matrix": self.inverse, "pending": self.pending[: self.pending_count]}
 
     @classmethod
-    def undump(cls, dim: int, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "DenseInverse":
+    def undump(cls, dim: int, scalars: dict[str, Any], arrays: dict[str, AnyArray]) -> "DenseInverse":
         """The inverse that ``dump`` described."""
         inverse = cls(arrays["matrix"].reshape(dim, dim), float(scalars["log_det"]), float(scalars["shift"]))
         inverse.jitter = float(scalars["jitter"])

@@ -4,13 +4,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sketchbandit.arrays import Matrix, Parts, Vector
 from sketchbandit.linalg import SUM_ROUNDING, row_norms_sq
-from sketchbandit.ridge.parts import Parts, gram_of_parts
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
+from sketchbandit.ridge.parts import gram_of_parts
 
 _EPS = float(np.finfo(np.float64).eps)
 

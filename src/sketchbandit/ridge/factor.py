@@ -3,16 +3,13 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.linalg import invert_lower
 
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 MOST_TRIES = 60  # to factor with a jitter; each doubles it
 CANCELLED = 1e-6  # |x|² - |u|² below this part of |x|² has lost more than six digits
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 
 class GrowingFactor:

@@ -4,17 +4,14 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sketchbandit.arrays import AnyArray, Matrix, Parts, Vector
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot, row_norms_sq
 from sketchbandit.ridge.arms import SparseArms
 from sketchbandit.ridge.backend import kernels
 from sketchbandit.ridge.factor import CANCELLED, GrowingFactor
-from sketchbandit.ridge.parts import Parts, combine, gram_of_parts, project, project_sparse
+from sketchbandit.ridge.parts import combine, gram_of_parts, project, project_sparse
 from sketchbandit.sketch import Change
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 # With r rows a round costs 2·r·d + 2·r² here and about 1.3·d² through a dense inverse.
 _MOST_ROWS = 0.75  # of dim
@@ -99,7 +96,7 @@ class LowRankInverse:
         return shadow.remainder / self.shift
 
     def search(
-        self, arms: NDArray[Any], theta: Vector, radius: float, parts: Parts
+        self, arms: AnyArray, theta: Vector, radius: float, parts: Parts
     ) -> tuple[int, Vector, Shadow] | None:
         """The best of dense arms in one compiled call (-1: a score is not finite); None: not compiled."""
         compiled = kernels()
@@ -207,12 +204,12 @@ class LowRankInverse:
         self.factor.end_row()
         return pivot
 
-    def dump(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def dump(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """JSON values and arrays that ``undump`` turns into the same inverse."""
         return {"shift": self.shift, "jitter": self.jitter}, {"factor": self.factor.matrix}
 
     @classmethod
-    def undump(cls, dim: int, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "LowRankInverse":
+    def undump(cls, dim: int, scalars: dict[str, Any], arrays: dict[str, AnyArray]) -> "LowRankInverse":
         """The inverse that ``dump`` described."""
         factor = GrowingFactor(float(scalars["shift"]))
         factor.restore(arrays["factor"])

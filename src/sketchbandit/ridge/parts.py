@@ -1,17 +1,11 @@
 """Products with the rows S of a sketch, given in parts that are not copied together."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from sketchbandit.arrays import AnyArray, Matrix, Parts, Vector
 from sketchbandit.linalg import AnyVector, SparseVector, rows_times, times_rows
 from sketchbandit.linalg.panels import column_panels, gram
 from sketchbandit.ridge.arms import SparseArms, sum_runs
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
-Parts = tuple[NDArray[Any], ...]
 
 
 def project(parts: Parts, x: AnyVector) -> Vector:
@@ -62,7 +56,7 @@ def gram_of_parts(parts: Parts) -> Matrix:
     return products
 
 
-def _cross(one: NDArray[Any], other: NDArray[Any]) -> Matrix:
+def _cross(one: AnyArray, other: AnyArray) -> Matrix:
     if one.dtype == other.dtype == np.float64:
         return np.asarray(one @ other.T)
     products = np.zeros((len(one), len(other)))
@@ -71,6 +65,6 @@ def _cross(one: NDArray[Any], other: NDArray[Any]) -> Matrix:
     return products
 
 
-def _project_entries(parts: Parts, indices: NDArray[Any], values: Vector, bounds: NDArray[Any]) -> Matrix:
+def _project_entries(parts: Parts, indices: AnyArray, values: Vector, bounds: AnyArray) -> Matrix:
     """One column for each run of entries, the same whichever runs stand beside it."""
     return np.concatenate([sum_runs(part.take(indices, axis=1) * values, bounds) for part in parts])

@@ -3,22 +3,20 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sketchbandit.arrays import AnyArray, Matrix, Parts, Vector
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, covariance_of, same_vector
 from sketchbandit.ridge.arms import Arms, DenseArms, SparseArms, norm_sq_of, own_copy
 from sketchbandit.ridge.backend import kernels
 from sketchbandit.ridge.dense import DenseInverse, DenseShadow
 from sketchbandit.ridge.determinant import GrowingGram, rounded_up
 from sketchbandit.ridge.lowrank import LowRankInverse, Shadow
-from sketchbandit.ridge.parts import Parts, project
+from sketchbandit.ridge.parts import project
 from sketchbandit.sketch.base import NO_CHANGE, Change, Sketch, known_change
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 Inverse = LowRankInverse | DenseInverse
 AnyShadow = Shadow | DenseShadow
-Saved = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+Saved = tuple[dict[str, Any], dict[str, AnyArray]]
 
 # Right after a rebuild; the rows of a fixed-size sketch then double before the next one.
 _DENSE_FROM = 0.37  # of dim
@@ -131,7 +129,7 @@ class RidgeSystem:
 
     # -- scoring ------------------------------------------------------------------------------------
 
-    def search(self, arms: NDArray[Any], radius: float) -> int | None:
+    def search(self, arms: AnyArray, radius: float) -> int | None:
         """The best of dense arms in one compiled call; -1: a score is not finite; None: there is no call."""
         self.follow()
         if self._theta is None:
@@ -186,7 +184,7 @@ class RidgeSystem:
 
     # -- learning -----------------------------------------------------------------------------------
 
-    def observe(self, x: AnyVector, row: NDArray[Any], norm_sq: float, reward: float) -> Change:
+    def observe(self, x: AnyVector, row: AnyArray, norm_sq: float, reward: float) -> Change:
         """One checked arm x (``row``: the same as the sketch stores it, (1, dim)) and its reward."""
         self.follow()
         if not norm_sq:  # a zero arm: no direction to learn about
@@ -241,7 +239,7 @@ class RidgeSystem:
         elif self._wider is not None:
             self._wider.append(norm_sq, self._wider.shadow(x))
 
-    def observe_many(self, rows: NDArray[Any], norms_sq: Vector, rewards: Vector) -> Change:
+    def observe_many(self, rows: AnyArray, norms_sq: Vector, rewards: Vector) -> Change:
         """Many checked rows of the sketch's dtype."""
         if len(rows) < self.rows_worth_a_rebuild:
             change = NO_CHANGE
@@ -293,7 +291,7 @@ class RidgeSystem:
 
     # -- files --------------------------------------------------------------------------------------
 
-    def dump(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def dump(self) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         """JSON values and arrays that ``saved`` turns into the same system, to the bit."""
         self.follow()
         vectors = {"b": self.b, "theta": self._theta, "weights": self._weights}
@@ -307,7 +305,7 @@ class RidgeSystem:
             arrays["gram"] = self._gram.matrix
         return scalars, arrays
 
-    def _restore(self, scalars: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    def _restore(self, scalars: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
         """Set what ``dump`` told; the sketch is restored already."""
         self.b = arrays["b"]
         if "jitter" not in scalars["inverse"]:  # of 0.6, which did not follow a sketch that was compressed

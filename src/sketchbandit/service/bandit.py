@@ -130,12 +130,12 @@ class Bandit:
                 f"{self.config.max_open}: send rewards, or wait until old decisions expire"
             )
 
-    def departed(self, features: Vector) -> None:
+    def pending_added(self, features: Vector) -> None:
         """A decision waits for its commit."""
         self.on_the_way += 1
         self.bytes_on_the_way += nbytes(features) + _OVERHEAD
 
-    def arrived(self, features: Vector) -> None:
+    def pending_removed(self, features: Vector) -> None:
         """It is committed, or failed."""
         self.on_the_way -= 1
         self.bytes_on_the_way -= nbytes(features) + _OVERHEAD

@@ -15,9 +15,9 @@ from sketchbandit.service.journal import Journal
 from sketchbandit.service.problems import Busy, Conflict
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.settings import Limits
+from sketchbandit.service.single_flight import SingleFlight
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.tables import DecisionRow
-from sketchbandit.service.under_way import UnderWay
 from sketchbandit.service.vectors import ArmSet, Vector, encode, encode_all
 
 
@@ -46,7 +46,7 @@ class Decisions:
         self._limits = limits
         self._random = np.random.default_rng(seed)
         self._tags = _tags().__next__
-        self._on_the_way: UnderWay[tuple[int, str]] = UnderWay()
+        self._on_the_way: SingleFlight[tuple[int, str]] = SingleFlight()
 
     async def decide(
         self,
@@ -105,8 +105,8 @@ class Decisions:
 
         self._registry.check(bandit)
         future = self._journal.append(row, apply)
-        bandit.departed(features)
-        future.add_done_callback(lambda _: bandit.arrived(features))
+        bandit.pending_added(features)
+        future.add_done_callback(lambda _: bandit.pending_removed(features))
         if row.key is not None:
             self._on_the_way.add((bandit.number, row.key), future)
         decided: Decided = await future

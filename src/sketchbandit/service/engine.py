@@ -6,10 +6,10 @@ from sketchbandit.errors import InputError
 from sketchbandit.files import replace_file
 from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.budget import Budget
 from sketchbandit.service.clock import Clock
 from sketchbandit.service.decisions import Decisions
 from sketchbandit.service.journal import Journal
+from sketchbandit.service.memory_quota import MemoryQuota
 from sketchbandit.service.metrics import Instruments
 from sketchbandit.service.recovery import INSTANCE, belongs, recover
 from sketchbandit.service.registry import Registry
@@ -30,7 +30,7 @@ class Engine:
         self.instruments = Instruments()
         self._seed = seed
         self.is_ready = False
-        self.budget = Budget(settings.limits.request_bytes)
+        self.memory = MemoryQuota(settings.limits.request_bytes)
 
     # -- life -----------------------------------------------------------------------------------------
 

@@ -10,9 +10,9 @@ from sketchbandit.service.journal import Journal
 from sketchbandit.service.problems import Conflict, NotFound, TooLarge
 from sketchbandit.service.recovery import Recovered
 from sketchbandit.service.settings import Limits
+from sketchbandit.service.single_flight import SingleFlight
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.writing import Statements
-from sketchbandit.service.under_way import UnderWay
 from sketchbandit.service.vectors import Vector, encode, nbytes
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class Registry:
         self._journal = journal
         self._clock = clock
         self._limits = limits
-        self._creating: UnderWay[str] = UnderWay()
+        self._creating: SingleFlight[str] = SingleFlight()
 
     def get(self, name: str) -> Bandit:
         """By name."""

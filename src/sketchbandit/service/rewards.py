@@ -10,9 +10,9 @@ from sketchbandit.service.journal import Journal
 from sketchbandit.service.problems import Conflict, Expired, Invalid, NotFound
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.settings import Limits
+from sketchbandit.service.single_flight import SingleFlight
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.tables import DEFAULT, GIVEN, RewardRow
-from sketchbandit.service.under_way import UnderWay
 
 LEARNED, KNOWN = "learned", "known"
 
@@ -27,7 +27,7 @@ class Rewards:
         self._journal = journal
         self._clock = clock
         self._limits = limits
-        self._closing: UnderWay[int] = UnderWay()
+        self._closing: SingleFlight[int] = SingleFlight()
         self.dropped = dropped
         """Decisions before this record are no longer in the journal."""
 

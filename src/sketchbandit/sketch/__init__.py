@@ -3,7 +3,7 @@
 from sketchbandit.sketch.adaptive import AdaptiveSketch
 from sketchbandit.sketch.base import Change, Sketch
 from sketchbandit.sketch.blocks import BaseSketch, Block
-from sketchbandit.sketch.bulk import Bulk
+from sketchbandit.sketch.bulk_reader import BulkReader
 from sketchbandit.sketch.dyadic import DyadicBlockSketch
 from sketchbandit.sketch.exact import ExactSketch
 from sketchbandit.sketch.frequent_directions import FrequentDirections
@@ -15,7 +15,7 @@ __all__ = [
     "AdaptiveSketch",
     "BaseSketch",
     "Block",
-    "Bulk",
+    "BulkReader",
     "Change",
     "DyadicBlockSketch",
     "ExactSketch",

@@ -1,15 +1,10 @@
 """X'X itself, for sketches whose rows would take more memory than that."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from sketchbandit.arrays import AnyArray, Arrays, Matrix
 from sketchbandit.linalg import PackedSymmetric, covariance_of, factor_of_covariance
-from sketchbandit.sketch.base import Arrays
 from sketchbandit.sketch.buffer import RowBuffer
-
-Matrix = NDArray[np.float64]
 
 _MOST_PENDING = 32  # rows that are added together: enough for full BLAS speed
 
@@ -41,7 +36,7 @@ class Accumulator:
             covariance += covariance_of(self._pending.rows)
         return covariance
 
-    def take(self, rows: NDArray[Any]) -> bool:
+    def take(self, rows: AnyArray) -> bool:
         """Add rows; whether pending ones went into the triangle on the way."""
         pending, flushed = self._pending, False
         if len(rows) == 1:  # the row of a round
@@ -52,7 +47,7 @@ class Accumulator:
             flushed |= self._take_some(some)
         return flushed
 
-    def _take_some(self, rows: NDArray[Any]) -> bool:
+    def _take_some(self, rows: AnyArray) -> bool:
         self._pending.append(rows)
         if self._pending.room:
             return False
@@ -78,7 +73,7 @@ class Accumulator:
         """Add X'X of other rows."""
         self._triangle.add_full(covariance)
 
-    def take_at_once(self, rows: NDArray[Any]) -> None:
+    def take_at_once(self, rows: AnyArray) -> None:
         """Add many rows to the triangle itself."""
         self._triangle.add_covariance(rows)
 

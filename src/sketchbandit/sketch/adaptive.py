@@ -5,19 +5,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sketchbandit.arrays import AnyArray, Arrays, Scalars
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
-from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars
+from sketchbandit.sketch.base import NO_CHANGE, Change
 from sketchbandit.sketch.budgets import Anytime, Budget, Growing, Horizon, order_of_error
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
-from sketchbandit.sketch.compensation import Compensated
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
+from sketchbandit.sketch.shrink_ledger import ShrinkLedger
 from sketchbandit.sketch.shrinking import GATHER_TIMES_SIZE, MOST_GATHERED
 
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
-class AdaptiveSketch(Compensated, DensifyingSketch):
+class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
     """Frequent Directions that keeps no more rows than its error budget asks for.
 
     Whenever the buffer is full, the size becomes the *smallest* l with
@@ -164,7 +165,7 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
         """With more the buffer would soon be full again: then a matrix costs less, and loses nothing."""
         return 3 * self._most_rows // 4
 
-    def _ingest(self, rows: NDArray[Any]) -> Change:
+    def _ingest(self, rows: AnyArray) -> Change:
         change = NO_CHANGE
         while len(rows):
             some = rows[: self.rows_before_it_may_turn_dense]  # a shrink comes after the last of them at most
@@ -173,7 +174,7 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
             rows = rows[len(some) :]
         return change
 
-    def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:
+    def _take_one(self, row: AnyArray, norm_sq: float) -> Change:
         self._taken += norm_sq > 0.0
         return super()._take_one(row, norm_sq)
 
@@ -217,11 +218,11 @@ class AdaptiveSketch(Compensated, DensifyingSketch):
     # -- many rows at once ----------------------------------------------------------------------------
 
     @property
-    def gathers_up_to(self) -> int:
+    def gram_up_to_dim(self) -> int:
         """As for Frequent Directions of the smallest size."""
         return min(GATHER_TIMES_SIZE * self._least_size, MOST_GATHERED)
 
-    def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
+    def _add_gram(self, covariance: NDArray[np.float64], taken: int) -> None:
         self._taken += taken
         if self._dense is not None:
             self._dense.add_covariance(covariance)

@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from sketchbandit import files
+from sketchbandit.arrays import AnyArray, Arrays, Scalars
 from sketchbandit.errors import FileError, InputError, InputTypeError, MergeError, MergeKindError
 from sketchbandit.linalg import SUM_ROUNDING, covariance_of, running_sums
 from sketchbandit.sharing import Shared, both_locks, holds_the_lock
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.columns import ColumnNames, Name
 from sketchbandit.sketch.rows import read_rows
-
-Scalars = dict[str, Any]
-Arrays = dict[str, NDArray[Any]]
 
 
 class Change(NamedTuple):
@@ -133,7 +131,7 @@ class Sketch(Shared, ABC):
 
     @property
     @abstractmethod
-    def rows(self) -> NDArray[Any]:
+    def rows(self) -> AnyArray:
         """S, (r, dim), buffered rows included: a read-only copy."""
 
     @property
@@ -142,12 +140,12 @@ class Sketch(Shared, ABC):
         return self._dim if self.is_dense else sum(len(view) for view in self.views())
 
     @property
-    def parts(self) -> tuple[NDArray[Any], ...]:
+    def parts(self) -> tuple[AnyArray, ...]:
         """``rows`` in the pieces in which they are kept: one below the other they are S."""
         return tuple(read_only(view.copy()) for view in self.views())
 
     @holds_the_lock
-    def views(self) -> tuple[NDArray[Any], ...]:
+    def views(self) -> tuple[AnyArray, ...]:
         """``parts``, not copied: for whoever holds the lock, and valid until the next update."""
         return (self.rows,)
 
@@ -215,8 +213,8 @@ class Sketch(Shared, ABC):
         return 0
 
     @property
-    def gathers_up_to(self) -> int:
-        """The dim up to which many rows are better summed up in X'X first, and poured in; see ``Bulk``."""
+    def gram_up_to_dim(self) -> int:
+        """The dim up to which many rows are better summed up in X'X first; see ``BulkReader``."""
         return 0
 
     def covariance(self) -> NDArray[np.float64]:
@@ -290,7 +288,7 @@ class Sketch(Shared, ABC):
         """The constructor's keyword arguments, as JSON values."""
 
     @abstractmethod
-    def _ingest(self, rows: NDArray[Any]) -> Change:
+    def _ingest(self, rows: AnyArray) -> Change:
         """Take checked, non-zero rows of the sketch's dtype; count and mass are already up to date."""
 
     def _compress(self) -> Change:
@@ -309,13 +307,15 @@ class Sketch(Shared, ABC):
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         """Set the state that ``_state`` returned, on a fresh instance."""
 
-    def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
-        """Take in ``taken`` rows that were not zero, of which there is X'X; where ``gathers_up_to`` is not 0.
+    def _add_gram(self, covariance: NDArray[np.float64], taken: int) -> None:
+        """Take in X'X of ``taken`` rows that were not zero, where ``gram_up_to_dim`` is not 0.
 
         Count and mass are not its business. Whatever is lost goes into the certificate, what
         factor_of_covariance leaves and what is rounded away too.
         """
-        raise NotImplementedError(f"{type(self).__name__} gathers rows in X'X, so it needs a method _pour")
+        raise NotImplementedError(
+            f"{type(self).__name__} gathers rows in X'X, so it needs a method _add_gram"
+        )
 
     def _check_mergeable(self, other: Any) -> None:
         mine, theirs = self._settings(), other._settings()
@@ -329,7 +329,7 @@ class Sketch(Shared, ABC):
 
     # -- shared machinery ---------------------------------------------------------------------------
 
-    def _take(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> Change:
+    def _take(self, rows: AnyArray, norms_sq: NDArray[np.float64]) -> Change:
         """Rows that were checked, mass included: what ``update`` does with them."""
         if len(rows) == 1:
             return self._take_one(rows, float(norms_sq[0]))
@@ -340,7 +340,7 @@ class Sketch(Shared, ABC):
         nonzero = rows if norms_sq.all() else rows[norms_sq > 0.0]
         return self._ingest(nonzero) if len(nonzero) else NO_CHANGE
 
-    def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:
+    def _take_one(self, row: AnyArray, norm_sq: float) -> Change:
         """One checked row, (1, dim)."""
         self._count += 1
         self._mass += norm_sq
@@ -376,7 +376,7 @@ class Sketch(Shared, ABC):
         return sketch
 
 
-def read_only(rows: NDArray[Any]) -> NDArray[Any]:
+def read_only(rows: AnyArray) -> AnyArray:
     """A view of the array that nobody can write to."""
     view = rows.view()
     view.flags.writeable = False

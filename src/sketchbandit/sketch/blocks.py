@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchbandit.arrays import AnyArray, Arrays, Scalars
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.linalg import extend_span, row_space, running_sums
-from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch, known_change, sketch_class
+from sketchbandit.sketch.base import Change, Sketch, known_change, sketch_class
 
 
 class BaseSketch(Protocol):
@@ -27,7 +28,7 @@ class BaseSketch(Protocol):
         """Take rows (n, dim)."""
 
     @property
-    def rows(self) -> NDArray[Any]:
+    def rows(self) -> AnyArray:
         """S."""
 
     @property
@@ -51,7 +52,7 @@ class Block(NamedTuple):
     """One block of a dyadic block sketch, as ``DyadicBlockSketch.blocks`` shows it."""
 
     size: int
-    rows: NDArray[Any]
+    rows: AnyArray
     mass: float
     error_bound: float
     active: bool
@@ -70,7 +71,7 @@ class WorkingBlock:
     span: NDArray[np.float64] | None = None
     """Orthonormal rows spanning the block, once only its rank keeps it open."""
 
-    def give(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> Change:
+    def give(self, rows: AnyArray, norms_sq: NDArray[np.float64]) -> Change:
         """Pass rows on to the sketch."""
         self.count += len(rows)
         self.mass = float(running_sums(self.mass, norms_sq)[-1])
@@ -79,7 +80,7 @@ class WorkingBlock:
         return known_change(self.sketch.update(rows))
 
     @property
-    def rows(self) -> NDArray[Any]:
+    def rows(self) -> AnyArray:
         """The rows of the sketch, not copied where it is ours."""
         views = self.sketch.views() if isinstance(self.sketch, Sketch) else (np.asarray(self.sketch.rows),)
         return views[0] if len(views) == 1 else np.concatenate(views)
@@ -115,7 +116,7 @@ class WorkingBlock:
         vars(self).update(vars(before))
         return None
 
-    def count_without_excess(self, rows: NDArray[Any]) -> int:
+    def count_without_excess(self, rows: AnyArray) -> int:
         """How many leading rows leave ``willExcessSketch`` False: the block keeps their rank without loss.
 
         O(dim · size) a row: the block's row space is computed once and then extended.
@@ -130,7 +131,7 @@ class WorkingBlock:
         fitting, self.span = extend_span(self.span, rows, limit)
         return fitting
 
-    def hand_over_rows(self) -> NDArray[Any]:
+    def hand_over_rows(self) -> AnyArray:
         """Give the rows to the caller; only the certificate and alpha stay here."""
         rows = self.rows
         self.sketch = Folded(rows[:0].copy(), self.sketch.alpha, self.sketch.error_bound, self.rounding)
@@ -178,7 +179,7 @@ class WorkingBlock:
 class Folded(NamedTuple):
     """What is left of a frozen block whose rows went into the dense exact one: its alpha and certificate."""
 
-    rows: NDArray[Any]
+    rows: AnyArray
     alpha: float
     error_bound: float
     rounding: float

@@ -4,8 +4,9 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from sketchbandit.arrays import AnyArray
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.base import NO_CHANGE, ONE_APPENDED, Change, Sketch
 
@@ -18,9 +19,9 @@ class RowBuffer:
 
     def __init__(self, dim: int, limit: int, dtype: np.dtype[Any]) -> None:
         self.limit = limit
-        self._array: NDArray[Any] = np.empty((0, dim), dtype)
+        self._array: AnyArray = np.empty((0, dim), dtype)
         self._count = 0
-        self._view: NDArray[Any] | None = None  # of the rows held; None when there are others
+        self._view: AnyArray | None = None  # of the rows held; None when there are others
 
     def __len__(self) -> int:
         return self._count
@@ -31,7 +32,7 @@ class RowBuffer:
         return self.limit - self._count
 
     @property
-    def rows(self) -> NDArray[Any]:
+    def rows(self) -> AnyArray:
         """The rows held, as a read-only view."""
         view = self._view
         if view is None:
@@ -45,11 +46,11 @@ class RowBuffer:
         """Bytes allocated, used or not."""
         return self._array.nbytes
 
-    def writable(self) -> NDArray[Any]:
+    def writable(self) -> AnyArray:
         """The rows held, to be changed in place."""
         return self._array[: self._count]
 
-    def append(self, rows: NDArray[Any]) -> None:
+    def append(self, rows: AnyArray) -> None:
         """Add rows at the end; there must be room."""
         end = self._count + len(rows)
         if end > len(self._array):
@@ -111,11 +112,11 @@ class BufferedSketch(Sketch):
         """Leave the full buffer with room for at least one row."""
 
     @holds_the_lock
-    def views(self) -> tuple[NDArray[Any], ...]:
+    def views(self) -> tuple[AnyArray, ...]:
         """The buffer itself."""
         return (self._buffer.rows,)
 
-    def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:  # as quick as can be
+    def _take_one(self, row: AnyArray, norm_sq: float) -> Change:  # as quick as can be
         self._count += 1
         self._mass += norm_sq
         if not norm_sq:
@@ -124,7 +125,7 @@ class BufferedSketch(Sketch):
         buffer.append(row)
         return ONE_APPENDED if buffer._count < buffer.limit else ONE_APPENDED.then(self._make_room())
 
-    def _ingest(self, rows: NDArray[Any]) -> Change:
+    def _ingest(self, rows: AnyArray) -> Change:
         change = NO_CHANGE
         taken = 0
         while taken < len(rows):

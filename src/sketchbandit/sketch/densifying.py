@@ -1,14 +1,14 @@
 """Rows while they are few, X'X as a matrix once that is smaller."""
 
 import sys
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sketchbandit.arrays import AnyArray, Arrays
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.accumulator import Accumulator
-from sketchbandit.sketch.base import NO_CHANGE, ONE_APPENDED, Arrays, Change, read_only
+from sketchbandit.sketch.base import NO_CHANGE, ONE_APPENDED, Change, read_only
 from sketchbandit.sketch.buffer import BufferedSketch, RowBuffer
 
 ADDED = Change(rebuilt=True, lossless=True)
@@ -41,7 +41,7 @@ class DensifyingSketch(BufferedSketch):
         return super().lossless_room if self._dense is None else sys.maxsize
 
     @property
-    def rows(self) -> NDArray[Any]:
+    def rows(self) -> AnyArray:
         """S, (r, dim), a read-only copy. O(dim³) when the sketch is dense.
 
         float64 where that is what is held: a matrix, or rows that float32 would have rounded too much.
@@ -49,7 +49,7 @@ class DensifyingSketch(BufferedSketch):
         return read_only(self._buffer.rows.copy() if self._dense is None else self._dense.rows)
 
     @holds_the_lock
-    def views(self) -> tuple[NDArray[Any], ...]:
+    def views(self) -> tuple[AnyArray, ...]:
         """The buffer itself, unless the sketch is dense."""
         return (self._buffer.rows if self._dense is None else self._dense.rows,)
 
@@ -66,17 +66,17 @@ class DensifyingSketch(BufferedSketch):
         covariance[np.diag_indices_from(covariance)] += self.alpha
         return covariance
 
-    def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:
+    def _take_one(self, row: AnyArray, norm_sq: float) -> Change:
         if self._dense is None or not norm_sq:
             return super()._take_one(row, norm_sq)
         self._count += 1
         self._mass += norm_sq
         return ADDED if self._dense.take(row) else ONE_APPENDED
 
-    def _ingest(self, rows: NDArray[Any]) -> Change:
+    def _ingest(self, rows: AnyArray) -> Change:
         return self._store(rows)
 
-    def _store(self, rows: NDArray[Any]) -> Change:
+    def _store(self, rows: AnyArray) -> Change:
         """Put rows into the buffer, or the matrix: rows of the stream, and those of a merged sketch."""
         change = NO_CHANGE
         while len(rows):

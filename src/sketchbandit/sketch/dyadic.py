@@ -7,10 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sketchbandit.arrays import AnyArray, Arrays, Scalars
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.linalg import covariance_of, row_norms_sq, running_sums
 from sketchbandit.sharing import holds_the_lock
-from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars, Sketch, read_only
+from sketchbandit.sketch.base import NO_CHANGE, Change, Sketch, read_only
 from sketchbandit.sketch.blocks import (
     BaseFactory,
     BaseSketch,
@@ -150,7 +151,7 @@ class DyadicBlockSketch(Sketch):
         )
 
     @property
-    def rows(self) -> NDArray[Any]:
+    def rows(self) -> AnyArray:
         """S of eq. (combination): the rows of all blocks, oldest first; a read-only copy.
 
         float64 where the exact block, which is float64, has any.
@@ -158,7 +159,7 @@ class DyadicBlockSketch(Sketch):
         return read_only(np.concatenate(self.views()))
 
     @holds_the_lock
-    def views(self) -> tuple[NDArray[Any], ...]:
+    def views(self) -> tuple[AnyArray, ...]:
         """The rows of each block that has any, oldest first."""
         every = [block.rows for block in self._blocks]
         return tuple([rows for rows in every[:-1] if len(rows)] + every[-1:])
@@ -230,7 +231,7 @@ class DyadicBlockSketch(Sketch):
     def _active(self) -> WorkingBlock:
         return self._blocks[-1]
 
-    def _take_one(self, row: NDArray[Any], norm_sq: float) -> Change:
+    def _take_one(self, row: AnyArray, norm_sq: float) -> Change:
         block = self._active
         if norm_sq and isinstance(block.sketch, ExactSketch) and block.sketch._dense is not None:
             self._count += 1
@@ -240,7 +241,7 @@ class DyadicBlockSketch(Sketch):
             return block.sketch._take_one(row, norm_sq)
         return super()._take_one(row, norm_sq)
 
-    def _ingest(self, rows: NDArray[Any]) -> Change:
+    def _ingest(self, rows: AnyArray) -> Change:
         if self._is_spectral:
             return self._ingest_spectrally(rows)
         norms_sq = row_norms_sq(rows)
@@ -258,7 +259,7 @@ class DyadicBlockSketch(Sketch):
             change = change.then(self._fold() if 0 < count == fitting else self._freeze())
         return change
 
-    def _give(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> tuple[Change, int]:
+    def _give(self, rows: AnyArray, norms_sq: NDArray[np.float64]) -> tuple[Change, int]:
         """Give the active block rows, until the next would bring its certificate beyond its share.
 
         Rows that are counted as inside its span cost what they are outside of it, to rounding of the longest
@@ -275,7 +276,7 @@ class DyadicBlockSketch(Sketch):
             change, taken = change.then(given), some.stop
         return change, taken
 
-    def _count_fitting(self, rows: NDArray[Any], norms_sq: NDArray[np.float64]) -> tuple[int, bool]:
+    def _count_fitting(self, rows: AnyArray, norms_sq: NDArray[np.float64]) -> tuple[int, bool]:
         """How many leading rows the active block takes as it is (line 7), and whether surely in its share."""
         block = self._active
         if isinstance(block.sketch, ExactSketch):
@@ -301,7 +302,7 @@ class DyadicBlockSketch(Sketch):
         """What the certificate of the active block may be."""
         return math.inf if self._active.exact else self._epsilon / 2 ** (len(self._blocks) - 1)
 
-    def _ingest_spectrally(self, rows: NDArray[Any]) -> Change:
+    def _ingest_spectrally(self, rows: AnyArray) -> Change:
         norms_sq = row_norms_sq(rows)
         change = NO_CHANGE
         while len(rows):

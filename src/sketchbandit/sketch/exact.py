@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.linalg import are_independent, shrink
-from sketchbandit.sketch.base import NO_CHANGE, Arrays, Change, Scalars
+from sketchbandit.sketch.base import NO_CHANGE, Change
 from sketchbandit.sketch.buffer import RowBuffer
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
 from sketchbandit.sketch.shrinking import MOST_GATHERED
@@ -90,7 +91,7 @@ class ExactSketch(DensifyingSketch):
         return sys.maxsize
 
     @property
-    def gathers_up_to(self) -> int:
+    def gram_up_to_dim(self) -> int:
         """X'X is what it holds sooner or later."""
         return MOST_GATHERED
 
@@ -127,7 +128,7 @@ class ExactSketch(DensifyingSketch):
         self._drift += done.arithmetic
         return Change(rebuilt=True, lossless=True, orthogonal=True)
 
-    def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
+    def _add_gram(self, covariance: NDArray[np.float64], taken: int) -> None:
         del taken
         (self._become_dense() if self._dense is None else self._dense).add_covariance(covariance)
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.sketch.base import Scalars
+from sketchbandit.arrays import Scalars
 from sketchbandit.sketch.shrinking import ShrinkingSketch
 
 

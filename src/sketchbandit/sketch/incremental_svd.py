@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.sketch.base import Scalars
+from sketchbandit.arrays import Scalars
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sketch.shrinking import ShrinkingSketch
 

@@ -1,12 +1,11 @@
 """Gaussian random projection of the rows."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from sketchbandit.arrays import AnyArray, Arrays, Scalars
 from sketchbandit.errors import MergeError
-from sketchbandit.sketch.base import Arrays, Change, Scalars, Sketch, read_only
+from sketchbandit.sketch.base import Change, Sketch, read_only
 from sketchbandit.sketch.checks import check_count
 
 
@@ -40,7 +39,7 @@ class RandomProjection(Sketch):
         self._seed = check_count("seed", seed, at_least=0)
         self._seeds_seen = {self._seed}
         self._random = np.random.default_rng(self._seed)
-        self._rows: NDArray[Any] = np.zeros((self._size, self.dim), self.dtype)
+        self._rows: AnyArray = np.zeros((self._size, self.dim), self.dtype)
 
     @property
     def size(self) -> int:
@@ -53,7 +52,7 @@ class RandomProjection(Sketch):
         return self._seed
 
     @property
-    def rows(self) -> NDArray[Any]:
+    def rows(self) -> AnyArray:
         """S, (size, dim): a read-only copy."""
         return read_only(self._rows.copy())
 
@@ -72,7 +71,7 @@ class RandomProjection(Sketch):
         """Bytes of S, the only array held."""
         return self._rows.nbytes
 
-    def _ingest(self, rows: NDArray[Any]) -> Change:
+    def _ingest(self, rows: AnyArray) -> Change:
         # A block of rows at a time: the draws come in the same order as for one row after the other.
         for start in range(0, len(rows), self._size):
             some = rows[start : start + self._size]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.linalg import row_norms_sq
 
@@ -30,7 +31,7 @@ class RowBatch:
         flags = None if self._sparse else source.flags  # what came over a network may lie at any byte
         ready = flags is not None and source.dtype == dtype and flags.c_contiguous and flags.aligned
         self._step = max(self._count, 1) if ready else max(1, _CHUNK_ELEMENTS // dim)
-        self._only_chunk: NDArray[Any] | None = None
+        self._only_chunk: AnyArray | None = None
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is reported below
             if self._count <= self._step:
                 self._only_chunk = self._dense(0)
@@ -43,14 +44,14 @@ class RowBatch:
     def __len__(self) -> int:
         return int(self._count)
 
-    def chunks(self) -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
+    def chunks(self) -> Iterator[tuple[AnyArray, NDArray[np.float64]]]:
         """Dense chunks and the squared norms of their rows, in order."""
         for start in range(0, self._count, self._step):
             rows = self._dense(start)
             known = self._norms_sq
             yield rows, row_norms_sq(rows) if known is None else known[start : start + self._step]
 
-    def _dense(self, start: int) -> NDArray[Any]:
+    def _dense(self, start: int) -> AnyArray:
         if self._only_chunk is not None:
             return self._only_chunk
         piece = self._source[start : start + self._step]
@@ -100,7 +101,7 @@ def complaint(source: Any, at: int, dtype: np.dtype[Any], noun: str = "row") -> 
     )
 
 
-def _dense_source(rows: Any, dim: int, noun: str) -> NDArray[Any]:
+def _dense_source(rows: Any, dim: int, noun: str) -> AnyArray:
     if isinstance(rows, np.ma.MaskedArray) and np.ma.getmaskarray(rows).any():
         raise InputError(f"{noun} have masked entries; fill them first, e.g. {noun}.filled(0.0)")
     try:

@@ -1,21 +1,20 @@
 """What Frequent Directions and incremental SVD share: a buffer of rows, shrunk whenever it is full."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sketchbandit.arrays import AnyArray, Arrays, Scalars
 from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
-from sketchbandit.sketch.base import Arrays, Change, Scalars, read_only
+from sketchbandit.sketch.base import Change, read_only
 from sketchbandit.sketch.buffer import BufferedSketch
 from sketchbandit.sketch.checks import check_compensation, check_count
-from sketchbandit.sketch.compensation import Compensated
+from sketchbandit.sketch.shrink_ledger import ShrinkLedger
 
 GATHER_TIMES_SIZE = 16
 MOST_GATHERED = 2048  # 32 MiB, and a second for its eigenvectors
 
 
-class ShrinkingSketch(Compensated, BufferedSketch):
+class ShrinkingSketch(ShrinkLedger, BufferedSketch):
     """Up to 2·size buffered rows -> at most size - 1, by taking s = sigma_size² from the squared spectrum.
 
     The certificate is the sum of every s so far; ``compensation`` says how much of it alpha gives back.
@@ -36,7 +35,7 @@ class ShrinkingSketch(Compensated, BufferedSketch):
         return self._size
 
     @property
-    def rows(self) -> NDArray[Any]:
+    def rows(self) -> AnyArray:
         """S, (r, dim), buffered rows included: a read-only copy."""
         return read_only(self._buffer.rows.copy())
 
@@ -70,11 +69,11 @@ class ShrinkingSketch(Compensated, BufferedSketch):
         return Change(0, True, lossless=self._charge(done), orthogonal=self.dtype == np.float64)
 
     @property
-    def gathers_up_to(self) -> int:
+    def gram_up_to_dim(self) -> int:
         """Where dim² flop a row in one product cost less than the shrinks, measured."""
         return min(GATHER_TIMES_SIZE * self._size, MOST_GATHERED)
 
-    def _pour(self, covariance: NDArray[np.float64], taken: int) -> None:
+    def _add_gram(self, covariance: NDArray[np.float64], taken: int) -> None:
         del taken
         rows, remainder = factor_of_covariance(covariance)
         if len(self._buffer):

@@ -4,13 +4,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sketchbandit.arrays import Matrix
 from sketchbandit.errors import InputTypeError
 from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.checks import check_count
-
-Matrix = NDArray[np.float64]
 
 _ROUNDINGS = 32
 

@@ -4,13 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.linalg import row_norms_sq
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 _CHUNK_ELEMENTS = 1 << 20  # 8 MiB of float64
 

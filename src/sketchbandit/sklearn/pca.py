@@ -3,20 +3,17 @@
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.errors import InputError
-from sketchbandit.sketch import Bulk, Sketch, spectrum
+from sketchbandit.sketch import BulkReader, Sketch, spectrum
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sklearn.centring import Centring, dense_chunks, most_scatter
 from sketchbandit.sklearn.sketches import Choice, make_sketch
 from sketchbandit.sklearn.streaming import StreamingEstimator
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 
 _DEFAULT_SIZE = 50
 
@@ -35,7 +32,7 @@ class _Learned:
     def __init__(self, sketch: Sketch, components: int) -> None:
         self.centring = Centring(sketch.dim)
         self.components = components
-        self._bulk = Bulk(sketch)
+        self._bulk = BulkReader(sketch)
         self._principal: _Principal | None = None
 
     @property

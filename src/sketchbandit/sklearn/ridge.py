@@ -3,20 +3,18 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import row_norms_sq
 from sketchbandit.ridge import RidgeSystem
-from sketchbandit.sketch import Bulk, Sketch, Spectrum, spectrum
+from sketchbandit.sketch import BulkReader, Sketch, Spectrum, spectrum
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sklearn.centring import Centring, dense_chunks, most_scatter
 from sketchbandit.sklearn.sketches import Choice, make_sketch
 from sketchbandit.sklearn.streaming import StreamingEstimator
-
-Vector = NDArray[np.float64]
 
 
 class _Learned:
@@ -27,7 +25,7 @@ class _Learned:
         self.centring = Centring(dim + 1)  # the target is the last column
         self._fit_intercept = fit_intercept
         self._alpha = alpha
-        self._bulk = Bulk(sketch)
+        self._bulk = BulkReader(sketch)
         self._b: Vector = np.zeros(dim)
         self._targets_sq = 0.0
         self.count = 0

@@ -5,13 +5,13 @@ import gc
 import tracemalloc
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from safetensors.numpy import save as to_safetensors
 from scipy import sparse
 
@@ -20,6 +20,9 @@ from sketchbandit.loading import load
 from sketchbandit.sketch import Sketch
 from sketchbandit.testing.oracles import assert_bracketed, snapshot
 from sketchbandit.testing.streams import Stream, make_rows, streams
+
+if TYPE_CHECKING:
+    from sketchbandit.arrays import AnyArray
 
 # Inherited property tests run once per subclass: that is their purpose, not an accident.
 inherited = settings(suppress_health_check=[HealthCheck.differing_executors], deadline=None)
@@ -379,7 +382,7 @@ class FileLaws(Laws):
     def test_foreign_and_newer_files_are_refused(self, tmp_path: Path) -> None:
         """A safetensors file of another program, of a newer format or of an unknown kind raises FileError."""
         path = tmp_path / "foreign"
-        arrays: dict[str, NDArray[Any]] = {"rows": np.zeros((1, 3))}
+        arrays: dict[str, AnyArray] = {"rows": np.zeros((1, 3))}
         ours = {"format": "sketchbandit", "format_version": "2", "kind": "no-such-kind"}
         others = [{**ours, "format_version": version} for version in ("1", "99", "x")]
         for metadata in (None, {"format": "pt"}, *others, ours):

@@ -4,11 +4,9 @@ import json
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sketchbandit.arrays import Matrix
 from sketchbandit.sketch import Sketch
-
-Matrix = NDArray[np.float64]
 
 
 def assert_bracketed(covariance: Matrix, sketch: Any, mass: float, *, tolerance: float = 1e-11) -> None:

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-Matrix = NDArray[np.float64]
+from sketchbandit.arrays import Matrix
+
 Maker = Callable[[np.random.Generator, int, int], Matrix]
 
 

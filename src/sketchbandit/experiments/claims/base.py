@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sketchbandit.experiments.results import Results, Vector, estimate
+from sketchbandit.arrays import Vector
+from sketchbandit.experiments.results import Results, estimate
 from sketchbandit.experiments.specs import Spec
 
 REPRODUCED, PARTLY, NOT, OPEN = "reproduced", "partly", "not", "open"

@@ -7,8 +7,8 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
-from numpy.typing import NDArray
 
+from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import FileError
 from sketchbandit.outofcore.sources import ahead
 from sketchbandit.outofcore.sources.base import Chunk, Source, check_matrix
@@ -99,7 +99,7 @@ class NpySource(Source):
             first += count
             del rows  # the block is used again
 
-    def _rows(self, buffer: Any, count: int, at: int) -> NDArray[Any]:
+    def _rows(self, buffer: Any, count: int, at: int) -> AnyArray:
         return np.frombuffer(buffer, self._header.dtype, count * self.dim, at).reshape(count, self.dim)
 
     def _strided(self, start: int, stop: int) -> Iterator[Chunk]:

@@ -9,8 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from sketchbandit._version import __version__
+from sketchbandit.service.api.fast_path import FastPath
 from sketchbandit.service.api.gate import PAGE_HEADERS, Gate, problem_response
-from sketchbandit.service.api.lane import Lane
 from sketchbandit.service.api.routes import router
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.problems import Invalid, NotAllowed, NotFound, Problem
@@ -27,11 +27,11 @@ _PAGES = {
 def make_app(engine: Engine, *, tokens: Tokens | None = None, hosts: frozenset[str] = LOOPBACK) -> ASGIApp:
     """The service over ``engine``, which is started and stopped by whoever runs the application."""
     return Gate(
-        Lane(make_api(engine), engine),
+        FastPath(make_api(engine), engine),
         tokens=tokens,
         hosts=hosts,
         instruments=engine.instruments,
-        budget=engine.budget,
+        memory=engine.memory,
     )
 
 

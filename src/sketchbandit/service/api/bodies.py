@@ -42,7 +42,7 @@ async def read_body(request: Request, engine: Engine) -> bytes:
         length += len(chunk)
         if length > limits.body_bytes:
             raise _too_long(limits)
-        engine.budget.take(request.scope, len(chunk))
+        engine.memory.take(request.scope, len(chunk))
         chunks.append(chunk)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
@@ -89,13 +89,13 @@ async def read_json(request: Request, model: type[T], engine: Engine) -> T:
 
 
 class ArmReader:
-    """Makes arms of what a request to a bandit holds; their memory is taken from the budget first."""
+    """Makes arms of what a request to a bandit holds; their memory is taken from the quota first."""
 
     def __init__(self, request: Request, bandit: Bandit, engine: Engine) -> None:
         self._scope = request.scope
         self._bandit = bandit
         self._dim = bandit.config.dim
-        self._budget = engine.budget
+        self._memory = engine.memory
         self._limits = engine.limits
 
     def from_json(self, body: bytes) -> tuple[ArmSet, int | None]:
@@ -163,7 +163,7 @@ class ArmReader:
                 features = _FEATURES.validate_python(given)
             except ValidationError as error:
                 raise Invalid(f"arm {arm!r}: {complaint(error)}") from None
-            self._budget.take(self._scope, 8 * self._cells(features))
+            self._memory.take(self._scope, 8 * self._cells(features))
             found[arm] = self.features(features, f"arm {arm!r}")
         check(stack(list(found.values())), self._limits.magnitude)
         return found
@@ -195,7 +195,7 @@ class ArmReader:
             raise Invalid("there are no arms to choose from: the list is empty")
         if count > self._limits.arms:
             raise TooLarge(f"{count} arms; this server takes up to {self._limits.arms} a decision")
-        self._budget.take(self._scope, 8 * max(cells, 0) * (2 if self._bandit.config.log_arms else 1))
+        self._memory.take(self._scope, 8 * max(cells, 0) * (2 if self._bandit.config.log_arms else 1))
 
     def _cells(self, arm: Any) -> int:
         if isinstance(arm, models.SparseArm):

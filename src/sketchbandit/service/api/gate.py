@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sketchbandit.service.api import models
 from sketchbandit.service.api.answers import error_body
-from sketchbandit.service.budget import Budget
+from sketchbandit.service.memory_quota import MemoryQuota
 from sketchbandit.service.metrics import Instruments
 from sketchbandit.service.problems import Forbidden, Problem, Unauthorised
 from sketchbandit.service.tokens import Tokens, allows
@@ -42,13 +42,13 @@ class Gate:
         tokens: Tokens | None,
         hosts: frozenset[str],
         instruments: Instruments,
-        budget: Budget,
+        memory: MemoryQuota,
     ) -> None:
         self._app = app
         self._tokens = tokens
         self._hosts = hosts
         self._instruments = instruments
-        self._budget = budget
+        self._memory = memory
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -80,7 +80,7 @@ class Gate:
             answer = problem_response(Problem("something went wrong here; the log says what"))
             await answer(scope, receive, send_safely)
         finally:
-            self._budget.give_back(scope)
+            self._memory.give_back(scope)
         route = str(scope.get("route_path") or getattr(scope.get("route"), "path", "other"))
         self._instruments.saw(route, status, perf_counter() - started)
 

@@ -6,15 +6,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.linalg import add_rows_to_covariance
 from sketchbandit.sharing import Shared, both_locks, holds_the_lock
-from sketchbandit.sketch.base import Arrays, Scalars, Sketch, sketch_class
+from sketchbandit.sketch.base import Sketch, sketch_class
 from sketchbandit.sketch.rows import read_rows
 
 _ROWS_AT_ONCE = 4096  # in a product: then adding it up costs little
 
 
-class Bulk(Shared):
+class BulkReader(Shared):
     """A sketch of a matrix of many rows, read in pieces, by several readers if need be.
 
     While dim is at most about 16·size, one product X'X (dim² flop a row) is faster than the shrinks of a
@@ -35,7 +36,7 @@ class Bulk(Shared):
     --------
     >>> import sketchbandit as sb
     >>> X = np.random.default_rng(0).standard_normal((5000, 40)) * 0.8 ** np.arange(40)
-    >>> bulk = Bulk(sb.FrequentDirections(40, size=20))
+    >>> bulk = BulkReader(sb.FrequentDirections(40, size=20))
     >>> bulk.update(X)
     >>> sketch = bulk.finish()
     >>> error = np.linalg.norm(X.T @ X - sketch.covariance(), 2)
@@ -48,7 +49,7 @@ class Bulk(Shared):
         self._sketch = copy.deepcopy(sketch)
         self._covariance: NDArray[np.float64] | None = None
         self._room: NDArray[np.float64] | None = None
-        if sketch.dim <= sketch.gathers_up_to:
+        if sketch.dim <= sketch.gram_up_to_dim:
             self._covariance = np.zeros((sketch.dim, sketch.dim))
         self._count = 0
         self._taken = 0
@@ -100,7 +101,7 @@ class Bulk(Shared):
         return {**super()._unlocked(), "_room": None}
 
     @holds_the_lock
-    def merge(self, other: "Bulk") -> None:
+    def merge(self, other: "BulkReader") -> None:
         """Take in what another reader has read."""
         with both_locks(self, other):
             self.check_room(other._mass + other._sketch.mass)
@@ -115,7 +116,7 @@ class Bulk(Shared):
         """The sketch of everything read; a copy, so that reading can go on."""
         sketch = copy.deepcopy(self._sketch)
         if self._covariance is not None and self._taken:
-            sketch._pour(self._covariance, self._taken)
+            sketch._add_gram(self._covariance, self._taken)
         sketch._count += self._count
         sketch._mass += self._mass
         return sketch

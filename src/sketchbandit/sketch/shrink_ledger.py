@@ -2,14 +2,15 @@
 
 import math
 
+from sketchbandit.arrays import Scalars
 from sketchbandit.linalg import Shrinkage
-from sketchbandit.sketch.base import Scalars, Sketch
+from sketchbandit.sketch.base import Sketch
 
 # Of the largest |QQ'|_F so far, which is at most the mass: rounding in float64 that is not charged.
 _FREE_IF_LOSSY, _FREE_IF_LOSSLESS = 1e-13, 1e-11
 
 
-class Compensated(Sketch):
+class ShrinkLedger(Sketch):
     """A certificate e, the sum of every shrinkage, of which alpha gives back the part ``compensation``."""
 
     _compensation: float
@@ -69,7 +70,7 @@ class Compensated(Sketch):
         self._error += amount
         self._rounding += amount
 
-    def _take_over(self, other: "Compensated") -> None:
+    def _take_over(self, other: "ShrinkLedger") -> None:
         """Certificates add, and what is not in them."""
         self._error += other._error
         self._rounding += other._rounding

@@ -7,7 +7,7 @@ from sketchbandit.service.problems import Busy
 _TAKEN = "sketchbandit.bytes"
 
 
-class Budget:
+class MemoryQuota:
     """So many bytes for all requests together: bodies, arms made from them, what is logged of them."""
 
     def __init__(self, most: int) -> None:

@@ -1,15 +1,14 @@
 """X'X as one full matrix, for rows that come by the thousand: sums of it, and rows that stand for it."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-Matrix = NDArray[np.float64]
+from sketchbandit.arrays import AnyArray, Matrix
 
 
-def add_rows_to_covariance(covariance: Matrix, rows: NDArray[Any], scratch: Matrix) -> None:
+def add_rows_to_covariance(covariance: Matrix, rows: AnyArray, scratch: Matrix) -> None:
     """Add ``rows' rows`` in place, dim² flop a row; ``scratch`` is as large as the covariance.
 
     One symmetric product in numpy, not in scipy's BLAS, which keeps other threads waiting.

@@ -15,7 +15,7 @@ _PREFIX = "/v1/bandits/"
 _HANDLERS = {"decide": handle_decide, "reward": handle_reward}
 
 
-class Lane:
+class FastPath:
     """ASGI middleware: POST /v1/bandits/NAME/decide and /reward, everything else goes on to ``app``."""
 
     def __init__(self, app: ASGIApp, engine: Engine) -> None:

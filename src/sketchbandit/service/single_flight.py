@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-class UnderWay(Generic[K]):
+class SingleFlight(Generic[K]):
     """Futures by key; each is forgotten when it is over."""
 
     def __init__(self) -> None:
