@@ -48,7 +48,6 @@ from sketchbandit.policy import (
 )
 from sketchbandit.sketch import (
     AdaptiveSketch,
-    BaseSketch,
     Block,
     BulkReader,
     Change,
@@ -65,7 +64,6 @@ from sketchbandit.theory import Confidence
 
 __all__ = [
     "AdaptiveSketch",
-    "BaseSketch",
     "Block",
     "BulkReader",
     "Change",

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from sketchbandit import files
-from sketchbandit.arrays import AnyArray
+from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import FileError, InputTypeError, SketchBanditError
-from sketchbandit.policy.base import is_policy, policy_class
-from sketchbandit.sketch.base import sketch_class
+from sketchbandit.policy import Policy
+from sketchbandit.sketch import Sketch
 
 
-def load(path: str | Path, **extra: Any) -> Any:
+def load(path: str | Path, **extra: Any) -> Sketch | Policy:
     """The sketch or policy that ``save`` wrote to ``path``; continuing it equals never having stopped.
 
     A DyadicBlockSketch with a ``base`` of your own needs it again, because files hold no code:
@@ -27,15 +27,16 @@ def load(path: str | Path, **extra: Any) -> Any:
     if unknown:
         raise InputTypeError(f"load takes a path and base=..., got {', '.join(sorted(unknown))}")
     contents = files.read(Path(path))
-    cls: Any = policy_class(contents.kind) if is_policy(contents.kind) else sketch_class(contents.kind)
+    family: type[Sketch | Policy] = Policy if Policy.has_kind(contents.kind) else Sketch
+    cls = family.of_kind(contents.kind)
     try:
-        return cls._undump(contents.scalars, contents.arrays, **extra)
+        return cls.undump(contents.scalars, contents.arrays, **extra)
     except SketchBanditError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(f"{path} does not hold a valid {cls.__name__}: {error!r}") from error
 
 
-def policy_from(kind: str, scalars: dict[str, Any], arrays: dict[str, AnyArray]) -> Any:
-    """The policy of that ``kind`` that ``_dump`` described, for whoever keeps it in a file of their own."""
-    return policy_class(kind)._undump(scalars, arrays)
+def policy_from(kind: str, scalars: Scalars, arrays: Arrays) -> Policy:
+    """The policy of that ``kind`` that ``dump`` described, for whoever keeps it in a file of their own."""
+    return Policy.of_kind(kind).undump(scalars, arrays)

@@ -1,13 +1,12 @@
 """The loop: a policy plays an environment, and every round becomes a flat row."""
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from sketchbandit.environment import Environment
 from sketchbandit.errors import InputError
-from sketchbandit.sketch import Sketch
+from sketchbandit.policy import Policy
 from sketchbandit.sketch.checks import check_count
 
 
@@ -52,7 +51,7 @@ class RoundResult(NamedTuple):
 
 
 def play(
-    policy: Any,
+    policy: Policy,
     environment: Environment,
     rounds: int,
     *,
@@ -97,7 +96,6 @@ def play(
             if watch is not None:
                 watch(arm)
             if number % every == 0 or number == rounds:
-                size, kept = extent(policy.sketch)
                 yield RoundResult(
                     number,
                     chosen,
@@ -109,16 +107,10 @@ def play(
                     total_seconds,
                     held,
                     peak,
-                    size,
-                    kept,
+                    policy.sketch.size,
+                    policy.sketch.row_count,
                     policy.health().certificate,
-                    float(getattr(policy.sketch, "budget", math.inf)),
+                    policy.sketch.budget,
                 )
 
     return rows()
-
-
-def extent(sketch: Any) -> tuple[int, int]:
-    """The size of a sketch and its rows, buffered ones included; the dimension where it holds a matrix."""
-    rows = sketch.row_count if isinstance(sketch, Sketch) else len(sketch.rows)
-    return int(getattr(sketch, "size", rows)), rows

@@ -1,6 +1,6 @@
 """The policies: linear UCB over any sketch, and the paper's algorithms as recipes."""
 
-from sketchbandit.policy.base import SavedPolicy
+from sketchbandit.policy.base import Policy
 from sketchbandit.policy.health import Health
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.policy.projected import ProjectedLinUCB
@@ -11,8 +11,8 @@ __all__ = [
     "Confidence",
     "Health",
     "LinUCB",
+    "Policy",
     "ProjectedLinUCB",
-    "SavedPolicy",
     "adaptive",
     "cbrap",
     "cbscfd",

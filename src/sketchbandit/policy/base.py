@@ -1,58 +1,72 @@
-"""What policies have in common besides choosing: files, copies, and that threads may share them."""
+"""What every policy is, as those who play with it see it."""
 
-from abc import ABC, abstractmethod
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from abc import abstractmethod
+from typing import Any, ClassVar
 
-from sketchbandit import files
-from sketchbandit.arrays import Arrays, Scalars
-from sketchbandit.errors import FileError, InputTypeError
-from sketchbandit.sharing import Shared
+import numpy as np
+
+from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.policy.health import Health
+from sketchbandit.sketch import Sketch
+from sketchbandit.storing import Stored
 
 
-class SavedPolicy(Shared, ABC):
-    """A policy that can be saved; ``sketchbandit.load`` knows it by its ``kind``."""
+class Policy(Stored):
+    """Chooses among arms described by features, and learns from the reward of the one chosen."""
 
-    kind: ClassVar[str]
+    _kinds: ClassVar[dict[str, type[Any]]] = {}
+    _noun = "policy"
 
-    _kinds: ClassVar[dict[str, type["SavedPolicy"]]] = {}
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Length of an arm."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "kind" in cls.__dict__:
-            SavedPolicy._kinds[cls.kind] = cls
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype in which arms are read."""
 
-    def save(self, path: str | Path) -> None:
-        """Write the policy to ``path`` (safetensors, atomically); ``sketchbandit.load`` reads it back."""
-        scalars, arrays = self._dump()
-        files.write(Path(path), self.kind, scalars, arrays)
+    @property
+    @abstractmethod
+    def sketch(self) -> Sketch:
+        """The sketch of the arms played."""
 
-    def _dump(self) -> tuple[Scalars, Arrays]:
-        """JSON values and arrays from which ``_undump`` makes the same policy."""
-        if SavedPolicy._kinds.get(self.kind) is not type(self):
-            raise InputTypeError(
-                f"{type(self).__name__} needs a `kind` of its own to be saved; {self.kind!r} names "
-                f"{SavedPolicy._kinds[self.kind].__name__}"
-            )
-        return self._content()
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """How many rewards were learned from."""
+
+    @property
+    @abstractmethod
+    def theta(self) -> Vector:
+        """The estimate, a copy."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of every array held, the sketch's included."""
 
     @abstractmethod
-    def _content(self) -> tuple[Scalars, Arrays]:
-        """What ``_dump`` tells."""
+    def health(self) -> Health:
+        """The certificate, how it grows, and what that means for the regret, in a sentence."""
 
-    @classmethod
     @abstractmethod
-    def _undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
-        """The policy that ``_dump`` described."""
+    def select(self, arms: Any) -> int:
+        """The index of the arm chosen."""
 
+    @abstractmethod
+    def select_many(self, batch: Any) -> AnyArray:
+        """``select`` for many sets of arms at once."""
 
-def is_policy(kind: str) -> bool:
-    """Whether files call a policy by that name."""
-    return kind in SavedPolicy._kinds
+    @abstractmethod
+    def top(self, arms: Any, k: int) -> AnyArray:
+        """The indices of the ``k`` best arms, best first."""
 
+    @abstractmethod
+    def update(self, arm: Any, reward: Any) -> None:
+        """Learn from one arm and its reward, or from many."""
 
-def policy_class(kind: str) -> type[SavedPolicy]:
-    """The class that files call ``kind``."""
-    if not is_policy(kind):
-        raise FileError(f"there is no policy of the kind {kind!r}")
-    return SavedPolicy._kinds[kind]
+    @abstractmethod
+    def merge(self, other: Any) -> None:
+        """Take in what another policy of the same settings has learned, both having started from nothing."""

@@ -2,12 +2,12 @@
 
 import math
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
+from sketchbandit.arrays import Scalars
 from sketchbandit.errors import SketchTooSmallWarning, TooFewDigitsWarning
 from sketchbandit.linalg import SUM_ROUNDING
+from sketchbandit.sketch import Sketch
 from sketchbandit.theory import vacuous_exponent
 
 _SMALL = 128  # dimensions, whose matrix is nothing to warn of
@@ -81,10 +81,23 @@ class HealthWatch:
         self.next_mark = 2 * recent.rounds
         """The rounds after which to look, whatever happens."""
 
-    def look(self, sketch: Any, rounds: int, ridge: float) -> Complaints:
+    def dump(self) -> Scalars:
+        """JSON values that ``undump`` turns into the same watch."""
+        warned = {"has_warned": self.has_warned, "has_warned_of_digits": self.has_warned_of_digits}
+        return {"marks": self.marks, **warned}
+
+    @classmethod
+    def undump(cls, scalars: Scalars) -> "HealthWatch":
+        """The watch that ``dump`` described."""
+        then, recent = (Mark(int(t), float(e), float(m)) for t, e, m in scalars["marks"])
+        watch = cls(then, recent, has_warned=bool(scalars["has_warned"]))
+        watch.has_warned_of_digits = bool(scalars.get("has_warned_of_digits", False))  # not in files of 0.6
+        return watch
+
+    def look(self, sketch: Sketch, rounds: int, ridge: float) -> Complaints:
         """What there is to complain of, each of it the first time."""
         if rounds >= self.next_mark:
-            self._set(self.marks[1], Mark(rounds, float(sketch.error_bound), _mass(sketch)))
+            self._set(self.marks[1], Mark(rounds, sketch.error_bound, sketch.mass))
         digits = _digits_sentence(sketch, ridge)
         if digits:
             is_news, self.has_warned_of_digits = not self.has_warned_of_digits, True
@@ -106,15 +119,15 @@ class HealthWatch:
         self.has_warned |= other.has_warned
         self.has_warned_of_digits |= other.has_warned_of_digits
 
-    def report(self, sketch: Any, rounds: int, ridge: float) -> Health:
+    def report(self, sketch: Sketch, rounds: int, ridge: float) -> Health:
         """The state of things."""
-        error = float(sketch.error_bound)
+        error = sketch.error_bound
         exponent = _exponent(error, rounds)
         then = self.marks[0]
         growth = math.nan
         if 0.0 < then.error < math.inf and rounds > then.rounds:
             growth = math.log(error / then.error) / math.log(rounds / then.rounds)
-        most = float(getattr(sketch, "error_limit", math.inf))
+        most = sketch.error_limit
         limit, heading, sentence = math.inf, False, ""
         if math.isfinite(most):
             sentence = _bounded_sentence(sketch, error, most)
@@ -129,11 +142,11 @@ class HealthWatch:
         return Health(error, exponent, growth, limit, heading, digits or sentence, enough_digits=not digits)
 
     def _unbounded(
-        self, sketch: Any, rounds: int, ridge: float, limit: float, growth: float
+        self, sketch: Sketch, rounds: int, ridge: float, limit: float, growth: float
     ) -> tuple[bool, str]:
         """Whether an error that may grow for ever makes the bound linear, and what to say of it."""
-        error = float(sketch.error_bound)
-        order = float(getattr(sketch, "error_order", math.inf))
+        error = sketch.error_bound
+        order = sketch.error_order
         if order < limit:
             return False, _growing_sentence(error, order)
         if limit < 1.0:  # the bound has (1 + e/lambda)^(3/2) in it
@@ -147,9 +160,9 @@ class HealthWatch:
         return False, _bearable(sketch, error, _exponent(error, rounds))
 
 
-def mass_to_look_at(sketch: Any, ridge: float) -> float:
+def mass_to_look_at(sketch: Sketch, ridge: float) -> float:
     """The mass from which on float64 may have too few digits."""
-    return min(ridge, float(getattr(sketch, "error_limit", math.inf)) or ridge) / SUM_ROUNDING
+    return min(ridge, sketch.error_limit or ridge) / SUM_ROUNDING
 
 
 def say(complaints: Complaints) -> None:
@@ -158,14 +171,10 @@ def say(complaints: Complaints) -> None:
         warnings.warn(complaint, stacklevel=3)
 
 
-def _rate(sketch: Any, then: Mark) -> float:
+def _rate(sketch: Sketch, then: Mark) -> float:
     """What the certificate gained since then, as a part of the most it could, mass/size; 0 if none before."""
-    gained = (_mass(sketch) - then.mass) / max(getattr(sketch, "size", 1), 1)
-    return (float(sketch.error_bound) - then.error) / gained if then.error > 0.0 and gained > 0.0 else 0.0
-
-
-def _mass(sketch: Any) -> float:
-    return float(getattr(sketch, "mass", 0.0))
+    gained = (sketch.mass - then.mass) / max(sketch.size, 1)
+    return (sketch.error_bound - then.error) / gained if then.error > 0.0 and gained > 0.0 else 0.0
 
 
 def _exponent(error: float, rounds: int) -> float:
@@ -174,14 +183,14 @@ def _exponent(error: float, rounds: int) -> float:
     return math.log(error) / math.log(rounds) if rounds > 1 else math.copysign(math.inf, math.log(error))
 
 
-def _digits_sentence(sketch: Any, ridge: float) -> str:
+def _digits_sentence(sketch: Sketch, ridge: float) -> str:
     """What to say where there are too few digits; nothing where there are enough."""
-    error, most = float(sketch.error_bound), float(getattr(sketch, "error_limit", math.inf))
-    certified = float(getattr(sketch, "rounding", 0.0))
-    rounding = float(getattr(sketch, "uncounted", 0.0))
+    error, most = sketch.error_bound, sketch.error_limit
+    certified = sketch.rounding
+    rounding = sketch.uncounted
     name, remedy = "float64", ""
     if certified > max(ridge, error / 2.0):  # the certificate is mostly rounding
-        name, rounding = np.dtype(getattr(sketch, "dtype", np.float64)).name, certified
+        name, rounding = sketch.dtype.name, certified
         remedy = ", or use float64" if name == "float32" else ""
     elif rounding <= max(error, ridge) and (most == 0.0 or rounding <= most):
         return ""
@@ -193,13 +202,13 @@ def _digits_sentence(sketch: Any, ridge: float) -> str:
     )
 
 
-def _bounded_sentence(sketch: Any, error: float, most: float) -> str:
+def _bounded_sentence(sketch: Sketch, error: float, most: float) -> str:
     if most == 0.0:
         return "The sketch is exact: nothing is lost and the regret is that of OFUL."
     sentence = (
         f"The spectral error is at most {error:.4g} and never exceeds {most:.4g}: the regret stays sublinear."
     )
-    if getattr(sketch, "is_dense", False) and sketch.dim > _SMALL:
+    if sketch.is_dense and sketch.dim > _SMALL:
         could_say = getattr(sketch, "horizon", 0) is None and getattr(sketch, "order", None) is None
         sentence += (
             " To keep that promise the sketch has become exact, a matrix of dim² numbers; where that is too "
@@ -215,7 +224,7 @@ def _growing_sentence(error: float, order: float) -> str:
     )
 
 
-def _too_small(sketch: Any, error: float) -> str:
+def _too_small(sketch: Sketch, error: float) -> str:
     return (
         f"{_named(sketch)} is too small for this stream: its spectral error, {error:.4g}, grows so fast that "
         "the regret bound is linear; use a larger size, or adaptive, whose error is bounded (and scale the "
@@ -223,7 +232,7 @@ def _too_small(sketch: Any, error: float) -> str:
     )
 
 
-def _slowly_linear(sketch: Any, error: float, rounds: int) -> str:
+def _slowly_linear(sketch: Sketch, error: float, rounds: int) -> str:
     return (
         f"The spectral error of {_named(sketch)}, {error:.4g}, grows in proportion to t, by "
         f"{error / rounds:.2g} a round: the regret bound is linear, though with a small factor; a larger "
@@ -231,7 +240,7 @@ def _slowly_linear(sketch: Any, error: float, rounds: int) -> str:
     )
 
 
-def _bearable(sketch: Any, error: float, exponent: float) -> str:
+def _bearable(sketch: Sketch, error: float, exponent: float) -> str:
     if error == 0.0:
         return f"{_named(sketch)} has lost nothing so far: the regret is that of OFUL."
     return (
@@ -239,6 +248,5 @@ def _bearable(sketch: Any, error: float, exponent: float) -> str:
     )
 
 
-def _named(sketch: Any) -> str:
-    name = type(sketch).__name__
-    return f"{name} of size {sketch.size}" if hasattr(sketch, "size") else name
+def _named(sketch: Sketch) -> str:
+    return f"{type(sketch).__name__} of size {sketch.size}"

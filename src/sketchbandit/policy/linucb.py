@@ -2,34 +2,47 @@
 
 import copy
 import math
-import threading
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from sketchbandit.arms import (
+    Arms,
+    DenseArms,
+    batch_of,
+    batch_of_array,
+    is_scalar,
+    is_vector,
+    read_arms,
+    read_reward,
+    read_rewards,
+    read_sets,
+    refuse,
+)
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
+from sketchbandit.estimate import Estimate, Linear
+from sketchbandit.explore import UCB, Candidates, Explore, upper_bound
 from sketchbandit.linalg import AnyVector
-from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
-from sketchbandit.policy.base import SavedPolicy
-from sketchbandit.policy.health import Complaints, Health, HealthWatch, Mark, mass_to_look_at, say
-from sketchbandit.policy.pruning import best_arms, optimistic_bounds
-from sketchbandit.ridge import Arms, DenseArms, RidgeSystem, Saved, Scan
+from sketchbandit.policy.base import Policy
+from sketchbandit.policy.files import content_of, restored_parts
+from sketchbandit.policy.health import Complaints, Health, HealthWatch, mass_to_look_at, say
+from sketchbandit.policy.learning import learn_many, learn_one
+from sketchbandit.precision import Precision, Saved
 from sketchbandit.sharing import Lock, both_locks, holds_the_lock
-from sketchbandit.sketch.base import ONE_APPENDED, Sketch, sketch_class
+from sketchbandit.sketch import Sketch
+from sketchbandit.sketch.change import ONE_APPENDED
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sketch.columns import ColumnNames, Name
 from sketchbandit.sketch.rows import read_rows
 from sketchbandit.theory import Confidence
 
-_MOST_REACH = 1e300  # the sum of |reward|·|arm|, over the ridge: a bound on theta, kept from overflowing
 
+class LinUCB(Policy):
+    """A sketch, an estimate and a way to explore: by default the arm of the largest upper confidence bound.
 
-class LinUCB(SavedPolicy):
-    """Chooses the arm of the largest upper confidence bound x'theta + beta·sqrt(x' A^-1 x).
-
+    The bound is x'theta + beta·sqrt(x' A^-1 x), with
     A = (ridge + alpha) I + S'S with the sketch's S and alpha, theta = A^-1 (sum of reward·x): Alg. 2 of
     the paper, and with other sketches the algorithms it compares with.
 
@@ -38,11 +51,15 @@ class LinUCB(SavedPolicy):
     Parameters
     ----------
     sketch : Sketch
-        A fresh sketch, which the policy feeds from now on. Any object that keeps the contract will do.
+        A fresh sketch, which the policy feeds from now on: any subclass of ``sketchbandit.Sketch``.
     ridge : float
         lambda.
     beta : float or Confidence
         The radius: a constant, or the theorem's.
+    explore : Explore
+        How to choose: ``UCB()`` unless it is given. The policy makes a copy.
+    rewards : Estimate
+        What to believe of the rewards: ``Linear()`` unless it is given. The policy makes a copy.
 
     Examples
     --------
@@ -61,48 +78,63 @@ class LinUCB(SavedPolicy):
 
     kind = "linucb"
 
-    def __init__(self, sketch: Any, *, ridge: float = 1.0, beta: float | Confidence = 0.1) -> None:
-        missing = [n for n in ("update", "rows", "alpha", "error_bound", "dim") if not hasattr(sketch, n)]
-        if missing:
-            raise InputTypeError(f"sketch is a {type(sketch).__name__}, which lacks {', '.join(missing)}")
-        if getattr(sketch, "count", 0):
+    def __init__(
+        self,
+        sketch: Sketch,
+        *,
+        ridge: float = 1.0,
+        beta: float | Confidence = 0.1,
+        explore: Explore | None = None,
+        rewards: Estimate | None = None,
+    ) -> None:
+        for name, given, wanted in (
+            ("sketch", sketch, Sketch),
+            ("explore", explore or UCB(), Explore),
+            ("rewards", rewards or Linear(), Estimate),
+        ):
+            if not isinstance(given, wanted):
+                kind = type(given).__name__
+                raise InputTypeError(f"{name} is a {kind}; derive it from sketchbandit.{wanted.__name__}")
+        if sketch.count:
             raise InputError(
                 f"the sketch has seen {sketch.count} rows whose rewards are unknown; give a fresh one"
             )
-        self._set_up(sketch, ridge, beta)
+        self._set_up(sketch, ridge, beta, copy.deepcopy(explore or UCB()), copy.deepcopy(rewards or Linear()))
 
     def _set_up(
-        self, sketch: Any, ridge: float, beta: float | Confidence, saved: Saved | None = None
+        self,
+        sketch: Sketch,
+        ridge: float,
+        beta: float | Confidence,
+        explore: Explore,
+        estimate: Estimate,
+        saved: Saved | None = None,
     ) -> None:
         self._ridge = check_real("ridge", ridge, above=0.0)
         self._beta = check_beta(beta)
-        if isinstance(self._beta, Confidence) and not math.isfinite(sketch.error_bound):
+        is_theorem = isinstance(self._beta, Confidence)
+        if is_theorem and not math.isfinite(sketch.error_bound):
             raise InputError(
                 f"{type(sketch).__name__} certifies no error, so there is no theorem for its radius; "
                 "give a constant beta"
             )
-        self._is_ours = isinstance(sketch, Sketch)
-        self._dtype = np.dtype(getattr(sketch, "dtype", np.float64))
-        self._dim = int(sketch.dim)
-        # Arms that need no conversion; none for float32.
-        self._plain_shape = (self._dim,) if self._dtype == np.float64 else None
-        with_determinant = isinstance(self._beta, Confidence)
-        self._system = RidgeSystem(sketch, self._ridge, with_determinant=with_determinant, saved=saved)
+        self._dtype, self._dim = sketch.dtype, sketch.dim
+        self._precision = Precision(sketch, self._ridge, with_determinant=is_theorem, saved=saved)
+        self._explore = explore
+        self._estimate = estimate
+        estimate.bind(self._precision)
         self._lock = self._make_lock()
         self._watch = HealthWatch()
         self._mass_to_look_at = mass_to_look_at(sketch, self._ridge)
         self._columns = ColumnNames()
         self._rounds = 0
-        self._reach = 0.0
-        self._most_reach = _MOST_REACH * min(1.0, self._ridge)
         self._confidence = self._beta if isinstance(self._beta, Confidence) else None
         self._radius = self._beta if isinstance(self._beta, float) else math.nan
         self._radius_at = (-1, -1)  # rebuilds and rounds for which it holds, where it is a theorem's
 
     def _make_lock(self) -> Lock:
         """That of the sketch, so that whoever compresses it does so between two rounds."""
-        sketch = self._system.sketch
-        return sketch._lock if isinstance(sketch, Sketch) else threading.RLock()
+        return self._precision.sketch._lock
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -127,9 +159,9 @@ class LinUCB(SavedPolicy):
         return self._beta
 
     @property
-    def sketch(self) -> Any:
+    def sketch(self) -> Sketch:
         """The sketch of the arms played. The policy feeds it; look, but do not update it."""
-        return self._system.sketch
+        return self._precision.sketch
 
     @property
     def columns(self) -> tuple[Name, ...] | None:
@@ -139,17 +171,29 @@ class LinUCB(SavedPolicy):
     @property
     def theta(self) -> Vector:
         """The estimate A^-1 b, a copy."""
-        return self._system.theta.copy()
+        return self._estimate.theta.copy()
 
     @property
     def radius(self) -> float:
         """The radius beta_t that the next choice uses."""
         if self._confidence is not None:
-            self._system.follow()
-            now = self._system.rebuilds, self._rounds
+            self._precision.sync()
+            now = self._precision.rebuilds, self._rounds
             if self._radius_at != now:
                 self._radius, self._radius_at = self._realised_radius(self._confidence), now
         return self._radius
+
+    def _realised_radius(self, confidence: Confidence) -> float:
+        sketch = self.sketch
+        return confidence.radius(
+            dim=self._dim,
+            ridge=self._ridge,
+            alpha=sketch.alpha + self._precision.jitter,
+            error_bound=sketch.error_bound,
+            log_det=self._precision.log_det,
+            mass=sketch.mass,
+            rounding=sketch.rounding,
+        )
 
     @property
     def rounds(self) -> int:
@@ -159,7 +203,7 @@ class LinUCB(SavedPolicy):
     @property
     def nbytes(self) -> int:
         """Bytes of every array held, the sketch's included."""
-        return self._system.nbytes + int(getattr(self.sketch, "nbytes", 0))
+        return self._precision.nbytes + self._estimate.nbytes + self.sketch.nbytes
 
     def health(self) -> Health:
         """The certificate, how it grows, and what that means for the regret, in a sentence."""
@@ -169,7 +213,7 @@ class LinUCB(SavedPolicy):
 
     @holds_the_lock
     def select(self, arms: Any) -> int:
-        """The index of the arm with the largest ``ucb``, ties to the lowest.
+        """The index of the arm chosen: that of the largest ``ucb``, ties to the lowest, unless told otherwise.
 
         ``arms``: (K, dim), numpy, scipy.sparse or anything that converts. Widths are computed only for arms
         that can still win.
@@ -181,9 +225,10 @@ class LinUCB(SavedPolicy):
                 and arms.ndim == 2
                 and arms.shape[1] == self._dim
                 and arms.flags.c_contiguous
+                and len(arms)
             ):
-                index = self._search(arms) if len(arms) else None
-                return self._best(self._read(arms), 1)[0] if index is None else index
+                index = self._search(arms)
+                return self._best(DenseArms(arms), 1)[0] if index is None else index
             read = self._read(arms)
             index = self._search(read.array) if isinstance(read, DenseArms) else None
             if index is None:
@@ -192,32 +237,62 @@ class LinUCB(SavedPolicy):
             return index
 
     def _search(self, arms: AnyArray) -> int | None:
-        """The best of dense arms in one call; None: there is none, or a score is not finite."""
+        """The choice among dense arms in one call; None: there is none, or a score is not finite."""
+        theta = self._estimate.linear_theta
+        if theta is None:
+            return None
         radius = self._radius if self._confidence is None else self.radius
-        index = self._system.search(arms, radius)
+        index = self._explore.search(arms, theta, self._precision, radius)
         return None if index is None or index < 0 else index
 
+    def select_many(self, batch: Any) -> NDArray[np.intp]:
+        """``select`` for B sets of arms at once, (B,): the same choices, faster than one by one.
+
+        ``batch``: an array (B, K, dim), or a list of sets, which may differ in their number of arms.
+
+        >>> from sketchbandit import ExactSketch
+        >>> policy = LinUCB(ExactSketch(2))
+        >>> policy.select_many([[[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0]]])
+        array([1, 0])
+        """
+        ready = batch_of_array(batch, self._dim, self._dtype)
+        if ready is None:
+            sets = read_sets(batch)
+            ready = batch_of(sets, self._dim, self._dtype)
+        else:
+            sets = batch
+        found, theta = None, self._estimate.linear_theta
+        if ready is not None and theta is not None:
+            found = self._explore.search_many(*ready, theta, self._precision, self.radius)
+        chosen = np.full(len(sets), -1, dtype=np.intp) if found is None else found
+        for number in np.flatnonzero(chosen < 0).tolist():
+            try:
+                chosen[number] = self.select(sets[number])
+            except InputError as error:
+                raise InputError(f"set {number}: {error}") from error
+        return chosen
+
     def top(self, arms: Any, k: int) -> NDArray[np.intp]:
-        """The indices of the ``k`` arms with the largest ``ucb``, best first, ties to the lowest."""
+        """The indices of the ``k`` arms that come first, best first, ties to the lowest."""
         wanted = check_count("k", k, at_least=1)
         best = np.array(self._best(self._read(arms), wanted), dtype=np.intp)
         self._columns.remember(arms)
         return best
 
     def mean(self, arms: Any) -> Any:
-        """x'theta for every arm, (K,); a number for a single arm (dim,)."""
-        scan = self._scan(self._read(arms))
-        return float(scan.means[0]) if is_vector(arms) else scan.means
+        """The mean reward of every arm, (K,); a number for a single arm (dim,)."""
+        means = self._candidates(self._read(arms)).means
+        return float(means[0]) if is_vector(arms) else means
 
     def width(self, arms: Any) -> Any:
         """sqrt(x'A^-1 x) for every arm, (K,); a number for a single arm (dim,)."""
-        widths = self._widths(self._scan(self._read(arms)))
+        widths = self._candidates(self._read(arms)).widths()
         return float(widths[0]) if is_vector(arms) else widths
 
     def ucb(self, arms: Any) -> Any:
         """mean + radius·width for every arm, (K,); a number for a single arm (dim,)."""
-        scan = self._scan(self._read(arms))
-        scores = scan.means + self.radius * self._widths(scan)
+        candidates = self._candidates(self._read(arms))
+        scores = upper_bound(candidates.means, candidates.radius, candidates.widths())
         return float(scores[0]) if is_vector(arms) else scores
 
     def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
@@ -226,25 +301,17 @@ class LinUCB(SavedPolicy):
     def _best(self, arms: Arms, count: int) -> list[int]:
         if count > len(arms):
             raise InputError(f"k is {count}, but there are {len(arms)} arms")
+        return self._explore.choose(self._candidates(arms), count)
+
+    def _candidates(self, arms: Arms) -> Candidates:
+        """The arms as a rule sees them, if all of their scores are finite."""
         radius = self.radius
         with np.errstate(over="ignore", invalid="ignore"):
-            scan = self._system.scan(arms)
-            bounds = optimistic_bounds(scan, radius, self._system.shift)
-        if not math.isfinite(bounds[bounds.argmax()]):  # NaN counts as the largest
+            scan = self._estimate.scan(arms)
+            most = np.abs(scan.means).max() + radius * np.sqrt(scan.norms_sq.max() / self._precision.shift)
+        if not math.isfinite(most):
             raise refuse(arms, scan.norms_sq, scan.means)
-        return best_arms(self._system, scan, bounds, radius, count)
-
-    def _scan(self, arms: Arms) -> Scan:
-        with np.errstate(over="ignore", invalid="ignore"):
-            scan = self._system.scan(arms)
-        if not (np.isfinite(scan.norms_sq).all() and np.isfinite(scan.means).all()):
-            raise refuse(arms, scan.norms_sq, scan.means)
-        return scan
-
-    def _widths(self, scan: Scan) -> Vector:
-        system = self._system
-        norms_sq = scan.norms_sq.tolist()
-        return np.sqrt([system.quadratic(system.shadow(scan, i), norm) for i, norm in enumerate(norms_sq)])
+        return Candidates(scan, self._precision, radius)
 
     # -- learning -----------------------------------------------------------------------------------
 
@@ -256,122 +323,91 @@ class LinUCB(SavedPolicy):
         everything is learned; so it does where warnings are errors.
         """
         with self._lock:
-            complaints = self._update(arm, reward)
+            complaints = self.learn(arm, reward)
         if complaints:
             say(complaints)
 
-    def _update(self, arm: Any, reward: Any) -> Complaints:
+    @holds_the_lock
+    def learn(self, arm: Any, reward: Any) -> Complaints:
         """``update`` for whoever holds the lock: what there is to warn of is returned."""
         if (  # as quick as can be
             type(arm) is np.ndarray
             and isinstance(reward, float)
-            and arm.shape == self._plain_shape
-            and arm.dtype == np.float64
+            and arm.dtype == self._dtype
+            and arm.ndim == 1
+            and len(arm) == self._dim
             and arm.flags.c_contiguous
         ):
-            return self._learn(arm, arm[np.newaxis], self._system.measure(arm), float(reward))
-        complaints = self._take(arm, reward)
+            x = arm.astype(np.float64, copy=False)
+            return self._learn_one(x, arm[np.newaxis], self._precision.measure(x), float(reward))
+        complaints = self._learn_any(arm, reward)
         self._columns.remember(arm)
         return complaints
 
-    def _take(self, arm: Any, reward: Any) -> Complaints:
+    def _learn_any(self, arm: Any, reward: Any) -> Complaints:
         if is_scalar(reward) or is_vector(arm):
             arms = self._read(arm, may_be_empty=True)
             if len(arms) != 1:
                 raise InputError(f"{len(arms)} arms need {len(arms)} rewards, got one")
-            return self._learn(arms.vector(0), arms.row(0), arms.norm_sq(0), read_reward(reward))
-        return self._take_many(self._columns.align(arm), reward)
+            row = arms.row(0, self._dtype)
+            return self._learn_one(arms.vector(0), row, arms.norm_sq(0), read_reward(reward))
+        arm = self._columns.align(arm)
+        batch = read_rows(arm, self._dim, self._dtype, "arms")
+        values = read_rewards(reward, len(batch))
+        self.sketch.tally.check(batch.mass)
+        with np.errstate(over="ignore"):
+            self._estimate.check(float(np.sqrt(batch.mass) * np.linalg.norm(values)))
+        complaints: Complaints = ()
+        if hasattr(arm, "tocsr") and len(batch) < self._precision.rows_worth_a_rebuild:
+            read = self._read(arm, may_be_empty=True)
+            for i, (norm_sq, value) in enumerate(zip(read.norms_sq().tolist(), values.tolist(), strict=True)):
+                complaints += self._learn_one(read.vector(i), read.row(i, self._dtype), norm_sq, value)
+            return complaints
+        taken = 0
+        for rows, norms_sq in batch.chunks():
+            complaints += self._learn_chunk(rows, norms_sq, values[taken : taken + len(rows)])
+            taken += len(rows)
+        return complaints
 
-    def _learn(self, x: AnyVector, row: AnyArray, norm_sq: float, reward: float) -> Complaints:
-        reach = self._reach + abs(reward) * math.sqrt(norm_sq)
-        if not reach < self._most_reach:  # NaN and inf end here too
-            raise self._complaint(row, norm_sq, reward, reach)
-        sketch = self._system.sketch
-        if self._is_ours and not sketch._mass + norm_sq <= sketch._most_mass:
-            sketch._check_mass(norm_sq)  # says why
-        change = self._system.observe(x, row, norm_sq, reward)
-        self._reach = reach
+    def _learn_one(self, x: AnyVector, row: AnyArray, norm_sq: float, reward: float) -> Complaints:
+        if not norm_sq + abs(reward) < math.inf:  # NaN ends here too
+            self._refuse(row, norm_sq, reward)
+        change = learn_one(self._precision, self._estimate, x, row, norm_sq, reward)
         if (  # most rounds
             change is ONE_APPENDED
             and self._rounds + 1 < self._watch.next_mark
-            and (not self._is_ours or sketch._mass < self._mass_to_look_at)
+            and self._precision.sketch.tally.mass < self._mass_to_look_at
         ):
             self._rounds += 1
             return ()
         return self._learned(1, lossy=not change.additive)
 
-    def _take_many(self, arms: Any, rewards: Any) -> Complaints:
-        batch = read_rows(arms, self._dim, self._dtype, "arms")
-        values = read_rewards(rewards, len(batch))
-        if self._is_ours:
-            self.sketch._check_mass(batch.mass)
-        with np.errstate(over="ignore"):
-            self._reach = self._checked_reach(float(np.sqrt(batch.mass) * np.linalg.norm(values)))
-        complaints: Complaints = ()
-        if sparse.issparse(arms) and len(batch) < self._system.rows_worth_a_rebuild:
-            read = self._read(arms, may_be_empty=True)
-            pairs = zip(read.norms_sq().tolist(), values.tolist(), strict=True)
-            for i, (norm_sq, value) in enumerate(pairs):
-                change = self._system.observe(read.vector(i), read.row(i), norm_sq, value)
-                complaints += self._learned(1, lossy=not change.additive)
-        else:
-            taken = 0
-            for rows, norms_sq in batch.chunks():
-                some = values[taken : taken + len(rows)]
-                complaints += self._take_chunk(rows, norms_sq, some)
-                taken += len(rows)
-        return complaints
-
-    def _take_chunk(self, rows: AnyArray, norms_sq: Vector, rewards: Vector) -> Complaints:
+    def _learn_chunk(self, rows: AnyArray, norms_sq: Vector, rewards: Vector) -> Complaints:
         """Many arms, with a stop wherever a look at the certificate is due."""
         complaints: Complaints = ()
         while len(rows):
             some = min(len(rows), max(1, self._watch.next_mark - self._rounds))
-            change = self._system.observe_many(rows[:some], norms_sq[:some], rewards[:some])
+            change = learn_many(self._precision, self._estimate, rows[:some], norms_sq[:some], rewards[:some])
             complaints += self._learned(some, lossy=not change.additive)
             rows, norms_sq, rewards = rows[some:], norms_sq[some:], rewards[some:]
         return complaints
 
     def _learned(self, count: int, *, lossy: bool) -> Complaints:
         self._rounds += count
-        sketch = self._system.sketch
-        is_long = self._is_ours and sketch._mass >= self._mass_to_look_at
+        sketch, mass = self._precision.sketch, self._precision.sketch.tally.mass
+        is_long = mass >= self._mass_to_look_at
         if lossy or is_long or self._rounds >= self._watch.next_mark:  # then the verdict may have changed
             if is_long:  # said now, or not so yet
-                self._mass_to_look_at = 2.0 * sketch._mass
+                self._mass_to_look_at = 2.0 * mass
             return self._watch.look(sketch, self._rounds, self._ridge)
         return ()
 
-    def _checked_reach(self, added: float) -> float:
-        reach = self._reach + added
-        if not reach < self._most_reach:
-            raise self._too_much(reach)
-        return reach
-
-    def _complaint(self, row: AnyArray, norm_sq: float, reward: float, reach: float) -> InputError:
+    def _refuse(self, row: AnyArray, norm_sq: float, reward: float) -> None:
         if not math.isfinite(norm_sq):
-            return refuse(DenseArms(row), np.array([norm_sq]))
+            raise refuse(DenseArms(row), np.array([norm_sq]))
         if not math.isfinite(reward):
-            return InputError(f"the reward is {reward}; rewards must be finite")
-        return self._too_much(reach)
-
-    def _too_much(self, reach: float) -> InputError:
-        return InputError(
-            f"rewards times arms add up to {reach:g}, too much for a ridge of {self._ridge:g}: theta could "
-            "overflow; rescale the rewards or use a larger ridge"
-        )
-
-    def _realised_radius(self, confidence: Confidence) -> float:
-        sketch = self.sketch
-        return confidence.radius(
-            dim=self._dim,
-            ridge=self._ridge,
-            alpha=sketch.alpha + self._system.jitter,
-            error_bound=sketch.error_bound,
-            log_det=self._system.log_det,
-            mass=float(getattr(sketch, "mass", math.inf)),
-            rounding=float(getattr(sketch, "rounding", 0.0)),
-        )
+            raise InputError(f"the reward is {reward}; rewards must be finite")
+        raise InputError(f"the arm's squared length is {norm_sq:g} and its reward {reward:g}; rescale them")
 
     # -- merge and files ----------------------------------------------------------------------------
 
@@ -383,74 +419,64 @@ class LinUCB(SavedPolicy):
         if other is self:
             other = copy.deepcopy(self)
         with both_locks(self, other):
-            complaints = self._merge(other)
+            complaints = self.absorb(other)
         if complaints:
             say(complaints)
 
-    def _merge(self, other: "LinUCB") -> Complaints:
+    @holds_the_lock
+    def absorb(self, other: "LinUCB") -> Complaints:
         """``merge`` for whoever holds both locks: what there is to warn of is returned."""
         for name, mine, theirs in (
             ("dim", self._dim, other._dim),
             ("ridge", self._ridge, other._ridge),
             ("beta", self._beta, other._beta),
+            ("explore", type(self._explore).__name__, type(other._explore).__name__),
+            ("rewards", type(self._estimate).__name__, type(other._estimate).__name__),
         ):
             if mine != theirs:
                 raise MergeError(f"cannot merge policies: {name} is {mine!r} here and {theirs!r} there")
-        if not hasattr(self.sketch, "merge"):
-            raise MergeError(f"{type(self.sketch).__name__} cannot merge, so its policies cannot")
-        reach, columns = self._checked_reach(other._reach), self._columns.merged(other._columns)
+        self._estimate.check(other._estimate.reward_mass)
+        columns = self._columns.merged(other._columns)
         self.sketch.merge(other.sketch)  # raises before it changes anything
-        self._system.add(other._system)
+        self._precision.rebuild()
+        self._estimate.add(other._estimate)
+        self._estimate.reward_mass += other._estimate.reward_mass
         self._watch.add(other._watch)
-        self._reach, self._columns = reach, columns
+        self._columns = columns
         return self._learned(other._rounds, lossy=True)
 
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__}(ridge={self._ridge:g}, beta={self._beta}): {self._rounds} rounds, "
-            f"{type(self.sketch).__name__} of size {getattr(self.sketch, 'size', '?')}, "
+            f"{type(self.sketch).__name__} of size {self.sketch.size}, "
             f"error <= {self.sketch.error_bound:.4g}, {self.nbytes:,} bytes>"
         )
 
     def _content(self) -> tuple[Scalars, Arrays]:
-        if not isinstance(self.sketch, Sketch):
-            raise InputTypeError(
-                f"a policy on {type(self.sketch).__name__} cannot be saved; it must be a sketchbandit.Sketch"
-            )
-        content, sketch_arrays = self.sketch._dump()
-        derived, system_arrays = self._system.dump()
-        beta = vars(self._beta) if isinstance(self._beta, Confidence) else self._beta
-        scalars = {
-            "ridge": self._ridge,
-            "beta": beta,
-            "rounds": self._rounds,
-            "reach": self._reach,
-            "marks": self._watch.marks,
-            "has_warned": self._watch.has_warned,
-            "has_warned_of_digits": self._watch.has_warned_of_digits,
-            "columns": self._columns.names,
-            "sketch": {"kind": self.sketch.kind, "content": content},
-            "system": derived,
+        parts = {
+            "sketch": self.sketch,
+            "precision": self._precision,
+            "estimate": self._estimate,
+            "explore": self._explore,
         }
-        arrays = {f"sketch.{name}": array for name, array in sketch_arrays.items()}
-        return scalars, arrays | {f"system.{name}": array for name, array in system_arrays.items()}
+        scalars, arrays = content_of(parts)
+        beta = vars(self._beta) if isinstance(self._beta, Confidence) else self._beta
+        own = {"ridge": self._ridge, "beta": beta, "rounds": self._rounds, "columns": self._columns.names}
+        return {**own, "reward_mass": self._estimate.reward_mass, **self._watch.dump(), **scalars}, arrays
 
     @classmethod
-    def _undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
-        saved, beta = scalars["sketch"], scalars["beta"]
-        parts: dict[str, Arrays] = {"sketch": {}, "system": {}}
-        for name, array in arrays.items():
-            owner, _, rest = name.partition(".")
-            parts[owner][rest] = array
-        sketch = sketch_class(saved["kind"])._undump(saved["content"], parts["sketch"], **extra)
+    def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
+        """The policy that ``dump`` described."""
+        parts, beta = restored_parts(scalars, arrays, **extra), scalars["beta"]
         policy = cls.__new__(cls)
         saved_beta = Confidence(**beta) if isinstance(beta, dict) else beta
-        policy._set_up(sketch, scalars["ridge"], saved_beta, (scalars["system"], parts["system"]))
+        policy._set_up(
+            parts.sketch, scalars["ridge"], saved_beta, parts.explore, parts.estimate, parts.precision
+        )
+        policy._estimate.restore(*parts.learned)
+        policy._estimate.reward_mass = float(scalars.get("reward_mass", scalars.get("reach", 0.0)))
         policy._rounds = check_count("rounds", scalars["rounds"], at_least=0)
-        policy._reach = float(scalars["reach"])
-        then, recent = (Mark(int(t), float(e), float(m)) for t, e, m in scalars["marks"])
-        policy._watch = HealthWatch(then, recent, has_warned=bool(scalars["has_warned"]))
-        policy._watch.has_warned_of_digits = bool(scalars.get("has_warned_of_digits", False))
+        policy._watch = HealthWatch.undump(scalars)
         policy._columns = ColumnNames(scalars.get("columns"))
         return policy
 

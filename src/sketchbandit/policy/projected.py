@@ -6,21 +6,30 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from sketchbandit.arms import (
+    DenseArms,
+    batch_of_array,
+    is_scalar,
+    is_vector,
+    project_arms,
+    read_arms,
+    read_rewards,
+    read_sets,
+    refuse,
+)
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
-from sketchbandit.policy.arms import is_scalar, is_vector, read_arms, read_rewards, refuse
-from sketchbandit.policy.base import SavedPolicy
+from sketchbandit.policy.base import Policy
 from sketchbandit.policy.health import Health, say
 from sketchbandit.policy.linucb import LinUCB
-from sketchbandit.ridge import DenseArms, project_arms
 from sketchbandit.sharing import Lock, both_locks, holds_the_lock
+from sketchbandit.sketch import ExactSketch
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
 from sketchbandit.sketch.columns import ColumnNames
-from sketchbandit.sketch.exact import ExactSketch
 from sketchbandit.theory import Confidence
 
 
-class ProjectedLinUCB(SavedPolicy):
+class ProjectedLinUCB(Policy):
     """LinUCB on z = R'x, R (dim, size) with independent entries N(0, 1/size) drawn from ``seed``.
 
     The interface is that of LinUCB: arms have length dim, ``theta`` is R times the estimate in the small
@@ -104,6 +113,15 @@ class ProjectedLinUCB(SavedPolicy):
                 self._columns.remember(arms)
         return index
 
+    def select_many(self, batch: Any) -> NDArray[np.intp]:
+        """``select`` for many sets of arms at once: an array (B, K, dim), or a list of sets."""
+        ready = batch_of_array(batch, self._dim, self._dtype)
+        if ready is None:
+            sets = read_sets(batch)
+            return self._inner.select_many([self._project(arms) for arms in sets])
+        images = self._project(ready.arms)
+        return self._inner.select_many(images.reshape(*batch.shape[:2], -1))
+
     def top(self, arms: Any, k: int) -> NDArray[np.intp]:
         """The indices of the ``k`` arms with the largest ``ucb``, best first, ties to the lowest."""
         best = self._inner.top(self._project(arms), k)
@@ -131,9 +149,9 @@ class ProjectedLinUCB(SavedPolicy):
         with self._lock:
             projected = self._project(arm, may_be_empty=True)
             if not is_scalar(reward):
-                complaints = self._inner._update(projected, read_rewards(reward, len(projected)))
+                complaints = self._inner.learn(projected, read_rewards(reward, len(projected)))
             elif len(projected) == 1:
-                complaints = self._inner._update(projected[0], reward)
+                complaints = self._inner.learn(projected[0], reward)
             else:
                 raise InputError(f"{len(projected)} arms need {len(projected)} rewards, got one")
             if type(arm) is not np.ndarray:
@@ -154,7 +172,7 @@ class ProjectedLinUCB(SavedPolicy):
             other = copy.deepcopy(self)
         with both_locks(self, other):
             columns = self._columns.merged(other._columns)
-            complaints = self._inner._merge(other._inner)
+            complaints = self._inner.absorb(other._inner)
             self._columns = columns
         if complaints:
             say(complaints)
@@ -182,7 +200,7 @@ class ProjectedLinUCB(SavedPolicy):
             raise refuse(read, read.norms_sq())
 
     def _content(self) -> tuple[Scalars, Arrays]:
-        scalars, arrays = self._inner._dump()
+        scalars, arrays = self._inner.dump()
         settings: Scalars = {
             "dim": self._dim,
             "size": self.size,
@@ -195,14 +213,15 @@ class ProjectedLinUCB(SavedPolicy):
         return {"settings": settings, "inner": scalars}, {"projection": self._projection, **inner}
 
     @classmethod
-    def _undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
+    def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
+        """The policy that ``dump`` described."""
         inner = {n.removeprefix("inner."): a for n, a in arrays.items() if n.startswith("inner.")}
         policy = cls.__new__(cls)
         settings = scalars["settings"]
         policy._dim, policy._seed = int(settings["dim"]), int(settings["seed"])
         policy._dtype = check_dtype(settings["dtype"])
         policy._projection = arrays["projection"]
-        policy._inner = LinUCB._undump(scalars["inner"], inner, **extra)
+        policy._inner = LinUCB.undump(scalars["inner"], inner, **extra)
         policy._columns = ColumnNames(settings.get("columns"))
         policy._lock = policy._make_lock()
         if policy._projection.shape != (policy._dim, policy._inner.dim):

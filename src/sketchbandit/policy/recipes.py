@@ -78,7 +78,6 @@ def dbslinucb(
     size: int = 50,
     epsilon: float = 8.0,
     compensation: float = 1.0,
-    schedule: str = "mass",
     ridge: float = 1.0,
     beta: Beta = 0.1,
     dtype: DTypeLike = np.float64,
@@ -87,16 +86,13 @@ def dbslinucb(
 
     ``size`` is l0, the sketch size of the first block. ``compensation`` 0 is DBSLinUCB-FD, 1
     DBSLinUCB-RFD. epsilon is in units of a squared arm norm; ``theory.epsilon_for`` chooses it for a
-    horizon and a regret order. ``schedule`` "mass" is the paper's, "spectral" closes a block by its
-    certificate and needs far fewer rows. The other parameters are those of ``oful``.
+    horizon and a regret order. The other parameters are those of ``oful``.
 
     >>> policy = dbslinucb(100, size=10, epsilon=2.0)
     >>> policy.health().sentence
     'The spectral error is at most 0 and never exceeds 4: the regret stays sublinear.'
     """
-    sketch = DyadicBlockSketch(
-        dim, size=size, epsilon=epsilon, compensation=compensation, schedule=schedule, dtype=dtype
-    )
+    sketch = DyadicBlockSketch(dim, size=size, epsilon=epsilon, compensation=compensation, dtype=dtype)
     return LinUCB(sketch, ridge=ridge, beta=beta)
 
 

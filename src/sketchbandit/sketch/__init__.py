@@ -1,9 +1,10 @@
 """Streaming sketches with certificates."""
 
 from sketchbandit.sketch.adaptive import AdaptiveSketch
-from sketchbandit.sketch.base import Change, Sketch
-from sketchbandit.sketch.blocks import BaseSketch, Block
+from sketchbandit.sketch.base import Sketch
+from sketchbandit.sketch.blocks import Block
 from sketchbandit.sketch.bulk_reader import BulkReader
+from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.dyadic import DyadicBlockSketch
 from sketchbandit.sketch.exact import ExactSketch
 from sketchbandit.sketch.frequent_directions import FrequentDirections
@@ -13,7 +14,6 @@ from sketchbandit.sketch.spectrum import Spectrum, spectrum
 
 __all__ = [
     "AdaptiveSketch",
-    "BaseSketch",
     "Block",
     "BulkReader",
     "Change",

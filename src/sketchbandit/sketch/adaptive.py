@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Scalars
+from sketchbandit.arrays import Arrays, Matrix, Scalars
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
-from sketchbandit.sketch.base import NO_CHANGE, Change
 from sketchbandit.sketch.budgets import Anytime, Budget, Growing, Horizon, order_of_error
+from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
 from sketchbandit.sketch.shrink_ledger import ShrinkLedger
@@ -96,7 +96,6 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
         self._schedule = self._make_schedule()
         self._size = self._least_size
         self._buffer.limit = self._wanted_limit
-        self._taken = 0  # rows that were not zero
         self._merged_budget = 0.0
 
     def _make_schedule(self) -> Budget:
@@ -131,7 +130,7 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
     @property
     def budget(self) -> float:
         """What the certificate may be by now."""
-        return self._schedule(self._taken) + self._merged_budget
+        return self._schedule(self.tally.nonzero) + self._merged_budget
 
     @property
     def error_limit(self) -> float:
@@ -165,18 +164,10 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
         """With more the buffer would soon be full again: then a matrix costs less, and loses nothing."""
         return 3 * self._most_rows // 4
 
-    def _ingest(self, rows: AnyArray) -> Change:
-        change = NO_CHANGE
-        while len(rows):
-            some = rows[: self.rows_before_it_may_turn_dense]  # a shrink comes after the last of them at most
-            self._taken += len(some)
-            change = change.then(self._store(some))
-            rows = rows[len(some) :]
-        return change
-
-    def _take_one(self, row: AnyArray, norm_sq: float) -> Change:
-        self._taken += norm_sq > 0.0
-        return super()._take_one(row, norm_sq)
+    @property
+    def _most_at_once(self) -> int:
+        """A shrink, which reads the tally, comes after the last of them at most."""
+        return self.rows_before_it_may_turn_dense
 
     def _make_room(self) -> Change:
         change = self._shrink()
@@ -222,18 +213,17 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
         """As for Frequent Directions of the smallest size."""
         return min(GATHER_TIMES_SIZE * self._least_size, MOST_GATHERED)
 
-    def _add_gram(self, covariance: NDArray[np.float64], taken: int) -> None:
-        self._taken += taken
+    def _add_gram(self, gram: Matrix) -> None:
         if self._dense is not None:
-            self._dense.add_covariance(covariance)
+            self._dense.add_covariance(gram)
             return
-        rows, remainder = factor_of_covariance(covariance)
+        rows, remainder = factor_of_covariance(gram)
         rows = np.concatenate([rows, self._buffer.rows])
         rounding = remainder + (0.0 if self._buffer.is_float64 else storing_error(rows, self.dtype))
         most = self._spendable - rounding
         done = shrink(rows, self._least_size, most=max(0.0, most))
         if most < 0.0 or done.kept > self._rows_worth_keeping:
-            self._become_dense().add_covariance(covariance)
+            self._become_dense().add_covariance(gram)
             return
         self._size = max(self._least_size, done.kept + 1)
         self._buffer.truncate(0)
@@ -245,9 +235,9 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
     # -- merge and files ----------------------------------------------------------------------------
 
     def _absorb(self, other: Any) -> None:
-        together = self.budget + other.budget
-        self._taken += other._taken
-        self._merged_budget = max(0.0, together - self._schedule(self._taken))
+        now, theirs = self.tally.nonzero, other.tally.nonzero
+        together = self._schedule(now - theirs) + self._merged_budget + other.budget
+        self._merged_budget = max(0.0, together - self._schedule(now))
         self._take_over(other)
         super()._absorb(other)
 
@@ -265,16 +255,15 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
     def _state(self) -> tuple[Scalars, Arrays]:
         scalars = {
             **self._account(),
-            "taken": self._taken,
             "merged_budget": self._merged_budget,
             "current_size": self._size,
             "limit": self._buffer.limit,
         }
-        return scalars, self._content()
+        return scalars, self._rows_or_triangle()
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         self._set_account(scalars)
-        self._taken = int(scalars["taken"])
+        self.tally.nonzero = int(scalars.get("taken", self.tally.nonzero))  # files of 0.7 have it here
         self._merged_budget = float(scalars["merged_budget"])
         self._size = int(scalars["current_size"])
         self._buffer.limit = int(scalars["limit"])

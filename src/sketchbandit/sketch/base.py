@@ -2,62 +2,26 @@
 
 import copy
 import math
-from abc import ABC, abstractmethod
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+import sys
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from sketchbandit import files
-from sketchbandit.arrays import AnyArray, Arrays, Scalars
-from sketchbandit.errors import FileError, InputError, InputTypeError, MergeError, MergeKindError
-from sketchbandit.linalg import SUM_ROUNDING, covariance_of, running_sums
-from sketchbandit.sharing import Shared, both_locks, holds_the_lock
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
+from sketchbandit.errors import MergeError, MergeKindError
+from sketchbandit.linalg import SUM_ROUNDING, covariance_of
+from sketchbandit.sharing import both_locks, holds_the_lock
+from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.columns import ColumnNames, Name
 from sketchbandit.sketch.rows import read_rows
+from sketchbandit.sketch.tally import Tally
+from sketchbandit.storing import Stored
 
 
-class Change(NamedTuple):
-    """What an update did to ``rows``, for whoever keeps something derived from them.
-
-    Not ``rebuilt``: the old rows, alpha and the certificate stand as they were, and ``appended`` new rows
-    follow them.
-    ``rebuilt``: any row may differ, and alpha with them; read the sketch anew. Two things may be known
-    even then: ``lossless``, that S'S has grown by exactly the rows given and alpha stands; ``orthogonal``,
-    that the rows are now orthogonal to one another.
-    """
-
-    appended: int = 0
-    rebuilt: bool = False
-    lossless: bool = False
-    orthogonal: bool = False
-
-    @property
-    def additive(self) -> bool:
-        """Whether S'S has grown by exactly the rows given and alpha stands."""
-        return self.lossless or not self.rebuilt
-
-    def then(self, later: "Change") -> "Change":
-        """This change followed by another."""
-        if later == NO_CHANGE:
-            return self
-        if not (self.rebuilt or later.rebuilt):
-            return Change(self.appended + later.appended)
-        return Change(0, True, self.additive and later.additive, later.orthogonal)
-
-
-NO_CHANGE = Change()
-ONE_APPENDED = Change(1)
-
-
-def known_change(change: Any) -> Change:
-    """What a sketch's ``update`` returned; one that does not say may have changed everything."""
-    return change if isinstance(change, Change) else Change(rebuilt=True)
-
-
-class Sketch(Shared, ABC):
+class Sketch(Stored):
     """A streaming summary (S, alpha, e) of the rows X seen so far.
 
     At every moment
@@ -74,27 +38,18 @@ class Sketch(Shared, ABC):
     update changes: a copy, or one that is replaced rather than written to.)
     """
 
-    kind: ClassVar[str]
-    """The name under which files know the class."""
+    _kinds: ClassVar[dict[str, type[Any]]] = {}
+    _noun = "sketch"
 
     _differs_between_parts: ClassVar[frozenset[str]] = frozenset()
     """Settings that sketches to be merged need not share."""
 
-    _kinds: ClassVar[dict[str, type["Sketch"]]] = {}
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "kind" in cls.__dict__:
-            Sketch._kinds[cls.kind] = cls
-
     def __init__(self, dim: int, dtype: DTypeLike) -> None:
         self._dim = check_count("dim", dim, at_least=1)
         self._dtype = check_dtype(dtype)
-        self._most_mass = float(np.finfo(self._dtype).max)
-        self._count = 0
-        self._mass = 0.0
-        self._edition = 0  # how often somebody asked for a compression or a merge
-        self._columns = ColumnNames()
+        self.tally = Tally(self._dtype)
+        """Count and mass, for whoever holds the lock."""
+        self.column_names = ColumnNames()
         self._lock = self._make_lock()
 
     # -- what a sketch tells ------------------------------------------------------------------------
@@ -112,17 +67,17 @@ class Sketch(Shared, ABC):
     @property
     def columns(self) -> tuple[Name, ...] | None:
         """The names of the columns, if rows came as a DataFrame; later ones are put in this order."""
-        return self._columns.names
+        return self.column_names.names
 
     @property
     def count(self) -> int:
         """How many rows were seen, zero rows included."""
-        return self._count
+        return self.tally.count
 
     @property
     def mass(self) -> float:
         """Sum of the squared norms of the rows seen."""
-        return self._mass
+        return self.tally.mass
 
     @property
     @abstractmethod
@@ -175,7 +130,7 @@ class Sketch(Shared, ABC):
 
         It is not in ``error_bound`` because it is at most some 1e-11 of the mass.
         """
-        return SUM_ROUNDING * self._mass
+        return SUM_ROUNDING * self.tally.mass
 
     @property
     @abstractmethod
@@ -217,11 +172,17 @@ class Sketch(Shared, ABC):
         """The dim up to which many rows are better summed up in X'X first; see ``BulkReader``."""
         return 0
 
-    def covariance(self) -> NDArray[np.float64]:
+    def gram(self) -> Matrix:
+        """S'S as a dense (dim, dim) matrix: for small dim."""
+        first, *others = self.views()
+        gram = covariance_of(first)
+        for rows in others:
+            gram += covariance_of(rows)
+        return gram
+
+    def covariance(self) -> Matrix:
         """S'S + alpha I as a dense (dim, dim) matrix: for small dim."""
-        covariance = np.zeros((self._dim, self._dim))
-        for rows in self.views():
-            covariance += covariance_of(rows)
+        covariance = self.gram()
         covariance[np.diag_indices_from(covariance)] += self.alpha
         return covariance
 
@@ -235,17 +196,17 @@ class Sketch(Shared, ABC):
         anything changes.
         """
         with self._lock:
-            batch = read_rows(self._columns.align(rows), self._dim, self._dtype)
+            batch = read_rows(self.column_names.align(rows), self._dim, self._dtype)
             change = NO_CHANGE
-            self._check_mass(batch.mass)
+            self.tally.check(batch.mass)
             for chunk, norms_sq in batch.chunks():
-                change = change.then(self._take(chunk, norms_sq))
-            self._columns.remember(rows)
+                change = change.then(self.take(chunk, norms_sq))
+            self.column_names.remember(rows)
         return change
 
     def compress(self) -> Change:
         """Shrink buffered rows in where there are enough for it, and give back memory that no row uses."""
-        self._edition += 1
+        self.tally.version += 1
         return self._compress()
 
     @holds_the_lock
@@ -260,18 +221,52 @@ class Sketch(Shared, ABC):
             other = copy.deepcopy(self)
         with both_locks(self, other):
             self._check_mergeable(other)
-            self._check_mass(other.mass)
-            self._columns = self._columns.merged(other._columns)
-            self._edition += 1
+            self.tally.check(other.tally.mass)
+            self.column_names = self.column_names.merged(other.column_names)
+            self.tally.add(other.tally)
             self._absorb(other)
-            self._count += other.count
-            self._mass += other.mass
         return Change(rebuilt=True)  # alpha may have moved even where rows were only appended
 
-    def save(self, path: str | Path) -> None:
-        """Write the sketch to ``path`` (safetensors, atomically); ``sketchbandit.load`` reads it back."""
-        scalars, arrays = self._dump()
-        files.write(Path(path), self.kind, scalars, arrays)
+    # -- for whoever holds the lock, and has checked what it gives ------------------------------------
+
+    @holds_the_lock
+    def take_one(self, row: AnyArray, norm_sq: float) -> Change:
+        """One finite row, (1, dim), of the sketch's dtype, as quick as can be."""
+        tally = self.tally
+        mass = tally.mass + norm_sq
+        if not mass <= tally.most_mass:
+            tally.check(norm_sq)  # says why
+        tally.version += 1
+        tally.count += 1
+        tally.mass = mass
+        if not norm_sq:  # a zero row changes nothing but the count
+            return NO_CHANGE
+        tally.nonzero += 1
+        return self._ingest_one(row, norm_sq)
+
+    @holds_the_lock
+    def take(self, rows: AnyArray, norms_sq: Vector) -> Change:
+        """Finite rows of the sketch's dtype whose mass was checked: what ``update`` does with them."""
+        change = NO_CHANGE
+        while len(rows):
+            some = min(len(rows), self._most_at_once)
+            if some == 1:
+                taken = self.take_one(rows[:1], float(norms_sq[0]))
+            else:
+                first = norms_sq[:some]
+                self.tally.add_rows(first)
+                nonzero = rows[:some] if first.all() else rows[:some][first > 0.0]
+                taken = self._ingest(nonzero) if len(nonzero) else NO_CHANGE
+            change = change.then(taken)
+            rows, norms_sq = rows[some:], norms_sq[some:]
+        return change
+
+    @holds_the_lock
+    def add_gram(self, gram: Matrix, tally: Tally) -> None:
+        """Rows of which there is only X'X, where ``gram_up_to_dim`` is not 0."""
+        self.tally.add(tally)
+        if tally.nonzero:
+            self._add_gram(gram)
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
@@ -289,7 +284,17 @@ class Sketch(Shared, ABC):
 
     @abstractmethod
     def _ingest(self, rows: AnyArray) -> Change:
-        """Take checked, non-zero rows of the sketch's dtype; count and mass are already up to date."""
+        """Take checked, non-zero rows of the sketch's dtype; the tally has them already."""
+
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
+        """The same for one row, (1, dim), where that can be done quicker."""
+        del norm_sq
+        return self._ingest(row)
+
+    @property
+    def _most_at_once(self) -> int:
+        """How many rows ``_ingest`` may be given: fewer where it reads the tally in between."""
+        return sys.maxsize
 
     def _compress(self) -> Change:
         """What ``compress`` does; nothing, unless a subclass knows better."""
@@ -297,7 +302,7 @@ class Sketch(Shared, ABC):
 
     @abstractmethod
     def _absorb(self, other: Any) -> None:
-        """Take in another sketch of the same class and settings; count and mass are not its business."""
+        """Take in another sketch of the same class and settings; the tally is up to date already."""
 
     @abstractmethod
     def _state(self) -> tuple[Scalars, Arrays]:
@@ -307,15 +312,13 @@ class Sketch(Shared, ABC):
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         """Set the state that ``_state`` returned, on a fresh instance."""
 
-    def _add_gram(self, covariance: NDArray[np.float64], taken: int) -> None:
-        """Take in X'X of ``taken`` rows that were not zero, where ``gram_up_to_dim`` is not 0.
+    def _add_gram(self, gram: Matrix) -> None:
+        """What ``add_gram`` does; the tally is up to date already.
 
-        Count and mass are not its business. Whatever is lost goes into the certificate, what
-        factor_of_covariance leaves and what is rounded away too.
+        Whatever is lost goes into the certificate, what factor_of_covariance leaves and what is rounded away
+        too.
         """
-        raise NotImplementedError(
-            f"{type(self).__name__} gathers rows in X'X, so it needs a method _add_gram"
-        )
+        raise NotImplementedError(f"{type(self).__name__} sums rows up in X'X, so it needs _add_gram")
 
     def _check_mergeable(self, other: Any) -> None:
         mine, theirs = self._settings(), other._settings()
@@ -327,51 +330,19 @@ class Sketch(Shared, ABC):
                 f"and {theirs[name]!r} there"
             )
 
-    # -- shared machinery ---------------------------------------------------------------------------
-
-    def _take(self, rows: AnyArray, norms_sq: NDArray[np.float64]) -> Change:
-        """Rows that were checked, mass included: what ``update`` does with them."""
-        if len(rows) == 1:
-            return self._take_one(rows, float(norms_sq[0]))
-        self._count += len(rows)
-        # One after the other, as if the rows had come one by one: the sum is the same to the bit.
-        self._mass = float(running_sums(self._mass, norms_sq)[-1])
-        # A zero row changes nothing but the count.
-        nonzero = rows if norms_sq.all() else rows[norms_sq > 0.0]
-        return self._ingest(nonzero) if len(nonzero) else NO_CHANGE
-
-    def _take_one(self, row: AnyArray, norm_sq: float) -> Change:
-        """One checked row, (1, dim)."""
-        self._count += 1
-        self._mass += norm_sq
-        return self._ingest(row) if norm_sq else NO_CHANGE
-
-    def _check_mass(self, added: float) -> None:
-        """Refuse what would overflow: entries of X'X and squared norms of sketch rows reach the mass."""
-        if not self._mass + added <= self._most_mass:
-            raise InputError(
-                f"the sum of squared norms would overflow {self._dtype}: "
-                f"{self._mass:g} so far, {added:g} to come; rescale the rows"
-            )
-
-    def _dump(self) -> tuple[Scalars, Arrays]:
-        if Sketch._kinds.get(self.kind) is not type(self):
-            raise InputTypeError(
-                f"{type(self).__name__} needs a `kind` of its own to be saved; {self.kind!r} names "
-                f"{Sketch._kinds[self.kind].__name__}"
-            )
+    def _content(self) -> tuple[Scalars, Arrays]:
         learned, arrays = self._state()
-        scalars = {"settings": self._settings(), "count": self._count, "mass": self._mass, "state": learned}
-        if self._columns.names is not None:
-            scalars["columns"] = self._columns.names
+        scalars = {"settings": self._settings(), **self.tally.dump(), "state": learned}
+        if self.column_names.names is not None:
+            scalars["columns"] = self.column_names.names
         return scalars, arrays
 
     @classmethod
-    def _undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
+    def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
+        """The sketch that ``dump`` described."""
         sketch = cls(**scalars["settings"], **extra)
-        sketch._count = check_count("count", scalars["count"], at_least=0)
-        sketch._mass = float(scalars["mass"])
-        sketch._columns = ColumnNames(scalars.get("columns"))
+        sketch.tally.restore(scalars)
+        sketch.column_names = ColumnNames(scalars.get("columns"))
         sketch._restore(scalars["state"], arrays)
         return sketch
 
@@ -381,14 +352,3 @@ def read_only(rows: AnyArray) -> AnyArray:
     view = rows.view()
     view.flags.writeable = False
     return view
-
-
-def sketch_class(kind: str) -> type[Sketch]:
-    """The class that files call ``kind``."""
-    try:
-        return Sketch._kinds[kind]
-    except KeyError:
-        raise FileError(
-            f"unknown kind of sketch {kind!r} (known: {', '.join(sorted(Sketch._kinds))}); "
-            "if a package of yours defines it, import that package before loading"
-        ) from None

@@ -1,50 +1,21 @@
-"""The blocks of dyadic block sketching: what a base must offer, and how a block is kept."""
+"""The blocks of dyadic block sketching."""
 
 import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sketchbandit.arrays import AnyArray, Arrays, Scalars
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.linalg import extend_span, row_space, running_sums
-from sketchbandit.sketch.base import Change, Sketch, known_change, sketch_class
+from sketchbandit.linalg import extend_span, row_space
+from sketchbandit.sketch.base import Sketch
+from sketchbandit.sketch.change import Change
+from sketchbandit.sketch.tally import Tally
 
-
-class BaseSketch(Protocol):
-    """What a block's sketch must have: any object with this surface can be one.
-
-    Its certificate must never exceed mass / size. Where the object also tells ``guarantee`` and
-    ``exact_rank`` and can ``compress``, as every ``Sketch`` does, the promise is checked, blocks stay open
-    for long or low-rank rows, and frozen blocks are small. Where it tells ``lossless_room``, the rows it is
-    sure to take without loss, it is not copied for each row by ``schedule="spectral"``.
-    """
-
-    def update(self, rows: Any) -> Any:
-        """Take rows (n, dim)."""
-
-    @property
-    def rows(self) -> AnyArray:
-        """S."""
-
-    @property
-    def alpha(self) -> float:
-        """What is added to the diagonal."""
-
-    @property
-    def error_bound(self) -> float:
-        """The certificate."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-
-
-BaseFactory = Callable[[int, int], BaseSketch] | type[Sketch]
+BaseFactory = Callable[[int, int], Sketch] | type[Sketch]
 """``(dim, size) -> sketch`` whose certificate never exceeds mass / size, or the class of such a sketch."""
 
 
@@ -61,49 +32,35 @@ class Block(NamedTuple):
 
 @dataclass
 class WorkingBlock:
-    """A block at work. ``mass`` is that of the rows it was given."""
+    """A block at work: its sketch counts the rows that it was given."""
 
-    sketch: BaseSketch
+    sketch: "Sketch | Folded"
     size: int
     exact: bool
-    count: int = 0
-    mass: float = 0.0
-    span: NDArray[np.float64] | None = None
+    span: Matrix | None = None
     """Orthonormal rows spanning the block, once only its rank keeps it open."""
 
-    def give(self, rows: AnyArray, norms_sq: NDArray[np.float64]) -> Change:
-        """Pass rows on to the sketch."""
-        self.count += len(rows)
-        self.mass = float(running_sums(self.mass, norms_sq)[-1])
-        if isinstance(self.sketch, Sketch):  # ours: the rows were checked already
-            return self.sketch._take(rows, norms_sq)
-        return known_change(self.sketch.update(rows))
+    @property
+    def open(self) -> Sketch:
+        """The sketch of a block that still takes rows."""
+        assert isinstance(self.sketch, Sketch)  # noqa: S101  (for the type checker)
+        return self.sketch
+
+    @property
+    def tally(self) -> Tally:
+        """Of the rows it was given."""
+        return self.sketch.tally
 
     @property
     def rows(self) -> AnyArray:
-        """The rows of the sketch, not copied where it is ours."""
-        views = self.sketch.views() if isinstance(self.sketch, Sketch) else (np.asarray(self.sketch.rows),)
+        """The rows of the sketch, not copied."""
+        views = self.sketch.views()
         return views[0] if len(views) == 1 else np.concatenate(views)
 
     def compress(self) -> Change:
         """Let the sketch drop what it can, and forget the row space."""
         self.span = None
-        return known_change(self.sketch.compress()) if hasattr(self.sketch, "compress") else Change()
-
-    @property
-    def rounding(self) -> float:
-        """What of the certificate is rounding."""
-        return float(getattr(self.sketch, "rounding", 0.0))
-
-    @property
-    def uncounted(self) -> float:
-        """Rounding that is not in it."""
-        return float(getattr(self.sketch, "uncounted", 0.0))
-
-    @property
-    def lossless_room(self) -> int:
-        """How many rows the sketch takes for sure without any loss."""
-        return int(getattr(self.sketch, "lossless_room", 0))
+        return self.open.compress()
 
     def within(self, share: float, action: Callable[[], Change]) -> Change | None:
         """Do something to the sketch; None, and as if never done, if that makes e exceed ``share``."""
@@ -121,8 +78,8 @@ class WorkingBlock:
 
         O(dim · size) a row: the block's row space is computed once and then extended.
         """
-        limit = getattr(self.sketch, "exact_rank", 0)
-        if not limit or self.count < self.size:  # too few rows to tell: the mass rule alone decides
+        limit = self.open.exact_rank
+        if not limit or self.tally.count < self.size:  # too few rows to tell: the mass rule alone decides
             return 0
         if self.span is None:
             self.span = row_space(self.rows)
@@ -132,9 +89,9 @@ class WorkingBlock:
         return fitting
 
     def hand_over_rows(self) -> AnyArray:
-        """Give the rows to the caller; only the certificate and alpha stay here."""
-        rows = self.rows
-        self.sketch = Folded(rows[:0].copy(), self.sketch.alpha, self.sketch.error_bound, self.rounding)
+        """Give the rows to the caller; only the tally, the certificate and alpha stay here."""
+        rows, known = self.rows, self.sketch
+        self.sketch = Folded(rows[:0].copy(), known.alpha, known.error_bound, known.rounding, known.tally)
         return rows
 
     @property
@@ -144,36 +101,20 @@ class WorkingBlock:
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same block."""
-        arrays: Arrays
-        if isinstance(self.sketch, Folded):
-            folded = self.sketch
-            kind = "folded"
-            content = {"alpha": folded.alpha, "error": folded.error_bound, "rounding": folded.rounding}
-            arrays = {"rows": self.sketch.rows}
-        elif isinstance(self.sketch, Sketch):
-            kind, (content, arrays) = self.sketch.kind, self.sketch._dump()
-        else:
-            raise InputTypeError(
-                f"base makes {type(self.sketch).__name__}, which cannot be saved; derive it from "
-                "sketchbandit.Sketch"
-            )
+        kind = "folded" if isinstance(self.sketch, Folded) else self.sketch.kind
+        content, arrays = self.sketch.dump()
         if self.span is not None:
             arrays = {**arrays, "span": self.span}
-        settings = {"size": self.size, "exact": self.exact, "count": self.count, "mass": self.mass}
-        return {"kind": kind, "content": content, **settings}, arrays
+        return {"kind": kind, "content": content, "size": self.size, "exact": self.exact}, arrays
 
     @classmethod
     def undump(cls, saved: Scalars, arrays: Arrays) -> "WorkingBlock":
         """The block that ``dump`` described."""
-        span = arrays.pop("span", None)
-        content = saved["content"]
-        sketch: BaseSketch
-        if saved["kind"] == "folded":
-            rounding = float(content.get("rounding", 0.0))  # files of 0.6 have none
-            sketch = Folded(arrays["rows"], float(content["alpha"]), float(content["error"]), rounding)
-        else:
-            sketch = sketch_class(saved["kind"])._undump(content, arrays)
-        return cls(sketch, saved["size"], saved["exact"], saved["count"], float(saved["mass"]), span)
+        span, content = arrays.pop("span", None), saved["content"]
+        kind: Any = Folded if saved["kind"] == "folded" else Sketch.of_kind(saved["kind"])
+        if kind is Folded and "count" not in content:  # of 0.7, where the block had counted
+            content = {**content, "count": saved["count"], "mass": saved["mass"]}
+        return cls(kind.undump(content, arrays), saved["size"], saved["exact"], span)
 
 
 class Folded(NamedTuple):
@@ -183,29 +124,42 @@ class Folded(NamedTuple):
     alpha: float
     error_bound: float
     rounding: float
+    tally: Tally
     nbytes: int = 0
+    uncounted: float = 0.0
 
-    def update(self, rows: Any) -> Any:
-        """Not for frozen blocks."""
-        raise InputError(f"a folded block takes no rows, got {len(rows)}")
+    def views(self) -> Parts:
+        """None."""
+        return (self.rows,)
+
+    def dump(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays that ``undump`` turns into the same."""
+        known = {"alpha": self.alpha, "error": self.error_bound, "rounding": self.rounding}
+        return {**known, **self.tally.dump()}, {"rows": self.rows}
+
+    @classmethod
+    def undump(cls, scalars: Scalars, arrays: Arrays) -> "Folded":
+        """What ``dump`` described."""
+        tally = Tally(np.dtype(np.float64))
+        tally.restore(scalars)
+        rounding = float(scalars.get("rounding", 0.0))  # files of 0.6 have none
+        return cls(arrays["rows"], float(scalars["alpha"]), float(scalars["error"]), rounding, tally)
 
 
-def make_base(base: BaseFactory, dim: int, size: int, dtype: np.dtype[Any]) -> BaseSketch:
+def make_base(base: BaseFactory, dim: int, size: int, dtype: np.dtype[Any]) -> Sketch:
     """The sketch that ``base`` makes, if it can be a block of that size."""
     if not callable(base):
         raise InputTypeError(f"base must be a factory (dim, size) -> sketch, got {base!r}")
-    make: Callable[..., BaseSketch] = base
+    make: Callable[..., Sketch] = base
     ours = isinstance(base, type) and issubclass(base, Sketch)  # a class whose settings are keyword-only
     sketch = make(dim, size=size) if ours else make(dim, size)
     name = type(sketch).__name__
-    missing = [n for n in ("update", "rows", "alpha", "error_bound", "nbytes") if not hasattr(sketch, n)]
-    if missing:
-        raise InputTypeError(f"base made a {name}, which lacks {', '.join(missing)}")
-    for setting, wanted in (("dim", dim), ("dtype", dtype)):
-        given = getattr(sketch, setting, wanted)
+    if not isinstance(sketch, Sketch):
+        raise InputTypeError(f"base made a {name}; derive it from sketchbandit.Sketch")
+    for setting, given, wanted in (("dim", sketch.dim, dim), ("dtype", sketch.dtype, dtype)):
         if given != wanted:
             raise InputError(f"base must make sketches of {setting} {wanted}, but its {name} has {given}")
-    promised = getattr(sketch, "guarantee", float(size))
+    promised = sketch.guarantee
     if not promised:
         raise InputError(f"base makes {name}, which promises no bound on its error and cannot be a block")
     if promised < size:
@@ -214,9 +168,3 @@ def make_base(base: BaseFactory, dim: int, size: int, dtype: np.dtype[Any]) -> B
             f"mass / {promised:g} only; let the factory ask for a larger one"
         )
     return sketch
-
-
-def describe_base(sketch: BaseSketch) -> Scalars:
-    """What identifies the sketches that a base makes, as JSON values."""
-    settings = sketch._settings() if isinstance(sketch, Sketch) else {}
-    return {"kind": getattr(sketch, "kind", type(sketch).__qualname__), **settings}

@@ -8,7 +8,8 @@ from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray
 from sketchbandit.sharing import holds_the_lock
-from sketchbandit.sketch.base import NO_CHANGE, ONE_APPENDED, Change, Sketch
+from sketchbandit.sketch.base import Sketch
+from sketchbandit.sketch.change import NO_CHANGE, ONE_APPENDED, Change
 
 _FIRST_ALLOCATION = 16  # rows
 _MUCH = 1.25  # times the limit
@@ -116,11 +117,8 @@ class BufferedSketch(Sketch):
         """The buffer itself."""
         return (self._buffer.rows,)
 
-    def _take_one(self, row: AnyArray, norm_sq: float) -> Change:  # as quick as can be
-        self._count += 1
-        self._mass += norm_sq
-        if not norm_sq:
-            return NO_CHANGE
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:  # as quick as can be
+        del norm_sq
         buffer = self._buffer
         buffer.append(row)
         return ONE_APPENDED if buffer._count < buffer.limit else ONE_APPENDED.then(self._make_room())

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.linalg import add_rows_to_covariance
 from sketchbandit.sharing import Shared, both_locks, holds_the_lock
-from sketchbandit.sketch.base import Sketch, sketch_class
+from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.rows import read_rows
+from sketchbandit.sketch.tally import Tally
 
 _ROWS_AT_ONCE = 4096  # in a product: then adding it up costs little
 
@@ -51,9 +52,7 @@ class BulkReader(Shared):
         self._room: NDArray[np.float64] | None = None
         if sketch.dim <= sketch.gram_up_to_dim:
             self._covariance = np.zeros((sketch.dim, sketch.dim))
-        self._count = 0
-        self._taken = 0
-        self._mass = 0.0
+        self._tally = Tally(sketch.dtype)
         self._lock = self._make_lock()
 
     @property
@@ -64,7 +63,7 @@ class BulkReader(Shared):
     @property
     def count(self) -> int:
         """How many rows were read."""
-        return self._sketch.count + self._count
+        return self._sketch.count + self._tally.count
 
     @property
     def gathers(self) -> bool:
@@ -73,23 +72,21 @@ class BulkReader(Shared):
 
     def check_room(self, mass: float) -> None:
         """Refuse rows of that mass, or more, if their sum would overflow."""
-        self._sketch._check_mass(self._mass + mass)
+        self._sketch.tally.check(self._tally.mass + mass)
 
     def update(self, rows: Any) -> None:
         """Take rows (n, dim), dense or sparse. Input that cannot be used raises before anything changes."""
         covariance, sketch = self._covariance, self._sketch
-        batch = read_rows(sketch._columns.align(rows), sketch.dim, sketch.dtype)
+        batch = read_rows(sketch.column_names.align(rows), sketch.dim, sketch.dtype)
         self.check_room(batch.mass)
         for chunk, norms_sq in batch.chunks():
             if covariance is None:
-                sketch._take(chunk, norms_sq)
+                sketch.take(chunk, norms_sq)
                 continue
             for start in range(0, len(chunk), _ROWS_AT_ONCE):
                 add_rows_to_covariance(covariance, chunk[start : start + _ROWS_AT_ONCE], self._scratch())
-            self._count += len(chunk)
-            self._taken += int(np.count_nonzero(norms_sq))
-            self._mass += float(norms_sq.sum())
-        sketch._columns.remember(rows)
+            self._tally.add_rows(norms_sq)
+        sketch.column_names.remember(rows)
 
     def _scratch(self) -> NDArray[np.float64]:
         """Room for a product, kept as long as the reader reads."""
@@ -104,31 +101,25 @@ class BulkReader(Shared):
     def merge(self, other: "BulkReader") -> None:
         """Take in what another reader has read."""
         with both_locks(self, other):
-            self.check_room(other._mass + other._sketch.mass)
+            self.check_room(other._tally.mass + other._sketch.mass)
             self._sketch.merge(other._sketch)
             if self._covariance is not None and other._covariance is not None:
                 self._covariance += other._covariance
-            self._count += other._count
-            self._taken += other._taken
-            self._mass += other._mass
+            self._tally.add(other._tally)
 
     def finish(self) -> Sketch:
         """The sketch of everything read; a copy, so that reading can go on."""
         sketch = copy.deepcopy(self._sketch)
-        if self._covariance is not None and self._taken:
-            sketch._add_gram(self._covariance, self._taken)
-        sketch._count += self._count
-        sketch._mass += self._mass
+        if self._covariance is not None:
+            sketch.add_gram(self._covariance, self._tally)
         return sketch
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays from which ``undump`` makes the same reader."""
-        content, arrays = self._sketch._dump()
+        content, arrays = self._sketch.dump()
         scalars = {
             "sketch": {"kind": self._sketch.kind, "content": content},
-            "count": self._count,
-            "taken": self._taken,
-            "mass": self._mass,
+            **self._tally.dump(),
         }
         arrays = {f"sketch.{name}": array.copy() for name, array in arrays.items()}
         if self._covariance is not None:
@@ -140,8 +131,7 @@ class BulkReader(Shared):
         """The reader that ``dump`` described."""
         saved = scalars["sketch"]
         parts = {n.removeprefix("sketch."): a for n, a in arrays.items() if n.startswith("sketch.")}
-        bulk = cls(sketch_class(saved["kind"])._undump(saved["content"], parts))
+        bulk = cls(Sketch.of_kind(saved["kind"]).undump(saved["content"], parts))
         bulk._covariance = arrays.get("covariance")
-        bulk._count, bulk._taken = int(scalars["count"]), int(scalars["taken"])
-        bulk._mass = float(scalars["mass"])
+        bulk._tally.restore({"nonzero": scalars.get("taken"), **scalars})  # files of 0.7 call it taken
         return bulk

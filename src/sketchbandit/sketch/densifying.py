@@ -3,13 +3,14 @@
 import sys
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays
+from sketchbandit.arrays import AnyArray, Arrays, Matrix
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.accumulator import Accumulator
-from sketchbandit.sketch.base import NO_CHANGE, ONE_APPENDED, Change, read_only
+from sketchbandit.sketch.base import read_only
 from sketchbandit.sketch.buffer import BufferedSketch, RowBuffer
+from sketchbandit.sketch.change import NO_CHANGE, ONE_APPENDED, Change
 
 ADDED = Change(rebuilt=True, lossless=True)
 
@@ -58,26 +59,21 @@ class DensifyingSketch(BufferedSketch):
         """Bytes of the rows, or of the covariance and its pending rows."""
         return self._buffer.nbytes + (0 if self._dense is None else self._dense.nbytes)
 
-    def covariance(self) -> NDArray[np.float64]:
-        """S'S + alpha I."""
-        if self._dense is None:
-            return super().covariance()
-        covariance = self._dense.covariance()
-        covariance[np.diag_indices_from(covariance)] += self.alpha
-        return covariance
+    def gram(self) -> Matrix:
+        """S'S."""
+        return super().gram() if self._dense is None else self._dense.covariance()
 
-    def _take_one(self, row: AnyArray, norm_sq: float) -> Change:
-        if self._dense is None or not norm_sq:
-            return super()._take_one(row, norm_sq)
-        self._count += 1
-        self._mass += norm_sq
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
+        if self._dense is None:
+            return super()._ingest_one(row, norm_sq)
         return ADDED if self._dense.take(row) else ONE_APPENDED
 
     def _ingest(self, rows: AnyArray) -> Change:
-        return self._store(rows)
+        return self.store(rows)
 
-    def _store(self, rows: AnyArray) -> Change:
-        """Put rows into the buffer, or the matrix: rows of the stream, and those of a merged sketch."""
+    @holds_the_lock
+    def store(self, rows: AnyArray) -> Change:
+        """Put rows into the buffer, or the matrix, that were counted already: here, or by another sketch."""
         change = NO_CHANGE
         while len(rows):
             if self._dense is not None:
@@ -99,9 +95,9 @@ class DensifyingSketch(BufferedSketch):
             dense.add(other._dense)
         if other._buffer.is_float64 and not self._buffer.is_float64:
             self._buffer.widen()
-        self._store(other._buffer.rows)
+        self.store(other._buffer.rows)
 
-    def _content(self) -> Arrays:
+    def _rows_or_triangle(self) -> Arrays:
         """What ``_refill`` needs."""
         return {"rows": self._buffer.rows} if self._dense is None else self._dense.state()
 

@@ -7,24 +7,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sketchbandit.arrays import AnyArray, Arrays, Scalars
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.linalg import covariance_of, row_norms_sq, running_sums
 from sketchbandit.sharing import holds_the_lock
-from sketchbandit.sketch.base import NO_CHANGE, Change, Sketch, read_only
-from sketchbandit.sketch.blocks import (
-    BaseFactory,
-    BaseSketch,
-    Block,
-    WorkingBlock,
-    describe_base,
-    make_base,
-)
+from sketchbandit.sketch.base import Sketch, read_only
+from sketchbandit.sketch.blocks import BaseFactory, Block, WorkingBlock, make_base
+from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.exact import ExactSketch
 from sketchbandit.sketch.frequent_directions import FrequentDirections
-
-SCHEDULES = ("mass", "spectral")
 
 _LOOK_AHEAD = 1024  # rows examined at a time
 # While the rank is watched, at most 1 MiB of them: the system takes larger scratch back after every look.
@@ -37,10 +29,6 @@ class DyadicBlockSketch(Sketch):
     A row goes into the active block while the block's mass stays under epsilon·size, or while the block
     can take it without shrinking. Otherwise the block is frozen and one of twice the size starts. At most
     floor(log2(dim/size + 1)) blocks; the last one is exact (Alg. 1; Thm. 1: e <= 2·epsilon).
-
-    With ``schedule="spectral"`` not the mass decides, which is what the error could be at worst, but the
-    certificate, which is what it is: block i = 0, 1, ... takes rows as long as its certificate stays within
-    its share epsilon/2^i, and then hands its rows over to one of twice the size.
 
     Parameters
     ----------
@@ -55,8 +43,6 @@ class DyadicBlockSketch(Sketch):
     base : callable
         ``(dim, size) -> sketch``: any sketch whose certificate never exceeds mass / size, instead of
         FrequentDirections. ``sketchbandit.load`` needs it again.
-    schedule : str
-        "mass", the paper's rule, or "spectral": the same bound from far fewer rows.
     dtype : dtype
         float64, or float32 for half the memory in all blocks but the exact one.
 
@@ -68,8 +54,7 @@ class DyadicBlockSketch(Sketch):
     that its certificate stays under its share epsilon/2^i; in any case it is frozen before a row would bring
     its certificate beyond that. Once the exact block is a dense matrix the rows
     of the frozen ones are folded into it (line 4 of Alg. 1 modifies the whole of S'S); their certificates
-    stay, as they do with the spectral schedule, where each block takes over the rows of the one before. A
-    merge hands the rows of the other sketch to Alg. 1 as if they came from the stream, those of its exact
+    stay. A merge hands the rows of the other sketch to Alg. 1 as if they came from the stream, those of its exact
     block to the exact block, and adds the other's certificate: e <= 2·epsilon for each of the sketches.
 
     Examples
@@ -95,7 +80,6 @@ class DyadicBlockSketch(Sketch):
         epsilon: float = 8.0,
         compensation: float = 0.0,
         base: BaseFactory | None = None,
-        schedule: str = "mass",
         dtype: DTypeLike = np.float64,
     ) -> None:
         super().__init__(dim, dtype)
@@ -107,11 +91,8 @@ class DyadicBlockSketch(Sketch):
             raise InputError(
                 f"compensation={compensation!r} is for the default base; give it to what base makes"
             )
-        if schedule not in SCHEDULES:
-            raise InputError(f"schedule must be one of {', '.join(map(repr, SCHEDULES))}, got {schedule!r}")
-        self._is_spectral = schedule == "spectral"
         self._base = base
-        self._base_described = None if base is None else describe_base(self._make_base(self._first_size))
+        self._base_described = None if base is None else _described(self._make_base(self._first_size))
         # floor(log2(dim/size + 1)) in integers: the largest b with 2^b <= dim/size + 1.
         self._most_blocks = max(1, ((self.dim + self._first_size) // self._first_size).bit_length() - 1)
         if base is not None:  # a base that cannot make some block is refused now, not in mid-stream
@@ -121,9 +102,11 @@ class DyadicBlockSketch(Sketch):
         self._merged_rounding = 0.0
         self._merged_uncounted = 0.0
         self._merged_alpha = 0.0
+        self._dense: ExactSketch | None = None
+        """The exact block, once it holds a matrix: then it takes every row."""
         self._blocks: list[WorkingBlock] = []
         self._blocks.append(self._new_block(0))
-        self._exact_rank = int(getattr(self._active.sketch, "exact_rank", 0))
+        self._exact_rank = self._active.open.exact_rank
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -138,15 +121,10 @@ class DyadicBlockSketch(Sketch):
         return self._epsilon
 
     @property
-    def schedule(self) -> str:
-        """What closes a block: its "mass", or its certificate ("spectral")."""
-        return "spectral" if self._is_spectral else "mass"
-
-    @property
     def blocks(self) -> tuple[Block, ...]:
         """The frozen blocks, oldest first, and the active one."""
         return tuple(
-            Block(b.size, b.sketch.rows, b.mass, b.sketch.error_bound, b is self._active, b.exact)
+            Block(b.size, b.sketch.rows, b.tally.mass, b.sketch.error_bound, b is self._active, b.exact)
             for b in self._blocks
         )
 
@@ -167,7 +145,7 @@ class DyadicBlockSketch(Sketch):
     @property
     def is_dense(self) -> bool:
         """Whether the exact block holds S'S as a matrix."""
-        return isinstance(self._active.sketch, ExactSketch) and self._active.sketch.is_dense
+        return self._dense is not None
 
     @property
     def alpha(self) -> float:
@@ -182,12 +160,12 @@ class DyadicBlockSketch(Sketch):
     @property
     def rounding(self) -> float:
         """The part of the certificate that is rounding; S'S may exceed X'X by as much."""
-        return self._merged_rounding + sum(block.rounding for block in self._blocks)
+        return self._merged_rounding + sum(block.sketch.rounding for block in self._blocks)
 
     @property
     def uncounted(self) -> float:
         """Rounding in float64 that is not in the certificate."""
-        return self._merged_uncounted + sum(block.uncounted for block in self._blocks)
+        return self._merged_uncounted + sum(block.sketch.uncounted for block in self._blocks)
 
     @property
     def nbytes(self) -> int:
@@ -209,17 +187,13 @@ class DyadicBlockSketch(Sketch):
         """What the first block keeps without loss, every later one keeps too."""
         return self._exact_rank
 
-    def covariance(self) -> NDArray[np.float64]:
-        """S'S + alpha I, with alpha entering once, whatever the number of blocks."""
-        active = self._active.sketch  # a dense exact one has no rows at hand
-        covariance = (
-            active.covariance() if isinstance(active, ExactSketch) else covariance_of(self._active.rows)
-        )
+    def gram(self) -> Matrix:
+        """S'S: the sum over the blocks."""
+        gram = self._active.open.gram()  # a dense exact one has no rows at hand
         for block in self._blocks[:-1]:
             if len(block.rows):
-                covariance += covariance_of(block.rows)
-        covariance[np.diag_indices_from(covariance)] += self.alpha
-        return covariance
+                gram += covariance_of(block.rows)
+        return gram
 
     def _compress(self) -> Change:
         """Compress the active block; the others are compressed already."""
@@ -231,19 +205,10 @@ class DyadicBlockSketch(Sketch):
     def _active(self) -> WorkingBlock:
         return self._blocks[-1]
 
-    def _take_one(self, row: AnyArray, norm_sq: float) -> Change:
-        block = self._active
-        if norm_sq and isinstance(block.sketch, ExactSketch) and block.sketch._dense is not None:
-            self._count += 1
-            self._mass += norm_sq
-            block.count += 1
-            block.mass += norm_sq
-            return block.sketch._take_one(row, norm_sq)
-        return super()._take_one(row, norm_sq)
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
+        return self._ingest(row) if self._dense is None else self._dense.take_one(row, norm_sq)
 
     def _ingest(self, rows: AnyArray) -> Change:
-        if self._is_spectral:
-            return self._ingest_spectrally(rows)
         norms_sq = row_norms_sq(rows)
         change = NO_CHANGE
         taken = 0
@@ -251,7 +216,7 @@ class DyadicBlockSketch(Sketch):
             fitting, is_safe = self._count_fitting(rows[taken:], norms_sq[taken:])
             some = slice(taken, taken + fitting)
             if fitting and is_safe:
-                given, count = self._active.give(rows[some], norms_sq[some]), fitting
+                given, count = self._active.open.take(rows[some], norms_sq[some]), fitting
             else:
                 given, count = self._give(rows[some], norms_sq[some])
             taken += count
@@ -267,9 +232,9 @@ class DyadicBlockSketch(Sketch):
         """
         block, change, taken = self._active, NO_CHANGE, 0
         while taken < len(rows):
-            room = block.lossless_room
+            room = block.open.lossless_room
             some = slice(taken, min(len(rows), taken + max(1, room)))
-            give = partial(block.give, rows[some], norms_sq[some])
+            give = partial(block.open.take, rows[some], norms_sq[some])
             given = give() if room else block.within(self._share, give)
             if given is None:
                 break
@@ -282,11 +247,11 @@ class DyadicBlockSketch(Sketch):
         if isinstance(block.sketch, ExactSketch):
             return min(len(rows), block.sketch.rows_before_it_may_turn_dense), True
         threshold = self._epsilon * self._first_size
-        if block.mass + norms_sq[0] < threshold:  # then the certificate is below mass / size
-            sums = running_sums(block.mass, norms_sq[:_LOOK_AHEAD])
+        if block.tally.mass + norms_sq[0] < threshold:  # then the certificate is below mass / size
+            sums = running_sums(block.tally.mass, norms_sq[:_LOOK_AHEAD])
             return int(np.searchsorted(sums, threshold)), self._is_float64
-        if not block.count:  # one row, however long, is no reason to shrink, if the sketch keeps rank 1
-            return min(1, getattr(block.sketch, "exact_rank", 0)), True
+        if not block.tally.count:  # one row, however long, is no reason to shrink, if the sketch keeps rank 1
+            return min(1, block.open.exact_rank), True
         some = max(block.size, min(_LOOK_AHEAD, _LOOK_AHEAD_ELEMENTS // self.dim))
         return block.count_without_excess(rows[:some]), False
 
@@ -302,41 +267,16 @@ class DyadicBlockSketch(Sketch):
         """What the certificate of the active block may be."""
         return math.inf if self._active.exact else self._epsilon / 2 ** (len(self._blocks) - 1)
 
-    def _ingest_spectrally(self, rows: AnyArray) -> Change:
-        norms_sq = row_norms_sq(rows)
-        change = NO_CHANGE
-        while len(rows):
-            block = self._active
-            some = len(rows) if block.exact else min(block.lossless_room, len(rows))
-            if some:
-                given: Change | None = block.give(rows[:some], norms_sq[:some])
-            else:  # the next row may cost something: how much, only the sketch knows
-                some = 1
-                given = block.within(self._share, partial(block.give, rows[:1], norms_sq[:1]))
-            if given is None:
-                change = change.then(self._double())
-                continue
-            change = change.then(given)
-            rows, norms_sq = rows[some:], norms_sq[some:]
-        return change
-
-    def _double(self) -> Change:
-        """Close the active block, and let one of twice the size go on from its rows."""
-        rows = self._active.hand_over_rows().astype(self.dtype)
-        self._blocks.append(self._new_block(len(self._blocks)))
-        self._ingest_spectrally(rows[row_norms_sq(rows) > 0.0])
-        return Change(rebuilt=True)
-
     def _fold(self) -> Change:
         """Once the exact block holds a matrix, let it take the rows of the frozen ones too."""
-        exact = self._active.sketch
-        if not isinstance(exact, ExactSketch) or not exact.is_dense or len(self._blocks) == 1:
+        exact, change = self._active.sketch, NO_CHANGE
+        if not isinstance(exact, ExactSketch) or not exact.is_dense:
             return NO_CHANGE
-        change = NO_CHANGE
+        self._dense = exact
         for block in self._blocks[:-1]:
             if len(block.rows):
-                self._merged_uncounted += block.uncounted
-                exact._ingest(block.hand_over_rows().astype(self.dtype, copy=False))
+                self._merged_uncounted += block.sketch.uncounted
+                exact.store(block.hand_over_rows().astype(self.dtype, copy=False))
                 change = Change(rebuilt=True, lossless=True)  # S'S is what it was
         return change
 
@@ -347,7 +287,7 @@ class DyadicBlockSketch(Sketch):
             return WorkingBlock(ExactSketch.beside(frozen, self.dim, self.dtype), size, exact)
         return WorkingBlock(self._make_base(size), size, exact)
 
-    def _make_base(self, size: int) -> BaseSketch:
+    def _make_base(self, size: int) -> Sketch:
         if self._base is not None:
             return make_base(self._base, self.dim, size, self.dtype)
         return FrequentDirections(self.dim, size=size, compensation=self._compensation, dtype=self.dtype)
@@ -360,22 +300,17 @@ class DyadicBlockSketch(Sketch):
         self._merged_uncounted += other.uncounted
         self._merged_alpha += other.alpha
         theirs = other._active
-        if isinstance(theirs.sketch, ExactSketch) and theirs.count:
-            self._take_exact(theirs.sketch, theirs.count, theirs.mass)
+        if isinstance(theirs.sketch, ExactSketch) and theirs.tally.count:
+            self._take_exact(theirs.sketch)
         for block in other._blocks:
             if not isinstance(block.sketch, ExactSketch):
                 self._ingest(block.rows[row_norms_sq(block.rows) > 0.0].astype(self.dtype, copy=False))
 
-    def _take_exact(self, exact: ExactSketch, count: int, mass: float) -> None:
+    def _take_exact(self, exact: ExactSketch) -> None:
         """What was exact stays exact: blocks are closed until there is an exact one, which takes it over."""
         while not isinstance(mine := self._active.sketch, ExactSketch):
-            if self._is_spectral:
-                self._double()
-            else:
-                self._freeze()
-        mine._absorb(exact)
-        self._active.count += count
-        self._active.mass += mass
+            self._freeze()
+        mine.merge(exact)
         self._fold()
 
     def _settings(self) -> Scalars:
@@ -385,7 +320,6 @@ class DyadicBlockSketch(Sketch):
             "epsilon": self._epsilon,
             "compensation": self._compensation,
             "base": self._base_described,
-            "schedule": self.schedule,
             "dtype": self.dtype.name,
         }
 
@@ -414,17 +348,26 @@ class DyadicBlockSketch(Sketch):
             prefix = f"{index}."
             parts = {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
             self._blocks.append(WorkingBlock.undump(saved, parts))
+        self._fold()
 
     @classmethod
-    def _undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
+    def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
+        """The sketch that ``dump`` described."""
         settings = dict(scalars["settings"])
         described = settings.pop("base")
+        if settings.pop("schedule", "mass") != "mass":  # of 0.7
+            raise FileError("this sketch has a spectral schedule, which 0.8 replaced by AdaptiveSketch")
         if described is not None and extra.get("base") is None:
             raise FileError(
                 f"this sketch was made with base={described}, and code is not saved; "
                 "pass the factory again: sketchbandit.load(path, base=...)"
             )
-        sketch = super()._undump({**scalars, "settings": settings}, arrays, **extra)
+        sketch = super().undump({**scalars, "settings": settings}, arrays, **extra)
         if sketch._base_described != described:
             raise FileError(f"the base given makes {sketch._base_described}, but the file holds {described}")
         return sketch
+
+
+def _described(sketch: Sketch) -> Scalars:
+    """What identifies the sketches that a base makes, as JSON values."""
+    return {"kind": sketch.kind, **sketch._settings()}

@@ -4,12 +4,12 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import Arrays, Scalars
+from sketchbandit.arrays import Arrays, Matrix, Scalars
 from sketchbandit.linalg import are_independent, shrink
-from sketchbandit.sketch.base import NO_CHANGE, Change
 from sketchbandit.sketch.buffer import RowBuffer
+from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
 from sketchbandit.sketch.shrinking import MOST_GATHERED
 
@@ -128,9 +128,8 @@ class ExactSketch(DensifyingSketch):
         self._drift += done.arithmetic
         return Change(rebuilt=True, lossless=True, orthogonal=True)
 
-    def _add_gram(self, covariance: NDArray[np.float64], taken: int) -> None:
-        del taken
-        (self._become_dense() if self._dense is None else self._dense).add_covariance(covariance)
+    def _add_gram(self, gram: Matrix) -> None:
+        (self._become_dense() if self._dense is None else self._dense).add_covariance(gram)
 
     def _absorb(self, other: Any) -> None:
         self._drift += other._drift
@@ -141,7 +140,7 @@ class ExactSketch(DensifyingSketch):
 
     def _state(self) -> tuple[Scalars, Arrays]:
         scalars = {"limit": self._buffer.limit, "most_rows": self._most_rows, "drift": self._drift}
-        return scalars, self._content()
+        return scalars, self._rows_or_triangle()
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         self._most_rows = int(scalars["most_rows"])

@@ -1,12 +1,13 @@
 """What Frequent Directions and incremental SVD share: a buffer of rows, shrunk whenever it is full."""
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Scalars
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
 from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
-from sketchbandit.sketch.base import Change, read_only
+from sketchbandit.sketch.base import read_only
 from sketchbandit.sketch.buffer import BufferedSketch
+from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.checks import check_compensation, check_count
 from sketchbandit.sketch.shrink_ledger import ShrinkLedger
 
@@ -73,9 +74,8 @@ class ShrinkingSketch(ShrinkLedger, BufferedSketch):
         """Where dim² flop a row in one product cost less than the shrinks, measured."""
         return min(GATHER_TIMES_SIZE * self._size, MOST_GATHERED)
 
-    def _add_gram(self, covariance: NDArray[np.float64], taken: int) -> None:
-        del taken
-        rows, remainder = factor_of_covariance(covariance)
+    def _add_gram(self, gram: Matrix) -> None:
+        rows, remainder = factor_of_covariance(gram)
         if len(self._buffer):
             rows = np.concatenate([rows, self._buffer.rows])
         done = shrink(rows, self._size, head=self._head)

@@ -15,7 +15,7 @@ def kernels() -> Any:
     if os.environ.get("SKETCHBANDIT_COMPILED", "1").lower() in ("0", "false", "no", "off"):
         return None
     try:
-        return importlib.import_module("sketchbandit.ridge.compiled")
+        return importlib.import_module("sketchbandit.kernels.compiled")
     except ModuleNotFoundError as error:
         if error.name != "numba":
             raise

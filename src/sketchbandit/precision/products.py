@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from sketchbandit.arms import SparseArms, sum_runs
 from sketchbandit.arrays import AnyArray, Matrix, Parts, Vector
 from sketchbandit.linalg import AnyVector, SparseVector, rows_times, times_rows
 from sketchbandit.linalg.panels import column_panels, gram
-from sketchbandit.ridge.arms import SparseArms, sum_runs
 
 
 def project(parts: Parts, x: AnyVector) -> Vector:

@@ -1,4 +1,4 @@
-"""Arms as the ridge system reads them: checked in shape and type, dense or sparse."""
+"""A set of arms, checked in shape and type: dense or sparse."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.kernels import kernels
 from sketchbandit.linalg import AnyVector, SparseVector, row_norms_sq
-from sketchbandit.ridge.backend import kernels
 
 
 class DenseArms:
-    """K arms as the rows of a C-ordered array."""
+    """K arms as the rows of a C-ordered array of float64 or float32; sums are float64."""
 
     __slots__ = ("array",)
 
@@ -32,17 +32,25 @@ class DenseArms:
 
     def times(self, vector: Vector) -> Vector:
         """x'v for every arm x. An arm's value does not depend on which others stand beside it."""
-        products: Vector = np.vecdot(self.array, vector)
-        return products
+        return self.scan(vector)[0]
+
+    def scan(self, vector: Vector) -> tuple[Vector, Vector]:
+        """x'v and |x|² for every arm x, in one pass."""
+        compiled = kernels()
+        if compiled is None:
+            products: Vector = np.vecdot(self.array, vector)
+            return products, row_norms_sq(self.array)
+        means, norms_sq = np.empty(len(self.array)), np.empty(len(self.array))
+        compiled.scan(self.array, vector, means, norms_sq)
+        return means, norms_sq
 
     def vector(self, index: int) -> Vector:
-        """One arm."""
-        x: Vector = self.array[index]
-        return x if x.dtype == np.float64 else x.astype(np.float64)
+        """One arm, in float64."""
+        return self.array[index].astype(np.float64, copy=False)
 
-    def row(self, index: int) -> AnyArray:
-        """One arm as the sketch stores it, (1, dim)."""
-        return self.array[index : index + 1]
+    def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
+        """One arm as a sketch of that dtype stores it, (1, dim)."""
+        return self.array[index : index + 1].astype(dtype, copy=False)
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,6 @@ class SparseArms:
     """K arms as the rows of a canonical CSR matrix."""
 
     matrix: Any
-    dtype: np.dtype[Any]
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
@@ -72,15 +79,19 @@ class SparseArms:
         """x'v for every arm x."""
         return self._sums(self.matrix.data * vector[self.matrix.indices])
 
+    def scan(self, vector: Vector) -> tuple[Vector, Vector]:
+        """x'v and |x|² for every arm x."""
+        return self.times(vector), self.norms_sq()
+
     def vector(self, index: int) -> SparseVector:
         """One arm."""
         start, stop = self.matrix.indptr[index], self.matrix.indptr[index + 1]
         values = self.matrix.data[start:stop].astype(np.float64, copy=False)
         return SparseVector(self.matrix.indices[start:stop], values)
 
-    def row(self, index: int) -> AnyArray:
-        """One arm as the sketch stores it, (1, dim)."""
-        row = np.zeros((1, self.matrix.shape[1]), self.dtype)
+    def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
+        """One arm as a sketch of that dtype stores it, (1, dim)."""
+        row = np.zeros((1, self.matrix.shape[1]), dtype)
         indices, values = self.vector(index)
         row[0, indices] = values
         return row
@@ -106,8 +117,9 @@ def sum_runs(values: AnyArray, bounds: AnyArray) -> NDArray[np.float64]:
 def norm_sq_of(x: AnyArray) -> float:
     """|x|² of a dense vector; inf or NaN without a warning."""
     compiled = kernels()
-    if compiled is not None and x.dtype == np.float64:
-        return compiled.norm_sq(x, x)  # type: ignore[no-any-return]
+    if compiled is not None:
+        wide = x.astype(np.float64, copy=False)
+        return float(compiled.norm_sq(wide, wide))
     with np.errstate(over="ignore"):
         return float(row_norms_sq(x[np.newaxis])[0])
 
@@ -119,7 +131,7 @@ def project_arms(arms: AnyArray, projection: AnyArray) -> NDArray[np.float64] | 
     """
     compiled = kernels()
     images = np.empty((len(arms), projection.shape[1]))
-    if compiled is not None and arms.dtype == projection.dtype == np.float64:
+    if compiled is not None:
         return images if compiled.project_arms(arms, projection, images) else None
     with np.errstate(over="ignore", invalid="ignore"):
         for arm, image in zip(arms, images, strict=True):

@@ -5,9 +5,8 @@ import math
 import numpy as np
 
 from sketchbandit.arrays import Matrix, Vector
-from sketchbandit.linalg import invert_lower
+from sketchbandit.linalg import SUM_ROUNDING, invert_lower
 
-_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 MOST_TRIES = 60  # to factor with a jitter; each doubles it
 CANCELLED = 1e-6  # |x|² - |u|² below this part of |x|² has lost more than six digits
 
@@ -67,7 +66,7 @@ class GrowingFactor:
             grown[:count, :count] = self.array
             self.array = grown
         # A pivot below the rounding of |x|² would be noise.
-        return math.sqrt(self.shift + max(remainder, _ROUNDING * norm_sq))
+        return math.sqrt(self.shift + max(remainder, SUM_ROUNDING * norm_sq))
 
     def end_row(self) -> None:
         """The row is written."""
@@ -80,7 +79,7 @@ class GrowingFactor:
 
 def least_jitter(largest: float, shift: float) -> float:
     """What must be added to the diagonal besides the shift, where rounding of long rows has eaten that."""
-    noise = _ROUNDING * largest
+    noise = SUM_ROUNDING * largest
     return noise if noise > shift else 0.0
 
 
@@ -91,7 +90,7 @@ def _cholesky(shifted: Matrix, largest: float) -> tuple[Matrix, float]:
         try:
             return np.asarray(np.linalg.cholesky(shifted), dtype=np.float64), jitter
         except np.linalg.LinAlgError:
-            more = max(2.0 * jitter, _ROUNDING * largest)
+            more = max(2.0 * jitter, SUM_ROUNDING * largest)
             shifted[np.diag_indices_from(shifted)] += more - jitter
             jitter = more
     raise np.linalg.LinAlgError("the Gram matrix of the rows is not positive definite, whatever is added")

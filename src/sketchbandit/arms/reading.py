@@ -7,15 +7,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arrays import Vector
+from sketchbandit.arms.sets import Arms, DenseArms, SparseArms
+from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.ridge import Arms, DenseArms, SparseArms
 from sketchbandit.sketch.rows import complaint, row_source
 
 
 def read_arms(arms: Any, dim: int, dtype: np.dtype[Any], *, may_be_empty: bool = False) -> Arms:
-    """``arms`` as (K, dim) of the policy's dtype; whether they are finite shows in their norms."""
-    if type(arms) is np.ndarray and arms.dtype == dtype and arms.flags.c_contiguous:
+    """``arms`` as (K, dim) of the policy's dtype; whether they are finite shows in their norms.
+
+    float32 arms stay as they are where the policy has float64, which changes no number: a catalogue is not
+    copied.
+    """
+    if type(arms) is np.ndarray and is_ready(arms, dtype):
         shape = arms.shape
         if len(shape) == 2 and shape[1] == dim and shape[0]:
             return DenseArms(arms)
@@ -26,8 +30,14 @@ def read_arms(arms: Any, dim: int, dtype: np.dtype[Any], *, may_be_empty: bool =
         raise InputError("there are no arms to choose from: the set is empty")
     with np.errstate(over="ignore"):  # what is not finite is reported by whoever takes the norms
         if sparse.issparse(source):
-            return SparseArms(source.astype(dtype), dtype)
-        return DenseArms(np.ascontiguousarray(source, dtype=dtype))
+            return SparseArms(source.astype(dtype))
+        return DenseArms(source if is_ready(source, dtype) else np.require(source, dtype, ["C", "A"]))
+
+
+def is_ready(arms: AnyArray, dtype: np.dtype[Any]) -> bool:
+    """Whether arms can be read as they are."""
+    fits = arms.dtype == dtype or (arms.dtype == np.float32 and dtype == np.float64)
+    return fits and arms.flags.c_contiguous and arms.flags.aligned
 
 
 def refuse(arms: Arms, norms_sq: Vector, means: Vector | None = None) -> InputError:

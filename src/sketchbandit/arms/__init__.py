@@ -1,0 +1,24 @@
+"""Arms as everything below a policy reads them."""
+
+from sketchbandit.arms.batches import batch_of, batch_of_array, read_sets
+from sketchbandit.arms.reading import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
+from sketchbandit.arms.sets import Arms, DenseArms, SparseArms, norm_sq_of, own_copy, project_arms, sum_runs
+
+__all__ = [
+    "Arms",
+    "DenseArms",
+    "SparseArms",
+    "batch_of",
+    "batch_of_array",
+    "is_scalar",
+    "is_vector",
+    "norm_sq_of",
+    "own_copy",
+    "project_arms",
+    "read_arms",
+    "read_reward",
+    "read_rewards",
+    "read_sets",
+    "refuse",
+    "sum_runs",
+]

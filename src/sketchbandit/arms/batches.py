@@ -1,0 +1,54 @@
+"""Many sets of arms at once."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sketchbandit.arms.reading import is_ready
+from sketchbandit.arrays import AnyArray
+from sketchbandit.errors import InputError, InputTypeError
+
+_MOST_COPIED = 1 << 20  # numbers in sets that are put together, to be read in one go
+
+
+class Batch(NamedTuple):
+    """Sets of arms one below the other: the i-th has the rows bounds[i] to bounds[i + 1]."""
+
+    arms: AnyArray
+    bounds: AnyArray
+
+
+def read_sets(batch: Any) -> list[Any]:
+    """The sets of a batch, as they came."""
+    if hasattr(batch, "ndim") and batch.ndim != 3:
+        raise InputError(
+            f"a batch is an array (sets, arms, dim) or a list of sets, got {batch.ndim} dimensions; "
+            "for one set there is select"
+        )
+    if isinstance(batch, (str, bytes)) or not hasattr(batch, "__iter__"):
+        raise InputTypeError(
+            f"a batch is an array (sets, arms, dim) or a list of sets, got {type(batch).__name__}"
+        )
+    return list(batch)
+
+
+def batch_of(sets: list[Any], dim: int, dtype: np.dtype[Any]) -> Batch | None:
+    """The sets as one, if all of them are dense, and ready to be read as they are."""
+    if not sets or not all(type(arms) is np.ndarray and is_ready(arms, dtype) for arms in sets):
+        return None
+    if not all(arms.ndim == 2 and arms.shape[1] == dim and len(arms) for arms in sets):
+        return None
+    if len({arms.dtype for arms in sets}) > 1 or sum(arms.size for arms in sets) > _MOST_COPIED:
+        return None
+    bounds = np.concatenate([[0], np.cumsum([len(arms) for arms in sets])])
+    return Batch(np.concatenate(sets), bounds)
+
+
+def batch_of_array(batch: Any, dim: int, dtype: np.dtype[Any]) -> Batch | None:
+    """An array (sets, arms, dim) that is ready to be read, without copying it."""
+    if type(batch) is not np.ndarray or batch.ndim != 3 or batch.shape[2] != dim or not all(batch.shape):
+        return None
+    if not is_ready(batch, dtype):
+        return None
+    count, each = batch.shape[:2]
+    return Batch(batch.reshape(count * each, dim), np.arange(0, (count + 1) * each, each))

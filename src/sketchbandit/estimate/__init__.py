@@ -1,0 +1,7 @@
+"""What a policy believes of the rewards."""
+
+from sketchbandit.estimate.base import Estimate, Scan
+from sketchbandit.estimate.fused import learn_fused
+from sketchbandit.estimate.linear import Linear
+
+__all__ = ["Estimate", "Linear", "Scan", "learn_fused"]

@@ -1,0 +1,57 @@
+"""What a precision and a linear estimate do one after the other, in one compiled loop: the same to rounding."""
+
+from typing import Any
+
+from sketchbandit.arrays import Vector
+from sketchbandit.estimate.base import Estimate
+from sketchbandit.estimate.linear import Linear
+from sketchbandit.kernels import kernels
+from sketchbandit.linalg import AnyVector, SparseVector
+from sketchbandit.precision import DenseInverse, Inverse, Leverage, LowRankInverse
+
+
+def learn_fused(
+    inverse: Inverse, estimate: Estimate, x: AnyVector, norm_sq: float, leverage: Leverage, reward: float
+) -> bool:
+    """``inverse.append`` and ``estimate.learn`` at once; False, and nothing done, where that cannot be."""
+    compiled = kernels()
+    if compiled is None or isinstance(x, SparseVector) or type(estimate) is not Linear:
+        return False
+    theta = estimate.linear_theta
+    if theta is None:
+        return False
+    if isinstance(inverse, LowRankInverse):
+        return _through_rows(compiled, inverse, x, norm_sq, leverage, reward, theta, estimate.b)
+    if isinstance(inverse, DenseInverse):
+        most = norm_sq / inverse.shift
+        pending, count = inverse.pending, inverse.pending_count
+        grown = compiled.grow_dense(
+            x, reward, pending, count, most, leverage.value, leverage.image, leverage.seen, theta, estimate.b
+        )
+        if grown >= 0.0:
+            inverse.count_row(grown)
+            return True
+    return False
+
+
+def _through_rows(
+    compiled: Any,
+    inverse: LowRankInverse,
+    x: Vector,
+    norm_sq: float,
+    leverage: Leverage,
+    reward: float,
+    theta: Vector,
+    b: Vector,
+) -> bool:
+    rows, factor = inverse.plain_rows, inverse.factor
+    if rows is None:
+        return False
+    pivot = factor.begin_row(norm_sq, leverage.value)
+    quadratic = leverage.value / factor.shift
+    is_done: bool = compiled.grow_rows(
+        x, reward, rows, factor.array, factor.count, pivot, quadratic, factor.shift, leverage.seen, theta, b
+    )
+    if is_done:
+        factor.end_row()
+    return is_done

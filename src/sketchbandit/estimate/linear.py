@@ -1,0 +1,150 @@
+"""Ridge regression: theta = A^-1 b."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.arms import Arms, SparseArms
+from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
+from sketchbandit.estimate.base import Estimate, Scan
+from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot
+from sketchbandit.precision import LowRankInverse, Precision, Step
+
+_MOST_THETA = 1e300  # the sum of |reward|·|arm|, over the ridge: a bound on theta, kept from overflowing
+
+
+class Linear(Estimate):
+    """The mean reward is x'theta, theta = A^-1 b, b = the sum of reward·x.
+
+    theta moves by one step of Sherman and Morrison a round. Where arms are sparse W S b is kept instead: then
+    nothing of length dim is touched in a round.
+    """
+
+    kind = "linear"
+
+    def bind(self, precision: Precision) -> None:
+        """Start with nothing learned."""
+        super().bind(precision)
+        self.b: Vector = np.zeros(precision.sketch.dim)
+        self._is_sparse = False  # whether W S b is kept rather than theta
+        self._theta: Vector | None = np.zeros_like(self.b)
+        self._weights: Vector | None = None  # W S b
+        self._theta_for_now: Vector | None = None  # asked for where W S b is kept; gone with the next row
+        self._seen_rebuilds = precision.rebuilds
+        self.most_reward_mass = _MOST_THETA * min(1.0, precision.ridge)
+
+    # -- what it tells ------------------------------------------------------------------------------
+
+    @property
+    def theta(self) -> Vector:
+        """A^-1 b."""
+        self.sync()
+        if self._theta is not None:
+            return self._theta
+        if self._theta_for_now is None:
+            self._theta_for_now = self.precision.apply(self.b)
+        return self._theta_for_now
+
+    @property
+    def linear_theta(self) -> Vector | None:
+        """Theta, where that is kept."""
+        self.sync()
+        return self._theta
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every array held."""
+        held = (self.b, self._theta, self._weights, self._theta_for_now)
+        return sum(array.nbytes for array in held if array is not None)
+
+    def scan(self, arms: Arms) -> Scan:
+        """Means and norms: one pass over dense arms; for sparse ones their columns of S."""
+        self.sync()
+        inverse = self.precision.inverse
+        if (
+            isinstance(arms, SparseArms)
+            and self._weights is not None
+            and isinstance(inverse, LowRankInverse)
+            and arms.nonzeros < len(self.b)
+        ):
+            means, products = inverse.means_of_sparse(arms, self._weights, self.b)
+            return Scan(arms, means, arms.norms_sq(), products)
+        return super().scan(arms)
+
+    # -- learning -----------------------------------------------------------------------------------
+
+    def prepare(self, x: AnyVector) -> None:
+        """Keep theta, or W S b for sparse arms, up to date from now on."""
+        self.sync()
+        is_sparse = isinstance(x, SparseVector)
+        if is_sparse is not self._is_sparse:
+            self._is_sparse = is_sparse
+            self._derive()
+
+    def learn(self, x: AnyVector, reward: float, step: Step | None) -> None:
+        """Move b, and theta by Sherman-Morrison: theta += A^-1 x (reward - x'theta) / (1 + x'A^-1 x)."""
+        self._theta_for_now = None
+        if step is None:
+            add_multiple(self.b, reward, x)
+        elif self._weights is not None:
+            add_multiple(self.b, reward, x)
+            seen = step.leverage.seen
+            self._weights += reward * seen
+            last = (dot(self.b, x) - float(self._weights @ seen)) / step.pivot
+            self._weights = np.append(self._weights, last)
+        else:
+            self._move(x, reward, step)
+
+    def _move(self, x: AnyVector, reward: float, step: Step) -> None:
+        assert self._theta is not None  # noqa: S101  (for the type checker)
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = reward - dot(self._theta, x)
+        add_multiple(self.b, reward, x)
+        if math.isfinite(error):
+            self._theta += (error / (1.0 + step.quadratic)) * step.image()
+        else:
+            self._derive()
+
+    def learn_many(self, rows: Matrix, rewards: Vector) -> None:
+        """Many rewards, after the precision was derived anew from all the arms."""
+        self.b += rewards @ rows
+
+    def add(self, other: "Linear") -> None:
+        """The sums of rewards times arms add."""
+        self.b += other.b
+        self._derive()
+
+    # -- in step with the precision -------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Derive theta anew if the precision was."""
+        self.precision.sync()
+        if self.precision.rebuilds != self._seen_rebuilds:
+            self._derive()
+
+    def _derive(self) -> None:
+        self._theta = self._weights = self._theta_for_now = None
+        inverse = self.precision.inverse
+        if self._is_sparse and isinstance(inverse, LowRankInverse):
+            self._weights = inverse.weights(self.b)
+        else:
+            self._theta = self.precision.apply(self.b)
+        self._seen_rebuilds = self.precision.rebuilds
+
+    # -- files --------------------------------------------------------------------------------------
+
+    def dump(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays that ``restore`` turns into the same estimate, to the bit."""
+        self.sync()
+        vectors = {"b": self.b, "theta": self._theta, "weights": self._weights}
+        arrays: dict[str, Any] = {name: vector for name, vector in vectors.items() if vector is not None}
+        return {"is_sparse": self._is_sparse}, arrays
+
+    def restore(self, scalars: Scalars, arrays: Arrays) -> None:
+        """Set what ``dump`` told."""
+        self.b = arrays["b"]
+        self._is_sparse = bool(scalars["is_sparse"])
+        self._theta, self._weights = arrays.get("theta"), arrays.get("weights")
+        if self._theta is None and self._weights is None:  # of 0.7
+            self._derive()

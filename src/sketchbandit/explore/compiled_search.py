@@ -1,0 +1,100 @@
+"""The fast path of UCB: means, bounds and the few widths that matter in one compiled call."""
+
+import math
+
+import numpy as np
+
+from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.explore.scores import upper_bound
+from sketchbandit.kernels import kernels
+from sketchbandit.linalg import row_norms_sq
+from sketchbandit.precision import DenseInverse, Inverse, Leverage, LowRankInverse, Precision
+
+_CHEAP = 2_000_000  # entries of P: what costs less than the calls of another way
+_TOGETHER = 1024  # arms in one product
+_TOO_MANY = -2  # what a search returns that gave up
+
+
+def search_rows(
+    arms: AnyArray, theta: Vector, precision: Precision, inverse: LowRankInverse, radius: float
+) -> int | None:
+    """The best of dense arms (-1: a score is not finite); None: not compiled."""
+    compiled, rows = kernels(), inverse.plain_rows
+    if compiled is None or rows is None:
+        return None
+    factor = inverse.factor
+    count = factor.count
+    x, y, u, value = np.empty(len(theta)), np.empty(count), np.empty(count), np.empty(1)
+    index: int = compiled.search_rows(
+        arms, theta, rows, factor.array, count, factor.shift, radius, x, y, u, value
+    )
+    if index >= 0:
+        precision.remember(x, Leverage(y, u, value.item()), is_own=True)
+    return index
+
+
+def search_dense(
+    arms: AnyArray, theta: Vector, precision: Precision, inverse: DenseInverse, radius: float
+) -> int | None:
+    """The best of dense arms (-1: a score is not finite); None: not compiled."""
+    compiled = kernels()
+    if compiled is None:
+        return None
+    if inverse.chosen is None:
+        dim = len(theta)
+        inverse.chosen = np.empty(dim), np.empty(dim), np.empty(len(inverse.pending)), np.empty(1)
+    x, image, seen, value = inverse.chosen
+    p, q, count, shift = inverse.inverse, inverse.pending, inverse.pending_count, inverse.shift
+    precision.forget_choice()  # which lay in the same arrays
+    most = _few(inverse)
+    index: int = compiled.search_dense(arms, theta, p, q, count, shift, radius, most, x, image, seen, value)
+    if index == _TOO_MANY:  # one product with all arms tells which of them to look at closely
+        close = _close_to_best(arms, theta, inverse, radius)
+        some = arms[close]
+        found = compiled.search_dense(
+            some, theta, p, q, count, shift, radius, len(close), x, image, seen, value
+        )
+        index = int(close[found])
+    if index >= 0:
+        precision.remember(x, Leverage(image, seen, value.item()), is_own=True)
+    return index
+
+
+def search_many(
+    arms: AnyArray, bounds: AnyArray, theta: Vector, inverse: Inverse, radius: float
+) -> AnyArray | None:
+    """The best of each of many sets; negative where a set has to be searched by itself."""
+    compiled = kernels()
+    found = np.empty(len(bounds) - 1, dtype=np.intp)
+    if compiled is None:
+        return None
+    if isinstance(inverse, LowRankInverse):
+        rows, factor = inverse.plain_rows, inverse.factor
+        if rows is None:
+            return None
+        compiled.search_many_rows(
+            arms, bounds, theta, rows, factor.array, factor.count, factor.shift, radius, found
+        )
+    elif isinstance(inverse, DenseInverse):
+        p, q, count, shift = inverse.inverse, inverse.pending, inverse.pending_count, inverse.shift
+        compiled.search_many_dense(arms, bounds, theta, p, q, count, shift, radius, _few(inverse), found)
+    else:
+        return None
+    return found
+
+
+def _few(inverse: DenseInverse) -> int:
+    """Arms to look at one by one; a product with all of them costs about as much."""
+    return max(16, _CHEAP // inverse.inverse.size)
+
+
+def _close_to_best(arms: AnyArray, theta: Vector, inverse: DenseInverse, radius: float) -> AnyArray:
+    """Every arm whose score, to far more than rounding, could be the best."""
+    scores = np.empty(len(arms))
+    for start in range(0, len(arms), _TOGETHER):
+        some = arms[start : start + _TOGETHER].astype(np.float64, copy=False)
+        widths = np.sqrt(inverse.quadratics(some))
+        scores[start : start + _TOGETHER] = upper_bound(some @ theta, radius, widths)
+    longest = math.sqrt(float(row_norms_sq(arms).max()))
+    reach = longest * (float(np.linalg.norm(theta)) + radius / math.sqrt(inverse.shift))
+    return np.flatnonzero(scores >= scores.max() - 1e-5 * reach)

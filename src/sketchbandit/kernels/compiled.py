@@ -1,0 +1,31 @@
+"""Every loop that is called from outside, compiled: what numpy does in fifteen calls, in one.
+
+Each has a counterpart in numpy (``precision``, ``estimate``, ``explore``) that computes the same to rounding;
+which of the two runs changes no choice but between scores that agree to rounding. Sums may be reordered by
+the compiler (that is what makes them vector code), but in the same way for every arm, so that equal arms have
+equal scores.
+
+Compiled code does not look where it reads, so each function that is called from outside first compares the
+sizes it was given, and raises a ValueError rather than read past an array.
+"""
+
+from sketchbandit.kernels.dense import grow_dense, leverage_dense
+from sketchbandit.kernels.rows import grow_rows, leverage_rows
+from sketchbandit.kernels.search import search_dense, search_many_dense, search_many_rows, search_rows
+from sketchbandit.kernels.sums import equal, norm_sq, norm_sq_if_equal, project_arms, scan
+
+__all__ = [
+    "equal",
+    "grow_dense",
+    "grow_rows",
+    "leverage_dense",
+    "leverage_rows",
+    "norm_sq",
+    "norm_sq_if_equal",
+    "project_arms",
+    "scan",
+    "search_dense",
+    "search_many_dense",
+    "search_many_rows",
+    "search_rows",
+]

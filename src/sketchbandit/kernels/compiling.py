@@ -1,0 +1,27 @@
+"""How the loops are compiled, and what makes a compiled one out of date."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+
+_SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
+
+
+def _compiler(fastmath: set[str]) -> Any:
+    def compile_one(function: Any) -> Any:
+        try:
+            made = njit(cache=True, fastmath=fastmath, error_model="numpy")(function)
+        except RuntimeError:  # neither the package's folder nor the user's can be written
+            return njit(fastmath=fastmath, error_model="numpy")(function)
+        # A loop contains those that it calls, of other files too: all of them must be as they were.
+        made._cache._cache_file._source_stamp = _SOURCES.hexdigest()
+        return made
+
+    return compile_one
+
+
+compiled: Any = _compiler({"contract"})
+compiled_sum: Any = _compiler({"reassoc", "contract"})
+"""Sums, and nothing but sums, may be reordered, so that they use vector registers."""

@@ -1,0 +1,59 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""What a round does with a dense inverse P and its pending updates Q."""
+
+from math import isfinite, log1p, sqrt
+
+from sketchbandit.kernels.compiling import compiled
+from sketchbandit.kernels.sums import dot, dot4, need
+
+
+@compiled
+def need_dense(dim, inverse, pending, pending_count, image, seen):
+    """Whether P and Q are those of ``dim``, and there is room for what is computed."""
+    need(inverse.shape == (dim, dim) and len(image) == dim)
+    need(pending.shape[1] == dim and min(pending.shape[0], len(seen)) >= pending_count)
+
+
+@compiled
+def leverage_dense(x, inverse, pending, pending_count, image, seen):
+    """P x, Q x, and x'P x - |Q x|²."""
+    need_dense(len(x), inverse, pending, pending_count, image, seen)
+    return leverage_of_dense(x, inverse, pending, pending_count, image, seen)
+
+
+@compiled
+def leverage_of_dense(x, inverse, pending, pending_count, image, seen):
+    dim = len(x)
+    for i in range(0, dim - dim % 4, 4):
+        dot4(inverse, i, x, image)
+    for i in range(dim - dim % 4, dim):
+        image[i] = dot(inverse[i], x, dim)
+    whole = dot(image, x, dim)
+    for i in range(pending_count):
+        seen[i] = dot(pending[i], x, dim)
+        whole -= seen[i] * seen[i]
+    return whole
+
+
+@compiled
+def grow_dense(x, reward, pending, pending_count, most, whole, image, seen, theta, b):
+    """Add a rank-one update to Q, and move theta and b; what log det A grows by, or -1: theta'x overflows."""
+    need(pending.shape[0] > pending_count and pending.shape[1] == len(x) == len(image))
+    need(len(seen) >= pending_count and len(theta) == len(b) == len(x))
+    quadratic = min(max(whole, 0.0), most)
+    gain = (reward - dot(theta, x, len(x))) / (1.0 + quadratic)
+    if not isfinite(gain):
+        return -1.0
+    row = pending[pending_count]
+    row[:] = image
+    for i in range(pending_count):
+        weight = seen[i]
+        older = pending[i]
+        for j in range(len(x)):
+            row[j] -= weight * older[j]
+    scale = 1.0 / sqrt(1.0 + quadratic)
+    for j in range(len(x)):
+        theta[j] += gain * row[j]
+        b[j] += reward * x[j]
+        row[j] *= scale
+    return log1p(quadratic)

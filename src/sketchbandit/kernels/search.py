@@ -1,0 +1,144 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""The arm of the largest upper confidence bound, without the width of every arm."""
+
+from math import inf, isfinite
+
+import numpy as np
+
+from sketchbandit.kernels.compiling import compiled
+from sketchbandit.kernels.dense import leverage_of_dense, need_dense
+from sketchbandit.kernels.rows import leverage_until, need_rows
+from sketchbandit.kernels.scores import upper_bound
+from sketchbandit.kernels.sums import as_float64, need, scan
+
+
+@compiled
+def look(arms, theta, shift, radius):
+    """Means, squared norms and optimistic bounds, and which bound is largest; -1 if one is not finite."""
+    means = np.empty(len(arms))
+    norms_sq = np.empty(len(arms))
+    bounds = np.empty(len(arms))
+    scan(arms, theta, means, norms_sq)
+    first = 0
+    for k in range(len(arms)):
+        bounds[k] = upper_bound(means[k], radius, norms_sq[k] / shift)
+        if not isfinite(bounds[k]):
+            return means, norms_sq, bounds, -1
+        if bounds[k] > bounds[first]:
+            first = k
+    return means, norms_sq, bounds, first
+
+
+@compiled
+def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y, best_u, best_remainder):
+    """The best arm, with its x, y, u and |x|² - |u|²; -1 if a score is not finite."""
+    need_rows(len(theta), rows, factor, count, best_y, best_u)
+    need(len(best_x) == len(theta) and len(best_y) == len(best_u) == count)
+    means, norms_sq, bounds, first = look(arms, theta, shift, radius)
+    if first < 0:
+        return -1
+    room = np.empty(len(theta))
+    y = np.empty(count)
+    u = np.empty(count)
+    best = -1
+    score = -inf
+    for turn in range(len(arms) + 1):  # the most promising arm first, then all others
+        k = first if turn == 0 else turn - 1
+        if turn > 0 and k == first:
+            continue
+        if bounds[k] < score:
+            continue
+        x = as_float64(arms[k], room)
+        remainder = leverage_until(x, norms_sq[k], means[k], radius, score, rows, factor, count, shift, y, u)
+        if remainder < 0.0:
+            continue
+        value = upper_bound(means[k], radius, remainder / shift)
+        if value > score or (value == score and k < best):
+            score, best = value, k
+            best_x[:] = x
+            best_y[:] = y
+            best_u[:] = u
+            best_remainder[0] = remainder
+    return best
+
+
+@compiled
+def search_dense(
+    arms,
+    theta,
+    inverse,
+    pending,
+    pending_count,
+    shift,
+    radius,
+    most,
+    best_x,
+    best_image,
+    best_seen,
+    best_whole,
+):
+    """The best arm, with its x, P x, Q x and x'A^-1 x.
+
+    -1 if a score is not finite, -2 if more than ``most`` arms had to be looked at.
+    """
+    need_dense(len(theta), inverse, pending, pending_count, best_image, best_seen)
+    need(len(best_x) == len(theta))
+    means, norms_sq, bounds, first = look(arms, theta, shift, radius)
+    if first < 0:
+        return -1
+    room = np.empty(len(theta))
+    image = np.empty(len(theta))
+    seen = np.empty(pending_count)
+    best = -1
+    score = -inf
+    looked_at = 0
+    for turn in range(len(arms) + 1):
+        k = first if turn == 0 else turn - 1
+        if turn > 0 and k == first:
+            continue
+        if bounds[k] < score:
+            continue
+        if looked_at == most:
+            return -2
+        looked_at += 1
+        x = as_float64(arms[k], room)
+        whole = leverage_of_dense(x, inverse, pending, pending_count, image, seen)
+        value = upper_bound(means[k], radius, min(max(whole, 0.0), norms_sq[k] / shift))
+        if value > score or (value == score and k < best):
+            score, best = value, k
+            best_x[:] = x
+            best_image[:] = image
+            best_seen[:pending_count] = seen
+            best_whole[0] = whole
+    return best
+
+
+@compiled
+def need_sets(arms, bounds, found):
+    """Whether the sets lie one after the other among the arms, and each has a place for its answer."""
+    need(len(bounds) == len(found) + 1 and bounds[0] >= 0 and bounds[-1] <= len(arms))
+    for i in range(len(found)):
+        need(bounds[i] <= bounds[i + 1])
+
+
+@compiled
+def search_many_rows(arms, bounds, theta, rows, factor, count, shift, radius, found):
+    """``search_rows`` for many sets: the i-th has the arms bounds[i] to bounds[i + 1]."""
+    need_sets(arms, bounds, found)
+    x, y, u, remainder = np.empty(len(theta)), np.empty(count), np.empty(count), np.empty(1)
+    for i in range(len(found)):
+        some = arms[bounds[i] : bounds[i + 1]]
+        found[i] = search_rows(some, theta, rows, factor, count, shift, radius, x, y, u, remainder)
+
+
+@compiled
+def search_many_dense(arms, bounds, theta, inverse, pending, pending_count, shift, radius, most, found):
+    """``search_dense`` for many sets: the i-th has the arms bounds[i] to bounds[i + 1]."""
+    need_sets(arms, bounds, found)
+    dim = len(theta)
+    x, image, seen, whole = np.empty(dim), np.empty(dim), np.empty(pending_count), np.empty(1)
+    for i in range(len(found)):
+        some = arms[bounds[i] : bounds[i + 1]]
+        found[i] = search_dense(
+            some, theta, inverse, pending, pending_count, shift, radius, most, x, image, seen, whole
+        )

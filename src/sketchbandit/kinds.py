@@ -1,0 +1,44 @@
+"""Classes by the name under which files know them."""
+
+from typing import Any, ClassVar, Self
+
+from sketchbandit.errors import FileError, InputTypeError
+
+
+class Kinds:
+    """A family of classes, each known by its ``kind``; the root of a family has a dict ``_kinds`` of its own.
+
+    A class that sets ``kind`` is known from then on: there is no list to add it to.
+    """
+
+    kind: ClassVar[str]
+    _kinds: ClassVar[dict[str, type[Any]]]
+    _noun: ClassVar[str]
+    """What a message calls the family."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "kind" in cls.__dict__:
+            cls._kinds[cls.kind] = cls
+
+    @classmethod
+    def has_kind(cls, kind: str) -> bool:
+        """Whether the family has a class of that name."""
+        return kind in cls._kinds
+
+    @classmethod
+    def of_kind(cls, kind: str) -> type[Self]:
+        """The class that files call ``kind``."""
+        if kind not in cls._kinds:
+            raise FileError(
+                f"unknown kind of {cls._noun} {kind!r} (known: {', '.join(sorted(cls._kinds))}); "
+                "if a package of yours defines it, import that package before loading"
+            )
+        return cls._kinds[kind]
+
+    def check_kind(self) -> None:
+        """Refuse a subclass that goes by the name of another: a file would not know the two apart."""
+        known = self._kinds.get(getattr(self, "kind", ""))
+        if known is not type(self):
+            named = "" if known is None else f"; {self.kind!r} names {known.__name__}"
+            raise InputTypeError(f"{type(self).__name__} needs a `kind` of its own to be saved{named}")

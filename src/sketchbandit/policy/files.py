@@ -1,0 +1,65 @@
+"""A policy's parts in one file, each under its own name."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from sketchbandit.arrays import Arrays, Scalars
+from sketchbandit.estimate import Estimate, Linear
+from sketchbandit.explore import UCB, Explore
+from sketchbandit.kinds import Kinds
+from sketchbandit.precision import Saved
+from sketchbandit.sketch import Sketch
+
+
+class Part(Protocol):
+    """What a policy stands on."""
+
+    def dump(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays."""
+
+
+class Parts(NamedTuple):
+    """What ``restored_parts`` found in a file."""
+
+    sketch: Sketch
+    explore: Explore
+    estimate: Estimate
+    learned: Saved
+    """What ``estimate.restore`` is to be given, once the estimate is bound."""
+    precision: Saved | None
+    """None: it has to be derived anew."""
+
+
+def content_of(parts: Mapping[str, Part]) -> tuple[Scalars, Arrays]:
+    """JSON values and arrays of all parts."""
+    scalars: Scalars = {}
+    arrays: Arrays = {}
+    for name, part in parts.items():
+        content, held = part.dump()
+        scalars[name] = content
+        if isinstance(part, Kinds):
+            part.check_kind()
+            scalars[name] = {"kind": part.kind, "content": content}
+        arrays |= {f"{name}.{key}": array for key, array in held.items()}
+    return scalars, arrays
+
+
+def restored_parts(scalars: Scalars, arrays: Arrays, **extra: Any) -> Parts:
+    """The parts of a policy; ``extra`` goes to the sketch."""
+
+    def of(name: str) -> Arrays:
+        return {key.removeprefix(f"{name}."): a for key, a in arrays.items() if key.startswith(f"{name}.")}
+
+    saved = scalars["sketch"]
+    sketch = Sketch.of_kind(saved["kind"]).undump(saved["content"], of("sketch"), **extra)
+    if "system" in scalars:  # of 0.7: what follows from the sketch and b is derived anew
+        learned: Saved = {"is_sparse": False}, {"b": of("system")["b"]}
+        return Parts(sketch, UCB(), Linear(), learned, None)
+    rule, estimate = scalars["explore"], scalars["estimate"]
+    return Parts(
+        sketch,
+        Explore.of_kind(rule["kind"]).undump(rule["content"], of("explore")),
+        Estimate.of_kind(estimate["kind"])(),
+        (estimate["content"], of("estimate")),
+        (scalars["precision"], of("precision")),
+    )

@@ -1,0 +1,8 @@
+"""A^-1 through a sketch: widths, draws and determinants come from here."""
+
+from sketchbandit.precision.dense import DenseInverse
+from sketchbandit.precision.inverse import Inverse, Leverage, Step
+from sketchbandit.precision.lowrank import LowRankInverse
+from sketchbandit.precision.precision import Precision, Saved
+
+__all__ = ["DenseInverse", "Inverse", "Leverage", "LowRankInverse", "Precision", "Saved", "Step"]

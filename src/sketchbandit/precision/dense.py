@@ -1,0 +1,174 @@
+"""A dense inverse that takes rank-one updates: for sketches that are exact, or nearly as large as dim."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
+from sketchbandit.kernels import kernels
+from sketchbandit.linalg import AnyVector, SparseVector, invert_positive, invert_unscaled
+from sketchbandit.precision.factor import MOST_TRIES, least_jitter
+from sketchbandit.precision.inverse import Leverage, Step
+from sketchbandit.sketch import Change
+
+_MOST_PENDING = 32  # rank-one updates that are taken together, at the speed of a matrix product
+_LONGEST = 1e12  # |x|² over the shift: P is known to rounding of its largest entry, 1/shift, only
+
+
+class DenseInverse:
+    """A^-1 = P - Q'Q: P is (d, d), Q the rank-one updates (Sherman–Morrison) since P was last written.
+
+    A new x adds the row q = A^-1 x / sqrt(1 + x'A^-1 x) to Q, O(d²) for P x alone; every 32 rows P takes
+    Q in with one matrix product. Whoever holds A rebuilds the inverse from it after every d rows or so,
+    before rounding can add up: ``follows`` says when.
+    """
+
+    def __init__(self, inverse: Matrix, log_det: float, shift: float, jitter: float = 0.0) -> None:
+        dim = len(inverse)
+        self.inverse = inverse
+        self.log_det = log_det
+        self.shift = shift
+        self.jitter = jitter
+        """What of the shift was added where rounding of long rows had eaten the rest."""
+        self.pending: Matrix = np.zeros((min(_MOST_PENDING, max(1, dim // 4)), dim))
+        self.pending_count = 0
+        self.updates = 0
+        self._most_updates = max(256, dim)
+        self._root: Matrix | None = None  # L with LL' = P, once somebody draws from N(0, A^-1)
+        # Where a search leaves the arm it chose and its leverage: valid until the next one.
+        self.chosen: tuple[Vector, Vector, Vector, Vector] | None = None
+
+    @classmethod
+    def of_covariance(cls, covariance: Callable[[], Matrix], shift: float) -> "DenseInverse":
+        """The inverse of S'S + shift I, in the memory of the S'S that ``covariance`` makes."""
+        jitter = 0.0
+        for _ in range(MOST_TRIES):
+            matrix = covariance()
+            largest = float(matrix.diagonal().max())
+            if not jitter and least_jitter(largest, shift):  # columns of very different lengths, perhaps
+                found = invert_unscaled(matrix, shift)
+                if found is not None:
+                    return cls(*found, shift)
+            jitter = max(jitter, least_jitter(largest, shift))
+            matrix[np.diag_indices_from(matrix)] += shift + jitter
+            try:
+                inverse, log_det = invert_positive(matrix)
+            except np.linalg.LinAlgError:  # arms so long that rounding has eaten the ridge
+                jitter = max(2.0 * jitter, 1e-15 * largest)
+            else:
+                return cls(inverse, log_det, shift + jitter, jitter)
+        raise np.linalg.LinAlgError("S'S is not positive semidefinite, whatever is added")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of P and Q, and of what a search or a draw leaves."""
+        held = [self.inverse, self.pending, *(self.chosen or ())]
+        return sum(array.nbytes for array in (held if self._root is None else [*held, self._root]))
+
+    def holds(self, leverage: Leverage) -> bool:
+        """Whether a leverage is counted in ``nbytes``."""
+        return self.chosen is not None and leverage.image is self.chosen[1]
+
+    @property
+    def rows_worth_a_rebuild(self) -> int:
+        """From how many rows at once on a rebuild is cheaper than appending them."""
+        return max(2, len(self.inverse) // 4)
+
+    def follows(self, change: Change, norm_sq: float) -> bool:
+        """Whether ``append`` is all that a change asks for: not after many, or a very long x."""
+        return self.updates < self._most_updates and change.additive and norm_sq < _LONGEST * self.shift
+
+    def leverage(self, x: AnyVector, norm_sq: float = 0.0) -> Leverage:
+        """P x, Q x and x'P x - |Q x|²: one pass over P."""
+        del norm_sq
+        rows = self.pending[: self.pending_count]
+        if isinstance(x, SparseVector):
+            image = x.values @ self.inverse[x.indices]
+            seen = rows.take(x.indices, axis=1) @ x.values
+            return Leverage(image, seen, float(image[x.indices] @ x.values) - float(seen @ seen))
+        compiled = kernels()
+        if compiled is None:
+            image, seen = self.inverse @ x, rows @ x
+            return Leverage(image, seen, float(image @ x) - float(seen @ seen))
+        image, seen = np.empty(len(x)), np.empty(self.pending_count)
+        value = compiled.leverage_dense(x, self.inverse, self.pending, self.pending_count, image, seen)
+        return Leverage(image, seen, value)
+
+    def quadratic(self, leverage: Leverage, norm_sq: float) -> float:
+        """x'A^-1 x, which lies between 0 and |x|² / shift."""
+        return min(max(leverage.value, 0.0), norm_sq / self.shift)
+
+    def quadratics(self, arms: AnyArray) -> Vector:
+        """x'A^-1 x of many arms in one product: to rounding of the longest."""
+        rows = self.pending[: self.pending_count]
+        quadratics: Vector = np.vecdot(arms @ self.inverse, arms)
+        if len(rows):
+            quadratics -= np.square(arms @ rows.T).sum(axis=1)
+        return np.maximum(quadratics, 0.0)
+
+    def solve(self, b: Vector, *, refine: bool = True) -> Vector:
+        """A^-1 b."""
+        del refine
+        rows = self.pending[: self.pending_count]
+        solution: Vector = self.inverse @ b - (rows @ b) @ rows
+        return solution
+
+    def half(self, random: np.random.Generator) -> Vector:
+        """L (I - VV')^(1/2) z with P = LL', V = L^-1 Q' and z from N(0, I)."""
+        if self._root is None:
+            self._root = np.linalg.cholesky(self.inverse)
+        drawn = random.standard_normal(len(self.inverse))
+        rows = self.pending[: self.pending_count]
+        if len(rows):
+            seen = solve_triangular(self._root, rows.T, lower=True)
+            lengths_sq, turned = np.linalg.eigh(seen.T @ seen)
+            lengths_sq = np.clip(lengths_sq, np.finfo(np.float64).tiny, 1.0)
+            along = (seen @ turned) / np.sqrt(lengths_sq)
+            drawn -= along @ ((1.0 - np.sqrt(1.0 - lengths_sq)) * (along.T @ drawn))
+        draw: Vector = self._root @ drawn
+        return draw
+
+    def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
+        """Add the row q = A^-1 x / sqrt(1 + x'A^-1 x) to Q."""
+        del x
+        quadratic, count = self.quadratic(leverage, norm_sq), self.pending_count
+        pivot = math.sqrt(1.0 + quadratic)
+        image: Vector = leverage.image - leverage.seen[:count] @ self.pending[:count]
+        np.multiply(image, 1.0 / pivot, out=self.pending[count])
+        self.count_row(math.log1p(quadratic))
+        return Step(leverage, quadratic, pivot, lambda: image)
+
+    def dump(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays that ``undump`` turns into the same inverse."""
+        scalars = {"log_det": self.log_det, "shift": self.shift, "updates": self.updates}
+        scalars["jitter"] = self.jitter
+        return scalars, {"matrix": self.inverse, "pending": self.pending[: self.pending_count]}
+
+    @classmethod
+    def undump(cls, dim: int, scalars: Scalars, arrays: Arrays) -> "DenseInverse":
+        """The inverse that ``dump`` described."""
+        inverse = cls(arrays["matrix"].reshape(dim, dim), float(scalars["log_det"]), float(scalars["shift"]))
+        inverse.jitter = float(scalars["jitter"])
+        inverse.updates = int(scalars["updates"])
+        inverse.pending_count = len(arrays["pending"])
+        inverse.pending[: inverse.pending_count] = arrays["pending"]
+        return inverse
+
+    def count_row(self, grown: float) -> None:
+        """A row of Q was written, by which log det A has grown."""
+        self.pending_count += 1
+        self.updates += 1
+        self.log_det += grown
+        if self.pending_count == len(self.pending):
+            self._flush()
+
+    def _flush(self) -> None:
+        """P := P - Q'Q, a panel of rows at a time."""
+        rows = self.pending
+        for start in range(0, len(self.inverse), 256):
+            stop = start + 256
+            self.inverse[start:stop] -= rows[:, start:stop].T @ rows
+        self.pending_count = 0
+        self._root = None

@@ -1,0 +1,89 @@
+"""What a low-rank and a dense inverse have in common."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from sketchbandit.arrays import Arrays, Scalars, Vector
+from sketchbandit.linalg import AnyVector
+from sketchbandit.sketch import Change
+
+
+class Leverage(NamedTuple):
+    """What a vector x leaves on an inverse: enough for x'A^-1 x, and to take x in.
+
+    Through rows: S x, u = W S x and |x|² - |u|². Dense: P x, Q x and x'P x - |Q x|².
+    """
+
+    image: Vector
+    seen: Vector
+    value: float
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.image.nbytes + self.seen.nbytes
+
+
+class Step(NamedTuple):
+    """What an inverse did when it took in x.
+
+    Attributes
+    ----------
+    leverage : Leverage
+        Of x, before it was taken in.
+    quadratic : float
+        x'A^-1 x, A as it was before.
+    pivot : float
+        What the factor of A has on its diagonal for x.
+    image : callable
+        Makes A^-1 x, A as it was before; to be called before the next row comes.
+
+    """
+
+    leverage: Leverage
+    quadratic: float
+    pivot: float
+    image: Callable[[], Vector]
+
+
+class Inverse(Protocol):
+    """(shift I + S'S)^-1 that takes in one row after the other."""
+
+    @property
+    def shift(self) -> float:
+        """What stands on the diagonal of A besides S'S, the jitter included: no eigenvalue is below."""
+
+    @property
+    def jitter(self) -> float:
+        """What of the shift was added where rounding of long rows had eaten the rest."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every array held."""
+
+    @property
+    def rows_worth_a_rebuild(self) -> int:
+        """From how many rows at once on a rebuild is cheaper than appending them."""
+
+    def follows(self, change: Change, norm_sq: float) -> bool:
+        """Whether ``append`` is all that a change of the sketch by one row asks for."""
+
+    def leverage(self, x: AnyVector, norm_sq: float) -> Leverage:
+        """The leverage of one vector."""
+
+    def quadratic(self, leverage: Leverage, norm_sq: float) -> float:
+        """x'A^-1 x."""
+
+    def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
+        """Take in the row x."""
+
+    def solve(self, b: Vector, *, refine: bool = True) -> Vector:
+        """A^-1 b, refined once if need be."""
+
+    def half(self, random: np.random.Generator) -> Vector:
+        """A draw from N(0, A^-1)."""
+
+    def dump(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays from which the same inverse is made again."""

@@ -1,0 +1,174 @@
+"""(shift I + S'S)^-1 through the rows of the sketch, O(r·d + r²) for everything."""
+
+import math
+
+import numpy as np
+
+from sketchbandit.arms import SparseArms
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
+from sketchbandit.kernels import kernels
+from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, row_norms_sq
+from sketchbandit.precision.factor import CANCELLED, GrowingFactor
+from sketchbandit.precision.inverse import Leverage, Step
+from sketchbandit.precision.products import combine, gram_of_parts, project, project_sparse
+from sketchbandit.sketch import Change, Sketch
+
+# With r rows a round costs 2·r·d + 2·r² here and about 1.3·d² through a dense inverse.
+_MOST_ROWS = 0.75  # of dim
+
+
+class LowRankInverse:
+    """A^-1 = (I - S' W'W S) / shift for A = shift·I + S'S, S the sketch's own rows, W a GrowingFactor.
+
+    The rows are not kept here: they are the sketch's, of which the first ``factor.count`` are read.
+    """
+
+    def __init__(self, sketch: Sketch, factor: GrowingFactor) -> None:
+        self._sketch = sketch
+        self.factor = factor
+
+    @classmethod
+    def of(cls, sketch: Sketch, shift: float, *, orthogonal: bool) -> "LowRankInverse":
+        """The inverse for the rows of a sketch: O(r²·d + r³), or O(r·d) if they are orthogonal."""
+        parts = sketch.views()
+        if orthogonal:
+            norms_sq = np.concatenate([row_norms_sq(part) for part in parts])
+            return cls(sketch, GrowingFactor.of_orthogonal(norms_sq, shift))
+        return cls(sketch, GrowingFactor.of_gram(gram_of_parts(parts), shift))
+
+    @property
+    def shift(self) -> float:
+        """What stands on the diagonal of A besides S'S, the jitter included."""
+        return self.factor.shift
+
+    @property
+    def jitter(self) -> float:
+        """What of the shift was added where rounding of long rows had eaten the rest."""
+        return self.factor.jitter
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the factor."""
+        return self.factor.nbytes
+
+    @property
+    def rows_worth_a_rebuild(self) -> int:
+        """From how many rows at once on a rebuild is cheaper than appending them."""
+        return max(2, self.factor.count // 4)
+
+    @property
+    def plain_rows(self) -> AnyArray | None:
+        """S as the compiled loops read it, if it is one array."""
+        parts = self._sketch.views()
+        return parts[0] if len(parts) == 1 and parts[0].flags.c_contiguous else None
+
+    @property
+    def _parts(self) -> Parts:
+        return self._sketch.views()
+
+    def follows(self, change: Change, norm_sq: float) -> bool:
+        """Whether ``append`` is all that a change of the sketch by one row asks for."""
+        del norm_sq
+        most = _MOST_ROWS * self._sketch.dim
+        return not change.rebuilt and change.appended == 1 and self.factor.count < most
+
+    def leverage(self, x: AnyVector, norm_sq: float) -> Leverage:
+        """S x, u = W S x and |x|² - |u|²: one pass over S."""
+        compiled, rows = kernels(), self.plain_rows
+        if compiled is None or isinstance(x, SparseVector) or rows is None:
+            return self.leverage_of(project(self._parts, x), x, norm_sq)
+        count = self.factor.count
+        y, u = np.empty(count), np.empty(count)
+        value = compiled.leverage_rows(x, norm_sq, rows, self.factor.array, count, self.shift, y, u)
+        return Leverage(y, u, value)
+
+    def leverage_of(self, y: Vector, x: AnyVector, norm_sq: float) -> Leverage:
+        """The same where y = S x is known: O(r²), unless x lies almost in the span of S."""
+        u = self.factor.matrix @ y
+        remainder = norm_sq - float(u @ u)
+        if remainder < CANCELLED * norm_sq:
+            # |x|² - |u|² = |x - S'g|² + shift |g|² with g = W'u, where the difference has no digits left.
+            g = u @ self.factor.matrix
+            outside = -combine(g, self._parts)
+            add_multiple(outside, 1.0, x)
+            remainder = float(outside @ outside) + self.shift * float(g @ g)
+        return Leverage(y, u, remainder)
+
+    def quadratic(self, leverage: Leverage, norm_sq: float) -> float:
+        """x'A^-1 x = (|x|² - |u|²) / shift."""
+        del norm_sq
+        return leverage.value / self.factor.shift
+
+    def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
+        """Append a row to the factor; A^-1 x = (x - S'W'u) / shift costs one pass over S."""
+        back = leverage.seen @ self.factor.matrix
+        pivot = self.factor.begin_row(norm_sq, leverage.value)
+        row = self.factor.array[self.factor.count]
+        np.multiply(back, -1.0 / pivot, out=row[: len(back)])
+        row[len(back)] = 1.0 / pivot
+        self.factor.end_row()
+
+        def image() -> Vector:
+            made = -combine(back, self._parts)
+            add_multiple(made, 1.0, x)
+            made /= self.shift
+            return made
+
+        return Step(leverage, self.quadratic(leverage, norm_sq), pivot, image)
+
+    def solve(self, b: Vector, *, refine: bool = True) -> Vector:
+        """A^-1 b, refined once: where b lies almost in the span of S, (b - S'g) / shift cancels."""
+        scale = float(np.abs(b).max(initial=0.0))
+        if not scale:
+            return np.zeros_like(b)
+        unit = b / scale  # so that S b does not overflow where A^-1 b does not
+        solution = self._solve_once(unit)
+        if not refine:
+            return solution * scale
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = self._parts
+            residual = unit - self.shift * solution - combine(project(parts, solution), parts)
+            correction = self._solve_once(residual)
+        if np.isfinite(correction).all():
+            solution += correction
+        return solution * scale
+
+    def _solve_once(self, b: Vector) -> Vector:
+        parts = self._parts
+        weights = (self.factor.matrix @ project(parts, b)) @ self.factor.matrix
+        solution: Vector = (b - combine(weights, parts)) / self.shift
+        return solution
+
+    def half(self, random: np.random.Generator) -> Vector:
+        """A^-1 (sqrt(shift)·z + S'y) with z and y from N(0, I), whose covariance is A^-1 A A^-1."""
+        parts = self._parts
+        drawn = math.sqrt(self.shift) * random.standard_normal(self._sketch.dim)
+        return self.solve(drawn + combine(random.standard_normal(self.factor.count), parts))
+
+    # -- W S b instead of theta: nothing of length dim is touched where arms are sparse -----------------
+
+    def weights(self, b: Vector) -> Vector:
+        """W S b."""
+        scale = float(np.abs(b).max(initial=0.0)) or 1.0
+        weights: Vector = (self.factor.matrix @ project(self._parts, b / scale)) * scale
+        return weights
+
+    def means_of_sparse(self, arms: SparseArms, weights: Vector, b: Vector) -> tuple[Vector, Matrix]:
+        """x'theta = (x'b - (S x)'W' (W S b)) / shift, and S X'."""
+        products = project_sparse(self._parts, arms)
+        means: Vector = (arms.times(b) - (weights @ self.factor.matrix) @ products) / self.shift
+        return means, products
+
+    # -- files ----------------------------------------------------------------------------------------
+
+    def dump(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays that ``undump`` turns into the same inverse."""
+        return {"shift": self.shift, "jitter": self.jitter}, {"factor": self.factor.matrix}
+
+    @classmethod
+    def undump(cls, sketch: Sketch, scalars: Scalars, arrays: Arrays) -> "LowRankInverse":
+        """The inverse that ``dump`` described."""
+        factor = GrowingFactor(float(scalars["shift"]))
+        factor.restore(arrays["factor"])
+        factor.jitter = float(scalars["jitter"])
+        return cls(sketch, factor)

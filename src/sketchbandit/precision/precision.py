@@ -1,0 +1,224 @@
+"""A^-1 through a sketch, in step with it."""
+
+import numpy as np
+
+from sketchbandit.arms import Arms, norm_sq_of, own_copy
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
+from sketchbandit.kernels import kernels
+from sketchbandit.linalg import AnyVector, SparseVector, same_vector
+from sketchbandit.precision.dense import DenseInverse
+from sketchbandit.precision.determinant import DeterminantBound
+from sketchbandit.precision.inverse import Inverse, Leverage
+from sketchbandit.precision.lowrank import LowRankInverse
+from sketchbandit.sketch import Change, Sketch
+
+Saved = tuple[Scalars, Arrays]
+
+# Right after a rebuild; the rows of a fixed-size sketch then double before the next one.
+_DENSE_FROM = 0.37  # of dim
+_WELL_CONDITIONED = 1e4  # |S|² over the shift: A^-1 b then has 11 digits
+
+
+class Precision:
+    """A^-1 for A = (ridge + alpha) I + S'S, kept in step with the sketch that has S and alpha.
+
+    An appended row costs O(r·d + r²); a rebuilt sketch as much as its shrink. When the rows come near dim
+    in number, or the sketch holds S'S as a matrix, the inverse is a dense matrix instead.
+
+    It depends on what the sketch has taken, never on what was asked in between: what a choice has computed
+    is reused only where computing it again would give the same bits.
+
+    Examples
+    --------
+    >>> from sketchbandit import ExactSketch
+    >>> sketch = ExactSketch(3)
+    >>> change = sketch.update([3.0, 0.0, 0.0])
+    >>> precision = Precision(sketch, ridge=1.0)
+    >>> x = np.array([1.0, 1.0, 0.0])
+    >>> precision.apply(x).round(3), round(precision.quadratic(x), 3)
+    (array([0.1, 1. , 0. ]), 1.1)
+
+    """
+
+    def __init__(
+        self, sketch: Sketch, ridge: float, *, with_determinant: bool = False, saved: Saved | None = None
+    ) -> None:
+        self.sketch = sketch
+        self.ridge = ridge
+        self.rebuilds = 0
+        """How often everything was derived anew: whoever holds something derived from it looks here."""
+        self.inverse: Inverse
+        self._determinant = DeterminantBound(sketch, ridge) if with_determinant else None
+        self._seen_version = -1
+        self._last_choice: tuple[AnyVector, Leverage] | None = None
+        self._equal_to_it: AnyVector | None = None  # an arm that was compared with it
+        if saved is None:
+            self.rebuild()
+        else:
+            self._restore(*saved)
+
+    # -- what it tells ------------------------------------------------------------------------------
+
+    @property
+    def shift(self) -> float:
+        """rho = lambda + alpha, and the jitter: the least that an eigenvalue of A can be."""
+        return self.inverse.shift
+
+    @property
+    def jitter(self) -> float:
+        """What A has on its diagonal besides rho, where rounding of long arms had eaten that."""
+        return self.inverse.jitter
+
+    @property
+    def log_det(self) -> float:
+        """An upper bound on log det(lambda I + X'X)."""
+        if self._determinant is None:
+            self._determinant = DeterminantBound(self.sketch, self.ridge)
+            self._determinant.derive(orthogonal=False)
+        return self._determinant.log_det(self.inverse)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every array held here; the sketch counts its own."""
+        held = self.inverse.nbytes + (self._determinant.nbytes if self._determinant is not None else 0)
+        if self._last_choice is None:
+            return held
+        x, leverage = self._last_choice
+        if isinstance(self.inverse, DenseInverse) and self.inverse.holds(leverage):
+            return held
+        arm = sum(array.nbytes for array in x) if isinstance(x, SparseVector) else x.nbytes
+        return held + arm + leverage.nbytes
+
+    @property
+    def rows_worth_a_rebuild(self) -> int:
+        """From how many rows at once on a rebuild is cheaper than appending them."""
+        self.sync()  # else it would depend on whether somebody has asked since a compression
+        return self.inverse.rows_worth_a_rebuild
+
+    def sync(self) -> None:
+        """Derive everything anew if the sketch was changed by others, or an update broken off."""
+        if self.sketch.tally.version != self._seen_version:
+            self.rebuild()
+
+    # -- asking ---------------------------------------------------------------------------------------
+
+    def quadratic(self, x: AnyVector, norm_sq: float | None = None) -> float:
+        """x'A^-1 x."""
+        norm_sq = _norm_sq(x) if norm_sq is None else norm_sq
+        return self.inverse.quadratic(self.leverage(x, norm_sq), norm_sq)
+
+    def apply(self, x: Vector) -> Vector:
+        """A^-1 x."""
+        self.sync()
+        # Where A is well conditioned, x - S'g does not cancel; |S|² is at most the mass.
+        certain = self.sketch.tally.mass <= _WELL_CONDITIONED * self.shift
+        return self.inverse.solve(x, refine=not certain)
+
+    def half(self, random: np.random.Generator) -> Vector:
+        """A draw from N(0, A^-1)."""
+        self.sync()
+        return self.inverse.half(random)
+
+    def leverage(self, x: AnyVector, norm_sq: float) -> Leverage:
+        """What x leaves on the inverse; for the arm chosen last that is known."""
+        self.sync()
+        chosen = self._last_choice
+        if chosen is not None and (x is self._equal_to_it or _are_equal(chosen[0], x)):
+            return chosen[1]
+        return self.inverse.leverage(x, norm_sq)
+
+    def leverage_in(self, arms: Arms, index: int, norm_sq: float, products: Matrix | None) -> Leverage:
+        """The leverage of one arm of a set, S X' of which may be known."""
+        x = arms.vector(index)
+        if products is not None and isinstance(self.inverse, LowRankInverse):
+            column = products[:, index].copy()  # so that no leverage keeps all of them
+            return self.inverse.leverage_of(column, x, norm_sq)
+        return self.inverse.leverage(x, norm_sq)
+
+    def remember(self, x: AnyVector, leverage: Leverage, *, is_own: bool = False) -> None:
+        """Keep what was computed for the arm chosen, which an update will need."""
+        self._last_choice, self._equal_to_it = (x if is_own else own_copy(x), leverage), None
+
+    def forget_choice(self) -> None:
+        """Another arm may be played."""
+        self._last_choice = self._equal_to_it = None
+
+    def measure(self, x: Vector) -> float:
+        """|x|² of an arm that will be taken in, compared in the same pass with the arm chosen last."""
+        compiled, chosen = kernels(), self._last_choice
+        self._equal_to_it = None
+        if compiled is None or chosen is None or isinstance(chosen[0], SparseVector):
+            return norm_sq_of(x)
+        norm_sq: float = compiled.norm_sq_if_equal(x, chosen[0])
+        if norm_sq > 0.0:
+            self._equal_to_it = x
+            return norm_sq
+        self._last_choice = None
+        return -norm_sq
+
+    # -- following the sketch -------------------------------------------------------------------------
+
+    def take_one(self, row: AnyArray, norm_sq: float) -> Change:
+        """Give the sketch one checked row, (1, dim), that is not zero; ``grown`` or ``rebuild`` must follow."""
+        change = self.sketch.take_one(row, norm_sq)
+        self.forget_choice()
+        return change
+
+    def grown(self, x: AnyVector, norm_sq: float, leverage: Leverage, change: Change) -> None:
+        """The inverse has followed: so does the determinant, and all is in step again."""
+        if self._determinant is not None:
+            products = leverage.image if isinstance(self.inverse, LowRankInverse) else None
+            self._determinant.grow(x, norm_sq, products, change)
+        self._seen_version = self.sketch.tally.version
+
+    def nothing_changed(self) -> None:
+        """The sketch has taken a zero row, which leaves S as it was."""
+        self._seen_version = self.sketch.tally.version
+
+    def rebuild(self, *, orthogonal: bool = False) -> None:
+        """Derive everything from the sketch anew."""
+        self.forget_choice()
+        self.rebuilds += 1
+        sketch, shift = self.sketch, self.ridge + self.sketch.alpha
+        if sketch.row_count >= _DENSE_FROM * sketch.dim:
+            self.inverse = DenseInverse.of_covariance(sketch.gram, shift)
+        else:
+            self.inverse = LowRankInverse.of(sketch, shift, orthogonal=orthogonal)
+        if self._determinant is not None:
+            self._determinant.derive(orthogonal=orthogonal)
+        self._seen_version = sketch.tally.version
+
+    # -- files --------------------------------------------------------------------------------------
+
+    def dump(self) -> Saved:
+        """JSON values and arrays that ``saved`` turns into the same precision, to the bit."""
+        self.sync()
+        scalars, arrays = self.inverse.dump()
+        if self._determinant is None:
+            return {"inverse": scalars}, {f"inverse.{name}": array for name, array in arrays.items()}
+        bound, held = self._determinant.dump()
+        named = {f"inverse.{name}": array for name, array in arrays.items()}
+        return {"inverse": scalars, **bound}, named | held
+
+    def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
+        """Set what ``dump`` told; the sketch is restored already."""
+        saved = scalars["inverse"]
+        parts = {n.partition(".")[2]: a for n, a in arrays.items() if n.startswith("inverse.")}
+        if "updates" in saved:
+            self.inverse = DenseInverse.undump(self.sketch.dim, saved, parts)
+        else:
+            self.inverse = LowRankInverse.undump(self.sketch, saved, parts)
+        if self._determinant is not None:
+            self._determinant.restore(scalars, arrays)
+        self._seen_version = self.sketch.tally.version
+
+
+def _norm_sq(x: AnyVector) -> float:
+    return float(x.values @ x.values) if isinstance(x, SparseVector) else norm_sq_of(x)
+
+
+def _are_equal(one: AnyVector, other: AnyVector) -> bool:
+    compiled = kernels()
+    if compiled is None or isinstance(one, SparseVector) or isinstance(other, SparseVector):
+        return same_vector(one, other)
+    return bool(compiled.equal(one, other))
