@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from sketchbandit.service.api import models
-from sketchbandit.service.bandit import Bandit, decision_id
+from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.decisions import Decided
 from sketchbandit.service.problems import Problem
 
@@ -58,16 +58,5 @@ def stats_answer(bandit: Bandit, now: float) -> models.StatsAnswer:
             rewards=[bucket.rewards for bucket in history.buckets],
             reward_sum=[bucket.reward_sum for bucket in history.buckets],
         ),
-        recent=[
-            models.RecentAnswer(
-                decision=decision_id(recent.seq, recent.tag),
-                at=recent.at,
-                arm=recent.arm,
-                arms=recent.arms,
-                score=recent.score,
-                reward=recent.reward,
-                kind=recent.kind,
-            )
-            for recent in reversed(bandit.recent)
-        ],
+        recent=[models.RecentAnswer(**asdict(recent)) for recent in reversed(bandit.recent)],
     )
