@@ -16,7 +16,8 @@ from sketchbandit.service.recovery import INSTANCE, belongs, recover
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.rewards import Rewards
 from sketchbandit.service.settings import Settings
-from sketchbandit.service.storage.database import Database, default_url
+from sketchbandit.service.storage.connecting import default_url
+from sketchbandit.service.storage.database import Database
 from sketchbandit.service.warmup import warm_up
 
 log = logging.getLogger(__name__)
