@@ -13,12 +13,10 @@ def documented(
     answer: type[BaseModel], *statuses: int, body: type[BaseModel] | None = None
 ) -> dict[str, Any]:
     """Its answer, its body, and the errors: those that any path has, and ``statuses``."""
-    errors: dict[int | str, dict[str, Any]] = {
-        status: {"model": ErrorAnswer} for status in (401, 403, 422, 429, 503, *statuses)
-    }
-    described: dict[str, Any] = {"response_model": answer, "responses": errors}
+    refused = (401, 403, 422, 429, 503, *statuses, *(() if body is None else (400, 413, 415)))
+    described: dict[str, Any] = {"response_model": answer}
+    described["responses"] = {status: {"model": ErrorAnswer} for status in refused}
     if body is not None:
-        errors.update({status: {"model": ErrorAnswer} for status in (400, 413, 415)})
         content = {JSON: {"schema": inlined(body.model_json_schema())}}
         described["openapi_extra"] = {"requestBody": {"required": True, "content": content}}
     return described
