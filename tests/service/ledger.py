@@ -12,11 +12,12 @@ import sqlalchemy as sa
 
 import sketchbandit as sb
 from sketchbandit.client import Client, Retries, ServiceError
-from sketchbandit.service.bandit import parse_decision_id
 from sketchbandit.service.checking import check, same
 from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.decision_ids import parse_decision_id
 from sketchbandit.service.storage import snapshots, tables
-from sketchbandit.service.storage.database import Database, default_url
+from sketchbandit.service.storage.connecting import default_url
+from sketchbandit.service.storage.database import Database
 from sketchbandit.service.vectors import decode
 
 DIM = 12

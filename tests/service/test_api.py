@@ -14,7 +14,13 @@ from scipy import sparse
 from sklearn.feature_extraction import FeatureHasher
 
 import sketchbandit as sb
-from sketchbandit.service.api import models
+from sketchbandit.service.api.request_models import (
+    ArmsRequest,
+    DecideRequest,
+    DenseDecideRequest,
+    KeyedDecideRequest,
+    RequestModel,
+)
 from sketchbandit.service.settings import Limits
 from tests.service.harness import DIM, error_of, in_loop, service
 
@@ -428,14 +434,14 @@ async def test_ids_with_slashes_and_ids_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "body"),
     [
-        (models.DecideRequest, {"arms": [[None] * 100] * 100}),
-        (models.DenseDecideRequest, {"arms": [["x"] * 100] * 100}),
-        (models.DecideRequest, {"arms": [{str(i): None for i in range(1000)}] * 100 + [5]}),
-        (models.ArmsRequest, {"arms": {str(i): None for i in range(1000)}, "more": 1}),
-        (models.KeyedDecideRequest, {"arms": [{"indices": 1}, None] * 100}),
+        (DecideRequest, {"arms": [[None] * 100] * 100}),
+        (DenseDecideRequest, {"arms": [["x"] * 100] * 100}),
+        (DecideRequest, {"arms": [{str(i): None for i in range(1000)}] * 100 + [5]}),
+        (ArmsRequest, {"arms": {str(i): None for i in range(1000)}, "more": 1}),
+        (KeyedDecideRequest, {"arms": [{"indices": 1}, None] * 100}),
     ],
 )
-def test_a_thousand_errors_cost_no_more_than_one(model: type[models.Request], body: Any) -> None:
+def test_a_thousand_errors_cost_no_more_than_one(model: type[RequestModel], body: Any) -> None:
     """Reading stops early: what is refused must not cost a hundred times its size."""
     with pytest.raises(ValidationError) as refused:
         model.model_validate_json(json.dumps(body))

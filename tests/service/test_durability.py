@@ -17,14 +17,8 @@ from sketchbandit.service.checking import check, same
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.settings import Settings
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.database import (
-    Database,
-    Fenced,
-    InDoubt,
-    Refused,
-    StorageError,
-    default_url,
-)
+from sketchbandit.service.storage.connecting import default_url
+from sketchbandit.service.storage.database import Database, Fenced, InDoubt, Refused, StorageError
 from sketchbandit.service.storage.tables import DecisionRow, RewardRow
 from sketchbandit.service.storage.writing import Statements
 from tests.service.harness import DIM, Service, crash, error_of, in_loop, service

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from sketchbandit.service import vectors
-from sketchbandit.service.bandit import decision_id, parse_decision_id
 from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.decision_ids import decision_id, parse_decision_id
 from sketchbandit.service.history import BUCKETS, History, Meter
 from sketchbandit.service.logs import JsonFormatter, TextFormatter
 

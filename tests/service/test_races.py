@@ -8,8 +8,8 @@ import httpx
 import numpy as np
 import pytest
 
-from sketchbandit.service.bandit import decision_id
 from sketchbandit.service.checking import check, same
+from sketchbandit.service.decision_ids import decision_id
 from sketchbandit.service.problems import Unavailable
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.database import InDoubt, StorageError

@@ -1,8 +1,9 @@
 """The decision service: chooses arms over HTTP, takes rewards whenever they come, loses none.
 
-``sketchbandit serve`` runs it. From the outside in: ``api`` (HTTP), ``upkeep`` (expiry, snapshots),
-``engine`` (start and end), ``decisions``, ``rewards`` and ``registry`` (what is asked of it), ``journal``
-(group commit), ``recovery``, ``bandit`` (one of them in memory), ``storage`` (database and snapshots).
+``sketchbandit serve`` runs it. From the outside in: ``api`` (HTTP; the paths are in ``api.routes``),
+``upkeep`` (expiry, snapshots), ``engine`` (start and end), ``decisions``, ``rewards`` and ``registry`` (what
+is asked of it), ``journal`` (group commit), ``recovery``, ``bandit`` (one of them in memory), ``choosing``
+(what its policy would play), ``storage`` (database and snapshots).
 """
 
 from sketchbandit.service.server import serve

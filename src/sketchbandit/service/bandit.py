@@ -5,7 +5,6 @@ replay, so that a bandit that was killed and one that was not are the same.
 """
 
 import copy
-import re
 from collections import deque
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -13,18 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning
+from sketchbandit.errors import SketchTooSmallWarning
 from sketchbandit.playing import extent
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.decision_ids import decision_id
 from sketchbandit.service.history import History, Meter
-from sketchbandit.service.problems import Busy, Invalid
+from sketchbandit.service.problems import Busy
 from sketchbandit.service.storage.snapshots import Snapshot
 from sketchbandit.service.storage.tables import DEFAULT, DecisionRow, RewardRow
-from sketchbandit.service.vectors import ArmSet, Vector, nbytes
+from sketchbandit.service.vectors import Vector, nbytes
 
 _RECENT = 20
-_DECISION_ID = re.compile(r"([1-9a-f][0-9a-f]{0,14})-([0-9a-f]{12})")
 _OVERHEAD = 400  # bytes of an open decision besides its features
 
 
@@ -57,8 +56,7 @@ class Totals:
 class Recent:
     """One of the last decisions, for the dashboard."""
 
-    seq: int
-    tag: str
+    decision: str
     at: float
     arm: str
     arms: int
@@ -74,25 +72,6 @@ class Snapshotted(NamedTuple):
     oldest_open: int
     at: float
     rounds: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """An arm that was ranked high."""
-
-    index: int
-    arm: str | None
-    score: float
-
-
-class Choice(NamedTuple):
-    """What the policy makes of a set of arms."""
-
-    score: float
-    mean: float
-    propensity: float
-    ranking: list[Ranked]
-    """The arm to play first."""
 
 
 class Bandit:
@@ -119,7 +98,7 @@ class Bandit:
         self.snapshots: deque[Snapshotted] = deque()
         """Those written by this process, the newest last."""
 
-    # -- choosing -------------------------------------------------------------------------------------
+    # -- bounds ---------------------------------------------------------------------------------------
 
     def admit(self) -> None:
         """Refuse a decision beyond the bound on open ones."""
@@ -140,28 +119,6 @@ class Bandit:
         self.on_the_way -= 1
         self.bytes_on_the_way -= nbytes(features) + _OVERHEAD
 
-    def choose(self, arms: ArmSet, top: int, random: np.random.Generator) -> Choice:
-        """The arm to play; nothing is changed."""
-        count = len(arms)
-        if top > count:
-            raise Invalid(f"top is {top}, but there are {count} arms")
-        exploration = self.config.exploration
-        try:
-            best = (
-                [self.policy.select(arms.matrix)] if top == 1 else self.policy.top(arms.matrix, top).tolist()
-            )
-            index = best[0]
-            if exploration and random.random() < exploration:
-                index = int(random.integers(count))
-            ranking = [index, *(other for other in best if other != index)][:top]
-            ranked = arms.matrix[ranking]
-            scores, means = self.policy.ucb(ranked).tolist(), self.policy.mean(ranked).tolist()
-        except (InputError, InputTypeError) as error:
-            raise Invalid(str(error)) from error
-        propensity = exploration / count + (1.0 - exploration) * (index == best[0])
-        named = [None if arms.ids is None else arms.ids[i] for i in ranking]
-        return Choice(scores[0], means[0], propensity, list(map(Ranked, ranking, named, scores)))
-
     # -- records of the journal -----------------------------------------------------------------------
 
     def opened(self, row: DecisionRow, features: Vector) -> None:
@@ -179,7 +136,8 @@ class Bandit:
         if row.key is not None and row.request is not None:
             self.keys[row.key] = (row.seq, row.request)
         arm = row.arm_id if row.arm_id is not None else str(row.arm_index)
-        self.recent.append(Recent(row.seq, row.tag, row.at, arm, row.arm_count, row.score))
+        name = decision_id(row.seq, row.tag)
+        self.recent.append(Recent(name, row.at, arm, row.arm_count, row.score))
 
     def closed(self, row: RewardRow) -> None:
         """A reward was committed, or the default in its place: learn from it."""
@@ -196,8 +154,9 @@ class Bandit:
             self.history.add(row.at, rewards=1, reward_sum=row.reward)
             with suppress(SketchTooSmallWarning):  # it comes when all is learned; health() keeps saying it
                 self.policy.update(decision.features, row.reward)
+        name = decision_id(row.decision, decision.tag)
         for recent in self.recent:
-            if recent.seq == row.decision:
+            if recent.decision == name:
                 recent.reward, recent.kind = row.reward, row.kind
 
     # -- time -----------------------------------------------------------------------------------------
@@ -251,14 +210,3 @@ class Bandit:
             "budget": sketch.budget if np.isfinite(certificate + sketch.budget) else None,
             "limit": sketch.error_limit if np.isfinite(certificate + sketch.error_limit) else None,
         }
-
-
-def decision_id(seq: int, tag: str) -> str:
-    """What clients call a decision."""
-    return f"{seq:x}-{tag}"
-
-
-def parse_decision_id(text: str) -> tuple[int, str] | None:
-    """The place in the journal and the tag; None if it cannot be an id of ours."""
-    match = _DECISION_ID.fullmatch(text)
-    return None if match is None else (int(match[1], 16), match[2])

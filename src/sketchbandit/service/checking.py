@@ -13,7 +13,8 @@ from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.recovery import Since, belongs, check_snapshot, replay, snapshot_folder
 from sketchbandit.service.storage import snapshots, tables
-from sketchbandit.service.storage.database import JOURNAL, Database, default_url
+from sketchbandit.service.storage.connecting import JOURNAL, default_url
+from sketchbandit.service.storage.database import Database
 from sketchbandit.service.storage.paging import in_order
 from sketchbandit.service.vectors import decode
 

@@ -1,16 +1,16 @@
 """Making decisions, each once for its idempotency key."""
 
 import json
-import secrets
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
-from sketchbandit.service.bandit import Bandit, decision_id
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.choosing import choose
 from sketchbandit.service.clock import Clock
+from sketchbandit.service.decision_ids import decision_id, new_tags
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.problems import Busy, Conflict
 from sketchbandit.service.registry import Registry
@@ -45,7 +45,7 @@ class Decisions:
         self._clock = clock
         self._limits = limits
         self._random = np.random.default_rng(seed)
-        self._tags = _tags().__next__
+        self._tags = new_tags()
         self._on_the_way: SingleFlight[tuple[int, str]] = SingleFlight()
 
     async def decide(
@@ -64,13 +64,13 @@ class Decisions:
         if key is not None and (known := await self._known(bandit, key, request)) is not None:
             return known
         self.admit(bandit)
-        choice = bandit.choose(arms, top or 1, self._random)
+        choice = choose(bandit.policy, arms, top or 1, bandit.config.exploration, self._random)
         chosen = choice.ranking[0]
         features = arms.row(chosen.index)
         row = DecisionRow(
             seq=0,  # given by the journal
             bandit=bandit.number,
-            tag=self._tags(),
+            tag=next(self._tags),
             at=self._clock.now(),
             arm_index=chosen.index,
             arm_id=chosen.arm,
@@ -125,14 +125,6 @@ class Decisions:
             lambda connection: connection.execute(sa.select(table).where(table.c.seq == seq)).one()
         )
         return _decided(DecisionRow(*row))
-
-
-def _tags() -> Iterator[str]:
-    """What nobody can guess; drawn many at a time, because every draw is a call of the system."""
-    while True:
-        drawn = secrets.token_hex(6 * 512)
-        for start in range(0, len(drawn), 12):
-            yield drawn[start : start + 12]
 
 
 def _decided(row: DecisionRow) -> Decided:

@@ -1,6 +1,7 @@
 """The service without HTTP: one state folder, from its start to its end."""
 
 import logging
+from contextlib import ExitStack
 
 from sketchbandit.errors import InputError
 from sketchbandit.files import replace_file
@@ -15,7 +16,8 @@ from sketchbandit.service.recovery import INSTANCE, belongs, recover
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.rewards import Rewards
 from sketchbandit.service.settings import Settings
-from sketchbandit.service.storage.database import Database, default_url
+from sketchbandit.service.storage.connecting import default_url
+from sketchbandit.service.storage.database import Database
 from sketchbandit.service.warmup import warm_up
 
 log = logging.getLogger(__name__)
@@ -42,21 +44,15 @@ class Engine:
         state.mkdir(parents=True, exist_ok=True)
         log.info("starting", extra={"state": str(state)})
         warm_up()
-        self._lock = lock_folder(state)
-        try:
-            self.database = Database(
-                self.settings.database or default_url(state), patience=self.settings.storage_patience
-            )
+        with ExitStack() as taken:
+            taken.enter_context(lock_folder(state))
+            url = self.settings.database or default_url(state)
+            self.database = Database(url, patience=self.settings.storage_patience)
             self.database.open()
-            try:
-                self._recognise()
-                self._recover()
-            except BaseException:
-                self.database.close()
-                raise
-        except BaseException:
-            self._lock.close()
-            raise
+            taken.callback(self.database.close)
+            self._recognise()
+            self._recover()
+            self._taken = taken.pop_all()
         self.journal.start()
         self.is_ready = True
 
@@ -69,8 +65,7 @@ class Engine:
     def release(self) -> None:
         """Let go of the database and the folder."""
         log.info("stopped")
-        self.database.close()
-        self._lock.close()
+        self._taken.close()
 
     def _recognise(self) -> None:
         """Snapshots and journal must belong together."""

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from pyarrow import parquet
 
 from sketchbandit.errors import InputError
-from sketchbandit.service.bandit import decision_id
 from sketchbandit.service.checking import opened
 from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.decision_ids import decision_id
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.paging import in_order
 from sketchbandit.service.vectors import Vector, decode, decode_all

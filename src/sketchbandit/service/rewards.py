@@ -4,8 +4,9 @@ import asyncio
 
 import sqlalchemy as sa
 
-from sketchbandit.service.bandit import Bandit, decision_id, parse_decision_id
+from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.clock import Clock
+from sketchbandit.service.decision_ids import decision_id, parse_decision_id
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.problems import Conflict, Expired, Invalid, NotFound
 from sketchbandit.service.registry import Registry

@@ -1,6 +1,6 @@
 """Principal components of a stream."""
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -9,55 +9,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.errors import InputError
-from sketchbandit.sketch import BulkReader, Sketch, spectrum
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.sklearn.centring import Centring, dense_chunks, most_scatter
+from sketchbandit.sklearn.principal import LearnedScatter
 from sketchbandit.sklearn.sketches import Choice, make_sketch
 from sketchbandit.sklearn.streaming import StreamingEstimator
 
 _DEFAULT_SIZE = 50
-
-
-class _Principal(NamedTuple):
-    """What is derived from the sketch."""
-
-    sketch: Sketch
-    components: Matrix
-    scatter: Vector  # along each of them, at least
-
-
-class _Learned:
-    """The stream so far; what is derived from it is computed when somebody asks."""
-
-    def __init__(self, sketch: Sketch, components: int) -> None:
-        self.centring = Centring(sketch.dim)
-        self.components = components
-        self._bulk = BulkReader(sketch)
-        self._principal: _Principal | None = None
-
-    @property
-    def count(self) -> int:
-        return self.centring.count
-
-    @property
-    def sketch(self) -> Sketch:
-        return self.principal.sketch
-
-    def update(self, X: Any) -> None:
-        self._bulk.check_room(most_scatter(X, self.centring.mean))  # nothing is refused after that
-        self._principal = None
-        for (rows,) in dense_chunks(X):
-            self._bulk.update(self.centring.centred(rows))
-
-    @property
-    def principal(self) -> _Principal:
-        if self._principal is None:
-            sketch = self._bulk.finish()
-            found = spectrum(sketch, self.components)
-            self._principal = _Principal(
-                sketch, *_complete(found.directions, found.sigma_sq, self.components)
-            )
-        return self._principal
 
 
 class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEstimator):
@@ -146,7 +103,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
         return self._learn(self._start(X.shape[1]) if first else self._learned, X)
 
-    def _start(self, dim: int) -> _Learned:
+    def _start(self, dim: int) -> LearnedScatter:
         size = None if self.size is None else check_count("size", self.size, at_least=2)
         if self.n_components is None:
             size = _DEFAULT_SIZE if size is None else size
@@ -160,7 +117,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
                 raise InputError(
                     f"size={size} must be larger than n_components={wanted}: a sketch keeps size - 1 rows"
                 )
-        return _Learned(make_sketch(self.sketch, dim, size, 0.0), wanted)
+        return LearnedScatter(make_sketch(self.sketch, dim, size, 0.0), wanted)
 
     # -- using what was learned ---------------------------------------------------------------------
 
@@ -232,17 +189,3 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
     @property
     def _degrees(self) -> int:
         return max(1, self.n_samples_seen_ - 1)
-
-
-def _complete(directions: Matrix, scatter: Vector, count: int) -> tuple[Matrix, Vector]:
-    """``count`` orthonormal directions whose largest entries are positive; missing ones are made up."""
-    there = int(np.count_nonzero(scatter > np.finfo(np.float64).eps ** 2 * scatter[:1].sum()))
-    full = np.zeros(count)
-    full[:there] = scatter[:there]
-    directions = directions[:there]
-    if there < count:
-        extra = np.random.default_rng(0).standard_normal((count - there, directions.shape[1]))
-        basis = np.linalg.qr(np.concatenate([directions, extra]).T)[0].T
-        directions = np.concatenate([directions, basis[there:]])
-    largest = directions[np.arange(count), np.abs(directions).argmax(axis=1)]
-    return directions * np.sign(largest)[:, np.newaxis], full

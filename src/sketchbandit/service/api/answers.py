@@ -2,37 +2,48 @@
 
 from dataclasses import asdict
 
-from sketchbandit.service.api import models
-from sketchbandit.service.bandit import Bandit, decision_id
-from sketchbandit.service.decisions import Decided
+from fastapi import Response
+from pydantic import BaseModel
+
+from sketchbandit.service.api.answer_models import (
+    BanditAnswer,
+    ErrorBody,
+    FailedItem,
+    HistoryAnswer,
+    RecentAnswer,
+    SketchAnswer,
+    StatsAnswer,
+)
+from sketchbandit.service.api.bodies import JSON
+from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.problems import Problem
 
 
-def bandit_answer(bandit: Bandit) -> models.BanditAnswer:
+def json_response(answer: BaseModel, status: int = 200) -> Response:
+    """An answer as it is sent."""
+    return Response(answer.model_dump_json(), status, media_type=JSON)
+
+
+def bandit_answer(bandit: Bandit) -> BanditAnswer:
     """A bandit and its settings."""
-    return models.BanditAnswer(name=bandit.name, created=bandit.created, **asdict(bandit.config))
+    return BanditAnswer(name=bandit.name, created=bandit.created, **asdict(bandit.config))
 
 
-def decision_answer(decided: Decided) -> models.DecisionAnswer:
-    """A decision."""
-    return models.DecisionAnswer(**asdict(decided))
-
-
-def failure(problem: Problem) -> models.FailedItem:
+def failure(problem: Problem) -> FailedItem:
     """An item of a batch that was refused."""
-    return models.FailedItem(status_code=problem.status, error=error_body(problem))
+    return FailedItem(status_code=problem.status, error=error_body(problem))
 
 
-def error_body(problem: Problem) -> models.ErrorBody:
+def error_body(problem: Problem) -> ErrorBody:
     """What went wrong."""
-    return models.ErrorBody(code=problem.code, message=str(problem))
+    return ErrorBody(code=problem.code, message=str(problem))
 
 
-def stats_answer(bandit: Bandit, now: float) -> models.StatsAnswer:
+def stats_answer(bandit: Bandit, now: float) -> StatsAnswer:
     """Everything that the dashboard shows of a bandit."""
     totals, history, health = bandit.totals, bandit.history.until(now), bandit.policy.health()
     learned = bandit.policy.rounds
-    return models.StatsAnswer(
+    return StatsAnswer(
         name=bandit.name,
         policy=bandit.config.policy,
         dim=bandit.config.dim,
@@ -46,28 +57,17 @@ def stats_answer(bandit: Bandit, now: float) -> models.StatsAnswer:
         decisions_per_second=bandit.meter.rate(now, bandit.created),
         rounds=learned,
         stored_arms=len(bandit.arms),
-        sketch=models.SketchAnswer(**bandit.sketch()),
+        sketch=SketchAnswer(**bandit.sketch()),
         policy_bytes=bandit.policy.nbytes,
         open_bytes=bandit.open_bytes,
         health=health.sentence,
         is_healthy=not health.heading_for_linear_regret,
-        history=models.HistoryAnswer(
+        history=HistoryAnswer(
             start=history.start,
             width=history.width,
             decisions=[bucket.decisions for bucket in history.buckets],
             rewards=[bucket.rewards for bucket in history.buckets],
             reward_sum=[bucket.reward_sum for bucket in history.buckets],
         ),
-        recent=[
-            models.RecentAnswer(
-                decision=decision_id(recent.seq, recent.tag),
-                at=recent.at,
-                arm=recent.arm,
-                arms=recent.arms,
-                score=recent.score,
-                reward=recent.reward,
-                kind=recent.kind,
-            )
-            for recent in reversed(bandit.recent)
-        ],
+        recent=[RecentAnswer(**asdict(recent)) for recent in reversed(bandit.recent)],
     )

@@ -7,7 +7,8 @@ handlers are registered with FastAPI too, which describes them.
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sketchbandit.service.api.routes import handle_decide, handle_reward
+from sketchbandit.service.api.routes.decisions import handle_decide
+from sketchbandit.service.api.routes.rewards import handle_reward
 from sketchbandit.service.engine import Engine
 
 _JSON = (b"content-type", b"application/json")

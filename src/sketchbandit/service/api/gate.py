@@ -8,8 +8,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sketchbandit.service.api import models
-from sketchbandit.service.api.answers import error_body
+from sketchbandit.service.api.answer_models import ErrorAnswer
+from sketchbandit.service.api.answers import error_body, json_response
 from sketchbandit.service.memory_quota import MemoryQuota
 from sketchbandit.service.metrics import Instruments
 from sketchbandit.service.problems import Forbidden, Problem, Unauthorised
@@ -113,8 +113,7 @@ def needed_scope(method: str, path: str) -> str:
 
 def problem_response(problem: Problem) -> Response:
     """The answer to what was refused."""
-    body = models.ErrorAnswer(error=error_body(problem)).model_dump_json()
-    response = Response(body, problem.status, media_type="application/json")
+    response = json_response(ErrorAnswer(error=error_body(problem)), problem.status)
     if problem.retry_after is not None:
         response.headers["retry-after"] = str(problem.retry_after)
     if problem.status == 401:

@@ -3,31 +3,19 @@
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy import event
-from sqlalchemy.exc import (
-    ArgumentError,
-    DBAPIError,
-    InterfaceError,
-    InternalError,
-    NoSuchModuleError,
-    OperationalError,
-)
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.connecting import make_engine, parse_url, take_lock
 from sketchbandit.service.storage.writing import Record, write
 
 T = TypeVar("T")
 
-JOURNAL = "journal.sqlite"
-"""The file of the default database, in the state folder."""
-_LOCK = 7_352_001  # an advisory lock's number, ours
-_LOCK_PATIENCE = 2.0  # seconds
-_PAUSE = 0.1
+_PAUSE = 0.1  # seconds
 
 
 class StorageError(SketchBanditError):
@@ -66,11 +54,11 @@ class Database:
     """
 
     def __init__(self, url: str, *, patience: float = 3.0) -> None:
-        self._url = _parse(url)
+        self._url = parse_url(url)
         self._patience = patience
         self.is_sqlite = self._url.get_backend_name() == "sqlite"
-        self._engine = self._make_engine(writes=True)
-        self._readers = self._make_engine(writes=False)
+        self._engine = make_engine(self._url, patience, writes=True)
+        self._readers = make_engine(self._url, patience, writes=False)
         self._connection: sa.Connection | None = None
         self._batch = -1
         self._is_unsure = False
@@ -114,19 +102,15 @@ class Database:
 
     def read(self, query: Callable[[sa.Connection], T]) -> T:
         """What ``query`` makes of a connection of its own; tried again once if an old connection is dead."""
-        try:
-            return self._read(query)
-        except DBAPIError as error:
-            if not error.connection_invalidated:
-                raise StorageError(f"cannot read the journal: {_reason(error)}") from error
-        try:
-            return self._read(query)
-        except DBAPIError as error:
-            raise StorageError(f"cannot read the journal: {_reason(error)}") from error
-
-    def _read(self, query: Callable[[sa.Connection], T]) -> T:
-        with self._readers.connect() as connection:
-            return query(connection)
+        is_last = False
+        while True:
+            try:
+                with self._readers.connect() as connection:
+                    return query(connection)
+            except DBAPIError as error:
+                if is_last or not error.connection_invalidated:
+                    raise StorageError(f"cannot read the journal: {_reason(error)}") from error
+                is_last = True
 
     # -- writing --------------------------------------------------------------------------------------
 
@@ -210,20 +194,9 @@ class Database:
 
     # -- connections ----------------------------------------------------------------------------------
 
-    def _take_lock(self, connection: sa.Connection) -> bool:
-        """PostgreSQL notices a moment later that the server before this one was killed."""
-        lock = sa.text("SELECT pg_try_advisory_lock(:number)")
-        until = time.monotonic() + _LOCK_PATIENCE
-        while True:
-            is_taken = connection.execute(lock, {"number": _LOCK}).scalar_one()
-            connection.commit()
-            if is_taken or time.monotonic() > until:
-                return bool(is_taken)
-            time.sleep(0.02)
-
     def _connect(self) -> sa.Connection:
         self._connection = self._engine.connect()
-        if not self.is_sqlite and not self._take_lock(self._connection):
+        if not self.is_sqlite and not take_lock(self._connection):
             self._drop()
             raise StorageError(f"the database {self} is in use by another server")
         return self._connection
@@ -240,46 +213,6 @@ class Database:
     def _is_lost(self, error: Lost) -> bool:
         """Whether the connection went away (and may come back), as opposed to a disk that is full."""
         return not self.is_sqlite and (isinstance(error, StorageError) or error.connection_invalidated)
-
-    def _make_engine(self, *, writes: bool) -> sa.Engine:
-        if not self.is_sqlite:
-            options = {"connect_timeout": 2, "tcp_user_timeout": 5000, "options": "-c lock_timeout=5000"}
-            return sa.create_engine(self._url, connect_args=options, pool_size=2)
-        engine = sa.create_engine(
-            self._url, connect_args={"timeout": self._patience, "check_same_thread": False}
-        )
-
-        def prepare(connection: object, _: object) -> None:
-            connection.isolation_level = None  # type: ignore[attr-defined]  # we say BEGIN ourselves
-            for pragma in ("journal_mode=WAL", "synchronous=FULL"):
-                connection.execute(f"PRAGMA {pragma}")  # type: ignore[attr-defined]
-
-        def begin(connection: sa.Connection) -> None:
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-        event.listen(engine, "connect", prepare)
-        event.listen(engine, "begin", begin)
-        return engine
-
-
-def default_url(state: Path) -> str:
-    """SQLite inside the state folder."""
-    return f"sqlite:///{(state / JOURNAL).resolve()}"
-
-
-def _parse(text: str) -> sa.URL:
-    try:
-        url = sa.make_url(text)
-        if url.drivername in ("postgresql", "postgres"):
-            url = url.set(drivername="postgresql+psycopg")
-        if url.get_backend_name() not in ("sqlite", "postgresql"):
-            raise InputError(f"the journal can be in SQLite or PostgreSQL, not in {url.get_backend_name()}")
-        url.get_dialect()
-    except (ArgumentError, NoSuchModuleError) as error:
-        raise InputError(
-            "the database must be a URL such as postgresql://user@host/name or sqlite:////folder/file"
-        ) from error
-    return url
 
 
 def _reason(error: DBAPIError | StorageError) -> str:

@@ -1,20 +1,26 @@
-"""Requests and answers, as OpenAPI shows them.
+"""What clients send, as OpenAPI shows it.
 
 Lists stop at their first error (fail_fast): a body with a million of them is as cheap to refuse as any.
 """
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
+_NAME = r"^([^\x00-\x1f\x7f/.]|\.+[^\x00-\x1f\x7f/.])[^\x00-\x1f\x7f/]*$"
+"""No control characters, no slash, more than dots."""
+BanditName = Annotated[
+    str, Path(min_length=1, max_length=128, pattern=_NAME, description="The bandit's name.")
+]
 ARM_ID = re.compile(r"[^\x00]{1,128}", re.DOTALL)
 ArmId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00]+$")]
 Key = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")]
 
 
-class Request(BaseModel):
+class RequestModel(BaseModel):
     """What a client sends: unknown fields are refused, so that a misspelt one is noticed."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -35,7 +41,7 @@ def inlined(schema: dict[str, Any]) -> dict[str, Any]:
     return resolved
 
 
-class BanditRequest(Request):
+class BanditRequest(RequestModel):
     """The settings of a new bandit. They do not change while it lives."""
 
     dim: Annotated[
@@ -66,7 +72,7 @@ class BanditRequest(Request):
     log_arms: Annotated[bool, Field(description="Keep all arms of every decision in the journal.")] = False
 
 
-class SparseArm(Request):
+class SparseArm(RequestModel):
     """An arm by the features that are not zero."""
 
     indices: Annotated[list[Annotated[int, Field(ge=0, le=2**31 - 1)]], Field(fail_fast=True)]
@@ -106,14 +112,14 @@ Arm = Annotated[DenseArm | ArmId | SparseArm | NamedArm, Field(union_mode="left_
 Top = Annotated[int, Field(ge=1, le=2**31 - 1, description="Rank so many arms; the first is the one chosen.")]
 
 
-class DenseDecideRequest(Request):
+class DenseDecideRequest(RequestModel):
     """The usual case, read fast."""
 
     arms: Annotated[list[DenseArm], Field(fail_fast=True)]
     top: Top | None = None
 
 
-class DecideRequest(Request):
+class DecideRequest(RequestModel):
     """The arms to choose from."""
 
     model_config = ConfigDict(
@@ -142,31 +148,31 @@ class KeyedDecideRequest(DecideRequest):
     ] = None
 
 
-def _list_of(model: type[Request]) -> dict[str, Any]:
+def _list_of(model: type[RequestModel]) -> dict[str, Any]:
     """Items are read one by one, so that a bad one does no harm to the others."""
     return {"type": "array", "minItems": 1, "items": inlined(model.model_json_schema())}
 
 
-class DecideBatchRequest(Request):
+class DecideBatchRequest(RequestModel):
     """Several decisions at once."""
 
     decisions: Annotated[list[Any], WithJsonSchema(_list_of(KeyedDecideRequest))]
 
 
-class RewardRequest(Request):
+class RewardRequest(RequestModel):
     """The reward of a decision."""
 
     decision: Annotated[str, Field(max_length=64)]
     reward: Number
 
 
-class RewardBatchRequest(Request):
+class RewardBatchRequest(RequestModel):
     """Several rewards at once, learned from in this order."""
 
     rewards: Annotated[list[Any], WithJsonSchema(_list_of(RewardRequest))]
 
 
-class ArmsRequest(Request):
+class ArmsRequest(RequestModel):
     """Arms to be stored, by id; known ids get new features."""
 
     arms: Annotated[
@@ -181,161 +187,3 @@ class ArmsRequest(Request):
             }
         ),
     ]
-
-
-class ErrorBody(BaseModel):
-    """What went wrong, and what to do."""
-
-    code: str
-    message: str
-
-
-class ErrorAnswer(BaseModel):
-    """Every answer but 2xx."""
-
-    error: ErrorBody
-
-
-class RankedArm(BaseModel):
-    """One of the ``top``."""
-
-    index: int
-    arm: str | None
-    score: float
-
-
-class DecisionAnswer(BaseModel):
-    """The arm to play. Send the reward with ``decision``."""
-
-    decision: str
-    index: Annotated[int, Field(description="Place of the arm in the request, or among the stored ones.")]
-    arm: Annotated[str | None, Field(description="Its id, if it is a stored one.")]
-    score: Annotated[float, Field(description="Its upper confidence bound.")]
-    mean: Annotated[float, Field(description="The reward expected.")]
-    propensity: Annotated[float, Field(description="The probability with which this arm was chosen.")]
-    top: list[RankedArm] | None = None
-
-
-class RewardAnswer(BaseModel):
-    """``learned``, or ``known`` if the same reward had been there before."""
-
-    decision: str
-    status: Literal["learned", "known"]
-
-
-class FailedItem(BaseModel):
-    """An item of a batch that was refused."""
-
-    status_code: int
-    error: ErrorBody
-
-
-class DecideBatchAnswer(BaseModel):
-    """In the order of the request."""
-
-    decisions: list[DecisionAnswer | FailedItem]
-
-
-class RewardBatchAnswer(BaseModel):
-    """In the order of the request."""
-
-    rewards: list[RewardAnswer | FailedItem]
-
-
-class ArmsAnswer(BaseModel):
-    """The ids of the stored arms."""
-
-    count: int
-    arms: list[str]
-
-
-class StoredAnswer(BaseModel):
-    """How many arms are stored now."""
-
-    count: int
-
-
-class BanditAnswer(BaseModel):
-    """A bandit and its settings."""
-
-    name: str
-    created: Annotated[float, Field(description="Seconds since 1970.")]
-    dim: int
-    policy: str
-    parameters: dict[str, Any]
-    reward_timeout: float | None
-    default_reward: float | None
-    max_open: int
-    exploration: float
-    log_arms: bool
-
-
-class BanditsAnswer(BaseModel):
-    """All bandits."""
-
-    bandits: list[BanditAnswer]
-
-
-class SketchAnswer(BaseModel):
-    """The sketch of the arms played."""
-
-    kind: str
-    size: int
-    rows: int
-    is_exact: bool
-    certificate: Annotated[float | None, Field(description="Bound on its spectral error; null: it has none.")]
-    budget: Annotated[float | None, Field(description="What the certificate may be now; null: no bound.")]
-    limit: Annotated[float | None, Field(description="What it may ever be; null: no bound.")]
-
-
-class HistoryAnswer(BaseModel):
-    """The whole life of the bandit in at most 240 stretches of equal length."""
-
-    start: float
-    width: float
-    decisions: list[int]
-    rewards: list[int]
-    reward_sum: list[float]
-
-
-class RecentAnswer(BaseModel):
-    """One of the last decisions."""
-
-    decision: str
-    at: float
-    arm: str
-    arms: int
-    score: float
-    reward: float | None
-    kind: str | None
-
-
-class StatsAnswer(BaseModel):
-    """What a bandit is doing."""
-
-    name: str
-    policy: str
-    dim: int
-    now: float
-    decisions: int
-    rewards: int
-    defaults: Annotated[int, Field(description="Decisions nobody answered in time.")]
-    mean_reward: float | None
-    open: int
-    max_open: int
-    decisions_per_second: float
-    rounds: Annotated[int, Field(description="Rewards that the policy has learned from.")]
-    stored_arms: int
-    sketch: SketchAnswer
-    policy_bytes: int
-    open_bytes: int
-    health: str
-    is_healthy: bool
-    history: HistoryAnswer
-    recent: list[RecentAnswer]
-
-
-class StatusAnswer(BaseModel):
-    """Whether the service is well."""
-
-    status: str

@@ -1,0 +1,153 @@
+"""Arms from requests: JSON of every form, npy, ids of stored ones."""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import Request
+
+from sketchbandit.service.api.bodies import complaint, parse
+from sketchbandit.service.api.request_models import (
+    ARM_ID,
+    DecideRequest,
+    DenseDecideRequest,
+    Features,
+    SparseArm,
+)
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.engine import Engine
+from sketchbandit.service.problems import Invalid, Malformed, TooLarge
+from sketchbandit.service.vectors import ArmSet, Vector, check, from_named, from_sparse, stack
+
+_HEADER_BYTES = 10_000  # of an npy file: more is not a matrix of numbers
+_FEATURES: TypeAdapter[Any] = TypeAdapter(Features)
+
+
+class ArmReader:
+    """Makes arms of what a request to a bandit holds; their memory is taken from the quota first."""
+
+    def __init__(self, request: Request, bandit: Bandit, engine: Engine) -> None:
+        self._scope = request.scope
+        self._bandit = bandit
+        self._dim = bandit.config.dim
+        self._memory = engine.memory
+        self._limits = engine.limits
+
+    def from_json(self, body: bytes) -> tuple[ArmSet, int | None]:
+        """The arms and ``top`` of a JSON request."""
+        try:  # dense arms first: a quarter of the time
+            dense = DenseDecideRequest.model_validate_json(body)
+        except ValidationError:
+            asked = parse(DecideRequest, body)
+            return self.from_list(asked.arms), asked.top
+        return self._from_dense(dense.arms), dense.top
+
+    def from_npy(self, body: bytes) -> ArmSet:
+        """A matrix of arms in numpy's file format, read without unpickling."""
+        buffer = io.BytesIO(body)
+        try:
+            version = np.lib.format.read_magic(buffer)
+            if version == (1, 0):
+                header = np.lib.format.read_array_header_1_0(buffer, max_header_size=_HEADER_BYTES)
+            elif version == (2, 0):
+                header = np.lib.format.read_array_header_2_0(buffer, max_header_size=_HEADER_BYTES)
+            else:
+                raise Malformed(f"npy files of version {version} are not read; write version 1.0")
+        except ValueError as error:
+            raise Malformed(f"the body is not an npy file: {error}") from None
+        shape, is_fortran, dtype = header
+        if dtype.kind != "f" or dtype.itemsize not in (4, 8) or len(shape) != 2:
+            raise Invalid(f"arms must be a float32 or float64 matrix, got {dtype} of shape {shape}")
+        if shape[1] != self._dim:
+            raise self._wrong_dim("arms have", shape[1])
+        self._reserve(shape[0], shape[0] * self._dim)
+        payload = body[buffer.tell() :]
+        if len(payload) != shape[0] * shape[1] * dtype.itemsize:
+            raise Malformed(f"the npy file says {shape} {dtype}, and {len(payload)} bytes follow")
+        matrix = np.frombuffer(payload, dtype).reshape(shape, order="F" if is_fortran else "C")
+        return self._checked(np.ascontiguousarray(matrix, dtype=np.float64))
+
+    def from_list(self, arms: Sequence[Any] | None) -> ArmSet:
+        """Arms in whatever forms they came; None: all that are stored."""
+        stored = self._bandit.arms
+        if arms is None:
+            self._reserve(len(stored) or 1, stored.nbytes // 8)
+            return stored.choose_from(None)
+        if all(isinstance(arm, str) for arm in arms):
+            self._reserve(len(arms), len(arms) * stored.nbytes // 8 // (len(stored) or 1))
+            return stored.choose_from(list(arms))
+        self._reserve(len(arms), sum(self._cells(arm) for arm in arms))
+        if all(isinstance(arm, dict) for arm in arms):
+            return self._checked(from_named([_named(a, f"arm {i}") for i, a in enumerate(arms)], self._dim))
+        rows = [
+            stored.row(arm) if isinstance(arm, str) else self.features(arm, f"arm {place}")
+            for place, arm in enumerate(arms)
+        ]
+        ids = [arm if isinstance(arm, str) else None for arm in arms]
+        return ArmSet(self._checked(stack(rows)).matrix, ids if any(ids) else None)
+
+    def stored(self, arms: Mapping[str, Any]) -> dict[str, Vector]:
+        """Arms by id, for keeping."""
+        if len(arms) > self._limits.arms:
+            raise TooLarge(f"{len(arms)} arms; a bandit stores up to {self._limits.arms}")
+        found: dict[str, Vector] = {}
+        for arm, given in arms.items():
+            if not ARM_ID.fullmatch(arm):
+                raise Invalid(f"an arm's id has 1 to 128 characters, got {arm[:150]!r}")
+            try:
+                features = _FEATURES.validate_python(given)
+            except ValidationError as error:
+                raise Invalid(f"arm {arm!r}: {complaint(error)}") from None
+            self._memory.take(self._scope, 8 * self._cells(features))
+            found[arm] = self.features(features, f"arm {arm!r}")
+        check(stack(list(found.values())), self._limits.magnitude)
+        return found
+
+    def features(self, arm: Any, at: str) -> Vector:
+        """One arm: dense, sparse or named."""
+        if isinstance(arm, SparseArm):
+            return from_sparse(arm.indices, arm.values, self._dim, at)
+        if isinstance(arm, dict):
+            return from_named([_named(arm, at)], self._dim)
+        if len(arm) != self._dim:
+            raise self._wrong_dim(f"{at} has", len(arm))
+        return np.array(arm, dtype=np.float64)
+
+    def _from_dense(self, arms: list[list[float]]) -> ArmSet:
+        self._reserve(len(arms), len(arms) * self._dim)
+        for place, arm in enumerate(arms):
+            if len(arm) != self._dim:
+                raise self._wrong_dim(f"arm {place} has", len(arm))
+        return self._checked(np.array(arms, dtype=np.float64))
+
+    def _checked(self, matrix: Any) -> ArmSet:
+        check(matrix, self._limits.magnitude)
+        return ArmSet(matrix, None)
+
+    def _reserve(self, count: int, cells: int) -> None:
+        """Refuse no arms, too many, or more than there is memory for."""
+        if not count:
+            raise Invalid("there are no arms to choose from: the list is empty")
+        if count > self._limits.arms:
+            raise TooLarge(f"{count} arms; this server takes up to {self._limits.arms} a decision")
+        self._memory.take(self._scope, 8 * max(cells, 0) * (2 if self._bandit.config.log_arms else 1))
+
+    def _cells(self, arm: Any) -> int:
+        if isinstance(arm, SparseArm):
+            return 2 * len(arm.indices)
+        return 2 * len(arm) if isinstance(arm, dict) else self._dim
+
+    def _wrong_dim(self, what: str, found: int) -> Invalid:
+        bandit = self._bandit
+        return Invalid(f"{what} {found} features, but the dim of bandit {bandit.name!r} is {self._dim}")
+
+
+def _named(features: Mapping[str, Any], at: str) -> Mapping[str, float | str]:
+    """Named features, each a number or a text."""
+    for name, value in features.items():
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not (isinstance(value, str) or (is_number and abs(value) < 1e300)):
+            raise Invalid(f"{at}: the feature {name[:100]!r} must be a finite number or a text")
+    return features

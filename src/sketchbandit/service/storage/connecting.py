@@ -1,0 +1,68 @@
+"""Where the journal lies, how SQLite and PostgreSQL are spoken to, and the lock that keeps others out."""
+
+import time
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+
+from sketchbandit.errors import InputError
+
+JOURNAL = "journal.sqlite"
+"""The file of the default database, in the state folder."""
+_LOCK = 7_352_001  # an advisory lock's number, ours
+_LOCK_PATIENCE = 2.0  # seconds
+
+
+def default_url(state: Path) -> str:
+    """SQLite inside the state folder."""
+    return f"sqlite:///{(state / JOURNAL).resolve()}"
+
+
+def parse_url(text: str) -> sa.URL:
+    """The address of a database that the journal can be in."""
+    try:
+        url = sa.make_url(text)
+        if url.drivername in ("postgresql", "postgres"):
+            url = url.set(drivername="postgresql+psycopg")
+        if url.get_backend_name() not in ("sqlite", "postgresql"):
+            raise InputError(f"the journal can be in SQLite or PostgreSQL, not in {url.get_backend_name()}")
+        url.get_dialect()
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise InputError(
+            "the database must be a URL such as postgresql://user@host/name or sqlite:////folder/file"
+        ) from error
+    return url
+
+
+def make_engine(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
+    """Connections to a database. ``patience``: seconds for which SQLite waits while another one writes."""
+    if url.get_backend_name() != "sqlite":
+        options = {"connect_timeout": 2, "tcp_user_timeout": 5000, "options": "-c lock_timeout=5000"}
+        return sa.create_engine(url, connect_args=options, pool_size=2)
+    engine = sa.create_engine(url, connect_args={"timeout": patience, "check_same_thread": False})
+
+    def prepare(connection: object, _: object) -> None:
+        connection.isolation_level = None  # type: ignore[attr-defined]  # we say BEGIN ourselves
+        for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+            connection.execute(f"PRAGMA {pragma}")  # type: ignore[attr-defined]
+
+    def begin(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    event.listen(engine, "connect", prepare)
+    event.listen(engine, "begin", begin)
+    return engine
+
+
+def take_lock(connection: sa.Connection) -> bool:
+    """Whether this is the only server on a PostgreSQL, which notices late that the one before was killed."""
+    lock = sa.text("SELECT pg_try_advisory_lock(:number)")
+    until = time.monotonic() + _LOCK_PATIENCE
+    while True:
+        is_taken = connection.execute(lock, {"number": _LOCK}).scalar_one()
+        connection.commit()
+        if is_taken or time.monotonic() > until:
+            return bool(is_taken)
+        time.sleep(0.02)
