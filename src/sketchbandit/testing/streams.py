@@ -33,10 +33,6 @@ def _low_rank(random: np.random.Generator, count: int, dim: int) -> Matrix:
     return _gaussian(random, count, rank) @ _gaussian(random, rank, dim)
 
 
-def _tiny_and_huge(random: np.random.Generator, count: int, dim: int) -> Matrix:
-    return _gaussian(random, count, dim) * 10.0 ** random.choice([-150.0, 0.0, 150.0], (count, 1))
-
-
 def _one_spike(random: np.random.Generator, count: int, dim: int) -> Matrix:
     rows = _gaussian(random, count, dim)
     rows[count // 2 : count // 2 + 1] *= 1e4
@@ -53,7 +49,9 @@ STREAM_KINDS: dict[str, Maker] = {
     "with zero rows": lambda random, n, dim: _gaussian(random, n, dim) * random.integers(0, 2, (n, 1)),
     "tiny": lambda random, n, dim: 1e-150 * _gaussian(random, n, dim),
     "huge": lambda random, n, dim: 1e150 * _gaussian(random, n, dim),
-    "tiny and huge": _tiny_and_huge,
+    "tiny and huge": lambda random, n, dim: (
+        _gaussian(random, n, dim) * 10.0 ** random.choice([-150.0, 0.0, 150.0], (n, 1))
+    ),
     "mixed lengths": lambda random, n, dim: _gaussian(random, n, dim) * 10.0 ** random.uniform(-6, 6, (n, 1)),
     "ill conditioned": lambda random, n, dim: _gaussian(random, n, dim) * 10.0 ** -np.linspace(0, 12, dim),
     "one spike": _one_spike,

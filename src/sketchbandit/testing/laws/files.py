@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,9 +13,6 @@ from sketchbandit.errors import FileError
 from sketchbandit.testing.laws.base import Laws, inherited
 from sketchbandit.testing.oracles import snapshot
 from sketchbandit.testing.streams import Stream, make_rows, streams
-
-if TYPE_CHECKING:
-    from sketchbandit.arrays import AnyArray
 
 
 class FileLaws(Laws):
@@ -65,11 +61,10 @@ class FileLaws(Laws):
 
     def test_foreign_and_newer_files_are_refused(self, tmp_path: Path) -> None:
         """A safetensors file of another program, of a newer format or of an unknown kind raises FileError."""
-        arrays: dict[str, AnyArray] = {"rows": np.zeros((1, 3))}
         ours = {"format": "sketchbandit", "format_version": "2", "kind": "no-such-kind"}
         others = [{**ours, "format_version": version} for version in ("1", "99", "x")]
         for metadata in (None, {"format": "pt"}, *others, ours):
-            self._assert_refused(tmp_path, to_safetensors(arrays, metadata=metadata))
+            self._assert_refused(tmp_path, to_safetensors({"rows": np.zeros((1, 3))}, metadata=metadata))
         with pytest.raises(FileNotFoundError):
             self.load(tmp_path / "absent")
 

@@ -21,6 +21,9 @@ class MergeLaws(Laws):
         del part
         return self.make(dim, size)
 
+    def _pair(self, dim: int, size: int) -> tuple[Any, Any]:
+        return self.make_part(dim, size, 0), self.make_part(dim, size, 1)
+
     @inherited
     @given(stream=streams(), cut=st.integers(0, 50))
     def test_merge_is_honest_in_either_order(self, stream: Stream, cut: int) -> None:
@@ -28,9 +31,8 @@ class MergeLaws(Laws):
         parts = np.split(stream.rows, [min(cut, len(stream.rows))])
         covariance = stream.rows.T @ stream.rows
         for first, second in ((0, 1), (1, 0)):
-            one = self.make_part(stream.dim, stream.size, 0)
+            one, other = self._pair(stream.dim, stream.size)
             one.update(parts[first])
-            other = self.make_part(stream.dim, stream.size, 1)
             other.update(parts[second])
             untouched, least = snapshot(other), one.error_bound + other.error_bound
             change = one.merge(other)
@@ -49,7 +51,7 @@ class MergeLaws(Laws):
     @given(stream=streams(max_count=30))
     def test_merged_sketch_goes_on(self, stream: Stream) -> None:
         """After a merge the sketch reads on and stays honest."""
-        one, other = self.make_part(stream.dim, stream.size, 0), self.make_part(stream.dim, stream.size, 1)
+        one, other = self._pair(stream.dim, stream.size)
         for sketch in (one, other):
             sketch.update(stream.rows)
         one.merge(other)
@@ -67,7 +69,7 @@ class MergeLaws(Laws):
             with pytest.raises(MergeError):
                 sketch.merge(other)
         assert snapshot(sketch) == before
-        huge, other_huge = self.make_part(1, 2, 0), self.make_part(1, 2, 1)
+        huge, other_huge = self._pair(1, 2)
         for part in (huge, other_huge):
             part.update([1.2e154])
         before = snapshot(huge)
