@@ -216,7 +216,7 @@ def test_float32_sums_of_a_long_stream_do_not_drift() -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_small_rows_after_a_giant_one_add_up(dtype: DTypeLike) -> None:
     """What is small beside one long row is not dropped again and again without a certificate."""
-    count = long_stream(100_000, every_day=0.2)
+    count = long_stream(100_000, every_day=0.04)
     rows = np.zeros((count, 6))
     rows[:, 1] = 25.0
     rows[0] = [1e6, 0, 0, 0, 0, 0]

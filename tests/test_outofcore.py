@@ -15,9 +15,11 @@ import pytest
 from numpy.typing import NDArray
 from pyarrow import parquet
 from scipy import sparse
+from typer.testing import CliRunner
 
 import sketchbandit as sb
 from sketchbandit import errors, outofcore
+from sketchbandit.cli.app import app
 from sketchbandit.linalg import spectral_error
 from sketchbandit.outofcore import job, parts
 from sketchbandit.outofcore.sources import ahead, open_source
@@ -565,10 +567,11 @@ def test_a_worker_killed_in_the_middle(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_part_that_kills_every_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Is named after three of them."""
     np.save(tmp_path / "x.npy", matrix())
-    set_trap(tmp_path, monkeypatch, "start == 250")
-    with pytest.raises(sb.SketchBanditError, match=r"x\.npy, rows 250 to 500: 3 workers died .*fewer jobs"):
-        outofcore.sketch([tmp_path / "x.npy"], size=5, jobs=2, out=tmp_path / "s.safetensors")
-    monkeypatch.setenv("PYTHONPATH", "")
+    message = r"x\.npy, rows 250 to 500: 3 workers died .*fewer jobs"
+    with monkeypatch.context() as trap:
+        set_trap(tmp_path, trap, "start == 250")
+        with pytest.raises(sb.SketchBanditError, match=message):
+            outofcore.sketch([tmp_path / "x.npy"], size=5, jobs=2, out=tmp_path / "s.safetensors")
     found = outofcore.sketch([tmp_path / "x.npy"], size=5, out=tmp_path / "s.safetensors", resume=True)
     assert_same(found, oracle(matrix()))
 
@@ -674,24 +677,28 @@ def test_standard_input(kind: str, tmp_path: Path) -> None:
     assert_same(sb.load(tmp_path / "sketch.safetensors"), oracle(rows))
 
 
-def test_complaints_of_the_command(tmp_path: Path) -> None:
+def complaint(*arguments: str) -> str:
+    """What the command says, in this process, before it ends with status 2."""
+    done = CliRunner().invoke(app, ["sketch", *arguments], env={"COLUMNS": "200"})
+    assert done.exit_code == 2
+    return done.output
+
+
+def test_complaints_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message and status 2, no traceback."""
     np.save(tmp_path / "x.npy", np.array([[1.0, np.inf]]))
     done = command("x.npy", folder=tmp_path)
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr
     assert b"Error: x.npy: row 0 contains inf; rows must be finite" in done.stderr
-    done = command("x.npy", "--plot", "sketch.safetensors", folder=tmp_path)
-    assert done.returncode == 2
-    assert b"would both be" in done.stderr
+    monkeypatch.chdir(tmp_path)
     for plot, message in (
-        ("x.xyz", b"its suffix must be"),
-        ("no/x.png", b"no folder no"),
-        ("x.npy", b"suffix"),
+        ("sketch.safetensors", "would both be"),
+        ("x.xyz", "its suffix must be"),
+        ("no/x.png", "no folder no"),
+        ("x.npy", "suffix"),
     ):
-        done = command("x.npy", "--plot", plot, folder=tmp_path)
-        assert done.returncode == 2
-        assert message in done.stderr
+        assert message in complaint("x.npy", "--plot", plot)
 
 
 @pytest.mark.parametrize("name", errors.__all__)

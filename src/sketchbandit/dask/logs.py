@@ -4,12 +4,10 @@ from typing import Any
 
 import numpy as np
 from dask.array import Array
-from dask.delayed import delayed
 
-from sketchbandit.dask.computing import result_of
 from sketchbandit.dask.factories import Factory, check_factory, make
-from sketchbandit.dask.merging import Part, tree
-from sketchbandit.dask.partitions import as_rows
+from sketchbandit.dask.merging import Part, merge_partitions
+from sketchbandit.dask.partitions import as_rows, whole_rows
 from sketchbandit.errors import InputError, InputTypeError, SketchBanditError
 from sketchbandit.policy.base import SavedPolicy
 from sketchbandit.sketch.checks import check_count
@@ -63,13 +61,12 @@ def fit_logged(
     for name, blocks in (("chosen", chosen_blocks), ("rewards", reward_blocks)):
         if len(blocks) != len(arm_blocks):
             raise InputError(f"arms have {len(arm_blocks)} partitions, but {name} {len(blocks)}")
-    learn = delayed(learn_partition, pure=False)
     triples = zip(arm_blocks, chosen_blocks, reward_blocks, strict=True)
-    parts = [learn(*triple, number, factory) for number, triple in enumerate(triples)]
-    found: Part | None = result_of(tree(parts, split_every), address)
-    if found is None:
+    arguments = ((*triple, number, factory) for number, triple in enumerate(triples))
+    policy = merge_partitions(learn_partition, arguments, split_every, address)
+    if policy is None:
         raise InputError("there are no rounds, and it is not known how long an arm would be")
-    return found.content
+    return policy
 
 
 def _blocks(collection: Any, name: str, edges: Any) -> tuple[list[Any], Any]:
@@ -79,9 +76,7 @@ def _blocks(collection: Any, name: str, edges: Any) -> tuple[list[Any], Any]:
             if sum(collection.chunks[0]) != sum(edges):
                 raise InputError(f"arms are of {sum(edges)} rounds, but {name} of {collection.shape[0]}")
             collection = collection.rechunk({0: edges})
-        edges = collection.chunks[0]
-        whole = collection.rechunk(dict.fromkeys(range(1, collection.ndim), -1))
-        return list(whole.to_delayed().ravel()), edges
+        return whole_rows(collection), collection.chunks[0]
     if isinstance(collection, (list, tuple)) and collection:
         return list(collection), None
     raise InputTypeError(

@@ -1,10 +1,12 @@
 """One result from those of the partitions, in a tree that does not depend on who computes it."""
 
 import copy
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from dask.delayed import delayed
 
+from sketchbandit.dask.computing import result_of
 from sketchbandit.errors import InputError
 
 
@@ -15,7 +17,16 @@ class Part(NamedTuple):
     name: str
 
 
-def tree(parts: list[Any], split_every: int) -> Any:
+def merge_partitions(
+    read: Callable[..., Part | None], arguments: Iterable[Any], split_every: int, address: str | None
+) -> Any:
+    """What ``read`` makes of the arguments for each partition, merged; None where no partition has rows."""
+    read_later = delayed(read, pure=False)
+    found: Part | None = result_of(_tree([read_later(*some) for some in arguments], split_every), address)
+    return None if found is None else found.content
+
+
+def _tree(parts: list[Any], split_every: int) -> Any:
     """All parts, delayed ones, merged in groups of neighbours."""
     while len(parts) > 1:
         groups = [parts[i : i + split_every] for i in range(0, len(parts), split_every)]

@@ -51,33 +51,37 @@ def partitions_of(collection: Any, names: Sequence[str] | None = None) -> Partit
 def _of_array(array: Any) -> tuple[list[Any], int | None]:
     if array.ndim != 2:
         raise InputError(f"the array must be a matrix, but has {array.ndim} dimensions {array.shape}")
-    if array.numblocks[1] > 1:
-        array = array.rechunk({1: -1})  # a row is never cut
     dim = array.shape[1]
-    return list(array.to_delayed()[:, 0]), None if np.isnan(dim) else int(dim)
+    return whole_rows(array), None if np.isnan(dim) else int(dim)
+
+
+def whole_rows(array: Any) -> list[Any]:
+    """The partitions of an array that is cut along its first axis alone: no row is ever cut."""
+    if max(array.numblocks[1:], default=1) > 1:
+        array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
+    return list(array.to_delayed().ravel())
 
 
 def _of_dataframe(frame: Any) -> tuple[list[Any], int]:
     if frame.ndim != 2:
         raise InputTypeError("give a Dask dataframe, not a series; series.to_frame() makes one")
-    wrong = [str(name) for name, kind in frame.dtypes.items() if not _is_number(kind)]
-    if wrong:
-        raise InputTypeError(
-            f"every column must be a number, but these are not: {', '.join(wrong[:5])}"
-            f"{', ...' if len(wrong) > 5 else ''}; encode or drop them"
-        )
+    _check_columns(frame)
     return list(frame.to_delayed()), len(frame.columns)
 
 
 def as_rows(block: Any) -> Any:
     """A block as an array or a sparse matrix: a frame's numbers in one dtype, lists converted."""
     if hasattr(block, "to_numpy") and hasattr(block, "dtypes"):
-        wrong = [str(name) for name, kind in dict(block.dtypes).items() if not _is_number(kind)]
-        if wrong:
-            raise InputTypeError(f"every column must be a number, but these are not: {', '.join(wrong[:5])}")
+        _check_columns(block)
         return block.to_numpy(dtype=np.float64, na_value=np.nan)
     return block if hasattr(block, "shape") else np.asarray(block)
 
 
-def _is_number(kind: Any) -> bool:
-    return getattr(kind, "kind", "O") in "fiub"
+def _check_columns(frame: Any) -> None:
+    """Refuse a frame with columns that are no numbers, and name some of them."""
+    wrong = [str(name) for name, kind in frame.dtypes.items() if getattr(kind, "kind", "O") not in "fiub"]
+    if wrong:
+        raise InputTypeError(
+            f"every column must be a number, but these are not: {', '.join(wrong[:5])}"
+            f"{', ...' if len(wrong) > 5 else ''}; encode or drop them"
+        )

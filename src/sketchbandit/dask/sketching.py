@@ -3,11 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dask.delayed import delayed
-
-from sketchbandit.dask.computing import result_of
 from sketchbandit.dask.factories import Factory, check_factory, make
-from sketchbandit.dask.merging import Part, tree
+from sketchbandit.dask.merging import Part, merge_partitions
 from sketchbandit.dask.partitions import as_rows, partitions_of
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.sketch import BulkReader, Sketch
@@ -51,14 +48,10 @@ def sketch(
     partitions = partitions_of(collection, names)
     if partitions.dim is not None:
         _fresh(factory, partitions.dim, 0)  # what cannot be made is said here, not by a worker
-    read = delayed(read_partition, pure=False)
-    parts = [
-        read(partition, number, factory, partitions.dim) for number, partition in enumerate(partitions.blocks)
-    ]
-    found: Part | None = result_of(tree(parts, split_every), address)
-    if found is None:
+    arguments = ((block, number, factory, partitions.dim) for number, block in enumerate(partitions.blocks))
+    bulk: BulkReader | None = merge_partitions(read_partition, arguments, split_every, address)
+    if bulk is None:
         raise InputError("there are no rows, and it is not known how long one would be")
-    bulk: BulkReader = found.content
     return bulk.finish()
 
 

@@ -4,18 +4,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from sketchbandit.arrays import AnyArray, Matrix
 from sketchbandit.linalg.norms import row_norms_sq
-from sketchbandit.linalg.panels import gram, multiply_in_place, residual_norm_sq
+from sketchbandit.linalg.panels import gram
+from sketchbandit.linalg.reduction import Limits, all_exceed, reduce_spectrum
 
-_CLEARLY = 1e-8  # of the largest: a Cholesky pivot of a Gram matrix is accurate to far less
-_GRAM_IS_ACCURATE = 1e-10  # above this fraction of the largest, an eigenvalue of the Gram matrix has 5 digits
 _EPS = float(np.finfo(np.float64).eps)
-# The fraction of sigma_1² below which a squared singular value is noise: the singular values of an SVD are
-# known to a few eps of the largest. Only such directions are dropped without being certified.
-_NOISE = (32.0 * _EPS) ** 2
 _MOST = float(np.finfo(np.float64).max)
 # Of |QQ'|_F: what eigenvectors and products in float64 get wrong. Measured without rounding: up to 6 eps
 # where something is lost; where nothing is, 0.1 eps a shrink, over many of them.
@@ -76,7 +71,7 @@ def shrink(
     count, dim = rows.shape
     if not count:
         return Shrinkage(0, 0.0)
-    limits = _Limits(most, count if worth is None else worth, most < np.inf and count <= dim, rows.dtype)
+    limits = Limits(most, count if worth is None else worth, most < np.inf and count <= dim, rows.dtype)
     if count <= dim:
         return _shrink_in_range(rows, size, head, limits)
     # R'R = Q'Q with dim rows
@@ -102,7 +97,7 @@ def _unit(dtype: np.dtype[Any]) -> float:
     return 0.5001 * float(np.finfo(dtype).eps)
 
 
-def _shrink_in_range(rows: AnyArray, size: int, head: int, limits: "_Limits") -> Shrinkage:
+def _shrink_in_range(rows: AnyArray, size: int, head: int, limits: Limits) -> Shrinkage:
     """The same with squares that neither overflow nor underflow."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = gram(rows)
@@ -127,58 +122,14 @@ def _exponent_out_of_range(products: Matrix) -> int | None:
     return 512 if not largest < np.inf else int(np.frexp(largest)[1]) // 2
 
 
-class _Limits(NamedTuple):
-    """What a shrink may take, how many rows it may leave, whether it may leave them as they are."""
-
-    most: float
-    worth: int
-    may_stay: bool
-    stored: np.dtype[Any]
-    """What the rows are stored as afterwards."""
-
-    def after(self, rounding: float) -> "_Limits":
-        """What may be taken besides."""
-        return self._replace(most=self.most - rounding)
-
-    @property
-    def negligible(self) -> float:
-        """The fraction of sigma_1² that is not worth an SVD: it is dropped, and certified."""
-        return float(np.finfo(self.stored).eps ** 1.6)
-
-
-def _shrink_scaled(rows: AnyArray, products: Matrix, size: int, head: int, limits: _Limits) -> Shrinkage:
+def _shrink_scaled(rows: AnyArray, products: Matrix, size: int, head: int, limits: Limits) -> Shrinkage:
     scale = _frobenius(products)  # |QQ'|_F, the root of the sum of sigma^4
     stored = 0.0 if limits.stored == np.float64 else 2.0 * _unit(limits.stored) * scale
     limits = limits.after(stored)
     within = limits.after(_LOSSY * scale)
-    if limits.may_stay and (limits.most < 0.0 or _all_exceed(products, within.most)):
+    if limits.may_stay and (limits.most < 0.0 or all_exceed(products, within.most)):
         return Shrinkage(len(rows), 0.0, False, stored, scale)
-    return _shrink_by_gram(rows, products, size, head, within)._replace(stored=stored, scale=scale)
-
-
-def _shrink_by_gram(rows: AnyArray, products: Matrix, size: int, head: int, limits: _Limits) -> Shrinkage:
-    count = len(rows)
-    try:
-        sigma_sq, left = spectrum_of_products(products)
-    except np.linalg.LinAlgError:  # no convergence, which an SVD may still reach
-        return _shrink_by_svd(rows, size, head, limits)
-    largest = sigma_sq[0]
-    if largest == 0.0:
-        return Shrinkage(0, 0.0)
-    size = _size_for(sigma_sq, size, limits.most)
-    wanted = min(size - 1, count)
-    resolvable = int(np.count_nonzero(sigma_sq[:wanted] > count * np.finfo(np.float64).eps * largest))
-    if limits.may_stay and resolvable > limits.worth:
-        return Shrinkage(count, 0.0, rotated=False)
-    amount = float(sigma_sq[size - 1]) if count >= size else 0.0
-    if amount > _GRAM_IS_ACCURATE * largest:
-        return _keep(rows, sigma_sq[:wanted], left[:wanted], amount, head)
-    lost = residual_norm_sq(left[:resolvable], rows)
-    if lost <= _NOISE * largest or lost <= min(limits.negligible * largest, limits.most):
-        # Rank below size: an orthogonal projection, whose loss was just measured, suffices.
-        kept = _keep(rows, sigma_sq[:resolvable], left[:resolvable], 0.0, head).kept
-        return Shrinkage(kept, 0.0 if lost <= _NOISE * largest else lost)
-    return _shrink_by_svd(rows, size, head, limits)
+    return Shrinkage(*reduce_spectrum(rows, products, size, head, within), stored, scale)
 
 
 def _frobenius(products: Matrix) -> float:
@@ -187,63 +138,3 @@ def _frobenius(products: Matrix) -> float:
     if 1e-100 < largest < 1e100:
         return math.sqrt(float(np.vdot(products, products)))
     return largest * math.sqrt(float(np.square(products / (largest or 1.0)).sum()))
-
-
-def _all_exceed(products: Matrix, most: float) -> bool:
-    """Whether every squared singular value clearly exceeds ``most``; False also means "not sure".
-
-    One Cholesky factorisation of QQ' - most I: far cheaper than the spectrum.
-    """
-    diagonal = products.diagonal()
-    most = max(most, 0.0)
-    if diagonal.min() <= most:  # the least eigenvalue is at most the least diagonal entry
-        return False
-    shifted = products.copy()
-    shifted[np.diag_indices_from(shifted)] -= most
-    try:
-        factor = np.linalg.cholesky(shifted)
-    except np.linalg.LinAlgError:
-        return False
-    return bool(np.square(factor.diagonal()).min() > _CLEARLY * diagonal.max())
-
-
-def _size_for(sigma_sq: Matrix, size: int, most: float) -> int:
-    """The smallest size, from ``size`` on, for which a shrink takes at most ``most``."""
-    if most == np.inf:
-        return size
-    return max(size, 1 + int(np.count_nonzero(sigma_sq > max(most, 0.0))))
-
-
-def spectrum_of_products(products: Matrix) -> tuple[Matrix, Matrix]:
-    """Eigenvalues of a Gram matrix, largest first and clipped at zero, and its eigenvectors as rows."""
-    values, vectors = np.linalg.eigh(products)
-    return np.maximum(values[::-1], 0.0), vectors.T[::-1]
-
-
-def _shrink_by_svd(rows: AnyArray, size: int, head: int, limits: _Limits) -> Shrinkage:
-    """The same by QR, then SVD of the triangle: accurate to rounding of the largest sigma, not its square."""
-    triangle = np.asarray(np.linalg.qr(rows.T.astype(np.float64, copy=False), mode="r"))
-    try:
-        left, sigma, _ = np.linalg.svd(triangle.T)
-    except np.linalg.LinAlgError:  # divide and conquer failed: the slower QR iteration does not
-        left, sigma, _ = linalg.svd(triangle.T, lapack_driver="gesvd", check_finite=False)
-    sigma_sq = sigma**2
-    size = _size_for(sigma_sq, size, limits.most)
-    wanted = min(size - 1, len(rows))
-    present = np.count_nonzero(sigma_sq[:wanted] > _NOISE * sigma_sq[0])
-    if limits.may_stay and present > limits.worth:
-        return Shrinkage(len(rows), 0.0, rotated=False)
-    amount = float(sigma_sq[size - 1]) if len(rows) >= size else 0.0
-    if amount <= _NOISE * sigma_sq[0]:
-        amount = 0.0
-    return _keep(rows, sigma_sq[:wanted], left.T[:wanted], amount, head)
-
-
-def _keep(rows: AnyArray, sigma_sq: Matrix, left: Matrix, amount: float, head: int) -> Shrinkage:
-    """Write sqrt(sigma_i² - amount) v_i' over the rows, using sigma_i v_i' = u_i' rows; u_i' = left[i]."""
-    present = int(np.count_nonzero(sigma_sq > _NOISE * sigma_sq[0]))
-    alive = min(present, max(head, int(np.count_nonzero(sigma_sq > amount))))
-    factors = np.sqrt(1.0 - amount / sigma_sq[:alive])
-    factors[:head] = 1.0
-    multiply_in_place(factors[:, np.newaxis] * left[:alive], rows)
-    return Shrinkage(alive, amount)

@@ -3,7 +3,6 @@
 import json
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from sketchbandit import files
@@ -31,12 +30,7 @@ class PartsFolder:
             raise InputError(f"cannot write to {self.path}: {error.strerror}") from error
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if error is not None and not any(self.path.glob("*.safetensors")):
             self.remove()  # nothing is finished: nothing to go on with
         self._lock.close()

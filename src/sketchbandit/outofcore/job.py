@@ -98,14 +98,13 @@ def sketch(
             raise InputError("what came on standard input is gone: it cannot be resumed")
         if target is not None and not fresh:
             PartsFolder(target).check_absent()
-        return _from_standard_input(plan, sources[0], target, watcher)
+        return _finish(_from_standard_input(plan, sources[0], watcher), target)
     if target is None:
         with tempfile.TemporaryDirectory(prefix="sketchbandit-") as folder:
-            return _read_in_parts(plan, sources, Path(folder), jobs, watcher)
+            return _finish(_read_in_parts(plan, sources, Path(folder), jobs, watcher), None)
     with PartsFolder(target) as kept:
         kept.begin(_settings(plan), resume=resume, fresh=fresh)
-        result = _read_in_parts(plan, sources, kept.path, jobs, watcher)
-        result.save(target)
+        result = _finish(_read_in_parts(plan, sources, kept.path, jobs, watcher), target)
         kept.remove()
         return result
 
@@ -126,26 +125,28 @@ def _checked_target(path: Path, names: Sequence[str]) -> Path:
     return path
 
 
-def _from_standard_input(plan: Plan, source: Source, target: Path | None, watcher: Watcher) -> Sketch:
+def _from_standard_input(plan: Plan, source: Source, watcher: Watcher) -> BulkReader:
     bulk = plan.reader()
     watcher.begin(source.rows, 0)
     read_into(bulk, source, 0, source.rows or 0, watcher.advance)
-    result = bulk.finish()
-    result.compress()
-    if target is not None:
-        result.save(target)
-    return result
+    return bulk
 
 
 def _read_in_parts(
     plan: Plan, sources: Sequence[Source], folder: Path, jobs: int, watcher: Watcher
-) -> Sketch:
+) -> BulkReader:
     parts = divide(plan, sources, folder)
     missing = [part for part in parts if not _is_done(part)]
     watcher.begin(plan.rows, sum(part.rows for part in parts) - sum(part.rows for part in missing))
     _work(missing, jobs, watcher)
-    result = _together(plan, parts).finish()
+    return _together(plan, parts)
+
+
+def _finish(bulk: BulkReader, target: Path | None) -> Sketch:
+    result = bulk.finish()
     result.compress()  # a stream's sketch may hold up to 2·size rows
+    if target is not None:
+        result.save(target)
     return result
 
 
@@ -164,7 +165,7 @@ def _is_done(part: Part) -> bool:
 
 def _work(parts: list[Part], jobs: int, watcher: Watcher) -> None:
     """Have every part read. A part whose worker dies is tried again; one that cannot be read ends the job."""
-    for attempt in range(1, _TRIES + 1):
+    for _ in range(_TRIES):
         dead: list[NoAnswer[Part]] = []
         with closing(ask_all(parts, jobs, WORKER, lambda news: watcher.advance(news["rows"]))) as answers:
             for found in chain.from_iterable(answers):
@@ -176,12 +177,10 @@ def _work(parts: list[Part], jobs: int, watcher: Watcher) -> None:
         if not dead:
             return
         parts = [found.task for found in dead]
-        if attempt == _TRIES:
-            part = dead[0].task
-            raise SketchBanditError(
-                f"{part.name}: {_TRIES} workers died of it "
-                f"({dead[0].reason}); if memory is short, use fewer jobs. What is finished is kept"
-            )
+    raise SketchBanditError(
+        f"{parts[0].name}: {_TRIES} workers died of it "
+        f"({dead[0].reason}); if memory is short, use fewer jobs. What is finished is kept"
+    )
 
 
 def _error(reason: str) -> SketchBanditError:

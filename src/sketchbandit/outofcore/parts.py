@@ -5,11 +5,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from sketchbandit import files
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.outofcore.sources import Source
-from sketchbandit.sketch import AdaptiveSketch, BulkReader, FrequentDirections, Sketch
+from sketchbandit.sketch import AdaptiveSketch, BulkReader, FrequentDirections
 
 _KIND = "part-of-a-sketch"
 _PARTS = 16  # of what is there, if that makes parts neither small nor large
@@ -29,19 +30,11 @@ class Plan:
 
     def reader(self) -> BulkReader:
         """One for a part, or for everything."""
-        return BulkReader(self._sketch())
-
-    def _sketch(self) -> Sketch:
+        common: dict[str, Any] = {"size": self.size, "compensation": 0.0, "dtype": self.dtype}
         if self.epsilon is None:
-            return FrequentDirections(self.dim, size=self.size, dtype=self.dtype)
-        return AdaptiveSketch(  # with a horizon for all rows the budgets of the parts add up to epsilon
-            self.dim,
-            epsilon=self.epsilon,
-            horizon=self.rows or None,
-            size=self.size,
-            compensation=0.0,
-            dtype=self.dtype,
-        )
+            return BulkReader(FrequentDirections(self.dim, **common))
+        horizon = self.rows or None  # that of all rows: the budgets of the parts add up to epsilon
+        return BulkReader(AdaptiveSketch(self.dim, epsilon=self.epsilon, horizon=horizon, **common))
 
 
 @dataclass(frozen=True)

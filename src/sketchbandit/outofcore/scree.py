@@ -20,18 +20,11 @@ def draw(sketch: Sketch, title: str) -> Figure:
         if sketch.error_bound > 0.0:
             band = "certified: the true one is in here"
             axis.fill_between(index, lower, upper, color=COLOURS[0], alpha=0.25, lw=0, label=band)
-        axis.plot(
-            index, lower, color=COLOURS[0], marker="o", ms=2.5, lw=1.0, label="singular value of the sketch"
-        )
+        line = "singular value of the sketch"
+        axis.plot(index, lower, color=COLOURS[0], marker="o", ms=2.5, lw=1.0, label=line)
         if sketch.error_bound > 0.0:
-            floor = np.sqrt(sketch.error_bound)
-            axis.axhline(
-                floor,
-                color=COLOURS[1],
-                lw=0.8,
-                ls="--",
-                label="square root of e: smaller ones may be missing",
-            )
+            floor = "square root of e: smaller ones may be missing"
+            axis.axhline(np.sqrt(sketch.error_bound), color=COLOURS[1], lw=0.8, ls="--", label=floor)
         axis.set_yscale("log")
         if len(lower) > 20:
             axis.set_xscale("log")

@@ -21,6 +21,12 @@ def assert_bracketed(covariance: Matrix, sketch: Any, mass: float, *, tolerance:
     )
 
 
+def assert_covariance_is_the_estimate(sketch: Any) -> None:
+    """covariance() = S'S + alpha I, up to rounding."""
+    expected = sketch.rows.T @ sketch.rows + sketch.alpha * np.eye(sketch.dim)
+    assert np.allclose(sketch.covariance(), expected, rtol=0.0, atol=1e-11 * sketch.mass)
+
+
 def snapshot(sketch: Sketch) -> tuple[str, dict[str, bytes]]:
     """Everything a sketch tells and everything it would save, to be compared bit for bit.
 

@@ -28,71 +28,32 @@ def _gaussian(random: np.random.Generator, count: int, dim: int) -> Matrix:
     return random.standard_normal((count, dim))
 
 
-def _power_law(random: np.random.Generator, count: int, dim: int) -> Matrix:
-    return _gaussian(random, count, dim) / np.arange(1, dim + 1)
-
-
 def _low_rank(random: np.random.Generator, count: int, dim: int) -> Matrix:
     rank = int(random.integers(1, max(2, dim // 2 + 1)))
     return _gaussian(random, count, rank) @ _gaussian(random, rank, dim)
 
 
-def _one_row_repeated(random: np.random.Generator, count: int, dim: int) -> Matrix:
-    return np.tile(_gaussian(random, 1, dim), (count, 1))
-
-
-def _few_distinct_rows(random: np.random.Generator, count: int, dim: int) -> Matrix:
-    return _gaussian(random, 3, dim)[random.integers(0, 3, count)]
-
-
-def _axes(random: np.random.Generator, count: int, dim: int) -> Matrix:
-    return np.take(np.eye(dim), random.permutation(np.arange(count) % dim), axis=0)
-
-
-def _with_zero_rows(random: np.random.Generator, count: int, dim: int) -> Matrix:
-    return _gaussian(random, count, dim) * random.integers(0, 2, (count, 1))
-
-
-def _tiny(random: np.random.Generator, count: int, dim: int) -> Matrix:
-    return 1e-150 * _gaussian(random, count, dim)
-
-
-def _huge(random: np.random.Generator, count: int, dim: int) -> Matrix:
-    return 1e150 * _gaussian(random, count, dim)
-
-
-def _tiny_and_huge(random: np.random.Generator, count: int, dim: int) -> Matrix:
-    return _gaussian(random, count, dim) * 10.0 ** random.choice([-150.0, 0.0, 150.0], (count, 1))
-
-
-def _mixed_lengths(random: np.random.Generator, count: int, dim: int) -> Matrix:
-    return _gaussian(random, count, dim) * 10.0 ** random.uniform(-6, 6, (count, 1))
-
-
-def _ill_conditioned(random: np.random.Generator, count: int, dim: int) -> Matrix:
-    return _gaussian(random, count, dim) * 10.0 ** -np.linspace(0, 12, dim)
-
-
 def _one_spike(random: np.random.Generator, count: int, dim: int) -> Matrix:
     rows = _gaussian(random, count, dim)
-    if count:
-        rows[count // 2] *= 1e4
+    rows[count // 2 : count // 2 + 1] *= 1e4
     return rows
 
 
 STREAM_KINDS: dict[str, Maker] = {
     "gaussian": _gaussian,
-    "power law": _power_law,
+    "power law": lambda random, n, dim: _gaussian(random, n, dim) / np.arange(1, dim + 1),
     "low rank": _low_rank,
-    "one row repeated": _one_row_repeated,
-    "few distinct rows": _few_distinct_rows,
-    "axes": _axes,
-    "with zero rows": _with_zero_rows,
-    "tiny": _tiny,
-    "huge": _huge,
-    "tiny and huge": _tiny_and_huge,
-    "mixed lengths": _mixed_lengths,
-    "ill conditioned": _ill_conditioned,
+    "one row repeated": lambda random, n, dim: np.tile(_gaussian(random, 1, dim), (n, 1)),
+    "few distinct rows": lambda random, n, dim: _gaussian(random, 3, dim)[random.integers(0, 3, n)],
+    "axes": lambda random, n, dim: np.take(np.eye(dim), random.permutation(np.arange(n) % dim), axis=0),
+    "with zero rows": lambda random, n, dim: _gaussian(random, n, dim) * random.integers(0, 2, (n, 1)),
+    "tiny": lambda random, n, dim: 1e-150 * _gaussian(random, n, dim),
+    "huge": lambda random, n, dim: 1e150 * _gaussian(random, n, dim),
+    "tiny and huge": lambda random, n, dim: (
+        _gaussian(random, n, dim) * 10.0 ** random.choice([-150.0, 0.0, 150.0], (n, 1))
+    ),
+    "mixed lengths": lambda random, n, dim: _gaussian(random, n, dim) * 10.0 ** random.uniform(-6, 6, (n, 1)),
+    "ill conditioned": lambda random, n, dim: _gaussian(random, n, dim) * 10.0 ** -np.linspace(0, 12, dim),
     "one spike": _one_spike,
 }
 

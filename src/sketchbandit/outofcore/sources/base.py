@@ -48,6 +48,11 @@ class Source(ABC):
     def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
         """The rows of a range that ``divide`` gave, in order."""
 
+    def bounds(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Where the chunks of a range begin and end."""
+        for first in range(start, stop, self.rows_a_chunk):
+            yield first, min(first + self.rows_a_chunk, stop)
+
     @property
     def rows_a_chunk(self) -> int:
         """How many rows make a chunk."""

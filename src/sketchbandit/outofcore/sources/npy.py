@@ -53,7 +53,7 @@ class NpySource(Source):
         with path.open("rb") as file:
             self._header = read_header(self.name, file)
             self._offset = file.tell()
-        self.rows, self.dim = self._header.shape[0], self._header.shape[1]
+        self.rows, self.dim = self._header.shape
         self._row_bytes = self.dim * self._header.dtype.itemsize
         there, needed = path.stat().st_size, self._offset + self.rows * self._row_bytes
         if there < needed:
@@ -78,14 +78,12 @@ class NpySource(Source):
             skipped = begin % mmap.ALLOCATIONGRANULARITY  # a map begins at a page
             length = skipped + (stop - start) * self._row_bytes
             mapped = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ, offset=begin - skipped)
-        step = self.rows_a_chunk
         _advise(mapped, "MADV_SEQUENTIAL", 0, length)
-        for first in range(start, stop, step):
-            count = min(step, stop - first)
+        for first, last in self.bounds(start, stop):
             at = skipped + (first - start) * self._row_bytes
-            yield Chunk(self._rows(mapped, count, at), first)
+            yield Chunk(self._rows(mapped, last - first, at), first)
             # Pages that were read count as our memory until they are given back.
-            _advise(mapped, "MADV_DONTNEED", at, count * self._row_bytes)
+            _advise(mapped, "MADV_DONTNEED", at, (last - first) * self._row_bytes)
 
     def _directly(self, start: int, stop: int) -> Iterator[Chunk]:
         step = max(1, ahead.BLOCK_BYTES // self._row_bytes)
@@ -105,8 +103,8 @@ class NpySource(Source):
     def _strided(self, start: int, stop: int) -> Iterator[Chunk]:
         """Columns lie together: every chunk is gathered from all over the file."""
         matrix = np.memmap(self._path, self._header.dtype, "r", self._offset, self._header.shape, "F")
-        for first in range(start, stop, self.rows_a_chunk):
-            yield Chunk(np.ascontiguousarray(matrix[first : min(first + self.rows_a_chunk, stop)]), first)
+        for first, last in self.bounds(start, stop):
+            yield Chunk(np.ascontiguousarray(matrix[first:last]), first)
 
 
 def _advise(mapped: mmap.mmap, advice: str, start: int, length: int) -> None:

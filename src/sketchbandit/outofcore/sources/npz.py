@@ -41,8 +41,8 @@ class NpzSource(Source):
     def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
         """Pieces of the matrix, which is in memory meanwhile."""
         matrix = self._read()
-        for first in range(start, stop, self.rows_a_chunk):
-            yield Chunk(matrix[first : min(first + self.rows_a_chunk, stop)], first)
+        for first, last in self.bounds(start, stop):
+            yield Chunk(matrix[first:last], first)
 
     def _read(self) -> Any:
         try:

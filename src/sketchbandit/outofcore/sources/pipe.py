@@ -23,7 +23,7 @@ class PipeSource(Source):
                 raise InputError(
                     f"{name}: its columns lie together (Fortran order); save it in C order, or to a file"
                 )
-            self.rows, self.dim = self._header.shape[0], self._header.shape[1]
+            self.rows, self.dim = self._header.shape
             return
         from sketchbandit.outofcore.sources.csv import TextTable  # noqa: PLC0415  (needs pyarrow)
 
@@ -37,12 +37,11 @@ class PipeSource(Source):
             yield from self._table.chunks()
             return
         row_bytes = self.dim * self._header.dtype.itemsize
-        for first in range(0, self.rows or 0, self.rows_a_chunk):
-            count = min(self.rows_a_chunk, (self.rows or 0) - first)
-            payload = self._file.read(count * row_bytes)
-            if len(payload) < count * row_bytes:
+        for first, last in self.bounds(0, self.rows or 0):
+            payload = self._file.read((last - first) * row_bytes)
+            if len(payload) < (last - first) * row_bytes:
                 raise FileError(f"{self.name} ended early: {self.rows:,} rows were announced")
-            yield Chunk(np.frombuffer(payload, self._header.dtype).reshape(count, self.dim), first)
+            yield Chunk(np.frombuffer(payload, self._header.dtype).reshape(-1, self.dim), first)
         if self._file.read(1):
             raise FileError(
                 f"{self.name} goes on after the {self.rows:,} rows of an .npy file: one file at a time"
