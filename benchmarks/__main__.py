@@ -23,7 +23,7 @@ from benchmarks import (
 from benchmarks.policy_rivals import has_vowpal_wabbit
 from sketchbandit.drawing import save
 from sketchbandit.experiments.tables import write_csv
-from sketchbandit.ridge.backend import kernels
+from sketchbandit.kernels import kernels
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from sketchbandit.ridge.backend import kernels
+from sketchbandit.kernels import kernels
 
 settings.register_profile("default", max_examples=25, derandomize=True, deadline=None)
 settings.register_profile("soak", max_examples=1000, deadline=None)

@@ -143,5 +143,5 @@ def design_radius(confidence: sb.Confidence, sketch: Any, ridge: float) -> float
 
 def saved(policy: Any) -> tuple[str, dict[str, bytes]]:
     """Everything a policy would save, to be compared bit for bit."""
-    scalars, arrays = policy._dump()
+    scalars, arrays = policy.dump()
     return json.dumps(scalars, sort_keys=True), {name: array.tobytes() for name, array in arrays.items()}

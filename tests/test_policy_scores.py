@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sketchbandit.ridge import RidgeSystem
 
 import sketchbandit as sb
-from sketchbandit.ridge import RidgeSystem
-from sketchbandit.ridge.backend import kernels
+from sketchbandit.kernels import kernels
 from tests.policies import CERTIFIED, EVERY, Oracle, rounds, train, unit
 
 pytestmark = [

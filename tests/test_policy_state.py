@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from sketchbandit.ridge import RidgeSystem, norm_sq_of
 
 import sketchbandit as sb
 from sketchbandit import files
-from sketchbandit.ridge import RidgeSystem, norm_sq_of
 from tests.policies import CERTIFIED, EVERY, design_radius, rounds, saved, train, unit
 from tests.soak import long_stream
 
@@ -188,9 +188,9 @@ def test_a_policy_saved_after_its_sketch_was_compressed(name: str, beta: Any, tm
 def test_a_file_of_which_the_system_does_not_fit_is_mended(size: int, tmp_path: Path) -> None:
     """As 0.6 wrote it after a compression: b and the sketch are whole, and the rest follows from them."""
     policy = train(sb.cbscfd(12, size=size), 21 if size == 10 else 9, 12)  # a dense inverse, or one of rows
-    scalars, arrays = policy._dump()
+    scalars, arrays = policy.dump()
     policy.sketch.compress()
-    content, rows = policy.sketch._dump()
+    content, rows = policy.sketch.dump()
     scalars["sketch"]["content"] = content
     del scalars["system"]["inverse"]["jitter"]
     broken = {**arrays, **{f"sketch.{name}": array for name, array in rows.items()}}

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import sketchbandit as sb
-from sketchbandit.ridge.backend import kernels
+from sketchbandit.kernels import kernels
 from tests.policies import EVERY, Matrix, saved, unit
 
 pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")

@@ -1,17 +1,32 @@
 """Reading a sketch or a policy back from its file."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from sketchbandit import files
 from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import FileError, InputTypeError, SketchBanditError
 from sketchbandit.policy import Policy
 from sketchbandit.sketch import Sketch
+from sketchbandit.storing import Stored
 
 
-def load(path: str | Path, **extra: Any) -> Sketch | Policy:
+Wanted = TypeVar("Wanted", bound=Stored)
+
+
+@overload
+def load(path: str | Path, **extra: Any) -> Sketch | Policy: ...
+
+
+@overload
+def load(path: str | Path, expected: type[Wanted], **extra: Any) -> Wanted: ...
+
+
+def load(path: str | Path, expected: Any = Stored, **extra: Any) -> Any:
     """The sketch or policy that ``save`` wrote to ``path``; continuing it equals never having stopped.
+
+    Say what is ``expected``, ``sb.Sketch`` or ``sb.LinUCB`` for instance, and anything else raises FileError;
+    then type checkers know what they get.
 
     A DyadicBlockSketch with a ``base`` of your own needs it again, because files hold no code:
     ``load(path, base=...)``. Damaged, foreign and newer files raise FileError.
@@ -29,6 +44,8 @@ def load(path: str | Path, **extra: Any) -> Sketch | Policy:
     contents = files.read(Path(path))
     family: type[Sketch | Policy] = Policy if Policy.has_kind(contents.kind) else Sketch
     cls = family.of_kind(contents.kind)
+    if not issubclass(cls, expected):
+        raise FileError(f"{path} holds a {cls.__name__}, not a {expected.__name__}")
     try:
         return cls.undump(contents.scalars, contents.arrays, **extra)
     except SketchBanditError:

@@ -127,7 +127,7 @@ def test_without_a_place_for_compiled_code(tmp_path: Path) -> None:
         "import numba.core.caching as caching\n"
         "caching.CacheImpl._locator_classes = []\n"
         "from sketchbandit.service.warmup import warm_up\n"
-        "from sketchbandit.ridge.backend import kernels\n"
+        "from sketchbandit.kernels import kernels\n"
         "warm_up(); assert kernels() is not None"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, cwd=tmp_path)

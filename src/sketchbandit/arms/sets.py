@@ -46,7 +46,8 @@ class DenseArms:
 
     def vector(self, index: int) -> Vector:
         """One arm, in float64."""
-        return self.array[index].astype(np.float64, copy=False)
+        x: Vector = self.array[index].astype(np.float64, copy=False)
+        return x
 
     def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
         """One arm as a sketch of that dtype stores it, (1, dim)."""

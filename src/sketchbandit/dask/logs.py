@@ -9,7 +9,7 @@ from sketchbandit.dask.factories import Factory, check_factory, make
 from sketchbandit.dask.merging import Part, merge_partitions
 from sketchbandit.dask.partitions import as_rows, whole_rows
 from sketchbandit.errors import InputError, InputTypeError, SketchBanditError
-from sketchbandit.policy.base import SavedPolicy
+from sketchbandit.policy.base import Policy
 from sketchbandit.sketch.checks import check_count
 
 
@@ -94,7 +94,7 @@ def learn_partition(arms: Any, chosen: Any, rewards: Any, number: int, factory: 
         arms = _chosen_arms(name, np.asarray(arms), np.asarray(chosen))
     if len(arms.shape) != 2:
         raise InputError(f"{name}: the arms chosen must be (rounds, dim), got the shape {arms.shape}")
-    policy = make(factory, arms.shape[1], number, SavedPolicy, "policy")
+    policy = make(factory, arms.shape[1], number, Policy, "policy")
     try:
         policy.update(arms, rewards)
     except SketchBanditError as error:

@@ -17,7 +17,7 @@ def learn_fused(
     compiled = kernels()
     if compiled is None or isinstance(x, SparseVector) or type(estimate) is not Linear:
         return False
-    theta = estimate.linear_theta
+    theta = estimate.kept_theta
     if theta is None:
         return False
     if isinstance(inverse, LowRankInverse):

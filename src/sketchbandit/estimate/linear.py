@@ -28,7 +28,8 @@ class Linear(Estimate):
         super().bind(precision)
         self.b: Vector = np.zeros(precision.sketch.dim)
         self._is_sparse = False  # whether W S b is kept rather than theta
-        self._theta: Vector | None = np.zeros_like(self.b)
+        self.kept_theta: Vector | None = np.zeros_like(self.b)
+        """Theta as of the last step, where W S b is not kept."""
         self._weights: Vector | None = None  # W S b
         self._theta_for_now: Vector | None = None  # asked for where W S b is kept; gone with the next row
         self._seen_rebuilds = precision.rebuilds
@@ -40,8 +41,8 @@ class Linear(Estimate):
     def theta(self) -> Vector:
         """A^-1 b."""
         self.sync()
-        if self._theta is not None:
-            return self._theta
+        if self.kept_theta is not None:
+            return self.kept_theta
         if self._theta_for_now is None:
             self._theta_for_now = self.precision.apply(self.b)
         return self._theta_for_now
@@ -50,12 +51,12 @@ class Linear(Estimate):
     def linear_theta(self) -> Vector | None:
         """Theta, where that is kept."""
         self.sync()
-        return self._theta
+        return self.kept_theta
 
     @property
     def nbytes(self) -> int:
         """Bytes of every array held."""
-        held = (self.b, self._theta, self._weights, self._theta_for_now)
+        held = (self.b, self.kept_theta, self._weights, self._theta_for_now)
         return sum(array.nbytes for array in held if array is not None)
 
     def scan(self, arms: Arms) -> Scan:
@@ -97,14 +98,14 @@ class Linear(Estimate):
             self._move(x, reward, step)
 
     def _move(self, x: AnyVector, reward: float, step: Step) -> None:
-        assert self._theta is not None  # noqa: S101  (for the type checker)
+        assert self.kept_theta is not None  # noqa: S101  (for the type checker)
         with np.errstate(over="ignore", invalid="ignore"):
-            error = reward - dot(self._theta, x)
+            error = reward - dot(self.kept_theta, x)
         add_multiple(self.b, reward, x)
         if math.isfinite(error):
-            self._theta += (error / (1.0 + step.quadratic)) * step.image()
+            self.kept_theta += (error / (1.0 + step.quadratic)) * step.image()
         else:
-            self._derive()
+            self._seen_rebuilds = -1  # theta is derived from b when somebody asks
 
     def learn_many(self, rows: Matrix, rewards: Vector) -> None:
         """Many rewards, after the precision was derived anew from all the arms."""
@@ -124,12 +125,12 @@ class Linear(Estimate):
             self._derive()
 
     def _derive(self) -> None:
-        self._theta = self._weights = self._theta_for_now = None
+        self.kept_theta = self._weights = self._theta_for_now = None
         inverse = self.precision.inverse
         if self._is_sparse and isinstance(inverse, LowRankInverse):
             self._weights = inverse.weights(self.b)
         else:
-            self._theta = self.precision.apply(self.b)
+            self.kept_theta = self.precision.apply(self.b)
         self._seen_rebuilds = self.precision.rebuilds
 
     # -- files --------------------------------------------------------------------------------------
@@ -137,7 +138,7 @@ class Linear(Estimate):
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``restore`` turns into the same estimate, to the bit."""
         self.sync()
-        vectors = {"b": self.b, "theta": self._theta, "weights": self._weights}
+        vectors = {"b": self.b, "theta": self.kept_theta, "weights": self._weights}
         arrays: dict[str, Any] = {name: vector for name, vector in vectors.items() if vector is not None}
         return {"is_sparse": self._is_sparse}, arrays
 
@@ -145,6 +146,6 @@ class Linear(Estimate):
         """Set what ``dump`` told."""
         self.b = arrays["b"]
         self._is_sparse = bool(scalars["is_sparse"])
-        self._theta, self._weights = arrays.get("theta"), arrays.get("weights")
-        if self._theta is None and self._weights is None:  # of 0.7
+        self.kept_theta, self._weights = arrays.get("theta"), arrays.get("weights")
+        if self.kept_theta is None and self._weights is None:  # of 0.7
             self._derive()

@@ -6,7 +6,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-from sketchbandit.ridge.backend import kernels
+from sketchbandit.kernels import kernels
 
 
 @lru_cache(maxsize=1)

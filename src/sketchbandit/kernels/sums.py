@@ -1,8 +1,6 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
 """Sums over arms and rows of float64 or float32, in float64 whatever they are."""
 
-from typing import Any
-
 import numpy as np
 from numba import types
 from numba.extending import overload
@@ -54,8 +52,7 @@ def as_float64(row, room):
 
 
 @overload(as_float64)
-def _as_float64(row: Any, room: Any) -> Any:
-    del room
+def _as_float64(row, room):  # noqa: ARG001  (numba wants the same names)
     if row.dtype == types.float64:
         return lambda row, room: row  # noqa: ARG005
 

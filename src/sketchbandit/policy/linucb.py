@@ -26,7 +26,7 @@ from sketchbandit.estimate import Estimate, Linear
 from sketchbandit.explore import UCB, Candidates, Explore, upper_bound
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.base import Policy
-from sketchbandit.policy.files import content_of, restored_parts
+from sketchbandit.policy.files import Part, content_of, restored_parts
 from sketchbandit.policy.health import Complaints, Health, HealthWatch, mass_to_look_at, say
 from sketchbandit.policy.learning import learn_many, learn_one
 from sketchbandit.precision import Precision, Saved
@@ -453,7 +453,7 @@ class LinUCB(Policy):
         )
 
     def _content(self) -> tuple[Scalars, Arrays]:
-        parts = {
+        parts: dict[str, Part] = {
             "sketch": self.sketch,
             "precision": self._precision,
             "estimate": self._estimate,
@@ -474,7 +474,7 @@ class LinUCB(Policy):
             parts.sketch, scalars["ridge"], saved_beta, parts.explore, parts.estimate, parts.precision
         )
         policy._estimate.restore(*parts.learned)
-        policy._estimate.reward_mass = float(scalars.get("reward_mass", scalars.get("reach", 0.0)))
+        policy._estimate.reward_mass = float(scalars["reward_mass" if "reward_mass" in scalars else "reach"])
         policy._rounds = check_count("rounds", scalars["rounds"], at_least=0)
         policy._watch = HealthWatch.undump(scalars)
         policy._columns = ColumnNames(scalars.get("columns"))

@@ -118,16 +118,17 @@ class DenseInverse:
     def half(self, random: np.random.Generator) -> Vector:
         """L (I - VV')^(1/2) z with P = LL', V = L^-1 Q' and z from N(0, I)."""
         if self._root is None:
-            self._root = np.linalg.cholesky(self.inverse)
+            self._root = np.asarray(np.linalg.cholesky(self.inverse), dtype=np.float64)
+        root = self._root
         drawn = random.standard_normal(len(self.inverse))
         rows = self.pending[: self.pending_count]
         if len(rows):
-            seen = solve_triangular(self._root, rows.T, lower=True)
+            seen = solve_triangular(root, rows.T, lower=True)
             lengths_sq, turned = np.linalg.eigh(seen.T @ seen)
             lengths_sq = np.clip(lengths_sq, np.finfo(np.float64).tiny, 1.0)
             along = (seen @ turned) / np.sqrt(lengths_sq)
             drawn -= along @ ((1.0 - np.sqrt(1.0 - lengths_sq)) * (along.T @ drawn))
-        draw: Vector = self._root @ drawn
+        draw: Vector = root @ drawn
         return draw
 
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:

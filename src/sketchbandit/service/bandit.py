@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.errors import SketchTooSmallWarning
-from sketchbandit.playing import extent
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.decision_ids import decision_id
@@ -200,7 +199,7 @@ class Bandit:
     def sketch(self) -> dict[str, Any]:
         """The sketch in numbers, as far as it has them."""
         sketch, certificate = self.policy.sketch, self.policy.health().certificate
-        size, rows = extent(sketch)
+        size, rows = sketch.size, sketch.row_count
         return {
             "kind": type(sketch).__name__,
             "size": size,

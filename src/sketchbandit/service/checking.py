@@ -143,8 +143,8 @@ def _check_bandit(connection: sa.Connection, state: Path, bandit: Bandit) -> Ite
 
 def same(one: Any, other: Any) -> bool:
     """Whether two policies are equal to the bit."""
-    scalars, arrays = one._dump()
-    other_scalars, other_arrays = other._dump()
+    scalars, arrays = one.dump()
+    other_scalars, other_arrays = other.dump()
     return (
         repr(scalars) == repr(other_scalars)
         and arrays.keys() == other_arrays.keys()

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import row_norms_sq
-from sketchbandit.ridge import RidgeSystem
+from sketchbandit.precision import Precision
 from sketchbandit.sketch import BulkReader, Sketch, Spectrum, spectrum
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sklearn.centring import Centring, dense_chunks, most_scatter
@@ -18,7 +18,7 @@ from sketchbandit.sklearn.streaming import StreamingEstimator
 
 
 class _Learned:
-    """The stream so far: rows and targets, centred together; the ridge system is made when somebody asks."""
+    """The stream so far: rows and targets, centred together; A^-1 is made when somebody asks."""
 
     def __init__(self, sketch: Sketch, alpha: float, *, fit_intercept: bool) -> None:
         dim = sketch.dim
@@ -29,14 +29,15 @@ class _Learned:
         self._b: Vector = np.zeros(dim)
         self._targets_sq = 0.0
         self.count = 0
-        self._system: RidgeSystem | None = None
+        self._precision: Precision | None = None
+        self._theta: Vector | None = None
         self._spectrum: Spectrum | None = None
 
     def update(self, X: Any, y: Vector) -> None:
         self._bulk.check_room(most_scatter(X, self.mean))
         if not self._targets_sq + most_scatter(y[:, np.newaxis], self.centring.mean[-1:]) < np.inf:
             raise InputError(f"y has entries up to {np.abs(y).max():g}, whose squares overflow; rescale it")
-        self._system = self._spectrum = None
+        self._precision = self._theta = self._spectrum = None
         for rows, targets in dense_chunks(X, y):
             joined = np.column_stack([rows, targets])
             self.count += len(joined)
@@ -57,25 +58,30 @@ class _Learned:
         return float(self.centring.mean[-1])
 
     @property
-    def system(self) -> RidgeSystem:
-        if self._system is None:
-            self._system = RidgeSystem(self._bulk.finish(), self._alpha, b=self._b)
-        return self._system
+    def precision(self) -> Precision:
+        if self._precision is None:
+            self._precision = Precision(self._bulk.finish(), self._alpha)
+        return self._precision
+
+    @property
+    def theta(self) -> Vector:
+        if self._theta is None:
+            self._theta = self.precision.apply(self._b)
+        return self._theta
 
     @property
     def sketch(self) -> Sketch:
-        sketch: Sketch = self.system.sketch
-        return sketch
+        return self.precision.sketch
 
     @property
     def spectrum(self) -> Spectrum:
         if self._spectrum is None:
-            self._spectrum = spectrum(self.system.sketch)
+            self._spectrum = spectrum(self.sketch)
         return self._spectrum
 
     def widths_sq(self, X: Any) -> Vector:
         """x'A^-1 x for every row less the mean: what lies outside the rows of S, and what lies inside."""
-        sigma_sq, directions, shift = self.spectrum.sigma_sq, self.spectrum.directions, self.system.shift
+        sigma_sq, directions, shift = self.spectrum.sigma_sq, self.spectrum.directions, self.precision.shift
         found = []
         for (rows,) in dense_chunks(X):
             centred = rows - self.mean
@@ -89,7 +95,7 @@ class _Learned:
 
         |y - X theta|² = |y|² - 2 theta'b + theta'X'X theta <= |y|² - 2 theta'b + |S theta|² + e |theta|².
         """
-        sketch, theta = self.system.sketch, self.system.theta
+        sketch, theta = self.sketch, self.theta
         if not np.isfinite(sketch.error_bound):
             return float("inf")
         fitted = sketch.rows.astype(np.float64) @ theta
@@ -98,12 +104,12 @@ class _Learned:
             0.0, self._targets_sq - 2.0 * float(theta @ self._b) + float(fitted @ fitted) + loss
         )
         sigma_sq = self.spectrum.sigma_sq
-        used = float((sigma_sq / (sigma_sq + self.system.shift)).sum()) + self._fit_intercept
+        used = float((sigma_sq / (sigma_sq + self.precision.shift)).sum()) + self._fit_intercept
         return float(residual_sq / max(1.0, self.count - used))
 
 
 class SketchedRidge(RegressorMixin, StreamingEstimator):
-    """Ridge regression in one pass over data of any length, on the ridge system of the bandits.
+    """Ridge regression in one pass over data of any length, on the precision of the bandits.
 
     coef = ((alpha + c·e) I + S'S)^-1 Xc'yc with the sketch S of the centred rows and its certificate e; the
     means are followed on the way. With ``size`` above the rank of the data it is ridge regression exactly.
@@ -206,13 +212,13 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
     @property
     def coef_(self) -> Vector:
         """The coefficients, a copy."""
-        return self._fitted.system.theta.copy()
+        return self._fitted.theta.copy()
 
     @property
     def intercept_(self) -> float:
         """What is predicted where all features are zero."""
         learned = self._fitted
-        return learned.target - float(learned.mean @ learned.system.theta)
+        return learned.target - float(learned.mean @ learned.theta)
 
     @property
     def noise_(self) -> float:

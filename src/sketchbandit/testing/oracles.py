@@ -32,7 +32,7 @@ def snapshot(sketch: Sketch) -> tuple[str, dict[str, bytes]]:
 
     What it tells is read from the sketch itself, so that a file which forgets it is found out.
     """
-    scalars, arrays = sketch._dump()
+    scalars, arrays = sketch.dump()
     told = (sketch.count, sketch.mass, sketch.size, sketch.alpha, sketch.error_bound)
     saved = {name: array.tobytes() for name, array in arrays.items()}
     return json.dumps([scalars, told], sort_keys=True), {**saved, "rows told": sketch.rows.tobytes()}

@@ -35,7 +35,7 @@ class SnapshotFolder:
         """Add a snapshot and forget the oldest."""
         self.folder.mkdir(parents=True, exist_ok=True)
         policy = snapshot.policy
-        scalars, arrays = policy._dump()
+        scalars, arrays = policy.dump()
         content = {"policy": {"kind": policy.kind, "scalars": scalars}, "state": snapshot.state}
         path = self.folder / f"{snapshot.seq:020d}.safetensors"
         files.write(path, _KIND, {"seq": snapshot.seq, **content}, arrays)

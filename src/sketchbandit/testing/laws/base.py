@@ -26,5 +26,4 @@ class Laws:
 
     def load(self, path: Path) -> Sketch:
         """Read a saved sketch; override where loading needs more than the path."""
-        loaded: Sketch = load(path)
-        return loaded
+        return load(path, Sketch)
