@@ -88,7 +88,7 @@ def gate(make: Callable[[int], Any], stream: Stream, rounds: int) -> None:
     arms = stream.arms[rounds]
     dense = arms.toarray().astype(float) if sparse.issparse(arms) else arms
     if isinstance(policy, sb.ProjectedLinUCB):
-        dense, b = dense @ policy._projection, policy._inner._system.b
+        dense, b = dense @ policy._projection, policy.dump()[1]["inner.estimate.b"]
     rho = policy.ridge + policy.sketch.alpha
     if dense.shape[1] <= 1000:
         matrix = policy.sketch.covariance() + policy.ridge * np.eye(dense.shape[1])

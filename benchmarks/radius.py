@@ -34,10 +34,10 @@ class WithEverywhere(sb.LinUCB):
         )
 
     def _log_det(self) -> float:
-        system = self._system
-        if system._gram is not None:
-            return system._gram.log_det(self.dim, self.ridge + self.sketch.error_bound)
-        return system.log_det
+        if self.sketch.is_dense:
+            return self.precision.log_det
+        gram = GrowingGram.of_rows(self.sketch.views(), orthogonal=False)
+        return gram.log_det(self.dim, self.ridge + self.sketch.error_bound)
 
 
 class Row(NamedTuple):
@@ -100,7 +100,7 @@ def rows() -> Iterator[Row]:
                 name,
                 sketch,
                 before._log_det() - offset,
-                min(after._system.log_det - offset, trace),
+                min(after.precision.log_det - offset, trace),
                 before.radius,
                 after.radius,
                 *((float(np.mean(found)), max(found)) for found in regrets.values()),

@@ -1,6 +1,5 @@
 """DyadicBlockSketch over four bases: the inherited laws and the invariants of Algorithm 1."""
 
-import copy
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -49,16 +48,6 @@ class TestDyadicRFD(SketchLaws):
     def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
         """With the default base, compensated."""
         return sb.DyadicBlockSketch(dim, size=size, epsilon=EPSILON, compensation=1.0, dtype=dtype)
-
-
-class TestDyadicSpectral(SketchLaws):
-    """Blocks that are closed by their certificates."""
-
-    def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
-        """With the default base, compensated."""
-        return sb.DyadicBlockSketch(
-            dim, size=size, epsilon=EPSILON, compensation=1.0, schedule="spectral", dtype=dtype
-        )
 
 
 class TestDyadicIncrementalSVD(SketchLaws):
@@ -123,84 +112,11 @@ def test_invariants_at_every_step(base: Any, given_stream: tuple[Stream, float])
         assert np.allclose(sketch.covariance(), estimate, rtol=0.0, atol=1e-11 * mass)
 
 
-@pytest.mark.parametrize("base", [None, robust, incremental_svd])
-@given(given_stream=scaled_streams())
-def test_spectral_invariants_at_every_step(base: Any, given_stream: tuple[Stream, float]) -> None:
-    """Each certificate within its share, so that Theorem 1 holds; the rows are those of the last block."""
-    stream, fraction = given_stream
-    longest = float(np.square(stream.rows).sum(axis=1).max(initial=0.0)) or 1.0
-    epsilon = fraction * longest
-    sketch = sb.DyadicBlockSketch(
-        stream.dim, size=stream.size, epsilon=epsilon, base=base, schedule="spectral"
-    )
-    covariance, mass = np.zeros((stream.dim, stream.dim)), 0.0
-    for row in stream.rows:
-        sketch.update(row)
-        covariance += np.outer(row, row)
-        mass += float(row @ row)
-        for i, block in enumerate(sketch.blocks):
-            assert block.error_bound <= (0.0 if block.exact else epsilon / 2**i)
-            assert block.active or not len(block.rows)
-        assert sketch.error_bound <= 2 * epsilon
-        assert_bracketed(covariance, sketch, mass)
-        compressed = copy.deepcopy(sketch)
-        compressed.compress()
-        assert compressed.error_bound <= 2 * epsilon
-        assert all(b.error_bound <= epsilon / 2**i for i, b in enumerate(compressed.blocks))
-
-
-@pytest.mark.parametrize("base", [None, incremental_svd])
-def test_the_spectral_schedule_needs_fewer_rows_for_the_same_bound(base: Any) -> None:
-    """Where the spectrum decays the mass rule turns exact although nearly nothing was lost."""
-    rows = make_rows("gaussian", 1500, 400, 0) * 0.95 ** np.arange(400)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    kept = {}
-    for schedule in ("mass", "spectral"):
-        sketch = sb.DyadicBlockSketch(400, size=16, epsilon=8.0, base=base, schedule=schedule)
-        sketch.update(rows)
-        assert_bracketed(rows.T @ rows, sketch, sketch.mass)
-        assert sketch.error_bound <= 16.0
-        kept[schedule] = 400 if sketch.is_dense else len(sketch.rows)
-    assert kept["mass"] == 400
-    assert kept["spectral"] <= 400 / 3
-
-
-@pytest.mark.parametrize("base", ["Duck", "Scaled"])
-def test_a_spectral_schedule_takes_any_base(base: str) -> None:
-    """A base that does not say what it takes without loss is tried, and undone where it lost too much."""
-    bases: dict[str, Any] = {"Duck": Duck, "Scaled": Scaled}
-    sketch = sb.DyadicBlockSketch(60, size=4, epsilon=1.0, base=bases[base], schedule="spectral")
-    rows = np.concatenate([np.eye(20, 60), make_rows("gaussian", 30, 60, 0), 100.0 * np.eye(3, 60)])
-    for row in rows:
-        sketch.update(row)
-        assert all(b.error_bound <= 1.0 / 2**i for i, b in enumerate(sketch.blocks))
-    assert_bracketed(rows.T @ rows, sketch, sketch.mass)
-
-
-def test_closed_blocks_leave_one_part() -> None:
-    """So that a policy reads one array, and no copy of it."""
-    sketch = sb.DyadicBlockSketch(60, size=4, epsilon=1.0, schedule="spectral")
-    sketch.update(make_rows("gaussian", 30, 60, 0))
-    assert len(sketch.blocks) > 2
-    assert len(sketch.parts) == 1
-    assert sketch.rows.base is not None
-
-
-def test_sketches_of_different_schedules_do_not_merge() -> None:
-    """They promise the same and keep different books."""
-    mass, spectral = (sb.DyadicBlockSketch(20, schedule=s) for s in ("mass", "spectral"))
-    with pytest.raises(sb.MergeError, match="schedule is 'mass' here"):
-        mass.merge(spectral)
-
-
-@pytest.mark.parametrize("schedule", ["mass", "spectral"])
 @given(stream=streams(max_dim=30, max_size=3))
-def test_scfd_theorems_hold_across_blocks(schedule: str, stream: Stream) -> None:
+def test_scfd_theorems_hold_across_blocks(stream: Stream) -> None:
     """The decomposition into blocks keeps the properties of RFD (App. Properties for RFD)."""
     epsilon = float(np.square(stream.rows).sum(axis=1).mean()) * 2 if stream.rows.any() else 1.0
-    sketch = sb.DyadicBlockSketch(
-        stream.dim, size=stream.size, epsilon=epsilon, compensation=1.0, schedule=schedule
-    )
+    sketch = sb.DyadicBlockSketch(stream.dim, size=stream.size, epsilon=epsilon, compensation=1.0)
     assert_scfd_theorems(sketch, stream.rows)
 
 
@@ -348,8 +264,6 @@ def test_sparse_rows_are_never_densified_as_a_whole() -> None:
         ({"base": lambda *_: object()}, TypeError),
         ({"base": fd, "compensation": 1.0}, ValueError),
         ({"base": "fd"}, TypeError),
-        ({"schedule": "spectrum"}, ValueError),
-        ({"schedule": None}, ValueError),
         ({"base": lambda dim, _: sb.FrequentDirections(dim, size=4)}, ValueError),
         ({"base": lambda dim, size: sb.FrequentDirections(dim, size=size, dtype=np.float32)}, ValueError),
     ],
@@ -406,37 +320,21 @@ def test_a_sketch_class_is_a_base_too() -> None:
     assert snapshot(by_class) == snapshot(by_factory)
 
 
-class Duck:
-    """A sketch written without knowing this library: the bare surface, over numpy alone."""
+def test_a_base_must_make_sketches() -> None:
+    """An object that only looks like one is refused, with what to do."""
 
-    def __init__(self, dim: int, size: int) -> None:
-        self._inner = sb.FrequentDirections(dim, size=size)
+    class Duck:
+        """Has the surface of a sketch."""
 
-    alpha = 0.0
+        def __init__(self, dim: int, size: int) -> None:
+            self.dim, self.size, self.rows, self.alpha, self.error_bound = dim, size, np.eye(1), 0.0, 0.0
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("rows", "error_bound", "nbytes"):
-            return getattr(self._inner, name)
-        raise AttributeError(name)
+        def update(self, rows: Any) -> None:
+            """Take rows."""
 
-    def update(self, rows: NDArray[np.float64]) -> None:
-        """Take rows and say nothing."""
-        self._inner.update(rows)
-
-
-def test_any_object_with_the_surface_can_be_a_base(tmp_path: Path) -> None:
-    """A foreign class works as a block; only saving needs more, and says so."""
-    sketch = sb.DyadicBlockSketch(40, size=4, epsilon=8.0, base=Duck)
-    rows = make_rows("gaussian", 200, 40, 0) / 6.0
-    for row in rows[:60]:
-        sketch.update(row)
-        assert sketch.error_bound <= 16.0
-    assert len(sketch.blocks) > 1
-    with pytest.raises(sb.InputTypeError, match="Duck"):
-        sketch.save(tmp_path / "s")
-    sketch.update(rows[60:])
-    assert sketch.error_bound <= 16.0
-    assert_bracketed(rows.T @ rows, sketch, sketch.mass)
+    factory: Any = Duck
+    with pytest.raises(sb.InputTypeError, match=r"base made a Duck; derive it from sketchbandit\.Sketch"):
+        sb.DyadicBlockSketch(40, size=4, base=factory)
 
 
 def test_a_dense_exact_block_takes_the_frozen_rows() -> None:

@@ -21,7 +21,6 @@ ROOT = Path(__file__).parents[1]
 def test_exported_names() -> None:
     """The public surface, pinned."""
     assert set(sb.__all__) == {
-        "BaseSketch",
         "Block",
         "BulkReader",
         "Change",

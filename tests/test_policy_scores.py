@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sketchbandit.ridge import RidgeSystem
 
 import sketchbandit as sb
+from sketchbandit.explore import Candidates
 from sketchbandit.kernels import kernels
 from tests.policies import CERTIFIED, EVERY, Oracle, rounds, train, unit
 
@@ -187,76 +187,21 @@ def test_long_streams_of_low_rank_keep_their_digits(length_sq: float, ridge: flo
     assert chosen == np.argmax(policy.ucb(some @ basis))
 
 
-class Keeper:
-    """A foreign sketch: keeps every row it is given, zero rows too, and says so; its certificate may grow."""
-
-    dim, alpha = 6, 0.0
-
-    def __init__(self, growth: float = 0.0, change: sb.Change | None = None) -> None:
-        self.rows = np.empty((0, 6))
-        self.error_bound = 0.0
-        self.growth, self.change = growth, change
-
-    def update(self, rows: Any) -> sb.Change | None:
-        """Keep them."""
-        self.rows = np.vstack([self.rows, rows])
-        self.error_bound += self.growth
-        return self.change
-
-
-@pytest.mark.parametrize("change", [None, sb.Change(1)])
-@pytest.mark.parametrize("growth", [0.0, 0.5])
-def test_a_foreign_sketch_need_not_be_trusted(change: sb.Change | None, growth: float) -> None:
-    """Zero arms, and a certificate that grows without a word: scores and radius are those of its rows."""
-    beta = sb.Confidence()
-    policy = sb.LinUCB(Keeper(growth, change), ridge=0.5, beta=beta)
-    random = np.random.default_rng(0)
-    b = np.zeros(6)
-    for t in range(12):
-        arm = random.standard_normal(6) * (t % 3 != 1)
-        policy.update(arm, 1.0)
-        b += arm
-        rows, e = policy.sketch.rows, policy.sketch.error_bound
-        matrix = rows.T @ rows + 0.5 * np.eye(6)
-        assert np.allclose(policy.theta, np.linalg.solve(matrix, b), rtol=1e-10)
-        assert np.allclose(policy.width(np.eye(6)) ** 2, np.diag(np.linalg.inv(matrix)), rtol=1e-10)
-        log_det = float(np.linalg.slogdet(matrix + e * np.eye(6))[1])
-        expected = beta.radius(dim=6, ridge=0.5, alpha=0.0, error_bound=e, log_det=log_det)
-        assert policy.radius == pytest.approx(expected, rel=1e-10)
-
-
 def test_any_sketch_makes_a_policy() -> None:
-    """Incremental SVD, a random projection, and an object that only keeps the contract."""
-
-    class Duck:
-        """Keeps every row; no Sketch."""
-
-        dim, alpha, error_bound = 6, 0.0, 0.0
-
-        def __init__(self) -> None:
-            self.rows = np.empty((0, 6))
-
-        def update(self, rows: Any) -> None:
-            self.rows = np.vstack([self.rows, rows])
-
-    exact = sb.oful(6)
-    duck = sb.LinUCB(Duck())
-    for policy in (sb.LinUCB(sb.IncrementalSVD(6, size=7)), duck):
-        train(policy, 60, 6)
-        exact = train(sb.oful(6), 60, 6)
-        assert np.allclose(policy.theta, exact.theta, rtol=1e-9)
-        assert np.allclose(policy.width(np.eye(6)), exact.width(np.eye(6)), rtol=1e-9)
-    with pytest.raises(sb.InputTypeError, match="Duck cannot be saved"):
-        duck.save("nowhere")
-    with pytest.raises(sb.MergeError, match="Duck cannot merge"):
-        duck.merge(sb.LinUCB(Duck()))
+    """Incremental SVD, a random projection; not what only looks like a sketch, a rule or an estimate."""
+    policy, exact = train(sb.LinUCB(sb.IncrementalSVD(6, size=7)), 60, 6), train(sb.oful(6), 60, 6)
+    assert np.allclose(policy.theta, exact.theta, rtol=1e-9)
+    assert np.allclose(policy.width(np.eye(6)), exact.width(np.eye(6)), rtol=1e-9)
     projected = train(sb.LinUCB(sb.RandomProjection(6, size=4)), 60, 6)
     matrix = projected.sketch.covariance() + np.eye(6)
-    assert np.allclose(projected.theta, np.linalg.solve(matrix, projected._system.b), rtol=1e-9)
+    assert np.allclose(projected.theta, np.linalg.solve(matrix, projected.estimate.b), rtol=1e-9)
     with pytest.raises(sb.InputError, match="certifies no error"):
         sb.LinUCB(sb.RandomProjection(6, size=4), beta=sb.Confidence())
-    with pytest.raises(sb.InputTypeError, match="lacks update"):
-        sb.LinUCB("a string")
+    wrong: Any = "a string"
+    for name, kind in (("sketch", "Sketch"), ("explore", "Explore"), ("rewards", "Estimate")):
+        settings = {"sketch": sb.ExactSketch(6), name: wrong}
+        with pytest.raises(sb.InputTypeError, match=rf"{name} is a str; derive it from sketchbandit\.{kind}"):
+            sb.LinUCB(**settings)
     used = sb.FrequentDirections(3, size=2)
     used.update(np.ones(3))
     with pytest.raises(sb.InputError, match="fresh"):
@@ -281,15 +226,15 @@ def test_cbrap_is_oful_of_projected_arms() -> None:
 
 def test_pruning_skips_arms_that_cannot_win(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a small radius most widths are never computed, by numpy's search at least."""
-    monkeypatch.setattr(RidgeSystem, "search", lambda *_: None)
+    monkeypatch.setattr(sb.UCB, "search", lambda *_: None)
     looked_at: list[int] = []
-    original = RidgeSystem.shadow
+    original = Candidates.width
 
-    def counting(self: RidgeSystem, scan: Any, index: int) -> Any:
+    def counting(self: Candidates, index: int) -> float:
         looked_at.append(index)
-        return original(self, scan, index)
+        return original(self, index)
 
-    monkeypatch.setattr(RidgeSystem, "shadow", counting)
+    monkeypatch.setattr(Candidates, "width", counting)
     policy = train(sb.soful(30, size=5, beta=0.01), 100, 30)
     arms = unit(np.random.default_rng(0).standard_normal((1000, 30)))
     looked_at.clear()

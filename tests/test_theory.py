@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 import sketchbandit as sb
 from sketchbandit import theory
-from sketchbandit.ridge.determinant import GrowingGram
+from sketchbandit.precision.determinant import GrowingGram
 from sketchbandit.testing import Stream, make_rows, streams
 from tests.policies import CERTIFIED, Matrix, design_radius, rounds, unit
 
@@ -115,7 +115,7 @@ def test_the_information_is_never_below_the_truth(
             sigma_sq[: len(found)] = found
             true = float(np.log(ridge + sigma_sq).sum())
             slack = 1e-9 * (1.0 + abs(true))
-            assert policy._system.log_det >= true - slack
+            assert policy.precision.log_det >= true - slack
             assert stream.dim * math.log(ridge + policy.sketch.mass / stream.dim) >= true - slack
 
 
@@ -135,7 +135,7 @@ def test_what_stands_in_for_a_ridge_that_has_no_digits_widens_the_radius() -> No
     arms = np.full((2, 100), 1e9)
     arms[1, 0] += 1.0
     policy.update(arms, [0.0, 0.0])
-    jitter = policy._system.jitter
+    jitter = policy.precision.jitter
     assert jitter > 1e3
     assert policy.sketch.error_bound == 0.0
     assert policy.radius >= CONFIDENCE.theta_norm * math.sqrt(jitter)
@@ -161,7 +161,7 @@ def test_spreading_what_is_lost_lowers_the_radius() -> None:
     shift = 0.5 + sketch.error_bound
     with_e = float(np.linalg.slogdet(sketch.rows.T @ sketch.rows + shift * np.eye(200))[1])
     true = float(np.linalg.slogdet(rows.T @ rows + 0.5 * np.eye(200))[1])
-    assert true <= policy._system.log_det < true + 0.3 * (with_e - true)
+    assert true <= policy.precision.log_det < true + 0.3 * (with_e - true)
 
 
 @pytest.mark.parametrize("compensation", [0.0, 0.5, 1.0])

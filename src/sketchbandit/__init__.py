@@ -33,11 +33,14 @@ from sketchbandit.errors import (
     SketchTooSmallWarning,
     TooFewDigitsWarning,
 )
+from sketchbandit.estimate import Estimate, Linear
+from sketchbandit.explore import UCB, Candidates, Explore
 from sketchbandit.loading import load
 from sketchbandit.playing import RoundResult, play
 from sketchbandit.policy import (
     Health,
     LinUCB,
+    Policy,
     ProjectedLinUCB,
     adaptive,
     cbrap,
@@ -46,6 +49,7 @@ from sketchbandit.policy import (
     oful,
     soful,
 )
+from sketchbandit.precision import Precision
 from sketchbandit.sketch import (
     AdaptiveSketch,
     Block,
@@ -63,15 +67,19 @@ from sketchbandit.sketch import (
 from sketchbandit.theory import Confidence
 
 __all__ = [
+    "UCB",
     "AdaptiveSketch",
     "Block",
     "BulkReader",
+    "Candidates",
     "Change",
     "Classification",
     "Confidence",
     "DyadicBlockSketch",
     "Environment",
+    "Estimate",
     "ExactSketch",
+    "Explore",
     "FileError",
     "FrequentDirections",
     "GaussianArms",
@@ -80,8 +88,11 @@ __all__ = [
     "InputError",
     "InputTypeError",
     "LinUCB",
+    "Linear",
     "MergeError",
     "MergeKindError",
+    "Policy",
+    "Precision",
     "ProjectedLinUCB",
     "RandomProjection",
     "Round",

@@ -1,5 +1,6 @@
 """Reading a sketch or a policy back from its file."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -10,7 +11,6 @@ from sketchbandit.policy import Policy
 from sketchbandit.sketch import Sketch
 from sketchbandit.storing import Stored
 
-
 Wanted = TypeVar("Wanted", bound=Stored)
 
 
@@ -19,7 +19,7 @@ def load(path: str | Path, **extra: Any) -> Sketch | Policy: ...
 
 
 @overload
-def load(path: str | Path, expected: type[Wanted], **extra: Any) -> Wanted: ...
+def load(path: str | Path, expected: Callable[..., Wanted], **extra: Any) -> Wanted: ...
 
 
 def load(path: str | Path, expected: Any = Stored, **extra: Any) -> Any:

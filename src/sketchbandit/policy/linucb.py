@@ -164,6 +164,21 @@ class LinUCB(Policy):
         return self._precision.sketch
 
     @property
+    def precision(self) -> Precision:
+        """A^-1, in step with the sketch; look, but do not change it."""
+        return self._precision
+
+    @property
+    def estimate(self) -> Estimate:
+        """What is believed of the rewards; look, but do not change it."""
+        return self._estimate
+
+    @property
+    def explore(self) -> Explore:
+        """How arms are chosen; look, but do not change it."""
+        return self._explore
+
+    @property
     def columns(self) -> tuple[Name, ...] | None:
         """The names of the features, if arms came as a DataFrame; later ones are put in this order."""
         return self._columns.names
