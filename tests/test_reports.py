@@ -28,7 +28,16 @@ from sketchbandit.experiments.specs import spec
 from sketchbandit.experiments.store import Store
 from sketchbandit.experiments.tables import table
 
-TINY = Profile("tiny", 0.05, 2, 1, 0.5, (0.1,), (2.0,), 2)
+TINY = Profile(
+    name="tiny",
+    rounds=0.05,
+    permutations=2,
+    tuning_permutations=1,
+    tuning_rounds=0.5,
+    betas=(0.1,),
+    ridges=(2.0,),
+    sweep=2,
+)
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +159,7 @@ def test_tables_have_a_row_for_each_contender(folder: Path, results: Results) ->
 
 def test_failures_are_reported(folder: Path, results: Results, tmp_path: Path) -> None:
     """With the run and the reason, escaped."""
-    run = Run("play", spec("gaussian"), spec("soful", size=50), 10, 4)
+    run = Run(kind="play", environment=spec("gaussian"), contender=spec("soful", size=50), rounds=10, seed=4)
     done = reporting.write(results, tmp_path, [Failure(run, "<b>out of memory</b>")])
     text = done.path.read_text(encoding="utf-8")
     assert "&lt;b&gt;out of memory" in text
@@ -161,11 +170,11 @@ def test_failures_are_reported(folder: Path, results: Results, tmp_path: Path) -
 def test_names_from_outside_are_escaped(tmp_path: Path) -> None:
     """A label of the user's cannot put anything into the page."""
     race = Experiment(
-        "race",
-        "<script>alert(1)</script>",
-        "ours",
-        spec("gaussian", dim=10, arms=3),
-        (Series("OFUL <img src=x>", (spec("oful", ridge=1, beta=0.1),)),),
+        id="race",
+        title="<script>alert(1)</script>",
+        paper="ours",
+        environment=spec("gaussian", dim=10, arms=3),
+        series=(Series(label="OFUL <img src=x>", members=(spec("oful", ridge=1, beta=0.1),)),),
         rounds=20,
         figure="timed",
     )

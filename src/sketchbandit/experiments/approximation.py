@@ -32,7 +32,7 @@ def matrix(environment: Spec, count: int, seed: int) -> Matrix:
 
 
 def measure(
-    environment: Spec, contender: Spec, count: int, seed: int, points: int
+    environment: Spec, contender: Spec, *, count: int, seed: int, points: int
 ) -> Iterator[dict[str, Any]]:
     """Stream the matrix through the sketch; a row at each point."""
     rows = matrix(environment, count, seed)

@@ -12,7 +12,7 @@ from sketchbandit.experiments.specs import Spec, Value, spec
 from sketchbandit.policy.recipes import EXACT_UP_TO, SMALLEST_SIZE
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Series:
     """What a figure draws as one line: a method, with the settings it is run with."""
 
@@ -20,7 +20,7 @@ class Series:
     members: tuple[Spec, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Experiment:
     """One figure or table.
 
@@ -45,11 +45,11 @@ class Experiment:
 
     id: str
     title: str
-    paper: str
     environment: Spec
     series: tuple[Series, ...]
     rounds: int
     figure: str
+    paper: str = "ours"
     points: int = 40
     kind: str = "play"
     spectrum: str = "no"
@@ -58,7 +58,7 @@ class Experiment:
     def from_dict(cls, fields: dict[str, Any]) -> "Experiment":
         """The inverse of ``dataclasses.asdict``, also after a journey through JSON."""
         series = tuple(
-            Series(s["label"], tuple(Spec.from_list(member) for member in s["members"]))
+            Series(label=s["label"], members=tuple(Spec.from_list(member) for member in s["members"]))
             for s in fields["series"]
         )
         return cls(**{**fields, "environment": Spec.from_list(fields["environment"]), "series": series})
@@ -76,7 +76,7 @@ class Experiment:
 
 
 ADAPTIVE, ANYTIME, NEARLY_EXACT = "Adaptive", "Adaptive, anytime", "Adaptive, ε = 0.001"
-OFUL = Series("OFUL", (spec("oful"),))
+OFUL = Series(label="OFUL", members=(spec("oful"),))
 FLAT, POWER, LOW_RANK = (spec("gaussian", spectrum=name) for name in ("flat", "power-law", "low-rank"))
 MNIST = spec("classification", data="mnist")
 
@@ -100,7 +100,7 @@ def _adaptive(environment: Spec, **settings: Value) -> Spec:
 
 
 def _alone(*policies: tuple[str, Spec]) -> tuple[Series, ...]:
-    return tuple(Series(label, (policy,)) for label, policy in policies)
+    return tuple(Series(label=label, members=(policy,)) for label, policy in policies)
 
 
 def _spaced(low: float, high: float, count: int = 10) -> tuple[int, ...]:
@@ -129,20 +129,22 @@ def _pareto(data: str, paper: str, sizes: tuple[int, ...], first_sizes: tuple[in
     environment = spec("classification", data=data)
     pairs = [(size, float(epsilon)) for size, epsilon in zip(first_sizes, epsilons, strict=True)]
     return Experiment(
-        f"pareto-{data}",
-        f"regret against time and space on {data}",
-        paper,
-        environment,
-        (
+        id=f"pareto-{data}",
+        title=f"regret against time and space on {data}",
+        paper=paper,
+        environment=environment,
+        series=(
             OFUL,
-            Series("CBRAP", _fixed("cbrap", *sizes)),
-            Series("SOFUL", _fixed("soful", *sizes)),
-            Series("CBSCFD", _fixed("cbscfd", *sizes)),
-            Series("DBSLinUCB-FD", _dbs(0, *pairs)),
-            Series("DBSLinUCB-RFD", _dbs(1, *pairs)),
+            Series(label="CBRAP", members=_fixed("cbrap", *sizes)),
+            Series(label="SOFUL", members=_fixed("soful", *sizes)),
+            Series(label="CBSCFD", members=_fixed("cbscfd", *sizes)),
+            Series(label="DBSLinUCB-FD", members=_dbs(0, *pairs)),
+            Series(label="DBSLinUCB-RFD", members=_dbs(1, *pairs)),
             Series(
-                ADAPTIVE,
-                tuple(_adaptive(environment, horizon=ROUNDS, epsilon=e) for e in (32, 16, 12, 8, 6, 4, 2, 1)),
+                label=ADAPTIVE,
+                members=tuple(
+                    _adaptive(environment, horizon=ROUNDS, epsilon=e) for e in (32, 16, 12, 8, 6, 4, 2, 1)
+                ),
             ),
         ),
         rounds=2000,
@@ -155,11 +157,10 @@ def _budget(name: str, environment: Spec, size: int, *others: tuple[str, Spec]) 
     """The adaptive sketch beside the paper's schedule, at the same epsilon."""
     mass = spec("dbslinucb", compensation=1, size=size, epsilon=8)
     return Experiment(
-        f"adaptive-{name}",
-        "the adaptive sketch beside the paper's schedule, ε = 8 unless said",
-        "ours",
-        environment,
-        (
+        id=f"adaptive-{name}",
+        title="the adaptive sketch beside the paper's schedule, ε = 8 unless said",
+        environment=environment,
+        series=(
             OFUL,
             *_alone(
                 (f"CBSCFD, l = {size}", spec("cbscfd", size=size)),
@@ -180,11 +181,10 @@ def _anytime(rounds: int) -> Experiment:
     """Knowing the horizon or not, where it is shorter and longer than the others' 2000 rounds; untuned."""
     unaware = _adaptive(MNIST, epsilon=8, ridge=0.2, beta=0.01)
     return Experiment(
-        f"anytime-{rounds}",
-        f"what it costs not to know that {rounds} rounds will come",
-        "ours",
-        MNIST,
-        _alone((ADAPTIVE, unaware.with_settings(horizon=ROUNDS)), (ANYTIME, unaware)),
+        id=f"anytime-{rounds}",
+        title=f"what it costs not to know that {rounds} rounds will come",
+        environment=MNIST,
+        series=_alone((ADAPTIVE, unaware.with_settings(horizon=ROUNDS)), (ANYTIME, unaware)),
         rounds=rounds,
         figure="budget",
     )
@@ -195,12 +195,13 @@ def _ridges(
 ) -> Experiment:
     """Each method with every ridge, untuned: beta is 0.1."""
     return Experiment(
-        f"ridge-{name}",
-        "what lambda does to each method, with beta = 0.1",
-        "ours",
-        environment,
-        tuple(
-            Series(label, tuple(method.with_settings(ridge=ridge, beta=0.1) for ridge in ridges))
+        id=f"ridge-{name}",
+        title="what lambda does to each method, with beta = 0.1",
+        environment=environment,
+        series=tuple(
+            Series(
+                label=label, members=tuple(method.with_settings(ridge=ridge, beta=0.1) for ridge in ridges)
+            )
             for label, method in methods
         ),
         rounds=2000,
@@ -211,11 +212,11 @@ def _ridges(
 
 def _matrix(data: str, paper: str) -> Experiment:
     return Experiment(
-        "matrix-approximation" + ("" if data == "gaussian" else f"-{data}"),
-        f"spectral error of FD and DBS on {data} rows",
-        paper,
-        spec("rows", data=data, dim=500) if data == "gaussian" else spec("rows", data=data),
-        _alone(
+        id="matrix-approximation" + ("" if data == "gaussian" else f"-{data}"),
+        title=f"spectral error of FD and DBS on {data} rows",
+        paper=paper,
+        environment=spec("rows", data=data, dim=500) if data == "gaussian" else spec("rows", data=data),
+        series=_alone(
             ("FD, l = 50", spec("fd", size=50)),
             *((f"DBS, ε = {e}", spec("dbs", size=16, epsilon=e)) for e in (5, 10, 20)),
         ),
@@ -235,51 +236,49 @@ _MNIST_METHODS = _alone(
 
 _DEFINED = (
     Experiment(
-        "synthetic-fd",
-        "regret of FD-based methods",
-        "Fig. 1 (a)",
-        FLAT,
-        (OFUL, *_alone(*_FIXED_FD, ("DBSLinUCB-FD", DBS_FD), _CBRAP)),
+        id="synthetic-fd",
+        title="regret of FD-based methods",
+        paper="Fig. 1 (a)",
+        environment=FLAT,
+        series=(OFUL, *_alone(*_FIXED_FD, ("DBSLinUCB-FD", DBS_FD), _CBRAP)),
         rounds=4000,
         figure="curves",
         spectrum="end",
     ),
     Experiment(
-        "synthetic-rfd",
-        "regret of RFD-based methods",
-        "Fig. 1 (b)",
-        FLAT,
-        (OFUL, *_alone(*_FIXED_RFD, ("DBSLinUCB-RFD", DBS_RFD), _CBRAP)),
+        id="synthetic-rfd",
+        title="regret of RFD-based methods",
+        paper="Fig. 1 (b)",
+        environment=FLAT,
+        series=(OFUL, *_alone(*_FIXED_RFD, ("DBSLinUCB-RFD", DBS_RFD), _CBRAP)),
         rounds=4000,
         figure="curves",
         spectrum="end",
     ),
     Experiment(
-        "spectral-error",
-        "log Δ / log t of SOFUL's arms",
-        "Fig. 1 (c)",
-        FLAT,
-        _alone(*((f"l = {size}", spec("soful", size=size)) for size in (50, 200, 350, 450))),
+        id="spectral-error",
+        title="log Δ / log t of SOFUL's arms",
+        paper="Fig. 1 (c)",
+        environment=FLAT,
+        series=_alone(*((f"l = {size}", spec("soful", size=size)) for size in (50, 200, 350, 450))),
         rounds=4000,
         figure="exponents",
         points=25,
         spectrum="all",
     ),
     Experiment(
-        "power-law",
-        "regret where the spectrum of the arms decays",
-        "ours",
-        POWER,
-        _ALL_AT_50,
+        id="power-law",
+        title="regret where the spectrum of the arms decays",
+        environment=POWER,
+        series=_ALL_AT_50,
         rounds=2000,
         figure="curves",
     ),
     Experiment(
-        "low-rank",
-        "regret where the arms have rank 20",
-        "ours",
-        LOW_RANK,
-        _ALL_AT_50,
+        id="low-rank",
+        title="regret where the arms have rank 20",
+        environment=LOW_RANK,
+        series=_ALL_AT_50,
         rounds=2000,
         figure="curves",
     ),
@@ -290,12 +289,12 @@ _DEFINED = (
         (0.02, 0.2, 2.0, 20.0, 200.0),
     ),
     Experiment(
-        "mnist-epsilon",
-        "regret and time of DBSLinUCB-FD against epsilon and l0",
-        "Fig. 3 (a), (b)",
-        MNIST,
-        tuple(
-            Series(f"l₀ = {size}", _dbs(0, *((size, e) for e in (2, 4, 8, 12, 16, 25))))
+        id="mnist-epsilon",
+        title="regret and time of DBSLinUCB-FD against epsilon and l0",
+        paper="Fig. 3 (a), (b)",
+        environment=MNIST,
+        series=tuple(
+            Series(label=f"l₀ = {size}", members=_dbs(0, *((size, e) for e in (2, 4, 8, 12, 16, 25))))
             for size in (50, 100, 200)
         ),
         rounds=2000,
@@ -310,21 +309,21 @@ _DEFINED = (
     _matrix("gaussian", "Fig. 4"),
     _matrix("digits", "ours"),
     Experiment(
-        "mnist-curves",
-        "regret and running time on mnist",
-        "Fig. 5",
-        MNIST,
-        _MNIST_METHODS,
+        id="mnist-curves",
+        title="regret and running time on mnist",
+        paper="Fig. 5",
+        environment=MNIST,
+        series=_MNIST_METHODS,
         rounds=2000,
         figure="timed",
         spectrum="end",
     ),
     Experiment(
-        "mnist-space",
-        "space on mnist",
-        "Table 2",
-        MNIST,
-        _MNIST_METHODS,
+        id="mnist-space",
+        title="space on mnist",
+        paper="Table 2",
+        environment=MNIST,
+        series=_MNIST_METHODS,
         rounds=2000,
         figure="space",
         spectrum="end",
@@ -341,11 +340,11 @@ _DEFINED = (
         (0.0002, 0.002, 0.02, 0.2, 2.0, 20.0, 200.0),
     ),
     Experiment(
-        "algorithms",
-        "the table of algorithms, its bounds evaluated, beside what was measured",
-        "Table 1",
-        FLAT,
-        _ALL_AT_50,
+        id="algorithms",
+        title="the table of algorithms, its bounds evaluated, beside what was measured",
+        paper="Table 1",
+        environment=FLAT,
+        series=_ALL_AT_50,
         rounds=4000,
         figure="algorithms",
         spectrum="end",

@@ -1,6 +1,7 @@
 """From experiments to runs: what to tune, what was found best, what to report."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,7 +43,7 @@ def tuning_rounds_of(experiment: Experiment, profile: Profile) -> int:
 
 def series_of(experiment: Experiment, profile: Profile) -> tuple[Series, ...]:
     """The series, thinned if the profile says so: the first, the last and what lies evenly between."""
-    return tuple(Series(s.label, _thinned(s.members, profile.sweep)) for s in experiment.series)
+    return tuple(replace(s, members=_thinned(s.members, profile.sweep)) for s in experiment.series)
 
 
 def members_of(experiment: Experiment, profile: Profile) -> list[Spec]:
@@ -56,11 +57,11 @@ def tuning_runs(experiments: Iterable[Experiment], profile: Profile) -> list[Run
     seeds = [FIRST_TUNING_SEED + TUNING_STRIDE * i for i in range(profile.tuning_permutations)]
     return _unique(
         Run(
-            "tune",
-            experiment.environment,
-            member,
-            tuning_rounds_of(experiment, profile),
-            seed,
+            kind="tune",
+            environment=experiment.environment,
+            contender=member,
+            rounds=tuning_rounds_of(experiment, profile),
+            seed=seed,
             grid=grid,
         )
         for experiment in experiments
@@ -108,13 +109,13 @@ def runs_of(experiment: Experiment, member: Spec, profile: Profile, chosen: Choi
     rounds = rounds_of(experiment, profile)
     return [
         Run(
-            experiment.kind,
-            experiment.environment,
-            contender,
-            rounds,
-            seed,
-            experiment.points,
-            experiment.spectrum,
+            kind=experiment.kind,
+            environment=experiment.environment,
+            contender=contender,
+            rounds=rounds,
+            seed=seed,
+            points=experiment.points,
+            spectrum=experiment.spectrum,
         )
         for seed in range(permutations_of(experiment, profile))
     ]

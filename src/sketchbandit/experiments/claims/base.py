@@ -20,14 +20,14 @@ class Finding(NamedTuple):
     ours: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """One sentence of the paper that an experiment can bear out or not.
 
     Attributes
     ----------
     id, where : str
-        Its name here, and where the paper says it.
+        Its name here, and where the paper says it; "ours" if it does not.
     statement : str
         What it says, in our words.
     paper : str
@@ -44,12 +44,12 @@ class Claim:
     """
 
     id: str
-    where: str
     statement: str
     paper: str
     rule: str
     needs: tuple[str, ...]
     judge: Callable[[Results], Finding]
+    where: str = "ours"
     whole: bool = False
 
     def finding(self, results: Results) -> Finding:
