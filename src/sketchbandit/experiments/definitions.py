@@ -155,7 +155,6 @@ def _pareto(data: str, paper: str, sizes: tuple[int, ...], first_sizes: tuple[in
 
 def _budget(name: str, environment: Spec, size: int, *others: tuple[str, Spec]) -> Experiment:
     """The adaptive sketch beside the paper's schedule, at the same epsilon."""
-    mass = spec("dbslinucb", compensation=1, size=size, epsilon=8)
     return Experiment(
         id=f"adaptive-{name}",
         title="the adaptive sketch beside the paper's schedule, ε = 8 unless said",
@@ -164,8 +163,7 @@ def _budget(name: str, environment: Spec, size: int, *others: tuple[str, Spec]) 
             OFUL,
             *_alone(
                 (f"CBSCFD, l = {size}", spec("cbscfd", size=size)),
-                ("DBSLinUCB-RFD", mass),
-                ("DBSLinUCB-RFD, spectral", mass.with_settings(schedule="spectral")),
+                ("DBSLinUCB-RFD", *_dbs(1, (size, 8))),
                 (ADAPTIVE, _adaptive(environment, horizon=ROUNDS, epsilon=8)),
                 (ANYTIME, _adaptive(environment, epsilon=8)),
                 ("Adaptive, untuned default", spec("adaptive", ridge=1, beta=0.1)),
