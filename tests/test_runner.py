@@ -556,7 +556,8 @@ LONG = replace(SMALL, rounds=4000)
 def test_killed_and_resumed_is_never_killed(tmp_path: Path, moment: int) -> None:
     """kill -9 in the middle: nothing finished is lost or redone, and the results are equal to the bit."""
     root = Path(__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
+    paths = f"{root}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    environment = {**os.environ, "PYTHONPATH": paths}
     process = subprocess.Popen([sys.executable, "-c", REPRODUCTION, tmp_path / "killed"], env=environment)
     deadline = time.monotonic() + 120
     while len(list(tmp_path.glob("killed/runs/part-*.parquet"))) < moment:
