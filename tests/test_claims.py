@@ -11,7 +11,8 @@ import pytest
 from sketchbandit.experiments import plan
 from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, OURS, PARTLY, REPRODUCED
 from sketchbandit.experiments.claims.fronts import compare
-from sketchbandit.experiments.definitions import DBS_FD, DBS_RFD, EXPERIMENTS, choose
+from sketchbandit.experiments.definitions import EXPERIMENTS, choose
+from sketchbandit.experiments.definitions.contenders import DBS_FD, DBS_RFD
 from sketchbandit.experiments.profiles import Profile
 from sketchbandit.experiments.results import Results, estimate
 from sketchbandit.experiments.specs import Spec, spec

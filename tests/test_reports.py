@@ -17,9 +17,11 @@ import sketchbandit as sb
 from sketchbandit.drawing import save
 from sketchbandit.experiments import report, reporting, runner
 from sketchbandit.experiments.claims import CLAIMS, OURS
-from sketchbandit.experiments.definitions import Experiment, Series, choose
+from sketchbandit.experiments.definitions import choose
+from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.figures import DRAWN
 from sketchbandit.experiments.fronts import pareto_optimal
+from sketchbandit.experiments.lines import lines_of
 from sketchbandit.experiments.pool import Failure
 from sketchbandit.experiments.profiles import Profile
 from sketchbandit.experiments.results import Results
@@ -102,6 +104,27 @@ def test_panels_are_the_papers(results: Results) -> None:
     names = ("pareto-digits", "matrix-approximation", "synthetic-rfd", "spectral-error", "ridge-synthetic")
     panels = {name: len(DRAWN[results.experiments[name].figure](results, name).axes) for name in names}
     assert list(panels.values()) == [2, 2, 1, 1, 1]
+
+
+def test_a_method_looks_the_same_in_every_figure(results: Results) -> None:
+    """Its sizes differ by the dash; where all lines are of one method, they differ by the colour."""
+    curves = {line.label: line.look for line in lines_of(results, "synthetic-fd")}
+    front = {line.label: line.look for line in lines_of(results, "pareto-digits")}
+    assert curves["OFUL"] == front["OFUL"]
+    assert len({look.marker for look in front.values()}) == len(front) == 7
+    small, large = curves["SOFUL, l = 50"], curves["SOFUL, l = 450"]
+    assert small.colour == large.colour == front["SOFUL"].colour
+    assert small.dash != large.dash
+    colours = [line.look.colour for line in lines_of(results, "spectral-error")]
+    assert len(set(colours)) == len(colours) == 4
+
+
+def test_budgets_that_grow_are_drawn(results: Results) -> None:
+    """Beside the certificates: those of the adaptive sketches, not the constant one of the blocks."""
+    series = results.experiments["adaptive-flat"].series
+    drawn = DRAWN["budget"](results, "adaptive-flat").axes[4].lines
+    adaptive = sum(one.members[0].name == "adaptive" for one in series)
+    assert len(drawn) == len(series) + adaptive == 11
 
 
 def test_the_same_results_give_the_same_files(results: Results, tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ import pytest
 import sketchbandit as sb
 from sketchbandit import files
 from sketchbandit.experiments import environments, plan, policies, runner, store
-from sketchbandit.experiments.definitions import EXPERIMENTS, Experiment, Series, choose
+from sketchbandit.experiments.definitions import EXPERIMENTS, choose
+from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.pool import Failure, Result, run_all
 from sketchbandit.experiments.profiles import BETAS, PROFILES, RIDGES, Profile, profile
 from sketchbandit.experiments.runs import Run, perform

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sketchbandit.experiments import policies
-from sketchbandit.experiments.definitions import Experiment, Series
+from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.profiles import FIRST_TUNING_SEED, TUNING_STRIDE, Profile
 from sketchbandit.experiments.runs import Run
 from sketchbandit.experiments.specs import Spec
@@ -82,12 +82,6 @@ def choices(rows: "pd.DataFrame") -> Choices:
     return {(str(e), str(c), int(n)): Tuned(*best) for (e, c, n), best in zip(names, found, strict=True)}
 
 
-def choice(experiment: Experiment, member: Spec, profile: Profile, chosen: Choices) -> Tuned | None:
-    """What was found for a contender of an experiment."""
-    rounds = tuning_rounds_of(experiment, profile)
-    return chosen.get((str(experiment.environment), str(member), rounds))
-
-
 def final_runs(experiments: Iterable[Experiment], profile: Profile, chosen: Choices) -> list[Run]:
     """The runs that are reported."""
     return _unique(
@@ -102,7 +96,8 @@ def runs_of(experiment: Experiment, member: Spec, profile: Profile, chosen: Choi
     """One run a permutation; none for a contender for which tuning gave nothing."""
     contender = member
     if needs_tuning(experiment, member):
-        tuned = choice(experiment, member, profile, chosen)
+        rounds = tuning_rounds_of(experiment, profile)
+        tuned = chosen.get((str(experiment.environment), str(member), rounds))
         if tuned is None:
             return []
         contender = member.with_settings(ridge=tuned.ridge, beta=tuned.beta)

@@ -24,7 +24,6 @@ _TITLE = "Revisiting Matrix Sketching in Linear Bandits: the paper's experiments
 _OURS_TITLE = "What we claim for the adaptive sketch"
 VERDICTS = (REPRODUCED, PARTLY, NOT, OPEN)
 
-
 Findings = list[tuple[Claim, Finding]]
 
 

@@ -153,9 +153,7 @@ def _side_by_side(contenders: Sequence[Any], environment: Environment, rounds: i
 
 
 def _approximate(run: Run) -> Iterator[Row]:
-    return approximation.measure(
-        run.environment, run.contender, count=run.rounds, seed=run.seed, points=run.points
-    )
+    return approximation.measure(run.environment, run.contender, run.rounds, seed=run.seed, points=run.points)
 
 
 _KINDS: dict[str, Callable[[Run], Iterator[Row]]] = {

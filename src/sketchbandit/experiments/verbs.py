@@ -9,7 +9,8 @@ from sketchbandit import data as data_sets
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.experiments import policies as known
 from sketchbandit.experiments import reporting, runner
-from sketchbandit.experiments.definitions import Experiment, Series, choose
+from sketchbandit.experiments.definitions import choose
+from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.profiles import Profile
 from sketchbandit.experiments.profiles import profile as profile_named
 from sketchbandit.experiments.reporting import Report

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from sketchbandit.experiments.claims.base import Claim, Finding, is_surely_less, members, ratio, verdict
 from sketchbandit.experiments.claims.fronts import COMPARABLE, Point, points
-from sketchbandit.experiments.definitions import ADAPTIVE, ANYTIME, NEARLY_EXACT
+from sketchbandit.experiments.definitions.contenders import ADAPTIVE, ANYTIME, NEARLY_EXACT
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.specs import Spec, spec
 

@@ -86,14 +86,6 @@ def ratio(results: Results, name: str, one: Spec, other: Spec, column: str = "re
     return float(results.finals(name, one, column).mean() / results.finals(name, other, column).mean())
 
 
-def growth(results: Results, name: str, member: Spec) -> float:
-    """The exponent with which the mean regret grows over the second half: 1 is linear, 1/2 a square root."""
-    curve = results.curve(name, member)
-    half = int(np.searchsorted(curve.rounds, curve.rounds[-1] / 2))
-    rise, time = curve.mean[-1] / curve.mean[half], curve.rounds[-1] / curve.rounds[half]
-    return float(np.log(rise) / np.log(time))
-
-
 def is_surely_less(one: Vector, other: Vector) -> bool:
     """Whether the paired difference is negative with 95 % confidence."""
     found = estimate(one - other)

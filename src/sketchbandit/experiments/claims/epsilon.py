@@ -6,14 +6,6 @@ from sketchbandit.experiments.claims.base import Claim, Finding, graded, is_sure
 from sketchbandit.experiments.results import Results
 
 
-def _sweep(results: Results, column: str) -> dict[int, list[float]]:
-    """By l0: the means over epsilon, in order of epsilon."""
-    return {
-        int(members[0].get("size")): [results.final("mnist-epsilon", m, column).mean for m in members]
-        for _, members in results.series("mnist-epsilon")
-    }
-
-
 def _trend(results: Results, column: str, word: str, *, rises: bool) -> Finding:
     """Whether a quantity rises or falls from the smallest epsilon to the largest, paired by permutation."""
     name = "mnist-epsilon"
@@ -42,8 +34,9 @@ def _first_size(results: Results) -> Finding:
 
 
 def _small_epsilon(results: Results) -> Finding:
-    lines = _sweep(results, "regret")
-    spread = [max(at) / min(at) - 1.0 for at in zip(*lines.values(), strict=True)]
+    name = "mnist-epsilon"
+    lines = [[results.final(name, m).mean for m in members] for _, members in results.series(name)]
+    spread = [max(at) / min(at) - 1.0 for at in zip(*lines, strict=True)]
     ours = (
         f"regret differs by {spread[0]:.0%} across l0 at the smallest epsilon, {spread[-1]:.0%} at the last"
     )

@@ -4,14 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sketchbandit.experiments.claims.base import (
-    Claim,
-    Finding,
-    graded,
-    is_surely_less,
-    members,
-    verdict,
-)
+from sketchbandit.experiments.claims.base import Claim, Finding, graded, is_surely_less, members, verdict
 from sketchbandit.experiments.fronts import pareto_optimal
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.specs import Spec

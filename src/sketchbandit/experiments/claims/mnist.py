@@ -1,16 +1,9 @@
 """Claims about MNIST: Fig. 3 (c), (d), Fig. 5 and the table of space."""
 
 from sketchbandit.experiments import policies
-from sketchbandit.experiments.claims.base import (
-    NOT,
-    Claim,
-    Finding,
-    graded,
-    ratio,
-    verdict,
-)
+from sketchbandit.experiments.claims.base import NOT, Claim, Finding, graded, ratio, verdict
 from sketchbandit.experiments.claims.fronts import Comparison, Point, compare, points
-from sketchbandit.experiments.definitions import DBS_FD
+from sketchbandit.experiments.definitions.contenders import DBS_FD
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.specs import Spec, spec
 
@@ -57,8 +50,7 @@ def _savings(results: Results) -> Finding:
     fast, small = max(near, key=lambda m: time[m]), max(near, key=lambda m: space[m])
     ours = (
         f"within 10 % of OFUL's regret {policies.label(fast)} saves {time[fast]:.0%} of the time and "
-        f"{space[fast]:.0%} of "
-        f"the space, {policies.label(small)} {time[small]:.0%} and {space[small]:.0%}"
+        f"{space[fast]:.0%} of the space, {policies.label(small)} {time[small]:.0%} and {space[small]:.0%}"
     )
     good = any(time[m] >= 0.6 and space[m] >= 0.8 for m in near)
     some = any(time[m] >= 0.2 and space[m] >= 0.2 for m in near)
@@ -110,19 +102,16 @@ def _time(results: Results) -> Finding:
 
 def _full_rank(results: Results) -> Finding:
     name = "mnist-curves"
-    ranks = {
-        label: results.finals(name, members[0], "rank").mean() for label, members in results.series(name)
-    }
-    ours = f"the arms chosen have rank {min(ranks.values()):.0f} to {max(ranks.values()):.0f} of 784"
-    full = [rank == 784 for rank in ranks.values()]
+    ranks = [results.finals(name, members[0], "rank").mean() for _, members in results.series(name)]
+    ours = f"the arms chosen have rank {min(ranks):.0f} to {max(ranks):.0f} of 784"
+    full = [rank == 784 for rank in ranks]
     return Finding(verdict(all(full), any(full)), ours)
 
 
 def _space(results: Results) -> Finding:
     saved = 1.0 - ratio(results, "mnist-space", DBS_FD, _OFUL, "peak_bytes")
-    ours = (
-        f"DBSLinUCB-FD takes {abs(saved):.0%} {'less' if saved > 0 else 'more'} space than OFUL at the peak"
-    )
+    word = "less" if saved > 0 else "more"
+    ours = f"DBSLinUCB-FD takes {abs(saved):.0%} {word} space than OFUL at the peak"
     return Finding(graded(saved, saved >= 0.35, saved >= 0.1), ours)
 
 

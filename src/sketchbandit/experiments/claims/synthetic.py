@@ -2,28 +2,28 @@
 
 import numpy as np
 
-from sketchbandit.experiments.claims.base import (
-    Claim,
-    Finding,
-    graded,
-    growth,
-    is_surely_less,
-    ratio,
-    verdict,
-)
-from sketchbandit.experiments.definitions import DBS_FD, DBS_RFD
+from sketchbandit.experiments.bounds import evaluated
+from sketchbandit.experiments.claims.base import Claim, Finding, graded, is_surely_less, ratio, verdict
+from sketchbandit.experiments.definitions.contenders import DBS_FD, DBS_RFD
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.specs import Spec, spec
-from sketchbandit.experiments.tables import algorithms
 
 _OFUL = spec("oful")
+
+
+def _growth(results: Results, name: str, member: Spec) -> float:
+    """The exponent with which the mean regret grows over the second half: 1 is linear, 1/2 a square root."""
+    curve = results.curve(name, member)
+    half = int(np.searchsorted(curve.rounds, curve.rounds[-1] / 2))
+    rise, time = curve.mean[-1] / curve.mean[half], curve.rounds[-1] / curve.rounds[half]
+    return float(np.log(rise) / np.log(time))
 
 
 def _linear(name: str, method: str) -> Claim:
     member = spec(method, size=50)
 
     def judge(results: Results) -> Finding:
-        here, exact = growth(results, name, member), growth(results, name, _OFUL)
+        here, exact = _growth(results, name, member), _growth(results, name, _OFUL)
         worse = ratio(results, name, member, _OFUL)
         ours = f"regret grows like t^{here:.2f} (OFUL's like t^{exact:.2f}) and ends {worse:.2f} times OFUL's"
         return Finding(graded(here, here >= max(0.9, exact + 0.1), here >= exact + 0.1), ours)
@@ -128,14 +128,13 @@ def _error_is_bounded(results: Results) -> Finding:
 
 
 def _bounds(results: Results) -> Finding:
-    rows = {row["algorithm"]: row for row in algorithms(results)}
-    first = {label: rows[label]["first"] for label in rows if label != "CBRAP"}
+    first = {row.bound.algorithm: row.first for row in evaluated(results) if row.has_constants}
     ours = "the bound falls below the trivial 2T from about " + ", ".join(
-        f"T = {horizon:.0e} ({label})" if horizon else f"never ({label})" for label, horizon in first.items()
+        f"{f'T = {at:.0e}' if np.isfinite(at) else 'never'} ({label})" for label, at in first.items()
     )
-    fd, rfd = first["DBSLinUCB-FD"], first["DBSLinUCB-RFD"]
-    good = bool(fd and rfd)
-    return Finding(verdict(good and rfd < fd and not first["SOFUL"], good), ours)
+    fd, rfd, soful = first["DBSLinUCB-FD"], first["DBSLinUCB-RFD"], first["SOFUL"]
+    good = max(fd, rfd) < np.inf
+    return Finding(verdict(good and rfd < fd and np.isinf(soful), good), ours)
 
 
 CLAIMS = (
