@@ -11,14 +11,23 @@ import pytest
 from sketchbandit.experiments import plan
 from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, OURS, PARTLY, REPRODUCED
 from sketchbandit.experiments.claims.fronts import compare
-from sketchbandit.experiments.definitions import DBS_FD, DBS_RFD, EXPERIMENTS, choose
+from sketchbandit.experiments.definitions import EXPERIMENTS, choose
+from sketchbandit.experiments.definitions.contenders import DBS_FD, DBS_RFD
 from sketchbandit.experiments.profiles import Profile
 from sketchbandit.experiments.results import Results, estimate
 from sketchbandit.experiments.specs import Spec, spec
 from sketchbandit.experiments.store import SCHEMA
 from sketchbandit.experiments.tables import table
 
-FULL = Profile("made up", 1.0, 3, 1, 0.5, (0.1,), (1.0,))
+FULL = Profile(
+    name="made up",
+    rounds=1.0,
+    permutations=3,
+    tuning_permutations=1,
+    tuning_rounds=0.5,
+    betas=(0.1,),
+    ridges=(1.0,),
+)
 BY_ID = {claim.id: claim for claim in (*CLAIMS, *OURS)}
 
 Made = dict[str, Any]
@@ -29,7 +38,9 @@ def results(ids: Iterable[str], make: Make, profile: Profile = FULL) -> Results:
     """Rows for every run of these experiments: ``make(contender, seed, share of the run)`` fills them."""
     experiments = choose(list(ids))
     chosen = {
-        (str(e.environment), str(m), plan.tuning_rounds_of(e, profile)): plan.Tuned(1.0, 0.1, 0.0)
+        (str(e.environment), str(m), plan.tuning_rounds_of(e, profile)): plan.Tuned(
+            ridge=1.0, beta=0.1, regret=0.0
+        )
         for e in experiments
         for m in plan.members_of(e, profile)
     }

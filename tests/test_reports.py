@@ -17,9 +17,11 @@ import sketchbandit as sb
 from sketchbandit.drawing import save
 from sketchbandit.experiments import report, reporting, runner
 from sketchbandit.experiments.claims import CLAIMS, OURS
-from sketchbandit.experiments.definitions import Experiment, Series, choose
+from sketchbandit.experiments.definitions import choose
+from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.figures import DRAWN
 from sketchbandit.experiments.fronts import pareto_optimal
+from sketchbandit.experiments.lines import lines_of
 from sketchbandit.experiments.pool import Failure
 from sketchbandit.experiments.profiles import Profile
 from sketchbandit.experiments.results import Results
@@ -28,7 +30,16 @@ from sketchbandit.experiments.specs import spec
 from sketchbandit.experiments.store import Store
 from sketchbandit.experiments.tables import table
 
-TINY = Profile("tiny", 0.05, 2, 1, 0.5, (0.1,), (2.0,), 2)
+TINY = Profile(
+    name="tiny",
+    rounds=0.05,
+    permutations=2,
+    tuning_permutations=1,
+    tuning_rounds=0.5,
+    betas=(0.1,),
+    ridges=(2.0,),
+    sweep=2,
+)
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +106,27 @@ def test_panels_are_the_papers(results: Results) -> None:
     assert list(panels.values()) == [2, 2, 1, 1, 1]
 
 
+def test_a_method_looks_the_same_in_every_figure(results: Results) -> None:
+    """Its sizes differ by the dash; where all lines are of one method, they differ by the colour."""
+    curves = {line.label: line.look for line in lines_of(results, "synthetic-fd")}
+    front = {line.label: line.look for line in lines_of(results, "pareto-digits")}
+    assert curves["OFUL"] == front["OFUL"]
+    assert len({look.marker for look in front.values()}) == len(front) == 7
+    small, large = curves["SOFUL, l = 50"], curves["SOFUL, l = 450"]
+    assert small.colour == large.colour == front["SOFUL"].colour
+    assert small.dash != large.dash
+    colours = [line.look.colour for line in lines_of(results, "spectral-error")]
+    assert len(set(colours)) == len(colours) == 4
+
+
+def test_budgets_that_grow_are_drawn(results: Results) -> None:
+    """Beside the certificates: those of the adaptive sketches, not the constant one of the blocks."""
+    series = results.experiments["adaptive-flat"].series
+    drawn = DRAWN["budget"](results, "adaptive-flat").axes[4].lines
+    adaptive = sum(one.members[0].name == "adaptive" for one in series)
+    assert len(drawn) == len(series) + adaptive == 11
+
+
 def test_the_same_results_give_the_same_files(results: Results, tmp_path: Path) -> None:
     """Byte for byte."""
     for name in ("synthetic-fd", "matrix-approximation"):
@@ -150,7 +182,7 @@ def test_tables_have_a_row_for_each_contender(folder: Path, results: Results) ->
 
 def test_failures_are_reported(folder: Path, results: Results, tmp_path: Path) -> None:
     """With the run and the reason, escaped."""
-    run = Run("play", spec("gaussian"), spec("soful", size=50), 10, 4)
+    run = Run(kind="play", environment=spec("gaussian"), contender=spec("soful", size=50), rounds=10, seed=4)
     done = reporting.write(results, tmp_path, [Failure(run, "<b>out of memory</b>")])
     text = done.path.read_text(encoding="utf-8")
     assert "&lt;b&gt;out of memory" in text
@@ -161,11 +193,11 @@ def test_failures_are_reported(folder: Path, results: Results, tmp_path: Path) -
 def test_names_from_outside_are_escaped(tmp_path: Path) -> None:
     """A label of the user's cannot put anything into the page."""
     race = Experiment(
-        "race",
-        "<script>alert(1)</script>",
-        "ours",
-        spec("gaussian", dim=10, arms=3),
-        (Series("OFUL <img src=x>", (spec("oful", ridge=1, beta=0.1),)),),
+        id="race",
+        title="<script>alert(1)</script>",
+        paper="ours",
+        environment=spec("gaussian", dim=10, arms=3),
+        series=(Series(label="OFUL <img src=x>", members=(spec("oful", ridge=1, beta=0.1),)),),
         rounds=20,
         figure="timed",
     )

@@ -18,7 +18,8 @@ import pytest
 import sketchbandit as sb
 from sketchbandit import files
 from sketchbandit.experiments import environments, plan, policies, runner, store
-from sketchbandit.experiments.definitions import EXPERIMENTS, Experiment, Series, choose
+from sketchbandit.experiments.definitions import EXPERIMENTS, choose
+from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.pool import Failure, Result, run_all
 from sketchbandit.experiments.profiles import BETAS, PROFILES, RIDGES, Profile, profile
 from sketchbandit.experiments.runs import Run, perform
@@ -26,19 +27,39 @@ from sketchbandit.experiments.specs import parse, spec
 from sketchbandit.experiments.store import Store
 from sketchbandit.processes import pool
 
-TINY = Profile("tiny", 1.0, 2, 1, 0.5, (0.1,), (0.2, 2.0), 2)
+TINY = Profile(
+    name="tiny",
+    rounds=1.0,
+    permutations=2,
+    tuning_permutations=1,
+    tuning_rounds=0.5,
+    betas=(0.1,),
+    ridges=(0.2, 2.0),
+    sweep=2,
+)
 SMALL = Experiment(
-    "small",
-    "a little race",
-    "ours",
-    spec("gaussian", dim=15, arms=4),
-    (Series("OFUL", (spec("oful"),)), Series("SOFUL", (spec("soful", size=4), spec("soful", size=8)))),
+    id="small",
+    title="a little race",
+    paper="ours",
+    environment=spec("gaussian", dim=15, arms=4),
+    series=(
+        Series(label="OFUL", members=(spec("oful"),)),
+        Series(label="SOFUL", members=(spec("soful", size=4), spec("soful", size=8))),
+    ),
     rounds=60,
     figure="pareto",
     points=3,
     spectrum="end",
 )
-A_RUN = Run("play", SMALL.environment, parse("soful:size=4,ridge=1,beta=0.1"), 60, 3, 3, "all")
+A_RUN = Run(
+    kind="play",
+    environment=SMALL.environment,
+    contender=parse("soful:size=4,ridge=1,beta=0.1"),
+    rounds=60,
+    seed=3,
+    points=3,
+    spectrum="all",
+)
 TIMED = ["seconds", "machine"]
 
 
@@ -124,7 +145,9 @@ def test_the_grids_and_amounts_are_the_papers() -> None:
     everything = choose(["all"])
     tuned = {run.seed for run in plan.tuning_runs(everything, paper)}
     chosen = {
-        (str(e.environment), str(m), plan.tuning_rounds_of(e, paper)): plan.Tuned(1.0, 0.1, 0.0)
+        (str(e.environment), str(m), plan.tuning_rounds_of(e, paper)): plan.Tuned(
+            ridge=1.0, beta=0.1, regret=0.0
+        )
         for e in everything
         for m in plan.members_of(e, paper)
     }
@@ -168,11 +191,21 @@ def test_a_horizon_is_as_long_as_the_run() -> None:
     contender = spec("adaptive", horizon="rounds", epsilon=8, size=4)
     assert policies.build(contender, 200, rounds=500).sketch.horizon == 500
     environment = spec("gaussian", dim=150, arms=4, spectrum="power-law")
-    (row,) = perform(Run("play", environment, contender, 40, 0))
+    (row,) = perform(Run(kind="play", environment=environment, contender=contender, rounds=40, seed=0))
     assert row["budget"] == 8.0
     assert row["certificate"] <= 8.0
-    (alone,) = perform(Run("play", environment, contender.with_settings(ridge=2, beta=0.1), 30, 0))
-    (tuned,) = perform(Run("tune", environment, contender, 30, 0, grid=((2.0, 0.1),)))
+    (alone,) = perform(
+        Run(
+            kind="play",
+            environment=environment,
+            contender=contender.with_settings(ridge=2, beta=0.1),
+            rounds=30,
+            seed=0,
+        )
+    )
+    (tuned,) = perform(
+        Run(kind="tune", environment=environment, contender=contender, rounds=30, seed=0, grid=((2.0, 0.1),))
+    )
     assert tuned["regret"] == alone["regret"]
 
 
@@ -200,8 +233,8 @@ def test_the_best_pair_is_the_one_with_the_least_mean_regret() -> None:
     ]
     longer = {**common, "rounds": 20, "ridge": 1.0, "beta": 0.1, "regret": 0.5}
     assert plan.choices(pd.DataFrame([*rows, longer])) == {
-        ("e", "c", 10): plan.Tuned(2.0, 0.1, 6.0),
-        ("e", "c", 20): plan.Tuned(1.0, 0.1, 0.5),
+        ("e", "c", 10): plan.Tuned(ridge=2.0, beta=0.1, regret=6.0),
+        ("e", "c", 20): plan.Tuned(ridge=1.0, beta=0.1, regret=0.5),
     }
 
 
@@ -524,7 +557,8 @@ LONG = replace(SMALL, rounds=4000)
 def test_killed_and_resumed_is_never_killed(tmp_path: Path, moment: int) -> None:
     """kill -9 in the middle: nothing finished is lost or redone, and the results are equal to the bit."""
     root = Path(__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
+    paths = f"{root}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    environment = {**os.environ, "PYTHONPATH": paths}
     process = subprocess.Popen([sys.executable, "-c", REPRODUCTION, tmp_path / "killed"], env=environment)
     deadline = time.monotonic() + 120
     while len(list(tmp_path.glob("killed/runs/part-*.parquet"))) < moment:
@@ -550,7 +584,9 @@ def test_the_runner_costs_little(tmp_path: Path) -> None:
     chosen = {}
     for run in plan.tuning_runs([race], amount):
         perform(run)
-        chosen[str(run.environment), str(run.contender), run.rounds] = plan.Tuned(2.0, 0.1, 0.0)
+        chosen[str(run.environment), str(run.contender), run.rounds] = plan.Tuned(
+            ridge=2.0, beta=0.1, regret=0.0
+        )
     for run in plan.final_runs([race], amount, chosen):
         perform(run)
     work = time.process_time() - work
@@ -568,7 +604,7 @@ def test_bad_contenders_and_data_are_found_before_any_work(
     monkeypatch.setenv("SKETCHBANDIT_OPENML", "http://127.0.0.1:9")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("SKETCHBANDIT_DATA", raising=False)
-    wrong = replace(SMALL, series=(Series("SOFUL", (spec("soful", size=1),)),))
+    wrong = replace(SMALL, series=(Series(label="SOFUL", members=(spec("soful", size=1),)),))
     with pytest.raises(sb.InputError, match="size"):
         runner.run([wrong], TINY, out=tmp_path / "out")
     missing = replace(SMALL, environment=spec("classification", data="mnist"))

@@ -1,9 +1,10 @@
 """How figures look: colour-blind safe, labelled at the line, the same file from the same results."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -12,24 +13,6 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito
-METHOD_COLOURS = {
-    "OFUL": "#000000",
-    "CBRAP": "#CC79A7",
-    "SOFUL": "#E69F00",
-    "CBSCFD": "#56B4E9",
-    "DBSLinUCB-FD": "#D55E00",
-    "DBSLinUCB-RFD": "#0072B2",
-    "Adaptive": "#009E73",
-}
-MARKERS = {
-    "OFUL": "*",
-    "CBRAP": "v",
-    "SOFUL": "s",
-    "CBSCFD": "^",
-    "DBSLinUCB-FD": "D",
-    "DBSLinUCB-RFD": "o",
-    "Adaptive": "P",
-}
 SIGNS = {"*": "★", "v": "▼", "s": "■", "^": "▲", "D": "◆", "o": "●", "P": "✚"}
 """The markers as characters, for labels."""
 _DASHES = ("-", "--", ":", "-.")
@@ -66,17 +49,24 @@ def save(figure: Figure, path: Path) -> list[Path]:
     return written
 
 
-def looks(labels: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """A colour and a dash for each label: the method's colour, and a dash for each size of it."""
-    used: dict[str, int] = {}
-    chosen = {}
-    for index, label in enumerate(labels):
-        method = label.split(",")[0]
-        colour = METHOD_COLOURS.get(method, COLOURS[index % len(COLOURS)])
-        dash = _DASHES[used.get(colour, 0) % len(_DASHES)]
-        used[colour] = used.get(colour, 0) + 1
-        chosen[label] = (colour, dash)
-    return chosen
+class Look(NamedTuple):
+    """How a series is drawn; ``area`` is that of its markers in square points."""
+
+    colour: str
+    marker: str = "o"
+    area: int = 22
+    dash: str = "-"
+
+
+def looks(given: Sequence[Look | None]) -> list[Look]:
+    """The looks given, or the next colour for None; who has the same colour is told apart by the dash."""
+    used: Counter[str] = Counter()
+    found = []
+    for index, wished in enumerate(given):
+        look = wished or Look(COLOURS[index % len(COLOURS)])
+        found.append(look._replace(dash=_DASHES[used[look.colour] % len(_DASHES)]))
+        used[look.colour] += 1
+    return found
 
 
 End = tuple[float, str, str]

@@ -1,7 +1,7 @@
 """Matrix approximation: a sketch reads rows, and its true error stands beside certificate and bound."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,28 @@ from sketchbandit.experiments.specs import Spec
 from sketchbandit.linalg import covariance_error, fd_bound, normalised
 from sketchbandit.sketch import DyadicBlockSketch, FrequentDirections, Sketch
 
-SKETCHES: dict[str, type[Any]] = {"fd": FrequentDirections, "dbs": DyadicBlockSketch}
+
+class Studied(NamedTuple):
+    """A sketch, the paper's name for it, and the paper's bound on its error."""
+
+    kind: type[Any]
+    title: str
+    bound_sign: str
+    bound: Callable[[Spec, Matrix], float]
+
+
+def _delta(contender: Spec, covariance: Matrix) -> float:
+    """Delta_t of eq. (spectral error)."""
+    spectrum = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
+    return fd_bound(spectrum, int(contender.get("size")))
+
+
+SKETCHES = {
+    "fd": Studied(FrequentDirections, title="FD", bound_sign="Δ", bound=_delta),
+    "dbs": Studied(  # Thm. 1
+        DyadicBlockSketch, title="DBS", bound_sign="2ε", bound=lambda dbs, _: 2.0 * float(dbs.get("epsilon"))
+    ),
+}
 
 
 def matrix(environment: Spec, count: int, seed: int) -> Matrix:
@@ -32,12 +53,13 @@ def matrix(environment: Spec, count: int, seed: int) -> Matrix:
 
 
 def measure(
-    environment: Spec, contender: Spec, count: int, seed: int, points: int
+    environment: Spec, contender: Spec, count: int, *, seed: int, points: int
 ) -> Iterator[dict[str, Any]]:
     """Stream the matrix through the sketch; a row at each point."""
     rows = matrix(environment, count, seed)
     dim = rows.shape[1]
-    sketch: Sketch = SKETCHES[contender.name](dim, **dict(contender.settings))
+    studied = SKETCHES[contender.name]
+    sketch: Sketch = studied.kind(dim, **dict(contender.settings))
     covariance = np.zeros((dim, dim))
     every = max(1, len(rows) // points)
     for start in range(0, len(rows), every):
@@ -48,16 +70,8 @@ def measure(
             "round": sketch.count,
             "error": covariance_error(covariance, sketch.rows),
             "certificate": sketch.error_bound,
-            "bound": _bound(contender, covariance),
+            "bound": studied.bound(contender, covariance),
             "sketch_size": sketch.size,
             "sketch_rows": len(sketch.rows),
             "bytes": sketch.nbytes,
         }
-
-
-def _bound(contender: Spec, covariance: Matrix) -> float:
-    """The paper's: Delta_t of eq. (spectral error) for FD; for DBS twice epsilon (Thm. 1)."""
-    if contender.name == "fd":
-        spectrum = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
-        return fd_bound(spectrum, int(contender.get("size")))
-    return 2.0 * float(contender.get("epsilon"))

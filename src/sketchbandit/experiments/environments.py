@@ -8,9 +8,11 @@ from typing import Any
 from sketchbandit import data
 from sketchbandit.environment import Classification, Environment, GaussianArms
 from sketchbandit.errors import InputError
-from sketchbandit.experiments.specs import Spec
+from sketchbandit.experiments.specs import Spec, spec
 
 NAMES = ("classification", "gaussian")
+FLAT, POWER_LAW, LOW_RANK = (spec("gaussian", spectrum=name) for name in ("flat", "power-law", "low-rank"))
+MNIST = spec("classification", data="mnist")
 
 
 def build(environment: Spec, seed: int) -> Environment:

@@ -1,13 +1,14 @@
 """From experiments to runs: what to tune, what was found best, what to report."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sketchbandit.experiments import policies
-from sketchbandit.experiments.definitions import Experiment, Series
+from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.profiles import FIRST_TUNING_SEED, TUNING_STRIDE, Profile
 from sketchbandit.experiments.runs import Run
 from sketchbandit.experiments.specs import Spec
@@ -42,7 +43,7 @@ def tuning_rounds_of(experiment: Experiment, profile: Profile) -> int:
 
 def series_of(experiment: Experiment, profile: Profile) -> tuple[Series, ...]:
     """The series, thinned if the profile says so: the first, the last and what lies evenly between."""
-    return tuple(Series(s.label, _thinned(s.members, profile.sweep)) for s in experiment.series)
+    return tuple(replace(s, members=_thinned(s.members, profile.sweep)) for s in experiment.series)
 
 
 def members_of(experiment: Experiment, profile: Profile) -> list[Spec]:
@@ -56,11 +57,11 @@ def tuning_runs(experiments: Iterable[Experiment], profile: Profile) -> list[Run
     seeds = [FIRST_TUNING_SEED + TUNING_STRIDE * i for i in range(profile.tuning_permutations)]
     return _unique(
         Run(
-            "tune",
-            experiment.environment,
-            member,
-            tuning_rounds_of(experiment, profile),
-            seed,
+            kind="tune",
+            environment=experiment.environment,
+            contender=member,
+            rounds=tuning_rounds_of(experiment, profile),
+            seed=seed,
             grid=grid,
         )
         for experiment in experiments
@@ -81,12 +82,6 @@ def choices(rows: "pd.DataFrame") -> Choices:
     return {(str(e), str(c), int(n)): Tuned(*best) for (e, c, n), best in zip(names, found, strict=True)}
 
 
-def choice(experiment: Experiment, member: Spec, profile: Profile, chosen: Choices) -> Tuned | None:
-    """What was found for a contender of an experiment."""
-    rounds = tuning_rounds_of(experiment, profile)
-    return chosen.get((str(experiment.environment), str(member), rounds))
-
-
 def final_runs(experiments: Iterable[Experiment], profile: Profile, chosen: Choices) -> list[Run]:
     """The runs that are reported."""
     return _unique(
@@ -101,20 +96,21 @@ def runs_of(experiment: Experiment, member: Spec, profile: Profile, chosen: Choi
     """One run a permutation; none for a contender for which tuning gave nothing."""
     contender = member
     if needs_tuning(experiment, member):
-        tuned = choice(experiment, member, profile, chosen)
+        rounds = tuning_rounds_of(experiment, profile)
+        tuned = chosen.get((str(experiment.environment), str(member), rounds))
         if tuned is None:
             return []
         contender = member.with_settings(ridge=tuned.ridge, beta=tuned.beta)
     rounds = rounds_of(experiment, profile)
     return [
         Run(
-            experiment.kind,
-            experiment.environment,
-            contender,
-            rounds,
-            seed,
-            experiment.points,
-            experiment.spectrum,
+            kind=experiment.kind,
+            environment=experiment.environment,
+            contender=contender,
+            rounds=rounds,
+            seed=seed,
+            points=experiment.points,
+            spectrum=experiment.spectrum,
         )
         for seed in range(permutations_of(experiment, profile))
     ]

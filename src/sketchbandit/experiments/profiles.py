@@ -12,7 +12,7 @@ FIRST_TUNING_SEED = 1_000_000  # tuning never sees the permutations that are rep
 TUNING_STRIDE = 7  # a permutation's target is its seed modulo the labels: so they are far apart
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Profile:
     """The amount of work.
 
@@ -34,7 +34,7 @@ class Profile:
     """
 
     name: str
-    rounds: float
+    rounds: float = 1.0
     permutations: int
     tuning_permutations: int
     tuning_rounds: float
@@ -64,9 +64,18 @@ class Profile:
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
-        Profile("quick", 0.25, 3, 1, 0.5, (0.01, 0.1), (0.02, 2.0, 20.0), 3),
-        Profile("standard", 1.0, 20, 2, 0.5),
-        Profile("paper", 1.0, 20, 5, 1.0),
+        Profile(
+            name="quick",
+            rounds=0.25,
+            permutations=3,
+            tuning_permutations=1,
+            tuning_rounds=0.5,
+            betas=(0.01, 0.1),
+            ridges=(0.02, 2.0, 20.0),
+            sweep=3,
+        ),
+        Profile(name="standard", permutations=20, tuning_permutations=2, tuning_rounds=0.5),
+        Profile(name="paper", permutations=20, tuning_permutations=5, tuning_rounds=1.0),
     )
 }
 

@@ -24,7 +24,6 @@ _TITLE = "Revisiting Matrix Sketching in Linear Bandits: the paper's experiments
 _OURS_TITLE = "What we claim for the adaptive sketch"
 VERDICTS = (REPRODUCED, PARTLY, NOT, OPEN)
 
-
 Findings = list[tuple[Claim, Finding]]
 
 
@@ -65,7 +64,7 @@ def write(results: Results, folder: Path, failures: Sequence[Failure] = ()) -> R
             _markdown_table(section["header"], section["rows"]),
         ]
     replace_file(folder / "report.md", "\n\n".join(filter(None, parts)).encode())
-    return Report(path, findings, ours, results, list(failures))
+    return Report(path=path, findings=findings, ours=ours, results=results, failures=list(failures))
 
 
 def counts(findings: Sequence[tuple[Claim, Finding]]) -> list[tuple[str, int]]:

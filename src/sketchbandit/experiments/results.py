@@ -13,7 +13,8 @@ from sketchbandit._version import __version__
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import FileError
 from sketchbandit.experiments import plan
-from sketchbandit.experiments.definitions import EXPERIMENTS, Experiment
+from sketchbandit.experiments.definitions import EXPERIMENTS
+from sketchbandit.experiments.experiment import Experiment
 from sketchbandit.experiments.profiles import Profile
 from sketchbandit.experiments.specs import Spec
 from sketchbandit.experiments.store import MANIFEST, Store

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from sketchbandit import data
 from sketchbandit.experiments import environments, plan, policies
 from sketchbandit.experiments.cluster import run_on_cluster
-from sketchbandit.experiments.definitions import EXPERIMENTS, Experiment
+from sketchbandit.experiments.definitions import EXPERIMENTS
+from sketchbandit.experiments.experiment import Experiment
 from sketchbandit.experiments.pool import Failure, Result, run_all
 from sketchbandit.experiments.profiles import Profile
 from sketchbandit.experiments.runs import Run

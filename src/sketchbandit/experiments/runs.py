@@ -5,7 +5,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,7 @@ class Run:
     environment: Spec
     contender: Spec
     rounds: int
+    _: KW_ONLY
     seed: int
     points: int = 1
     spectrum: str = "no"
@@ -152,7 +153,7 @@ def _side_by_side(contenders: Sequence[Any], environment: Environment, rounds: i
 
 
 def _approximate(run: Run) -> Iterator[Row]:
-    return approximation.measure(run.environment, run.contender, run.rounds, run.seed, run.points)
+    return approximation.measure(run.environment, run.contender, run.rounds, seed=run.seed, points=run.points)
 
 
 _KINDS: dict[str, Callable[[Run], Iterator[Row]]] = {

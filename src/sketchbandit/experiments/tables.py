@@ -5,21 +5,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sketchbandit import theory
-from sketchbandit.experiments.definitions import DBS_FD
-from sketchbandit.experiments.plan import rounds_of
-from sketchbandit.experiments.results import Results, summary
-from sketchbandit.experiments.specs import spec
+import numpy as np
 
-PAPERS_KIBIBYTES = {
-    "OFUL": 4802.0,
-    "SOFUL, l = 20": 682.9,
-    "SOFUL, l = 100": 1528.3,
-    "SOFUL, l = 150": 2529.3,
-    "DBSLinUCB-FD": 2842.0,
-}
-HORIZONS = tuple(10**k for k in range(3, 16))
-"""Where bounds are evaluated."""
+from sketchbandit.experiments import bounds
+from sketchbandit.experiments.results import Results, summary
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
@@ -62,83 +51,38 @@ def contenders(results: Results, name: str) -> tuple[list[str], list[list[str]]]
 
 def space(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
     """The paper's table of space with ours beside it."""
-    header = ["method", "KiB, the paper", "KiB, ours", "of OFUL's", "rows at the end", "regret"]
-    lines = {line["label"]: line for line in summary(results, name)}
-    exact = lines["OFUL"]["kibibytes"]
+    lines = summary(results, name)
+    first = lines[0]
+    header = ["method", "KiB, the paper", "KiB, ours", f"of {first['label']}'s", "rows at the end", "regret"]
     rows = [
         [
-            label,
-            f"{PAPERS_KIBIBYTES[label]:,.1f}",
+            line["label"],
+            f"{series.reported:,.1f}",
             f"{line['kibibytes']:,.1f}",
-            f"{line['kibibytes'] / exact:.0%}",
+            f"{line['kibibytes'] / first['kibibytes']:.0%}",
             f"{line['rows']:.0f}",
             f"{line['regret']:.0f}",
         ]
-        for label, line in lines.items()
+        for series, line in zip(results.experiments[name].series, lines, strict=True)
     ]
     return header, rows
 
 
-def algorithms(results: Results) -> list[dict[str, Any]]:
-    """The table of algorithms: from which horizon on each bound, with its constants, says anything.
-
-    ``first`` is the first power of ten at which it is below the trivial 2T; None if there is none up to
-    10^15. Delta_T is that of the arms SOFUL chose, and grows on in proportion to T, as it does where the
-    spectrum is flat. Bounds take ridge 1, noise 0.1, unit arms and theta, delta = 1/T; CBRAP's has no
-    constants in the paper.
-    """
-    name, size, dim = "algorithms", 50, 500
-    played = rounds_of(results.experiments[name], results.profile)
-    delta = results.final(name, spec("soful", size=size), "delta").mean
-    below: dict[str, int] = {}
-    for horizon in HORIZONS:
-        bounds = theory.table(
-            theory.Confidence(noise=0.1, theta_norm=1.0, arm_norm=1.0, delta=1.0 / horizon),
-            horizon=horizon,
-            dim=dim,
-            size=size,
-            ridge=1.0,
-            delta_t=delta * horizon / played,
-            epsilon=float(DBS_FD.get("epsilon")),
-            last_size=dim,
-        )
-        for bound in bounds:
-            if bound.regret < 2.0 * horizon:
-                below.setdefault(bound.algorithm, horizon)
-    measured = {line["label"]: line for line in summary(results, name)}
-    return [
-        {
-            **measured[bound.algorithm],
-            **{key: getattr(bound, key) for key in ("algorithm", "order", "time", "space")},
-            "first": below.get(bound.algorithm),
-        }
-        for bound in bounds
-    ]
-
-
-def algorithms_table(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the table of algorithms."""
-    del name
+def algorithms(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
+    """The paper's table of algorithms with its bounds evaluated, and what was measured."""
     header = ["algorithm", "regret bound, order", "time", "space", "bound below 2T from"]
     header += ["regret, measured", "CPU seconds", "peak KiB"]
-    rows = []
-    for row in algorithms(results):
-        first = (
-            "order only"
-            if row["algorithm"] == "CBRAP"
-            else f"T = {row['first']:.0e}"
-            if row["first"]
-            else "never"
-        )
-        rows.append(
-            [
-                *(str(row[key]) for key in ("algorithm", "order", "time", "space")),
-                first,
-                f"{row['regret']:.1f}",
-                f"{row['seconds']:.2f}",
-                f"{row['kibibytes']:,.0f}",
-            ]
-        )
+    measured = {line["label"]: line for line in summary(results, name)}
+    rows = [
+        [
+            *(bound.algorithm, bound.order, bound.time, bound.space),
+            (f"T = {first:.0e}" if np.isfinite(first) else "never") if has_constants else "order only",
+            f"{measured[bound.algorithm]['regret']:.1f}",
+            f"{measured[bound.algorithm]['seconds']:.2f}",
+            f"{measured[bound.algorithm]['kibibytes']:,.0f}",
+        ]
+        for bound, first, has_constants in bounds.evaluated(results)
+    ]
     return header, rows
 
 
@@ -151,7 +95,7 @@ def _approximation(results: Results, name: str) -> tuple[list[str], list[list[st
     return ["sketch", "rows read", "rows kept", "true error", "certificate", "bound"], rows
 
 
-TABLES = {"space": space, "algorithms": algorithms_table}
+TABLES = {"space": space, "algorithms": algorithms}
 """By the ``figure`` of an experiment; the others have the table of contenders."""
 
 

@@ -1,6 +1,7 @@
 """What one can do with experiments, as functions; the command line has the same verbs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ from sketchbandit import data as data_sets
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.experiments import policies as known
 from sketchbandit.experiments import reporting, runner
-from sketchbandit.experiments.definitions import Experiment, Series, choose
+from sketchbandit.experiments.definitions import choose
+from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.profiles import Profile
 from sketchbandit.experiments.profiles import profile as profile_named
 from sketchbandit.experiments.reporting import Report
@@ -104,19 +106,18 @@ def compare(
         member = asked if tune and not known.is_given(asked) else known.with_defaults(asked)
         if known.label(asked) in series:
             raise InputError(f"{text} is there twice: {known.label(asked)}")
-        series[known.label(asked)] = Series(known.label(asked), (member,))
+        series[known.label(asked)] = Series(label=known.label(asked), members=(member,))
     experiment = Experiment(
-        "compare",
-        f"{len(series)} policies",
-        "ours",
-        _environment(data, label),
-        tuple(series.values()),
+        id="compare",
+        title=f"{len(series)} policies",
+        environment=_environment(data, label),
+        series=tuple(series.values()),
         rounds=rounds,
         figure="timed",
     )
-    amount = Profile("compare", 1.0, permutations, 2, 0.5)
+    amount = Profile(name="compare", permutations=permutations, tuning_permutations=2, tuning_rounds=0.5)
     if not tune:
-        amount = Profile("compare", 1.0, permutations, 0, 0.0, (), ())
+        amount = replace(amount, tuning_permutations=0, tuning_rounds=0.0, betas=(), ridges=())
     where = _where(jobs, dask)
     return _run([experiment], amount, Path(out), where, resume=resume, fresh=fresh, watcher=watcher)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from sketchbandit.experiments.claims.base import Claim, Finding, is_surely_less, members, ratio, verdict
 from sketchbandit.experiments.claims.fronts import COMPARABLE, Point, points
-from sketchbandit.experiments.definitions import ADAPTIVE, ANYTIME, NEARLY_EXACT
+from sketchbandit.experiments.definitions.contenders import ADAPTIVE, ANYTIME, NEARLY_EXACT
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.specs import Spec, spec
 
@@ -133,64 +133,60 @@ def _is_behind(results: Results, name: str, point: Point, others: Sequence[Point
 
 CLAIMS = (
     Claim(
-        "adaptive-budget",
-        "ours",
-        "the certificate of the adaptive sketch is within its budget at every moment",
-        "always",
-        "at every point written of every run, with a horizon and without",
-        tuple(f"adaptive-{name}" for name in _EVERYWHERE),
-        _budget,
+        id="adaptive-budget",
+        statement="the certificate of the adaptive sketch is within its budget at every moment",
+        paper="always",
+        rule="at every point written of every run, with a horizon and without",
+        needs=tuple(f"adaptive-{name}" for name in _EVERYWHERE),
+        judge=_budget,
     ),
     Claim(
-        "adaptive-third",
-        "ours",
-        "at equal epsilon it ends with a third of DBSLinUCB-RFD's rows and takes a third of its time",
-        "at most 1/3 of each",
-        "both on mnist, cnae-9 and power-law; partly: one of them somewhere",
-        tuple(f"adaptive-{name}" for name in _SAVING),
-        _third,
+        id="adaptive-third",
+        statement="at equal epsilon it ends with a third of DBSLinUCB-RFD's rows and takes a third of its "
+        "time",
+        paper="at most 1/3 of each",
+        rule="both on mnist, cnae-9 and power-law; partly: one of them somewhere",
+        needs=tuple(f"adaptive-{name}" for name in _SAVING),
+        judge=_third,
         whole=True,
     ),
     Claim(
-        "adaptive-anytime",
-        "ours",
-        "not knowing the horizon costs little",
-        "10 % of the regret, 1.5 times the rows",
-        "both at most, everywhere over 2000 rounds, and on mnist over 500 and 8000; partly: one of them "
-        "somewhere",
-        (*(f"adaptive-{name}" for name in _EVERYWHERE), *_OTHER_HORIZONS),
-        _anytime,
+        id="adaptive-anytime",
+        statement="not knowing the horizon costs little",
+        paper="10 % of the regret, 1.5 times the rows",
+        rule="both at most, everywhere over 2000 rounds, and on mnist over 500 and 8000; partly: one of "
+        "them somewhere",
+        needs=(*(f"adaptive-{name}" for name in _EVERYWHERE), *_OTHER_HORIZONS),
+        judge=_anytime,
         whole=True,
     ),
     Claim(
-        "adaptive-exact",
-        "ours",
-        "where the spectrum is flat and epsilon tiny it ends as exact OFUL and costs little more",
-        "1.2 times the time",
-        "at most that, regret within 3 % and as many rows (ε = 0.001); partly: the first",
-        ("adaptive-flat",),
-        _as_exact,
+        id="adaptive-exact",
+        statement="where the spectrum is flat and epsilon tiny it ends as exact OFUL and costs little more",
+        paper="1.2 times the time",
+        rule="at most that, regret within 3 % and as many rows (ε = 0.001); partly: the first",
+        needs=("adaptive-flat",),
+        judge=_as_exact,
         whole=True,
     ),
     Claim(
-        "adaptive-oful",
-        "ours",
-        "it has OFUL's regret at a fraction of time and space",
-        "within 3 %; 40 % of the time, 20 % of the space",
-        "on mnist and cnae-9 the smallest setting within 3 % takes at most that of our own OFUL; partly: on "
-        "one of them (the benchmark has numpy's OFUL)",
-        ("pareto-mnist", "pareto-cnae-9"),
-        _near_oful,
+        id="adaptive-oful",
+        statement="it has OFUL's regret at a fraction of time and space",
+        paper="within 3 %; 40 % of the time, 20 % of the space",
+        rule="on mnist and cnae-9 the smallest setting within 3 % takes at most that of our own OFUL; "
+        "partly: on one of them (the benchmark has numpy's OFUL)",
+        needs=("pareto-mnist", "pareto-cnae-9"),
+        judge=_near_oful,
         whole=True,
     ),
     Claim(
-        "adaptive-fronts",
-        "ours",
-        "its settings lie on the Pareto fronts of regret and time, and of regret and space",
-        "everywhere",
-        "on mnist, cnae-9, mfeat and spam no setting of another method costs no more and has less regret "
-        "with 95 % confidence, or costs 10 % less and has not surely more; partly: so for some settings",
-        tuple(f"pareto-{name}" for name in _FRONTS),
-        _in_front,
+        id="adaptive-fronts",
+        statement="its settings lie on the Pareto fronts of regret and time, and of regret and space",
+        paper="everywhere",
+        rule="on mnist, cnae-9, mfeat and spam no setting of another method costs no more and has less "
+        "regret with 95 % confidence, or costs 10 % less and has not surely more; partly: so for some "
+        "settings",
+        needs=tuple(f"pareto-{name}" for name in _FRONTS),
+        judge=_in_front,
     ),
 )

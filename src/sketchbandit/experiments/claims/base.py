@@ -20,14 +20,14 @@ class Finding(NamedTuple):
     ours: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """One sentence of the paper that an experiment can bear out or not.
 
     Attributes
     ----------
     id, where : str
-        Its name here, and where the paper says it.
+        Its name here, and where the paper says it; "ours" if it does not.
     statement : str
         What it says, in our words.
     paper : str
@@ -44,12 +44,12 @@ class Claim:
     """
 
     id: str
-    where: str
     statement: str
     paper: str
     rule: str
     needs: tuple[str, ...]
     judge: Callable[[Results], Finding]
+    where: str = "ours"
     whole: bool = False
 
     def finding(self, results: Results) -> Finding:
@@ -84,14 +84,6 @@ def graded(value: float, reproduced: bool, partly: bool) -> str:
 def ratio(results: Results, name: str, one: Spec, other: Spec, column: str = "regret") -> float:
     """Mean of one over mean of the other, at the end."""
     return float(results.finals(name, one, column).mean() / results.finals(name, other, column).mean())
-
-
-def growth(results: Results, name: str, member: Spec) -> float:
-    """The exponent with which the mean regret grows over the second half: 1 is linear, 1/2 a square root."""
-    curve = results.curve(name, member)
-    half = int(np.searchsorted(curve.rounds, curve.rounds[-1] / 2))
-    rise, time = curve.mean[-1] / curve.mean[half], curve.rounds[-1] / curve.rounds[half]
-    return float(np.log(rise) / np.log(time))
 
 
 def is_surely_less(one: Vector, other: Vector) -> bool:

@@ -6,14 +6,6 @@ from sketchbandit.experiments.claims.base import Claim, Finding, graded, is_sure
 from sketchbandit.experiments.results import Results
 
 
-def _sweep(results: Results, column: str) -> dict[int, list[float]]:
-    """By l0: the means over epsilon, in order of epsilon."""
-    return {
-        int(members[0].get("size")): [results.final("mnist-epsilon", m, column).mean for m in members]
-        for _, members in results.series("mnist-epsilon")
-    }
-
-
 def _trend(results: Results, column: str, word: str, *, rises: bool) -> Finding:
     """Whether a quantity rises or falls from the smallest epsilon to the largest, paired by permutation."""
     name = "mnist-epsilon"
@@ -42,8 +34,9 @@ def _first_size(results: Results) -> Finding:
 
 
 def _small_epsilon(results: Results) -> Finding:
-    lines = _sweep(results, "regret")
-    spread = [max(at) / min(at) - 1.0 for at in zip(*lines.values(), strict=True)]
+    name = "mnist-epsilon"
+    lines = [[results.final(name, m).mean for m in members] for _, members in results.series(name)]
+    spread = [max(at) / min(at) - 1.0 for at in zip(*lines, strict=True)]
     ours = (
         f"regret differs by {spread[0]:.0%} across l0 at the smallest epsilon, {spread[-1]:.0%} at the last"
     )
@@ -64,48 +57,49 @@ def _not_monotone(results: Results) -> Finding:
 
 CLAIMS = (
     Claim(
-        "epsilon-costs-regret",
-        "Sec. 5, Fig. 3 (a)",
-        "a larger epsilon means more regret",
-        "increasing",
-        "more at epsilon = 25 than at 2 with 95 % confidence (paired) for every l0; partly: for some",
-        ("mnist-epsilon",),
-        lambda results: _trend(results, "regret", "regret", rises=True),
+        id="epsilon-costs-regret",
+        where="Sec. 5, Fig. 3 (a)",
+        statement="a larger epsilon means more regret",
+        paper="increasing",
+        rule="more at epsilon = 25 than at 2 with 95 % confidence (paired) for every l0; partly: for some",
+        needs=("mnist-epsilon",),
+        judge=lambda results: _trend(results, "regret", "regret", rises=True),
     ),
     Claim(
-        "epsilon-saves-time",
-        "Sec. 5, Fig. 3 (b)",
-        "a larger epsilon means less time",
-        "decreasing",
-        "less at epsilon = 25 than at 2 with 95 % confidence (paired) for every l0; partly: for some",
-        ("mnist-epsilon",),
-        lambda results: _trend(results, "seconds", "time", rises=False),
+        id="epsilon-saves-time",
+        where="Sec. 5, Fig. 3 (b)",
+        statement="a larger epsilon means less time",
+        paper="decreasing",
+        rule="less at epsilon = 25 than at 2 with 95 % confidence (paired) for every l0; partly: for some",
+        needs=("mnist-epsilon",),
+        judge=lambda results: _trend(results, "seconds", "time", rises=False),
     ),
     Claim(
-        "first-size",
-        "Sec. 5, Fig. 3",
-        "a larger l0 means less regret and more time",
-        "-",
-        "both for l0 = 200 against 50, with 95 % confidence (paired); partly: one of the two",
-        ("mnist-epsilon",),
-        _first_size,
+        id="first-size",
+        where="Sec. 5, Fig. 3",
+        statement="a larger l0 means less regret and more time",
+        paper="-",
+        rule="both for l0 = 200 against 50, with 95 % confidence (paired); partly: one of the two",
+        needs=("mnist-epsilon",),
+        judge=_first_size,
     ),
     Claim(
-        "small-epsilon-forgets-size",
-        "Sec. 5, Fig. 3 (a)",
-        "for very small epsilon the regret hardly depends on l0",
-        "nearly identical",
-        "within 5 % at the smallest epsilon; partly: closer there than at the largest",
-        ("mnist-epsilon",),
-        _small_epsilon,
+        id="small-epsilon-forgets-size",
+        where="Sec. 5, Fig. 3 (a)",
+        statement="for very small epsilon the regret hardly depends on l0",
+        paper="nearly identical",
+        rule="within 5 % at the smallest epsilon; partly: closer there than at the largest",
+        needs=("mnist-epsilon",),
+        judge=_small_epsilon,
     ),
     Claim(
-        "not-monotone",
-        "Sec. 5, Fig. 3 (a)",
-        "the regret need not increase with epsilon",
-        "not for epsilon = 2, 4",
-        "it falls from epsilon = 2 to 4 for some l0 with 95 % confidence (paired); partly: the mean falls",
-        ("mnist-epsilon",),
-        _not_monotone,
+        id="not-monotone",
+        where="Sec. 5, Fig. 3 (a)",
+        statement="the regret need not increase with epsilon",
+        paper="not for epsilon = 2, 4",
+        rule="it falls from epsilon = 2 to 4 for some l0 with 95 % confidence (paired); partly: the mean "
+        "falls",
+        needs=("mnist-epsilon",),
+        judge=_not_monotone,
     ),
 )

@@ -4,14 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sketchbandit.experiments.claims.base import (
-    Claim,
-    Finding,
-    graded,
-    is_surely_less,
-    members,
-    verdict,
-)
+from sketchbandit.experiments.claims.base import Claim, Finding, graded, is_surely_less, members, verdict
 from sketchbandit.experiments.fronts import pareto_optimal
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.specs import Spec
@@ -52,7 +45,7 @@ class Comparison(NamedTuple):
 def points(results: Results, name: str, label: str, column: str) -> list[Point]:
     """Every setting of a method."""
     return [
-        Point(m, results.final(name, m, column).mean, results.final(name, m, "regret").mean)
+        Point(member=m, cost=results.final(name, m, column).mean, regret=results.final(name, m).mean)
         for m in members(results, name, label)
     ]
 
@@ -73,7 +66,7 @@ def compare(results: Results, name: str, one: str, other: str, column: str) -> C
         won += is_surely_less(here, there)
         lost += is_surely_less(there, here)
         best = max(best, 1.0 - rival.regret / point.regret)
-    return Comparison(len(front), met, won, lost, best)
+    return Comparison(total=len(front), met=met, won=won, lost=lost, best=best)
 
 
 def _others(results: Results) -> Finding:
@@ -136,34 +129,34 @@ def _consistent(results: Results) -> Finding:
 
 CLAIMS = (
     Claim(
-        "fronts-elsewhere",
-        "App., Fig. 6",
-        "on cnae-9, mfeat and spam DBSLinUCB stands better on both fronts than SOFUL and CBSCFD",
-        "consistently",
-        "at equal cost it beats 80 % of the settings on their fronts with 95 % confidence, and at least "
-        "half of "
-        "each front can be compared; partly: it beats more than beat it",
-        tuple(f"pareto-{data}" for data in _OTHERS),
-        _others,
+        id="fronts-elsewhere",
+        where="App., Fig. 6",
+        statement="on cnae-9, mfeat and spam DBSLinUCB stands better on both fronts than SOFUL and CBSCFD",
+        paper="consistently",
+        rule="at equal cost it beats 80 % of the settings on their fronts with 95 % confidence, and at "
+        "least half of each front can be compared; partly: it beats more than beat it",
+        needs=tuple(f"pareto-{data}" for data in _OTHERS),
+        judge=_others,
     ),
     Claim(
-        "spam-oful",
-        "App., Fig. 6 (c), (f)",
-        "on spam OFUL is hard to beat, and DBSLinUCB-RFD comes near it",
-        "closely approach",
-        "half its settings within 10 % of OFUL's regret, and no fixed size faster and better with 95 % "
-        "confidence; "
-        "partly: the first",
-        ("pareto-spam",),
-        _spam,
+        id="spam-oful",
+        where="App., Fig. 6 (c), (f)",
+        statement="on spam OFUL is hard to beat, and DBSLinUCB-RFD comes near it",
+        paper="closely approach",
+        rule="half its settings within 10 % of OFUL's regret, and no fixed size faster and better with 95 % "
+        "confidence; partly: the first",
+        needs=("pareto-spam",),
+        judge=_spam,
     ),
     Claim(
-        "consistent",
-        "App., Fig. 6 (a), (d)",
-        "on cnae-9 FD and RFD make little difference to DBSLinUCB and much between SOFUL and CBSCFD",
-        "similar; significantly different",
-        "within 10 %, and the fixed sizes differ by twice that and 5 %; partly: less than the fixed sizes",
-        ("pareto-cnae-9",),
-        _consistent,
+        id="consistent",
+        where="App., Fig. 6 (a), (d)",
+        statement="on cnae-9 FD and RFD make little difference to DBSLinUCB and much between SOFUL and "
+        "CBSCFD",
+        paper="similar; significantly different",
+        rule="within 10 %, and the fixed sizes differ by twice that and 5 %; partly: less than the fixed "
+        "sizes",
+        needs=("pareto-cnae-9",),
+        judge=_consistent,
     ),
 )

@@ -1,16 +1,9 @@
 """Claims about MNIST: Fig. 3 (c), (d), Fig. 5 and the table of space."""
 
 from sketchbandit.experiments import policies
-from sketchbandit.experiments.claims.base import (
-    NOT,
-    Claim,
-    Finding,
-    graded,
-    ratio,
-    verdict,
-)
+from sketchbandit.experiments.claims.base import NOT, Claim, Finding, graded, ratio, verdict
 from sketchbandit.experiments.claims.fronts import Comparison, Point, compare, points
-from sketchbandit.experiments.definitions import DBS_FD
+from sketchbandit.experiments.definitions.contenders import DBS_FD
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.specs import Spec, spec
 
@@ -57,8 +50,7 @@ def _savings(results: Results) -> Finding:
     fast, small = max(near, key=lambda m: time[m]), max(near, key=lambda m: space[m])
     ours = (
         f"within 10 % of OFUL's regret {policies.label(fast)} saves {time[fast]:.0%} of the time and "
-        f"{space[fast]:.0%} of "
-        f"the space, {policies.label(small)} {time[small]:.0%} and {space[small]:.0%}"
+        f"{space[fast]:.0%} of the space, {policies.label(small)} {time[small]:.0%} and {space[small]:.0%}"
     )
     good = any(time[m] >= 0.6 and space[m] >= 0.8 for m in near)
     some = any(time[m] >= 0.2 and space[m] >= 0.2 for m in near)
@@ -110,19 +102,16 @@ def _time(results: Results) -> Finding:
 
 def _full_rank(results: Results) -> Finding:
     name = "mnist-curves"
-    ranks = {
-        label: results.finals(name, members[0], "rank").mean() for label, members in results.series(name)
-    }
-    ours = f"the arms chosen have rank {min(ranks.values()):.0f} to {max(ranks.values()):.0f} of 784"
-    full = [rank == 784 for rank in ranks.values()]
+    ranks = [results.finals(name, members[0], "rank").mean() for _, members in results.series(name)]
+    ours = f"the arms chosen have rank {min(ranks):.0f} to {max(ranks):.0f} of 784"
+    full = [rank == 784 for rank in ranks]
     return Finding(verdict(all(full), any(full)), ours)
 
 
 def _space(results: Results) -> Finding:
     saved = 1.0 - ratio(results, "mnist-space", DBS_FD, _OFUL, "peak_bytes")
-    ours = (
-        f"DBSLinUCB-FD takes {abs(saved):.0%} {'less' if saved > 0 else 'more'} space than OFUL at the peak"
-    )
+    word = "less" if saved > 0 else "more"
+    ours = f"DBSLinUCB-FD takes {abs(saved):.0%} {word} space than OFUL at the peak"
     return Finding(graded(saved, saved >= 0.35, saved >= 0.1), ours)
 
 
@@ -134,114 +123,113 @@ def _space_like_soful(results: Results) -> Finding:
 
 CLAIMS = (
     Claim(
-        "front-soful",
-        "Sec. 5, Fig. 3 (c), (d)",
-        "DBSLinUCB dominates SOFUL, with up to 40 % less regret at comparable cost",
-        "40 %",
-        "at equal cost it beats every setting on SOFUL's fronts that can be compared, half of them at "
-        "least, with 95 % "
-        "confidence, and by 30 % somewhere; partly: it beats more than beat it, in time or space",
-        ("pareto-mnist",),
-        _against_soful,
-    ),
-    Claim(
-        "front-cbscfd",
-        "Sec. 5, Fig. 3 (c), (d)",
-        "DBSLinUCB-RFD outperforms CBSCFD across nearly the whole front",
-        "nearly entire front",
-        "at equal cost it beats 80 % of the settings on CBSCFD's fronts that can be compared, half of "
-        "them at least; "
-        "partly: it beats more than beat it, in time or space",
-        ("pareto-mnist",),
-        _against_cbscfd,
-    ),
-    Claim(
-        "savings",
-        "Sec. 5, Fig. 3 (c), (d)",
-        "DBSLinUCB comes near OFUL's regret with 60 % less time and 80 % less space",
-        "60 % time, 80 % space",
-        "both in one setting within 10 % of OFUL's regret; partly: 20 % of both",
-        ("pareto-mnist",),
-        _savings,
-        whole=True,
-    ),
-    Claim(
-        "oful-regret",
-        "Sec. 5",
-        "OFUL's regret on MNIST after 2000 rounds",
-        "about 200",
-        "the mean within 15 %; partly: within 40 %",
-        ("pareto-mnist",),
-        _exact_regret,
-        whole=True,
-    ),
-    Claim(
-        "robust",
-        "Sec. 5, Fig. 3",
-        "DBSLinUCB stays below 300, SOFUL exceeds 500 with too small a sketch",
-        "< 300 and > 500",
-        "both; partly: the worst DBSLinUCB is better than the worst SOFUL",
-        ("pareto-mnist",),
-        _robust,
-        whole=True,
-    ),
-    Claim(
-        "mnist-like-oful",
-        "App., Fig. 5 (a)",
-        "DBSLinUCB-FD (l0 = 50, epsilon = 8) has regret comparable to OFUL's",
-        "comparable",
-        "at most 1.1 times; partly: 1.25",
-        ("mnist-curves",),
-        _like_exact,
-    ),
-    Claim(
-        "mnist-small-sizes",
-        "App., Fig. 5 (a)",
-        "SOFUL is substantially worse with l = 20 and l = 100, and like OFUL with l = 150",
-        "substantially",
-        "1.25 times OFUL's for both, at most 1.1 for 150; partly: one of the two",
-        ("mnist-curves",),
-        _small_sizes,
-        whole=True,
-    ),
-    Claim(
-        "mnist-time",
-        "App., Fig. 5 (b)",
-        "DBSLinUCB-FD takes 14 s where OFUL takes 23 s and SOFUL with l = 20 takes 9 s",
-        "0.61 and 0.39 of OFUL's",
-        "at most 0.7 of OFUL's time, SOFUL less; partly: the same order",
-        ("mnist-curves",),
-        _time,
-        whole=True,
-    ),
-    Claim(
-        "full-rank",
-        "App., More Experiments on MNIST",
-        "the matrix of chosen arms has full rank",
-        "784",
-        "784 for every method and permutation; partly: for some method",
-        ("mnist-curves",),
-        _full_rank,
-        whole=True,
-    ),
-    Claim(
+        id="front-soful",
+        where="Sec. 5, Fig. 3 (c), (d)",
+        statement="DBSLinUCB dominates SOFUL, with up to 40 % less regret at comparable cost",
+        paper="40 %",
+        rule="at equal cost it beats every setting on SOFUL's fronts that can be compared, half of them at "
+        "least, with 95 % confidence, and by 30 % somewhere; partly: it beats more than beat it, in time or "
         "space",
-        "App., Table 2",
-        "DBSLinUCB takes 40 % less space than OFUL",
-        "40 % (2842 against 4802 KB)",
-        "35 % less; partly: 10 % less",
-        ("mnist-space",),
-        _space,
+        needs=("pareto-mnist",),
+        judge=_against_soful,
+    ),
+    Claim(
+        id="front-cbscfd",
+        where="Sec. 5, Fig. 3 (c), (d)",
+        statement="DBSLinUCB-RFD outperforms CBSCFD across nearly the whole front",
+        paper="nearly entire front",
+        rule="at equal cost it beats 80 % of the settings on CBSCFD's fronts that can be compared, half of "
+        "them at least; partly: it beats more than beat it, in time or space",
+        needs=("pareto-mnist",),
+        judge=_against_cbscfd,
+    ),
+    Claim(
+        id="savings",
+        where="Sec. 5, Fig. 3 (c), (d)",
+        statement="DBSLinUCB comes near OFUL's regret with 60 % less time and 80 % less space",
+        paper="60 % time, 80 % space",
+        rule="both in one setting within 10 % of OFUL's regret; partly: 20 % of both",
+        needs=("pareto-mnist",),
+        judge=_savings,
         whole=True,
     ),
     Claim(
-        "space-like-soful",
-        "App., Table 2",
-        "DBSLinUCB takes about the space of SOFUL with l = 150",
-        "1.12 times",
-        "at most 1.25 times; partly: 1.6",
-        ("mnist-space",),
-        _space_like_soful,
+        id="oful-regret",
+        where="Sec. 5",
+        statement="OFUL's regret on MNIST after 2000 rounds",
+        paper="about 200",
+        rule="the mean within 15 %; partly: within 40 %",
+        needs=("pareto-mnist",),
+        judge=_exact_regret,
+        whole=True,
+    ),
+    Claim(
+        id="robust",
+        where="Sec. 5, Fig. 3",
+        statement="DBSLinUCB stays below 300, SOFUL exceeds 500 with too small a sketch",
+        paper="< 300 and > 500",
+        rule="both; partly: the worst DBSLinUCB is better than the worst SOFUL",
+        needs=("pareto-mnist",),
+        judge=_robust,
+        whole=True,
+    ),
+    Claim(
+        id="mnist-like-oful",
+        where="App., Fig. 5 (a)",
+        statement="DBSLinUCB-FD (l0 = 50, epsilon = 8) has regret comparable to OFUL's",
+        paper="comparable",
+        rule="at most 1.1 times; partly: 1.25",
+        needs=("mnist-curves",),
+        judge=_like_exact,
+    ),
+    Claim(
+        id="mnist-small-sizes",
+        where="App., Fig. 5 (a)",
+        statement="SOFUL is substantially worse with l = 20 and l = 100, and like OFUL with l = 150",
+        paper="substantially",
+        rule="1.25 times OFUL's for both, at most 1.1 for 150; partly: one of the two",
+        needs=("mnist-curves",),
+        judge=_small_sizes,
+        whole=True,
+    ),
+    Claim(
+        id="mnist-time",
+        where="App., Fig. 5 (b)",
+        statement="DBSLinUCB-FD takes 14 s where OFUL takes 23 s and SOFUL with l = 20 takes 9 s",
+        paper="0.61 and 0.39 of OFUL's",
+        rule="at most 0.7 of OFUL's time, SOFUL less; partly: the same order",
+        needs=("mnist-curves",),
+        judge=_time,
+        whole=True,
+    ),
+    Claim(
+        id="full-rank",
+        where="App., More Experiments on MNIST",
+        statement="the matrix of chosen arms has full rank",
+        paper="784",
+        rule="784 for every method and permutation; partly: for some method",
+        needs=("mnist-curves",),
+        judge=_full_rank,
+        whole=True,
+    ),
+    Claim(
+        id="space",
+        where="App., Table 2",
+        statement="DBSLinUCB takes 40 % less space than OFUL",
+        paper="40 % (2842 against 4802 KB)",
+        rule="35 % less; partly: 10 % less",
+        needs=("mnist-space",),
+        judge=_space,
+        whole=True,
+    ),
+    Claim(
+        id="space-like-soful",
+        where="App., Table 2",
+        statement="DBSLinUCB takes about the space of SOFUL with l = 150",
+        paper="1.12 times",
+        rule="at most 1.25 times; partly: 1.6",
+        needs=("mnist-space",),
+        judge=_space_like_soful,
         whole=True,
     ),
 )

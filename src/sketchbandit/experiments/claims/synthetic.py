@@ -2,40 +2,40 @@
 
 import numpy as np
 
-from sketchbandit.experiments.claims.base import (
-    Claim,
-    Finding,
-    graded,
-    growth,
-    is_surely_less,
-    ratio,
-    verdict,
-)
-from sketchbandit.experiments.definitions import DBS_FD, DBS_RFD
+from sketchbandit.experiments.bounds import evaluated
+from sketchbandit.experiments.claims.base import Claim, Finding, graded, is_surely_less, ratio, verdict
+from sketchbandit.experiments.definitions.contenders import DBS_FD, DBS_RFD
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.specs import Spec, spec
-from sketchbandit.experiments.tables import algorithms
 
 _OFUL = spec("oful")
+
+
+def _growth(results: Results, name: str, member: Spec) -> float:
+    """The exponent with which the mean regret grows over the second half: 1 is linear, 1/2 a square root."""
+    curve = results.curve(name, member)
+    half = int(np.searchsorted(curve.rounds, curve.rounds[-1] / 2))
+    rise, time = curve.mean[-1] / curve.mean[half], curve.rounds[-1] / curve.rounds[half]
+    return float(np.log(rise) / np.log(time))
 
 
 def _linear(name: str, method: str) -> Claim:
     member = spec(method, size=50)
 
     def judge(results: Results) -> Finding:
-        here, exact = growth(results, name, member), growth(results, name, _OFUL)
+        here, exact = _growth(results, name, member), _growth(results, name, _OFUL)
         worse = ratio(results, name, member, _OFUL)
         ours = f"regret grows like t^{here:.2f} (OFUL's like t^{exact:.2f}) and ends {worse:.2f} times OFUL's"
         return Finding(graded(here, here >= max(0.9, exact + 0.1), here >= exact + 0.1), ours)
 
     return Claim(
-        f"{method}-50-near-linear",
-        "Sec. 1, Fig. 1",
-        f"{method.upper()} with l = 50 has nearly linear regret on flat Gaussian arms",
-        "nearly linear",
-        "exponent over the second half >= 0.9 and 0.1 above OFUL's; partly: 0.1 above",
-        (name,),
-        judge,
+        id=f"{method}-50-near-linear",
+        where="Sec. 1, Fig. 1",
+        statement=f"{method.upper()} with l = 50 has nearly linear regret on flat Gaussian arms",
+        paper="nearly linear",
+        rule="exponent over the second half >= 0.9 and 0.1 above OFUL's; partly: 0.1 above",
+        needs=(name,),
+        judge=judge,
         whole=True,
     )
 
@@ -48,13 +48,13 @@ def _comparable(name: str, method: str) -> Claim:
         return Finding(graded(worse, worse <= 1.1, worse <= 1.25), f"{worse:.2f} times OFUL's regret")
 
     return Claim(
-        f"{method}-450-like-oful",
-        "Sec. 1, Fig. 1",
-        f"{method.upper()} with l = 450 has regret comparable to OFUL's",
-        "comparable",
-        "at most 1.1 times; partly: 1.25",
-        (name,),
-        judge,
+        id=f"{method}-450-like-oful",
+        where="Sec. 1, Fig. 1",
+        statement=f"{method.upper()} with l = 450 has regret comparable to OFUL's",
+        paper="comparable",
+        rule="at most 1.1 times; partly: 1.25",
+        needs=(name,),
+        judge=judge,
     )
 
 
@@ -70,13 +70,14 @@ def _outperforms(name: str, method: str, blocks: Spec) -> Claim:
         return Finding(verdict(all(sure), any(sure)), f"regret {ours}")
 
     return Claim(
-        f"dbs-beats-{method}",
-        "Sec. 5, Fig. 1",
-        f"DBSLinUCB (l0 = 50, epsilon = 8) consistently outperforms {method.upper()} with l = 50 and l = 450",
-        "consistently",
-        "less regret than both with 95 % confidence (paired); partly: than one",
-        (name,),
-        judge,
+        id=f"dbs-beats-{method}",
+        where="Sec. 5, Fig. 1",
+        statement="DBSLinUCB (l0 = 50, epsilon = 8) consistently outperforms "
+        f"{method.upper()} with l = 50 and l = 450",
+        paper="consistently",
+        rule="less regret than both with 95 % confidence (paired); partly: than one",
+        needs=(name,),
+        judge=judge,
         whole=True,
     )
 
@@ -127,14 +128,13 @@ def _error_is_bounded(results: Results) -> Finding:
 
 
 def _bounds(results: Results) -> Finding:
-    rows = {row["algorithm"]: row for row in algorithms(results)}
-    first = {label: rows[label]["first"] for label in rows if label != "CBRAP"}
+    first = {row.bound.algorithm: row.first for row in evaluated(results) if row.has_constants}
     ours = "the bound falls below the trivial 2T from about " + ", ".join(
-        f"T = {horizon:.0e} ({label})" if horizon else f"never ({label})" for label, horizon in first.items()
+        f"{f'T = {at:.0e}' if np.isfinite(at) else 'never'} ({label})" for label, at in first.items()
     )
-    fd, rfd = first["DBSLinUCB-FD"], first["DBSLinUCB-RFD"]
-    good = bool(fd and rfd)
-    return Finding(verdict(good and rfd < fd and not first["SOFUL"], good), ours)
+    fd, rfd, soful = first["DBSLinUCB-FD"], first["DBSLinUCB-RFD"], first["SOFUL"]
+    good = max(fd, rfd) < np.inf
+    return Finding(verdict(good and rfd < fd and np.isinf(soful), good), ours)
 
 
 CLAIMS = (
@@ -145,41 +145,41 @@ CLAIMS = (
     _outperforms("synthetic-fd", "soful", DBS_FD),
     _outperforms("synthetic-rfd", "cbscfd", DBS_RFD),
     Claim(
-        "exponent-crosses",
-        "Sec. 2, Fig. 1 (c)",
-        "log Δ / log t crosses 1/3 for l = 50 and l = 200, and not for the largest l",
-        "crosses for l = 50, 200",
-        "both end above 1/3 and l = 450 below; partly: one of them",
-        ("spectral-error",),
-        _exponents,
+        id="exponent-crosses",
+        where="Sec. 2, Fig. 1 (c)",
+        statement="log Δ / log t crosses 1/3 for l = 50 and l = 200, and not for the largest l",
+        paper="crosses for l = 50, 200",
+        rule="both end above 1/3 and l = 450 below; partly: one of them",
+        needs=("spectral-error",),
+        judge=_exponents,
         whole=True,
     ),
     Claim(
-        "error-grows-with-epsilon",
-        "App., Fig. 4 (a)",
-        "a larger epsilon gives a larger spectral error",
-        "increasing",
-        "increasing over epsilon = 5, 10, 20; partly: 20 above 5",
-        ("matrix-approximation",),
-        _error_grows_with_epsilon,
+        id="error-grows-with-epsilon",
+        where="App., Fig. 4 (a)",
+        statement="a larger epsilon gives a larger spectral error",
+        paper="increasing",
+        rule="increasing over epsilon = 5, 10, 20; partly: 20 above 5",
+        needs=("matrix-approximation",),
+        judge=_error_grows_with_epsilon,
     ),
     Claim(
-        "error-stays-bounded",
-        "App., Fig. 4 (b)",
-        "DBS keeps the error under its bound, and its growth fades while FD's goes on",
-        "bounded, growth decreasing",
-        "error <= e <= bound throughout, and DBS gains under a fifth of FD's late gain; partly: bounded",
-        ("matrix-approximation",),
-        _error_is_bounded,
+        id="error-stays-bounded",
+        where="App., Fig. 4 (b)",
+        statement="DBS keeps the error under its bound, and its growth fades while FD's goes on",
+        paper="bounded, growth decreasing",
+        rule="error <= e <= bound throughout, and DBS gains under a fifth of FD's late gain; partly: bounded",
+        needs=("matrix-approximation",),
+        judge=_error_is_bounded,
     ),
     Claim(
-        "bounds",
-        "App., Table 1",
-        "DBSLinUCB's bounds are sublinear where SOFUL's is vacuous, and RFD's is below FD's",
-        "orders only",
-        "by formula, with constants and the measured Delta growing on like T: DBSLinUCB's bounds fall "
+        id="bounds",
+        where="App., Table 1",
+        statement="DBSLinUCB's bounds are sublinear where SOFUL's is vacuous, and RFD's is below FD's",
+        paper="orders only",
+        rule="by formula, with constants and the measured Delta growing on like T: DBSLinUCB's bounds fall "
         "below 2T at some T up to 10^15, RFD's before FD's, SOFUL's never; partly: DBSLinUCB's do",
-        ("algorithms",),
-        _bounds,
+        needs=("algorithms",),
+        judge=_bounds,
     ),
 )

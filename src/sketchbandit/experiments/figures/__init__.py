@@ -4,13 +4,7 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
-from sketchbandit.experiments.figures.over_rounds import (
-    approximation,
-    budget,
-    curves,
-    exponents,
-    timed,
-)
+from sketchbandit.experiments.figures.over_rounds import approximation, budget, curves, exponents, timed
 from sketchbandit.experiments.figures.trade_offs import epsilons, pareto, ridges
 from sketchbandit.experiments.results import Results
 

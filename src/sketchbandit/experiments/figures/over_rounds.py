@@ -6,8 +6,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from sketchbandit.drawing import STYLE, footnote, label_ends, looks, panels
+from sketchbandit.drawing import STYLE, footnote, label_ends, panels
 from sketchbandit.experiments import environments
+from sketchbandit.experiments.approximation import SKETCHES
+from sketchbandit.experiments.lines import Line, lines_of
 from sketchbandit.experiments.plan import rounds_of
 from sketchbandit.experiments.results import Results
 
@@ -16,7 +18,7 @@ _BUDGET_PANELS = {
     "seconds": (1.0, "(b) CPU seconds, select + update"),
     "sketch_rows": (1.0, "(c) rows of the sketch, buffer included"),
     "bytes": (1.0 / 1024.0, "(d) KiB of the policy"),
-    "certificate": (1.0, "(e) certificate; grey: the budget of each Adaptive"),
+    "certificate": (1.0, "(e) certificate; grey: a budget that grows"),
 }
 
 
@@ -47,20 +49,19 @@ def budget(results: Results, name: str) -> Figure:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(12.0, 6.4), layout="constrained")
         axes = list(figure.subplots(2, 3).flat)
-        chosen = {label: members[0] for label, members in results.series(name)}
-        styles = looks(list(chosen))
+        lines = lines_of(results, name)
         for axis, (column, (scale, text)) in zip(axes, _BUDGET_PANELS.items(), strict=False):
-            for label, (colour, dash) in styles.items():
-                curve = results.curve(name, chosen[label], column)
-                axis.plot(curve.rounds, curve.mean * scale, color=colour, ls=dash)
+            for line in lines:
+                curve = results.curve(name, line.members[0], column)
+                axis.plot(curve.rounds, curve.mean * scale, color=line.look.colour, ls=line.look.dash)
             axis.set(xlabel="round", title=text, xlim=(0, None))
             axis.set_ylim(bottom=0)
-        for label, member in chosen.items():
-            if member.name == "adaptive":
-                allowed = results.curve(name, member, "budget")
-                axes[4].plot(allowed.rounds, allowed.mean, color="0.5", lw=0.8, ls=styles[label][1])
+        for line in lines:
+            allowed = results.curve(name, line.members[0], "budget")
+            if allowed.mean[-1] > allowed.mean[0]:
+                axes[4].plot(allowed.rounds, allowed.mean, color="0.5", lw=0.8, ls=line.look.dash)
         axes[5].axis("off")
-        handles = [Line2D([], [], color=c, ls=dash, label=label) for label, (c, dash) in styles.items()]
+        handles = [Line2D([], [], color=look.colour, ls=look.dash, label=label) for label, _, look in lines]
         axes[5].legend(handles=handles, loc="center left", frameon=False, fontsize=9)
         figure.suptitle(_title(results, name), fontsize=10)
         footnote(figure, results.profile.sentence)
@@ -68,20 +69,19 @@ def budget(results: Results, name: str) -> Figure:
 
 
 def exponents(results: Results, name: str) -> Figure:
-    """log(Delta_t) / log(t) of the arms chosen, beside 1/3, from which on SOFUL's bound is linear."""
+    """log(Delta_t) / log(t) of the arms chosen, beside 1/3, above which the bound for FD is linear."""
     with mpl.rc_context(STYLE):
         figure, (axis,) = panels(1, width=6.2)
-        chosen = {label: members[0] for label, members in results.series(name)}
         ends = []
-        for label, (colour, _) in looks(list(chosen)).items():
-            rows = results.of(name, chosen[label])
+        for line in lines_of(results, name):
+            rows = results.of(name, line.members[0])
             rows = rows[(rows["round"] > 1) & (rows["delta"] > 0.0)]
             if rows.empty:  # fewer rounds than the size: nothing was lost yet
                 continue
             exponent = np.log(rows["delta"]) / np.log(rows["round"])
             mean = exponent.groupby(rows["round"]).mean()
-            axis.plot(mean.index, mean, color=colour)
-            ends.append((float(mean.iloc[-1]), label, colour))
+            axis.plot(mean.index, mean, color=line.look.colour)
+            ends.append((float(mean.iloc[-1]), line.label, line.look.colour))
         axis.axhline(1 / 3, color="0.3", ls="--", lw=1)
         axis.set(xlabel="round", ylabel="log Δ / log t", title=_title(results, name), xlim=(0, None))
         heights = [end[0] for end in ends]
@@ -94,24 +94,24 @@ def exponents(results: Results, name: str) -> Figure:
 
 
 def approximation(results: Results, name: str) -> Figure:
-    """(a) DBS with varying epsilon; (b) FD beside one DBS: true error, certificate, the paper's bound."""
+    """True error and certificate: (a) of one sketch, varied, (b) of one of each, with the paper's bounds."""
     with mpl.rc_context(STYLE):
         figure, (left, right) = panels(2, height=3.9)
-        chosen = {label: members[0] for label, members in results.series(name)}
-        colours = looks(list(chosen))
-        blocks = [label for label, member in chosen.items() if member.name == "dbs"]
-        compared = [label for label, member in chosen.items() if member.get("epsilon") in (None, 10)]
-        for axis, labels, bounds in ((left, blocks, False), (right, compared, True)):
-            if not labels:
-                continue
+        by_sketch: dict[str, list[Line]] = {}
+        for line in lines_of(results, name):
+            by_sketch.setdefault(line.members[0].name, []).append(line)
+        varied = max(by_sketch.values(), key=len)
+        compared = [lines[len(lines) // 2] for lines in by_sketch.values()]
+        for axis, lines, bounds in ((left, varied, False), (right, compared, True)):
             ends, errors = [], []
-            for label in labels:
-                rows, colour = results.of(name, chosen[label]), colours[label][0]
-                axis.plot(rows["round"], rows["error"], color=colour)
-                axis.plot(rows["round"], rows["certificate"], color=colour, ls="--", lw=1)
+            for line in lines:
+                rows = results.of(name, line.members[0])
+                axis.plot(rows["round"], rows["error"], color=line.look.colour)
+                axis.plot(rows["round"], rows["certificate"], color=line.look.colour, ls="--", lw=1)
                 if bounds:
-                    axis.plot(rows["round"], rows["bound"], color=colour, ls=":")
-                ends.append((float(rows["bound" if bounds else "error"].iloc[-1]), label, colour))
+                    axis.plot(rows["round"], rows["bound"], color=line.look.colour, ls=":")
+                height = float(rows["bound" if bounds else "error"].iloc[-1])
+                ends.append((height, line.label, line.look.colour))
                 errors.append(float(rows["error"].iloc[-1]))
             axis.set(xlabel="rows read", xlim=(0, float(rows["round"].max())))
             if bounds and max(end[0] for end in ends) > 30 * min(errors) > 0.0:
@@ -119,26 +119,26 @@ def approximation(results: Results, name: str) -> Figure:
             else:
                 axis.set_ylim(bottom=0)
             label_ends(axis, ends, float(rows["round"].max()), room=0.22)
-        left.set(title="(a) DBS, l₀ = 16", ylabel="spectral error ‖X'X - S'S‖₂")
-        right.set(title="(b) FD beside DBS, with the paper's bounds")
-        styles = {"true error": "-", "certificate e": "--", "bound: Δ for FD, 2ε for DBS": ":"}
+        first, studied = varied[0].members[0], [SKETCHES[sketch] for sketch in by_sketch]
+        left.set(title=f"(a) {SKETCHES[first.name].title}, l₀ = {first.get('size')}")
+        left.set(ylabel="spectral error ‖X'X - S'S‖₂")
+        right.set(title=f"(b) {' beside '.join(s.title for s in studied)}, with the paper's bounds")
+        bound = "bound: " + ", ".join(f"{s.bound_sign} for {s.title}" for s in studied)
+        styles = {"true error": "-", "certificate e": "--", bound: ":"}
         handles = [Line2D([], [], color="0.3", ls=style, label=text) for text, style in styles.items()]
         figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
-        data = results.experiments[name].environment.get("data")
-        figure.suptitle(f"{data} rows", fontsize=10)
+        figure.suptitle(f"{results.experiments[name].environment.get('data')} rows", fontsize=10)
     return figure
 
 
 def _draw(axis: Axes, results: Results, name: str, column: str) -> None:
-    chosen = {label: members[0] for label, members in results.series(name)}
     ends = []
-    for label, (colour, dash) in looks(list(chosen)).items():
-        curve = results.curve(name, chosen[label], column)
-        axis.plot(curve.rounds, curve.mean, color=colour, ls=dash)
-        axis.fill_between(
-            curve.rounds, curve.mean - curve.half, curve.mean + curve.half, color=colour, alpha=0.15, lw=0
-        )
-        ends.append((float(curve.mean[-1]), label, colour))
+    for line in lines_of(results, name):
+        curve = results.curve(name, line.members[0], column)
+        low, high = curve.mean - curve.half, curve.mean + curve.half
+        axis.plot(curve.rounds, curve.mean, color=line.look.colour, ls=line.look.dash)
+        axis.fill_between(curve.rounds, low, high, color=line.look.colour, alpha=0.15, lw=0)
+        ends.append((float(curve.mean[-1]), line.label, line.look.colour))
         last = float(curve.rounds[-1])
     axis.set(xlabel="round", xlim=(0, last))
     axis.set_ylim(bottom=0)

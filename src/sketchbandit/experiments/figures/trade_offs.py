@@ -6,22 +6,14 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
-from numpy.typing import NDArray
 
-from sketchbandit.drawing import (
-    MARKERS,
-    METHOD_COLOURS,
-    SIGNS,
-    STYLE,
-    End,
-    footnote,
-    label_ends,
-    looks,
-    panels,
-)
+from sketchbandit.arrays import Vector
+from sketchbandit.drawing import SIGNS, STYLE, End, Look, footnote, label_ends, panels
 from sketchbandit.experiments import environments
 from sketchbandit.experiments.fronts import pareto_optimal
-from sketchbandit.experiments.results import Results
+from sketchbandit.experiments.lines import lines_of
+from sketchbandit.experiments.policies import family
+from sketchbandit.experiments.results import Estimate, Results
 
 
 def pareto(results: Results, name: str) -> Figure:
@@ -35,12 +27,12 @@ def pareto(results: Results, name: str) -> Figure:
         ):
             ends: list[End] = []
             means: list[float] = []
-            for label, members in results.series(name):
-                costs = np.array([results.final(name, member, column).mean * scale for member in members])
-                found = [results.final(name, member) for member in members]
-                lowest = _front(axis, label, costs, [f.mean for f in found], [f.half for f in found])
+            for line in lines_of(results, name):
+                costs = [results.final(name, member, column).mean * scale for member in line.members]
+                found = [results.final(name, member) for member in line.members]
+                lowest = _front(axis, line.look, np.array(costs), found)
                 means += [f.mean for f in found]
-                ends.append((lowest, f"{SIGNS[MARKERS[label]]} {label}", METHOD_COLOURS[label]))
+                ends.append((lowest, f"{SIGNS[line.look.marker]} {line.label}", line.look.colour))
             axis.set(xscale="log", xlabel=text, ylabel="regret at the end")
             _frame(axis, means)
             _plain_ticks(axis.xaxis, *axis.get_xlim())
@@ -68,17 +60,14 @@ def _plain_ticks(axis: Axis, low: float, high: float) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def _front(
-    axis: Axes, label: str, costs: NDArray[np.float64], means: list[float], halves: list[float]
-) -> float:
+def _front(axis: Axes, look: Look, costs: Vector, regrets: list[Estimate]) -> float:
     """Draw one method; returns its lowest regret."""
-    colour, marker = METHOD_COLOURS[label], MARKERS[label]
-    axis.errorbar(costs, means, yerr=halves, fmt="none", ecolor=colour, elinewidth=0.7, alpha=0.4)
-    size = 120 if marker == "*" else 22
-    axis.scatter(costs, means, s=size, color=colour, marker=marker, zorder=3)
+    means, halves = (np.array(values) for values in zip(*regrets, strict=True))
+    axis.errorbar(costs, means, yerr=halves, fmt="none", ecolor=look.colour, elinewidth=0.7, alpha=0.4)
+    axis.scatter(costs, means, s=look.area, color=look.colour, marker=look.marker, zorder=3)
     order = pareto_optimal(costs, means)
-    axis.plot(costs[order], np.array(means)[order], color=colour, lw=1.2, alpha=0.8)
-    return means[order[-1]]
+    axis.plot(costs[order], means[order], color=look.colour, lw=1.2, alpha=0.8)
+    return float(means[order[-1]])
 
 
 def epsilons(results: Results, name: str) -> Figure:
@@ -91,7 +80,8 @@ def epsilons(results: Results, name: str) -> Figure:
             axis.set(xlabel="ε", xlim=(0, axis.dataLim.xmax))
             axis.set_ylim(bottom=0)
             label_ends(axis, ends, axis.dataLim.xmax, room=0.18)
-        axes[0].set(title=f"(a) {title}: DBSLinUCB-FD", ylabel="regret at the end")
+        method = family(lines_of(results, name)[0].members[0])
+        axes[0].set(title=f"(a) {title}: {method}", ylabel="regret at the end")
         axes[1].set(title="(b) running time", ylabel="CPU seconds, one thread")
         footnote(figure, results.profile.sentence)
     return figure
@@ -112,13 +102,12 @@ def ridges(results: Results, name: str) -> Figure:
 
 def _lines(axis: Axes, results: Results, name: str, setting: str, column: str) -> list[End]:
     """A line for each series over one of its settings, with its 95 % band; returns what to label."""
-    chosen = dict(results.series(name))
     ends = []
-    for label, (colour, dash) in looks(list(chosen)).items():
-        x = [float(member.get(setting)) for member in chosen[label]]
-        found = [results.final(name, member, column) for member in chosen[label]]
-        means, halves = np.array([f.mean for f in found]), np.array([f.half for f in found])
-        axis.plot(x, means, color=colour, ls=dash, marker="o", ms=3)
-        axis.fill_between(x, means - halves, means + halves, color=colour, alpha=0.12, lw=0)
-        ends.append((float(means[-1]), label, colour))
+    for line in lines_of(results, name):
+        x = [float(member.get(setting)) for member in line.members]
+        found = [results.final(name, member, column) for member in line.members]
+        means, halves = (np.array(values) for values in zip(*found, strict=True))
+        axis.plot(x, means, color=line.look.colour, ls=line.look.dash, marker="o", ms=3)
+        axis.fill_between(x, means - halves, means + halves, color=line.look.colour, alpha=0.12, lw=0)
+        ends.append((float(means[-1]), line.label, line.look.colour))
     return ends

@@ -1,0 +1,36 @@
+"""The lines of a figure: a method looks the same in all of them."""
+
+from typing import NamedTuple
+
+from sketchbandit.drawing import Look, looks
+from sketchbandit.experiments.policies import family
+from sketchbandit.experiments.results import Results
+from sketchbandit.experiments.specs import Spec
+
+_ADAPTIVE = Look("#009E73", "P")
+_LOOKS = {
+    "OFUL": Look("#000000", "*", area=120),
+    "CBRAP": Look("#CC79A7", "v"),
+    "SOFUL": Look("#E69F00", "s"),
+    "CBSCFD": Look("#56B4E9", "^"),
+    "DBSLinUCB-FD": Look("#D55E00", "D"),
+    "DBSLinUCB-RFD": Look("#0072B2", "o"),
+    "Adaptive": _ADAPTIVE,
+    "Adaptive, anytime": _ADAPTIVE,
+}
+
+
+class Line(NamedTuple):
+    """A series with those of its members that have results."""
+
+    label: str
+    members: list[Spec]
+    look: Look
+
+
+def lines_of(results: Results, name: str) -> list[Line]:
+    """Every line of an experiment, in the look of its method or, if the experiment says so, in its own."""
+    series = list(results.series(name))
+    own = results.experiments[name].own_colours
+    given = [None if own else _LOOKS.get(family(members[0])) for _, members in series]
+    return [Line(*one, look) for one, look in zip(series, looks(given), strict=True)]
