@@ -17,12 +17,6 @@ RIDGES = (0.02, 0.2, 2.0, 20.0)
 Make = Callable[[int, float], Any]
 
 
-def _blocks(schedule: str) -> Make:
-    return lambda dim, ridge: sb.dbslinucb(
-        dim, size=50, epsilon=8.0, schedule=schedule, ridge=ridge, beta=BETA
-    )
-
-
 def _adaptive(epsilon: float, horizon: int | None) -> Make:
     return lambda dim, ridge: sb.adaptive(dim, epsilon=epsilon, horizon=horizon, ridge=ridge, beta=BETA)
 
@@ -30,8 +24,7 @@ def _adaptive(epsilon: float, horizon: int | None) -> Make:
 OURS: dict[str, Make] = {
     "oful": lambda dim, ridge: sb.oful(dim, ridge=ridge, beta=BETA),
     "cbscfd, l = 50": lambda dim, ridge: sb.cbscfd(dim, size=50, ridge=ridge, beta=BETA),
-    "dbslinucb, ε = 8": _blocks("mass"),
-    "dbslinucb spectral, ε = 8": _blocks("spectral"),
+    "dbslinucb, ε = 8": lambda dim, ridge: sb.dbslinucb(dim, size=50, epsilon=8.0, ridge=ridge, beta=BETA),
     "adaptive, ε = 8": _adaptive(8.0, ROUNDS),
     "adaptive, ε = 4": _adaptive(4.0, ROUNDS),
     "adaptive anytime, ε = 8": _adaptive(8.0, None),

@@ -169,7 +169,7 @@ def check(path: Path, rows: int, out: Path) -> None:
     for start in range(0, rows, 10_000):
         some = np.asarray(mapped[start : start + 10_000])
         covariance += some.T @ some
-    sketch = sb.load(out)
+    sketch = sb.load(out, sb.Sketch)
     loss = np.linalg.eigvalsh(covariance - sketch.rows.T @ sketch.rows)
     assert sketch.count == rows
     assert loss[0] >= -1e-9 * sketch.mass, "S'S exceeds X'X"

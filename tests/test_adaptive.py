@@ -395,7 +395,7 @@ def test_a_merged_budget_is_saved(tmp_path: Path) -> None:
     one.merge(other)
     assert 5.0 < one.budget < one.error_limit < 10.0
     one.save(tmp_path / "s")
-    loaded = sb.load(tmp_path / "s")
+    loaded = sb.load(tmp_path / "s", sb.AdaptiveSketch)
     assert (loaded.budget, loaded.error_limit) == (one.budget, one.error_limit)
     for sketch in (one, loaded):
         sketch.update(decaying(300, 60, 0.9, seed=2))

@@ -101,7 +101,7 @@ def test_sketches_know_names_too(sketch: Callable[[], Any], tmp_path: Path) -> N
     assert np.array_equal(one.rows, other.rows)
     assert one.columns == tuple(NAMES)
     one.save(tmp_path / "s")
-    assert sb.load(tmp_path / "s").columns == tuple(NAMES)
+    assert sb.load(tmp_path / "s", sb.Sketch).columns == tuple(NAMES)
 
 
 def test_positions_are_no_names_but_have_an_order() -> None:

@@ -419,7 +419,7 @@ def test_interrupted_and_resumed(tmp_path: Path) -> None:
     )
     assert watcher.done == 500
     assert watcher.left == 10_000 - 500
-    assert_identical(sb.load(out), undisturbed)
+    assert_identical(sb.load(out, sb.Sketch), undisturbed)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.safetensors", "x.npy"]
 
 
@@ -443,7 +443,7 @@ def test_what_has_changed_is_read_again(tmp_path: Path) -> None:
     assert watcher.done == 250
     with pytest.raises(KeyboardInterrupt):
         outofcore.sketch(names, size=5, out=out, jobs=1, watcher=Interrupting(600))
-    assert_same(sb.load(out), oracle(rows))  # the result of the job before is still there
+    assert_same(sb.load(out, sb.Sketch), oracle(rows))  # the result of the job before is still there
     watcher = Interrupting(10_000)
     outofcore.sketch(names, size=5, out=out, fresh=True, watcher=watcher)
     assert watcher.done == 0
@@ -637,7 +637,7 @@ def test_the_command(tmp_path: Path) -> None:
     done = command("x.npy", "--size", "5", "--out", "s.safetensors", "--top", "2", folder=tmp_path)
     text = done.stdout.decode()
     assert done.returncode == 0, done.stderr
-    sketch = sb.load(tmp_path / "s.safetensors")
+    sketch = sb.load(tmp_path / "s.safetensors", sb.Sketch)
     assert_same(sketch, oracle(rows))
     sigma = np.linalg.svd(rows, compute_uv=False)
     for said in (
@@ -674,7 +674,7 @@ def test_standard_input(kind: str, tmp_path: Path) -> None:
         assert not (tmp_path / "sketch.safetensors").exists()
         return
     assert done.returncode == 0, done.stderr
-    assert_same(sb.load(tmp_path / "sketch.safetensors"), oracle(rows))
+    assert_same(sb.load(tmp_path / "sketch.safetensors", sb.Sketch), oracle(rows))
 
 
 def complaint(*arguments: str) -> str:

@@ -175,7 +175,7 @@ def test_a_policy_saved_after_its_sketch_was_compressed(name: str, beta: Any, tm
         policy.update(arm, 0.5)
     policy.sketch.compress()
     policy.save(tmp_path / "p")
-    loaded = sb.load(tmp_path / "p")
+    loaded = sb.load(tmp_path / "p", sb.LinUCB)
     for p in (policy, loaded):
         for arm in arms[9:]:
             p.update(arm, p.select(arms[:4]) / 4.0)
@@ -193,7 +193,7 @@ def test_a_file_of_which_the_system_does_not_fit_is_mended(size: int, tmp_path: 
     del scalars["system"]["inverse"]["jitter"]
     broken = {**arrays, **{f"sketch.{name}": array for name, array in rows.items()}}
     files.write(tmp_path / "p", "linucb", scalars, broken)
-    loaded = sb.load(tmp_path / "p")
+    loaded = sb.load(tmp_path / "p", sb.LinUCB)
     assert np.allclose(loaded.theta, policy.theta, rtol=1e-12)
     assert np.allclose(loaded.width(np.eye(12)), policy.width(np.eye(12)), rtol=1e-12)
 

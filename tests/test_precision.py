@@ -291,7 +291,7 @@ def test_float32_rows_are_held_in_float64_once_rounding_would_break_the_budget(t
     error = np.linalg.norm(wide.T @ wide - sketch.covariance() + sketch.alpha * np.eye(300), 2)
     assert error <= sketch.error_bound
     sketch.save(tmp_path / "s")
-    again = sb.load(tmp_path / "s")
+    again = sb.load(tmp_path / "s", sb.Sketch)
     for made in (sketch, again):
         made.update(rows[:500])
     assert snapshot(again) == snapshot(sketch)

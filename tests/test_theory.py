@@ -143,7 +143,8 @@ def test_what_stands_in_for_a_ridge_that_has_no_digits_widens_the_radius() -> No
 
 def test_rounding_counts_as_lost_where_it_may_hide_a_loss() -> None:
     """S'S that rounding made larger than X'X leaves too small a trace of what was lost."""
-    sketch = SimpleNamespace(dim=5, mass=10.0, count=20, error_bound=9.0, alpha=0.0, rounding=0.25)
+    tally = SimpleNamespace(mass=10.0, count=20)
+    sketch: Any = SimpleNamespace(dim=5, tally=tally, error_bound=9.0, alpha=0.0, rounding=0.25)
     gram = GrowingGram(np.diag([4.0, 3.0]))
     assert gram.spread_error(sketch) == pytest.approx((3.0 + 5 * 0.25) / 3, rel=1e-12)
     sketch.error_bound = 0.5
@@ -428,7 +429,7 @@ def test_the_warning_is_not_repeated_after_loading(tmp_path: Path) -> None:
     policy = sb.soful(40, size=5)
     assert len(play(policy, arms[:1000])) == 1
     policy.save(tmp_path / "p")
-    loaded = sb.load(tmp_path / "p")
+    loaded = sb.load(tmp_path / "p", sb.LinUCB)
     assert loaded.health() == policy.health()
     assert play(loaded, arms[1000:]) == []
 

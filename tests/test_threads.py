@@ -147,7 +147,7 @@ def test_every_verb_in_eight_threads(name: str, tmp_path: Path) -> None:
             path = tmp_path / f"{seed}-{call}"
             policy.sketch.compress()
             policy.save(path)
-            for twin in (sb.load(path), copy.copy(pristine)):
+            for twin in (sb.load(path, sb.LinUCB), copy.copy(pristine)):
                 assert np.isfinite(twin.theta).all()
 
     def join(seed: int) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.policy.health import Health
 from sketchbandit.sketch import Sketch
+from sketchbandit.sketch.columns import Name
 from sketchbandit.storing import Stored
 
 
@@ -36,6 +37,11 @@ class Policy(Stored):
     @abstractmethod
     def rounds(self) -> int:
         """How many rewards were learned from."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[Name, ...] | None:
+        """The names of the features, if arms came as a DataFrame."""
 
     @property
     @abstractmethod

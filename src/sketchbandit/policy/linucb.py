@@ -159,7 +159,7 @@ class LinUCB(Policy):
         return self._beta
 
     @property
-    def sketch(self) -> Sketch:
+    def sketch(self) -> Any:  # a Sketch: which one, whoever made the policy knows
         """The sketch of the arms played. The policy feeds it; look, but do not update it."""
         return self._precision.sketch
 
@@ -169,12 +169,12 @@ class LinUCB(Policy):
         return self._precision
 
     @property
-    def estimate(self) -> Estimate:
+    def estimate(self) -> Any:  # an Estimate
         """What is believed of the rewards; look, but do not change it."""
         return self._estimate
 
     @property
-    def explore(self) -> Explore:
+    def explore(self) -> Any:  # an Explore
         """How arms are chosen; look, but do not change it."""
         return self._explore
 
