@@ -24,7 +24,7 @@ from sketchbandit.experiments.pool import Failure
 from sketchbandit.experiments.profiles import PROFILES
 from sketchbandit.experiments.runs import Run
 from sketchbandit.experiments.store import Store
-from sketchbandit.policy.named import POLICIES
+from sketchbandit.policy.named import RECIPES
 
 Verb = Callable[..., Any]
 ROOT = Path(__file__).parents[1]
@@ -176,7 +176,7 @@ def test_data_lists_the_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (("reproduce", "everything"), list(EXPERIMENTS)),
         (("reproduce", "--profile", "slow"), list(PROFILES)),
         (("reproduce", "mnist-curves"), ["mnist.npz", "SKETCHBANDIT_DATA"]),
-        (("compare", "--policy", "ucb1"), list(POLICIES)),
+        (("compare", "--policy", "ucb1"), list(RECIPES)),
         (("compare", "--policy", "soful:seize=3"), ["seize", "size, ridge, beta, dtype"]),
         (("compare", "--policy", "soful:size=1"), ["size", "1"]),
         (("compare", "--policy", "oful", "--policy", "oful"), ["twice"]),

@@ -22,6 +22,14 @@ def test_exported_names() -> None:
     """The public surface, pinned."""
     assert set(sb.__all__) == {
         "Block",
+        "Candidates",
+        "Estimate",
+        "Explore",
+        "Linear",
+        "Policy",
+        "Precision",
+        "UCB",
+        "register",
         "BulkReader",
         "Change",
         "Classification",

@@ -175,27 +175,29 @@ def test_a_policy_saved_after_its_sketch_was_compressed(name: str, beta: Any, tm
         policy.update(arm, 0.5)
     policy.sketch.compress()
     policy.save(tmp_path / "p")
-    loaded = sb.load(tmp_path / "p", sb.LinUCB)
+    loaded: Any = sb.load(tmp_path / "p")
     for p in (policy, loaded):
         for arm in arms[9:]:
             p.update(arm, p.select(arms[:4]) / 4.0)
     assert saved(loaded) == saved(policy)
 
 
-@pytest.mark.parametrize("size", [5, 10])
-def test_a_file_of_which_the_system_does_not_fit_is_mended(size: int, tmp_path: Path) -> None:
-    """As 0.6 wrote it after a compression: b and the sketch are whole, and the rest follows from them."""
-    policy = train(sb.cbscfd(12, size=size), 21 if size == 10 else 9, 12)  # a dense inverse, or one of rows
+@pytest.mark.parametrize("name", CERTIFIED)
+@pytest.mark.parametrize("beta", [0.1, sb.Confidence()])
+def test_files_of_the_version_before(name: str, beta: Any, tmp_path: Path) -> None:
+    """0.7 kept b beside what follows from it and the sketch: that is derived anew."""
+    policy = train(CERTIFIED[name](12, size=5, ridge=1.0, beta=beta), 30, 12)
     scalars, arrays = policy.dump()
-    policy.sketch.compress()
-    content, rows = policy.sketch.dump()
-    scalars["sketch"]["content"] = content
-    del scalars["system"]["inverse"]["jitter"]
-    broken = {**arrays, **{f"sketch.{name}": array for name, array in rows.items()}}
-    files.write(tmp_path / "p", "linucb", scalars, broken)
+    reach, b = scalars.pop("reward_mass"), arrays["estimate.b"]
+    for part in ("precision", "estimate", "explore"):
+        del scalars[part]
+    old = {n: a for n, a in arrays.items() if n.startswith("sketch.")} | {"system.b": b}
+    files.write(tmp_path / "p", "linucb", {**scalars, "system": {"inverse": {}}, "reach": reach}, old)
     loaded = sb.load(tmp_path / "p", sb.LinUCB)
-    assert np.allclose(loaded.theta, policy.theta, rtol=1e-12)
-    assert np.allclose(loaded.width(np.eye(12)), policy.width(np.eye(12)), rtol=1e-12)
+    assert np.allclose(loaded.theta, policy.theta, rtol=1e-9, atol=1e-12)
+    assert np.allclose(loaded.width(np.eye(12)), policy.width(np.eye(12)), rtol=1e-9)
+    assert (loaded.rounds, loaded.beta) == (policy.rounds, policy.beta)
+    assert loaded.radius == pytest.approx(policy.radius, rel=1e-9)
 
 
 def test_a_subclass_of_a_policy_needs_a_kind_of_its_own(tmp_path: Path) -> None:

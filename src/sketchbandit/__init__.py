@@ -49,6 +49,7 @@ from sketchbandit.policy import (
     oful,
     soful,
 )
+from sketchbandit.policy.named import register
 from sketchbandit.precision import Precision
 from sketchbandit.sketch import (
     AdaptiveSketch,
@@ -112,6 +113,7 @@ __all__ = [
     "load",
     "oful",
     "play",
+    "register",
     "soful",
     "spectrum",
     "theory",

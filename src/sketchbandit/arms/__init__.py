@@ -2,11 +2,21 @@
 
 from sketchbandit.arms.batches import batch_of, batch_of_array, read_sets
 from sketchbandit.arms.reading import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
-from sketchbandit.arms.sets import Arms, DenseArms, SparseArms, norm_sq_of, own_copy, project_arms, sum_runs
+from sketchbandit.arms.sets import (
+    Arms,
+    DenseArms,
+    Scan,
+    SparseArms,
+    norm_sq_of,
+    own_copy,
+    project_arms,
+    sum_runs,
+)
 
 __all__ = [
     "Arms",
     "DenseArms",
+    "Scan",
     "SparseArms",
     "batch_of",
     "batch_of_array",

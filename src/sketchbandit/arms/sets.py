@@ -1,12 +1,12 @@
 """A set of arms, checked in shape and type: dense or sparse."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import AnyVector, SparseVector, row_norms_sq
 
@@ -104,6 +104,15 @@ class SparseArms:
 
 
 Arms = DenseArms | SparseArms
+
+
+class Scan(NamedTuple):
+    """The first look at a set of arms: their means and squared norms, and S X' where it came for free."""
+
+    arms: Arms
+    means: Vector
+    norms_sq: Vector
+    products: Matrix | None = None
 
 
 def sum_runs(values: AnyArray, bounds: AnyArray) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from sketchbandit.experiments.definitions import EXPERIMENTS
 from sketchbandit.experiments.profiles import PROFILES
 from sketchbandit.experiments.reporting import Report, counts
 from sketchbandit.experiments.tables import table
-from sketchbandit.policy.named import POLICIES, parameters
+from sketchbandit.policy.named import RECIPES, parameters
 
 commands = typer.Typer(rich_markup_mode="markdown")
 
@@ -70,7 +70,7 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
 
 @commands.command(
     epilog="Policies: "
-    + "; ".join(f"{name} ({', '.join(p for p in parameters(name) if p != 'dtype')})" for name in POLICIES)
+    + "; ".join(f"{name} ({', '.join(p for p in parameters(name) if p != 'dtype')})" for name in RECIPES)
     + ". All take dtype=float32."
 )
 def compare(  # noqa: PLR0917  (typer takes options so)

@@ -2,23 +2,14 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-from sketchbandit.arms import Arms
+from sketchbandit.arms import Arms, Scan
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import InputError, MergeError
 from sketchbandit.kinds import Kinds
 from sketchbandit.linalg import AnyVector
 from sketchbandit.precision import Precision, Step
-
-
-class Scan(NamedTuple):
-    """The first look at a set of arms: their means and squared norms, and S X' where it came for free."""
-
-    arms: Arms
-    means: Vector
-    norms_sq: Vector
-    products: Matrix | None = None
 
 
 class Estimate(Kinds, ABC):
@@ -85,6 +76,7 @@ class Estimate(Kinds, ABC):
 
     def add(self, other: Any) -> None:
         """Take in what another of the same class has learned; the precision was derived anew before."""
+        del other
         raise MergeError(f"{type(self).__name__} has no method add, so its policies cannot merge")
 
     @property

@@ -1,4 +1,4 @@
-"""What a precision and a linear estimate do one after the other, in one compiled loop: the same to rounding."""
+"""What a precision and a linear estimate do one after the other, in one compiled loop."""
 
 from typing import Any
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import Arms, SparseArms
+from sketchbandit.arms import Arms, Scan, SparseArms
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
-from sketchbandit.estimate.base import Estimate, Scan
+from sketchbandit.estimate.base import Estimate
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot
 from sketchbandit.precision import LowRankInverse, Precision, Step
 

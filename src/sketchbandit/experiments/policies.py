@@ -9,12 +9,11 @@ from sketchbandit.errors import InputError
 from sketchbandit.experiments.specs import Spec, Value, spec
 from sketchbandit.playing import play
 from sketchbandit.policy import named
-from sketchbandit.policy.named import POLICIES, parameters
+from sketchbandit.policy.named import parameters, recipe
 
 TUNED = ("ridge", "beta")
 ROUNDS = "rounds"
 """As a horizon: as many as are played."""
-_TITLES = {"oful": "OFUL", "cbrap": "CBRAP", "soful": "SOFUL", "cbscfd": "CBSCFD"}
 
 
 def check(policy: Spec) -> None:
@@ -32,7 +31,7 @@ def is_given(policy: Spec) -> bool:
 
 def with_defaults(policy: Spec) -> Spec:
     """The same with ridge and beta given."""
-    defaults = inspect.signature(POLICIES[policy.name]).parameters
+    defaults = inspect.signature(recipe(policy.name).make).parameters
     return spec(policy.name, **{**{name: defaults[name].default for name in TUNED}, **dict(policy.settings)})
 
 
@@ -53,17 +52,12 @@ def build(policy: Spec, dim: int, seed: int = 0, rounds: int | None = None) -> A
 
 def family(policy: Spec) -> str:
     """What the paper calls the method."""
-    if policy.name == "dbslinucb":
-        compensation = policy.get("compensation", 1.0)
-        return {0: "DBSLinUCB-FD", 1: "DBSLinUCB-RFD"}.get(compensation, f"DBSLinUCB, c = {compensation:g}")
-    if policy.name == "adaptive":
-        return "Adaptive" if policy.get("horizon") or policy.get("order") else "Adaptive, anytime"
-    return _TITLES[policy.name]
+    return recipe(policy.name).title(dict(policy.settings))
 
 
 def label(policy: Spec) -> str:
     """The method with what tells it from its siblings, for a figure."""
-    signs = {"size": "l₀" if policy.name == "dbslinucb" else "l", "epsilon": "ε", "ridge": "λ", "beta": "β"}
+    signs = {"size": recipe(policy.name).size_sign, "epsilon": "ε", "ridge": "λ", "beta": "β"}
     shown = sorted(
         ((k, v) for k, v in policy.settings if k != "compensation" and v != ROUNDS),
         key=lambda setting: (list(signs).index(setting[0]) if setting[0] in signs else 9, setting[0]),

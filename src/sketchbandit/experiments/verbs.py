@@ -18,7 +18,7 @@ from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.runner import Watcher
 from sketchbandit.experiments.specs import Spec, parse, spec
 from sketchbandit.experiments.store import Store
-from sketchbandit.policy.named import POLICIES
+from sketchbandit.policy.named import RECIPES
 from sketchbandit.sketch.checks import check_count
 
 
@@ -98,7 +98,7 @@ def compare(
     rounds = check_count("rounds", rounds, at_least=1)
     permutations = check_count("permutations", permutations, at_least=1)
     if not policies:
-        raise InputError(f"name a policy or more: {', '.join(POLICIES)}")
+        raise InputError(f"name a policy or more: {', '.join(RECIPES)}")
     series: dict[str, Series] = {}
     for text in policies:
         asked = parse(text)

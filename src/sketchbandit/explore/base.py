@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sketchbandit.arms import Scan
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
-from sketchbandit.estimate import Scan
 from sketchbandit.kinds import Kinds
 from sketchbandit.precision import Leverage, Precision
 

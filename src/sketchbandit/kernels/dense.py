@@ -23,6 +23,7 @@ def leverage_dense(x, inverse, pending, pending_count, image, seen):
 
 @compiled
 def leverage_of_dense(x, inverse, pending, pending_count, image, seen):
+    """The same, of sizes that were checked."""
     dim = len(x)
     for i in range(0, dim - dim % 4, 4):
         dot4(inverse, i, x, image)

@@ -10,12 +10,14 @@ from sketchbandit.kernels.compiling import compiled, compiled_sum
 
 @compiled
 def need(fits):
+    """Raise rather than read past an array."""
     if not fits:
         raise ValueError("arrays of the wrong size: were they changed by another thread?")
 
 
 @compiled_sum
 def dot(a, b, count):
+    """The first ``count`` terms of a'b."""
     total = 0.0
     for i in range(count):
         total += a[i] * b[i]

@@ -99,13 +99,15 @@ class LinUCB(Policy):
             raise InputError(
                 f"the sketch has seen {sketch.count} rows whose rewards are unknown; give a fresh one"
             )
-        self._set_up(sketch, ridge, beta, copy.deepcopy(explore or UCB()), copy.deepcopy(rewards or Linear()))
+        rule, model = copy.deepcopy(explore or UCB()), copy.deepcopy(rewards or Linear())
+        self._set_up(sketch, ridge, beta, explore=rule, estimate=model)
 
     def _set_up(
         self,
         sketch: Sketch,
         ridge: float,
         beta: float | Confidence,
+        *,
         explore: Explore,
         estimate: Estimate,
         saved: Saved | None = None,
@@ -218,7 +220,7 @@ class LinUCB(Policy):
     @property
     def nbytes(self) -> int:
         """Bytes of every array held, the sketch's included."""
-        return self._precision.nbytes + self._estimate.nbytes + self.sketch.nbytes
+        return self._precision.nbytes + self._estimate.nbytes + self._precision.sketch.nbytes
 
     def health(self) -> Health:
         """The certificate, how it grows, and what that means for the regret, in a sentence."""
@@ -228,7 +230,7 @@ class LinUCB(Policy):
 
     @holds_the_lock
     def select(self, arms: Any) -> int:
-        """The index of the arm chosen: that of the largest ``ucb``, ties to the lowest, unless told otherwise.
+        """The index of the arm chosen: by default that of the largest ``ucb``, ties to the lowest.
 
         ``arms``: (K, dim), numpy, scipy.sparse or anything that converts. Widths are computed only for arms
         that can still win.
@@ -486,7 +488,12 @@ class LinUCB(Policy):
         policy = cls.__new__(cls)
         saved_beta = Confidence(**beta) if isinstance(beta, dict) else beta
         policy._set_up(
-            parts.sketch, scalars["ridge"], saved_beta, parts.explore, parts.estimate, parts.precision
+            parts.sketch,
+            scalars["ridge"],
+            saved_beta,
+            explore=parts.explore,
+            estimate=parts.estimate,
+            saved=parts.precision,
         )
         policy._estimate.restore(*parts.learned)
         policy._estimate.reward_mass = float(scalars["reward_mass" if "reward_mass" in scalars else "reach"])

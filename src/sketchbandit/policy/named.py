@@ -1,30 +1,65 @@
-"""Policies by name, for whoever reads the name from a command line, a request or a file."""
+"""Policies by name, for whoever reads a name from a command line, a request or a file."""
 
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from sketchbandit.errors import InputError
 from sketchbandit.policy import recipes
+from sketchbandit.policy.base import Policy
 
-POLICIES: dict[str, Callable[..., Any]] = {
-    "oful": recipes.oful,
-    "cbrap": recipes.cbrap,
-    "soful": recipes.soful,
-    "cbscfd": recipes.cbscfd,
-    "dbslinucb": recipes.dbslinucb,
-    "adaptive": recipes.adaptive,
-}
+Settings = Mapping[str, Any]
+
+
+class Recipe(NamedTuple):
+    """A policy that has a name."""
+
+    make: Callable[..., Policy]
+    """``(dim, **settings)``"""
+    title: Callable[[Settings], str]
+    """What figures call it, given its settings."""
+    can_turn_exact: bool
+    """Whether it may come to hold dim² numbers, whatever its size."""
+    size_sign: str = "l"
+    """How figures write its size."""
+
+
+RECIPES: dict[str, Recipe] = {}
+
+
+def register(
+    name: str,
+    make: Callable[..., Policy],
+    *,
+    title: str | Callable[[Settings], str],
+    can_turn_exact: bool,
+    size_sign: str = "l",
+) -> None:
+    """Give a policy a name, by which experiments and the service know it.
+
+    >>> from sketchbandit import IncrementalSVD, LinUCB
+    >>> register("isvd", lambda dim: LinUCB(IncrementalSVD(dim)), title="iSVD", can_turn_exact=False)
+    >>> build("isvd", 30).sketch.size
+    50
+    >>> del RECIPES["isvd"]
+    """
+    titled = (lambda _: title) if isinstance(title, str) else title
+    RECIPES[name] = Recipe(make, titled, can_turn_exact, size_sign)
+
+
+def recipe(name: str) -> Recipe:
+    """The recipe of this name."""
+    if name not in RECIPES:
+        raise InputError(f"unknown policy {name!r}; choose from {', '.join(RECIPES)}")
+    return RECIPES[name]
 
 
 def parameters(name: str) -> list[str]:
     """The settings that the policy takes."""
-    if name not in POLICIES:
-        raise InputError(f"unknown policy {name!r}; choose from {', '.join(POLICIES)}")
-    return [p.name for p in inspect.signature(POLICIES[name]).parameters.values() if p.name != "dim"]
+    return [p.name for p in inspect.signature(recipe(name).make).parameters.values() if p.name != "dim"]
 
 
-def build(name: str, dim: int, **settings: Any) -> Any:
+def build(name: str, dim: int, **settings: Any) -> Policy:
     """The policy of this name; a setting that it does not have is refused by name.
 
     >>> build("soful", 30, size=5).sketch.size
@@ -34,4 +69,21 @@ def build(name: str, dim: int, **settings: Any) -> Any:
     for key in settings:
         if key not in known:
             raise InputError(f"{name} has no setting {key!r}; it takes {', '.join(known)}")
-    return POLICIES[name](dim, **settings)
+    return recipe(name).make(dim, **settings)
+
+
+def _blocks(settings: Settings) -> str:
+    compensation = settings.get("compensation", 1.0)
+    return {0: "DBSLinUCB-FD", 1: "DBSLinUCB-RFD"}.get(compensation, f"DBSLinUCB, c = {compensation:g}")
+
+
+def _adaptive(settings: Settings) -> str:
+    return "Adaptive" if settings.get("horizon") or settings.get("order") else "Adaptive, anytime"
+
+
+register("oful", recipes.oful, title="OFUL", can_turn_exact=True)
+register("cbrap", recipes.cbrap, title="CBRAP", can_turn_exact=False)
+register("soful", recipes.soful, title="SOFUL", can_turn_exact=False)
+register("cbscfd", recipes.cbscfd, title="CBSCFD", can_turn_exact=False)
+register("dbslinucb", recipes.dbslinucb, title=_blocks, can_turn_exact=True, size_sign="l₀")
+register("adaptive", recipes.adaptive, title=_adaptive, can_turn_exact=True)

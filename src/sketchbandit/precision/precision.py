@@ -159,7 +159,7 @@ class Precision:
     # -- following the sketch -------------------------------------------------------------------------
 
     def take_one(self, row: AnyArray, norm_sq: float) -> Change:
-        """Give the sketch one checked row, (1, dim), that is not zero; ``grown`` or ``rebuild`` must follow."""
+        """Give the sketch one checked row that is not zero; ``grown`` or ``rebuild`` must follow."""
         change = self.sketch.take_one(row, norm_sq)
         self.forget_choice()
         return change

@@ -6,14 +6,13 @@ from typing import Any, Self
 
 from sketchbandit.errors import SketchBanditError
 from sketchbandit.policy import Confidence
-from sketchbandit.policy.named import build
+from sketchbandit.policy.named import RECIPES, build
 from sketchbandit.service.problems import Invalid, TooLarge
 from sketchbandit.service.settings import MIB, Limits
 
 _DENSE_BYTES = 13  # of an exact policy, for each of its dim² numbers: 1.6 matrices of float64
 _ROW_BYTES = 40  # of a fixed sketch, for each of its size·dim numbers: 2·size rows, the factor, buffers
 _DEFAULT_SIZE = 50  # of the policies that have one
-_CAN_TURN_EXACT = ("oful", "dbslinucb", "adaptive")
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,8 @@ class BanditConfig:
                 f"{self.policy} with size {size} and dim {self.dim} can come to hold {held // MIB:,} MiB, "
                 f"and this server allows {most // MIB:,}; use a smaller size"
             )
-        if self.policy in _CAN_TURN_EXACT and (held := _DENSE_BYTES * self.dim**2) > most:
+        known = RECIPES.get(self.policy)
+        if known and known.can_turn_exact and (held := _DENSE_BYTES * self.dim**2) > most:
             raise TooLarge(
                 f"{self.policy} with dim {self.dim} can come to hold {held // MIB:,} MiB where the stream "
                 f"forces it to be exact, and this server allows {most // MIB:,}; use soful or cbscfd with a "

@@ -52,10 +52,10 @@ class DyadicBlockSketch(Sketch):
     without loss, as Frequent Directions does (Alg. 1 would freeze an empty block). A block is compressed
     when it is frozen, to size - 1 rows: its mass is under epsilon·size then, or its rank under size, so
     that its certificate stays under its share epsilon/2^i; in any case it is frozen before a row would bring
-    its certificate beyond that. Once the exact block is a dense matrix the rows
-    of the frozen ones are folded into it (line 4 of Alg. 1 modifies the whole of S'S); their certificates
-    stay. A merge hands the rows of the other sketch to Alg. 1 as if they came from the stream, those of its exact
-    block to the exact block, and adds the other's certificate: e <= 2·epsilon for each of the sketches.
+    its certificate beyond that. Once the exact block is a dense matrix the rows of the frozen ones are
+    folded into it (line 4 of Alg. 1 modifies the whole of S'S); their certificates stay. A merge hands the
+    rows of the other sketch to Alg. 1 as if they came from the stream, those of its exact block to the exact
+    block, and adds the other's certificate: e <= 2·epsilon for each of the sketches.
 
     Examples
     --------

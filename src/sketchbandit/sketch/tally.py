@@ -34,8 +34,9 @@ class Tally:
     def check(self, added: float) -> None:
         """Refuse a mass that would overflow."""
         if not self.mass + added <= self.most_mass:
+            dtype = "float32" if self.most_mass < 1e39 else "float64"
             raise InputError(
-                f"the sum of squared norms would overflow {'float32' if self.most_mass < 1e39 else 'float64'}: "
+                f"the sum of squared norms would overflow {dtype}: "
                 f"{self.mass:g} so far, {added:g} to come; rescale the rows"
             )
 

@@ -1,27 +1,17 @@
 """The sketch below an estimator: by its name, or made by the user."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
-from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.sketch import (
-    AdaptiveSketch,
-    DyadicBlockSketch,
-    ExactSketch,
-    FrequentDirections,
-    IncrementalSVD,
-    Sketch,
-)
+from sketchbandit.errors import FileError, InputError, InputTypeError
+from sketchbandit.sketch import Sketch
 
 Choice = str | Callable[[int], Sketch]
 
-_NAMED: dict[str, Callable[..., Sketch]] = {
-    cls.kind: cls for cls in (IncrementalSVD, FrequentDirections, DyadicBlockSketch, AdaptiveSketch)
-}
-
 
 def make_sketch(choice: Any, dim: int, size: int, compensation: float) -> Sketch:
-    """A fresh sketch for rows of length ``dim``."""
+    """A fresh sketch for rows of length ``dim``; one that is named takes what it has a setting for."""
     if callable(choice):
         made = choice(dim)
         if not isinstance(made, Sketch) or made.dim != dim or made.count:
@@ -29,9 +19,13 @@ def make_sketch(choice: Any, dim: int, size: int, compensation: float) -> Sketch
                 f"sketch must make a fresh sketchbandit.Sketch of dim {dim}, but made {made!r}"
             )
         return made
-    if choice == ExactSketch.kind:
-        return ExactSketch(dim)
-    if choice not in _NAMED:
-        known = ", ".join(map(repr, [*_NAMED, ExactSketch.kind]))
-        raise InputError(f"sketch must be one of {known}, or make one from dim; got {choice!r}")
-    return _NAMED[choice](dim, size=size, compensation=compensation)
+    try:
+        kind: Any = Sketch.of_kind(choice)
+    except FileError as error:
+        raise InputError(f"sketch must be the name of one, or make one from dim: {error}") from None
+    offered = {"size": size, "compensation": compensation}
+    takes = inspect.signature(kind).parameters
+    made = kind(dim, **{name: value for name, value in offered.items() if name in takes})
+    if not made.guarantee:
+        raise InputError(f"sketch {choice!r} promises no bound on its error; choose one that does")
+    return made
