@@ -213,7 +213,7 @@ def _used(sketch: sb.Sketch) -> sb.Sketch:
         ({"n_components": 5, "size": 5}, "size=5 must be larger than n_components=5"),
         ({"n_components": 30, "size": 3}, "size=3 must be larger than n_components=30"),
         ({"size": 1}, "size must be at least 2"),
-        ({"sketch": "magic"}, "sketch must be one of 'incremental-svd', .* got 'magic'"),
+        ({"sketch": "magic"}, "unknown kind of sketch 'magic' .*incremental-svd"),
         ({"sketch": lambda dim: dim}, "must make a fresh sketchbandit.Sketch of dim 30, but made 30"),
         ({"sketch": lambda dim: sb.ExactSketch(dim + 1)}, "of dim 30"),
         ({"sketch": lambda dim: _used(sb.ExactSketch(dim))}, "must make a fresh"),

@@ -1,6 +1,7 @@
 """Threads share policies and sketches: every public call is atomic."""
 
 import copy
+import inspect
 import pickle
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit.kernels import kernels
+from sketchbandit.sketch.tally import Tally
 from tests.policies import EVERY, Matrix, saved, unit
 
 pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
@@ -60,40 +62,32 @@ class Recorder:
 
     def __init__(self, policy: Any) -> None:
         self.done: list[tuple[str, Any, Any]] = []
-        learner = getattr(policy, "_inner", policy)
-        sketch = learner.sketch
-        learn, take_many, compress = learner._learn, learner._take_many, sketch.compress
+        sketch, learn, compress = policy.sketch, policy.learn, policy.sketch.compress
 
-        def learning(x: Any, row: Any, norm_sq: float, reward: float) -> Any:
-            self.done.append(("update", np.array(x), np.array(reward)))
-            return learn(x, row, norm_sq, reward)
-
-        def taking_many(arms: Any, rewards: Any) -> Any:
-            self.done.append(("update", np.array(arms), np.array(rewards)))
-            return take_many(arms, rewards)
+        def learning(arm: Any, reward: Any) -> Any:
+            self.done.append(("update", np.array(arm), np.array(reward)))
+            return learn(arm, reward)
 
         def compressing() -> Any:
             with sketch._lock:
                 self.done.append(("compress", None, None))
                 return compress()
 
-        learner._learn, learner._take_many, sketch.compress = learning, taking_many, compressing
+        policy.learn, sketch.compress = learning, compressing
 
     def replay(self, policy: Any) -> Any:
         """The same, done by one thread to a fresh policy."""
-        learner = getattr(policy, "_inner", policy)
         for verb, arm, reward in self.done:
             if verb == "compress":
-                learner.sketch.compress()
+                policy.sketch.compress()
             else:
-                learner.update(arm, reward if reward.ndim else float(reward))
+                policy.update(arm, reward if reward.ndim else float(reward))
         return policy
 
 
 def forget_recorder(policy: Any) -> Any:
     """A policy whose methods are its class's again."""
-    learner = getattr(policy, "_inner", policy)
-    del vars(learner)["_learn"], vars(learner)["_take_many"], vars(learner.sketch)["compress"]
+    del vars(policy)["learn"], vars(policy.sketch)["compress"]
     return policy
 
 
@@ -147,7 +141,7 @@ def test_every_verb_in_eight_threads(name: str, tmp_path: Path) -> None:
             path = tmp_path / f"{seed}-{call}"
             policy.sketch.compress()
             policy.save(path)
-            for twin in (sb.load(path, sb.LinUCB), copy.copy(pristine)):
+            for twin in (sb.load(path, sb.Policy), copy.copy(pristine)):
                 assert np.isfinite(twin.theta).all()
 
     def join(seed: int) -> None:
@@ -250,13 +244,18 @@ def calls(thing: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
         "update": (arms,) if isinstance(thing, (sb.Sketch, sb.BulkReader)) else (arms[0], 1.0),
         "merge": (copy.deepcopy(thing),),
         "top": (arms, 2),
+        "select_many": (arms[np.newaxis],),
+        "add_gram": (np.eye(DIM), Tally(np.dtype(np.float64))),
+        "store": (arms,),
         "save": ("/nowhere/at/all",),
         "check_room": (1.0,),
     }
     for name in dir(type(thing)):
         member = getattr(type(thing), name)
-        if name.startswith("_") or name in {"kind", "dim", "dtype", "views", "beside", "undump"}:
+        if name.startswith("_") or hasattr(member, "_needs_the_lock"):  # not for others
             continue
+        if name in {"kind", "dim", "dtype"} or inspect.ismethod(member) or name == "check_kind":
+            continue  # what never changes, and class methods
         if isinstance(member, property):
             yield name, partial(getattr, thing, name)
         elif callable(member):
@@ -324,28 +323,34 @@ def test_compiled_loops_look_before_they_read() -> None:
     x, short, rows, square = np.ones(8), np.ones(7), np.ones((5, 8)), np.eye(8)
     y, u, one = np.empty(5), np.empty(5), np.empty(1)
     factor, narrow = np.eye(5), np.ones((5, 7))
+    sets, found = np.array([0, 2, 5]), np.empty(2, dtype=np.intp)
     wrong: list[Callable[[], Any]] = [
         lambda: compiled.norm_sq(x, short),
         lambda: compiled.project_arms(rows, np.ones((7, 3)), np.empty((5, 3))),
         lambda: compiled.project_arms(rows, np.ones((8, 3)), np.empty((4, 3))),
         lambda: compiled.scan(rows, short, y, u),
         lambda: compiled.scan(rows, x, y[:4], u),
-        lambda: compiled.shadow_rows(x, 8.0, narrow, factor, 5, 1.0, y, u),
-        lambda: compiled.shadow_rows(x, 8.0, rows[:4], factor, 5, 1.0, y, u),
-        lambda: compiled.shadow_rows(x, 8.0, rows, factor[:4], 5, 1.0, y, u),
-        lambda: compiled.shadow_rows(x, 8.0, rows, factor, 5, 1.0, y[:4], u),
+        lambda: compiled.leverage_rows(x, 8.0, narrow, factor, 5, 1.0, y, u),
+        lambda: compiled.leverage_rows(x, 8.0, rows[:4], factor, 5, 1.0, y, u),
+        lambda: compiled.leverage_rows(x, 8.0, rows, factor[:4], 5, 1.0, y, u),
+        lambda: compiled.leverage_rows(x, 8.0, rows, factor, 5, 1.0, y[:4], u),
         lambda: compiled.search_rows(rows, x, rows[:4], factor, 5, 1.0, 0.1, x.copy(), y, u, one),
         lambda: compiled.search_rows(rows, x, rows, factor, 5, 1.0, 0.1, short, y, u, one),
         lambda: compiled.search_rows(narrow, x, rows, factor, 5, 1.0, 0.1, x.copy(), y, u, one),
         lambda: compiled.grow_rows(x, 1.0, rows, factor, 5, 1.0, 1.0, 1.0, u, x.copy(), x.copy()),
         lambda: compiled.grow_rows(x, 1.0, rows, np.eye(6), 5, 1.0, 1.0, 1.0, u, short, x.copy()),
         lambda: compiled.grow_rows(x, 1.0, rows[:4], np.eye(6), 5, 1.0, 1.0, 1.0, u, x.copy(), x.copy()),
-        lambda: compiled.shadow_dense(x, square[:7], rows, 5, x.copy(), u),
-        lambda: compiled.shadow_dense(x, square, rows, 6, x.copy(), np.empty(6)),
-        lambda: compiled.shadow_dense(x, square, rows, 5, x.copy(), u[:4]),
+        lambda: compiled.leverage_dense(x, square[:7], rows, 5, x.copy(), u),
+        lambda: compiled.leverage_dense(x, square, rows, 6, x.copy(), np.empty(6)),
+        lambda: compiled.leverage_dense(x, square, rows, 5, x.copy(), u[:4]),
         lambda: compiled.search_dense(rows, x, square, narrow, 5, 1.0, 0.1, 9, x.copy(), x.copy(), u, one),
         lambda: compiled.grow_dense(x, 1.0, rows, 5, 1.0, 1.0, x.copy(), u, x.copy(), x.copy()),
         lambda: compiled.grow_dense(x, 1.0, rows, 4, 1.0, 1.0, x.copy(), u, short, x.copy()),
+        lambda: compiled.search_many_rows(rows, sets, x, rows[:4], factor, 5, 1.0, 0.1, found),
+        lambda: compiled.search_many_rows(rows, sets + 1, x, rows, factor, 5, 1.0, 0.1, found),
+        lambda: compiled.search_many_rows(rows, sets[::-1].copy(), x, rows, factor, 5, 1.0, 0.1, found),
+        lambda: compiled.search_many_rows(rows, sets, x, rows, factor, 5, 1.0, 0.1, found[:1]),
+        lambda: compiled.search_many_dense(rows, sets, x, square, narrow, 5, 1.0, 0.1, 9, found),
     ]
     for call in wrong:
         with pytest.raises(ValueError, match="wrong size"):

@@ -18,14 +18,20 @@ def holds_the_lock(method: Method) -> Method:
     return method
 
 
+def needs_the_lock(method: Method) -> Method:
+    """Mark a public method that takes no lock: a hook, for whoever holds it already."""
+    vars(method)["_holds_the_lock"] = vars(method)["_needs_the_lock"] = True
+    return method
+
+
 class Shared:
     """An object whose public methods and properties hold its one lock, those of subclasses too.
 
     So every public call is atomic, whichever threads call. A copy, deep or pickled, is made under the lock,
     and has a lock of its own.
 
-    Not locked are the names in ``_never_change``, and methods marked with ``holds_the_lock``. The hooks that
-    start with an underscore take no lock: whoever calls them holds it.
+    Not locked are the names in ``_never_change``, and methods marked with ``holds_the_lock`` or
+    ``needs_the_lock``. Nor are hooks that start with an underscore: whoever calls them holds the lock.
     """
 
     _lock: Lock

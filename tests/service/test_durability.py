@@ -44,7 +44,7 @@ def test_same_means_to_the_bit() -> None:
     assert not same(learned([1.0, 0.0]), learned([0.0, 1.0]))
     thin, negative = learned([1.0, 0.0]), learned([1.0, 0.0])
     scalars, arrays = negative.dump()
-    negative._dump = lambda: (
+    negative.dump = lambda: (
         scalars,
         {name: np.where(array == 0, -0.0, array) for name, array in arrays.items()},
     )

@@ -1,6 +1,6 @@
 """Arms as everything below a policy reads them."""
 
-from sketchbandit.arms.batches import batch_of, batch_of_array, read_sets
+from sketchbandit.arms.batches import Batch, batch_of, batch_of_array, read_sets
 from sketchbandit.arms.reading import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
 from sketchbandit.arms.sets import (
     Arms,
@@ -15,6 +15,7 @@ from sketchbandit.arms.sets import (
 
 __all__ = [
     "Arms",
+    "Batch",
     "DenseArms",
     "Scan",
     "SparseArms",

@@ -73,8 +73,9 @@ class SparseArms:
         return self._sums(np.square(self.matrix.data, dtype=np.float64))
 
     def norm_sq(self, index: int) -> float:
-        """|x|² of one arm."""
-        return float(self.norms_sq()[index])
+        """|x|² of one arm, as ``norms_sq`` has it."""
+        values = self.vector(index).values
+        return float(sum_runs(np.square(values)[np.newaxis], np.array([0, len(values)]))[0, 0])
 
     def times(self, vector: Vector) -> Vector:
         """x'v for every arm x."""

@@ -50,7 +50,12 @@ class Linear(Estimate):
     @property
     def linear_theta(self) -> Vector | None:
         """Theta, where that is kept."""
-        self.sync()
+        precision = self.precision
+        if (
+            precision.sketch.tally.version != precision.seen_version
+            or precision.rebuilds != self._seen_rebuilds
+        ):
+            self.sync()
         return self.kept_theta
 
     @property
@@ -120,8 +125,10 @@ class Linear(Estimate):
 
     def sync(self) -> None:
         """Derive theta anew if the precision was."""
-        self.precision.sync()
-        if self.precision.rebuilds != self._seen_rebuilds:
+        precision = self.precision
+        if precision.sketch.tally.version != precision.seen_version:
+            precision.rebuild()
+        if precision.rebuilds != self._seen_rebuilds:
             self._derive()
 
     def _derive(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sketchbandit.arms import Scan
+from sketchbandit.arms import Scan, own_copy
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.kinds import Kinds
 from sketchbandit.precision import Leverage, Precision
@@ -36,7 +36,7 @@ class Candidates:
 
     def width(self, index: int) -> float:
         """sqrt(x'A^-1 x) of one arm: a pass over the sketch, so ask for as few as can be."""
-        norm_sq = float(self._scan.norms_sq[index])
+        norm_sq = self._scan.arms.norm_sq(index)
         leverage = self._precision.leverage_in(self._scan.arms, index, norm_sq, self._scan.products)
         self._looked_at = index, leverage
         return math.sqrt(self._precision.inverse.quadratic(leverage, norm_sq))
@@ -57,7 +57,7 @@ class Candidates:
         """What the last width took to compute will be needed: that arm may well be chosen."""
         if self._looked_at is not None:
             index, leverage = self._looked_at
-            self._precision.remember(self._scan.arms.vector(index), leverage)
+            self._precision.last_choice = own_copy(self._scan.arms.vector(index)), leverage
 
 
 class Explore(Kinds, ABC):

@@ -10,7 +10,6 @@ from sketchbandit.kernels import kernels
 from sketchbandit.linalg import row_norms_sq
 from sketchbandit.precision import DenseInverse, Inverse, Leverage, LowRankInverse, Precision
 
-_CHEAP = 2_000_000  # entries of P: what costs less than the calls of another way
 _TOGETHER = 1024  # arms in one product
 _TOO_MANY = -2  # what a search returns that gave up
 
@@ -29,7 +28,7 @@ def search_rows(
         arms, theta, rows, factor.array, count, factor.shift, radius, x, y, u, value
     )
     if index >= 0:
-        precision.remember(x, Leverage(y, u, value.item()), is_own=True)
+        precision.last_choice = x, Leverage(y, u, value.item())
     return index
 
 
@@ -45,9 +44,9 @@ def search_dense(
         inverse.chosen = np.empty(dim), np.empty(dim), np.empty(len(inverse.pending)), np.empty(1)
     x, image, seen, value = inverse.chosen
     p, q, count, shift = inverse.inverse, inverse.pending, inverse.pending_count, inverse.shift
-    precision.forget_choice()  # which lay in the same arrays
-    most = _few(inverse)
-    index: int = compiled.search_dense(arms, theta, p, q, count, shift, radius, most, x, image, seen, value)
+    precision.last_choice = None  # it lay in the same arrays
+    few = inverse.few
+    index: int = compiled.search_dense(arms, theta, p, q, count, shift, radius, few, x, image, seen, value)
     if index == _TOO_MANY:  # one product with all arms tells which of them to look at closely
         close = _close_to_best(arms, theta, inverse, radius)
         some = arms[close]
@@ -56,7 +55,7 @@ def search_dense(
         )
         index = int(close[found])
     if index >= 0:
-        precision.remember(x, Leverage(image, seen, value.item()), is_own=True)
+        precision.last_choice = x, Leverage(image, seen, value.item())
     return index
 
 
@@ -77,15 +76,10 @@ def search_many(
         )
     elif isinstance(inverse, DenseInverse):
         p, q, count, shift = inverse.inverse, inverse.pending, inverse.pending_count, inverse.shift
-        compiled.search_many_dense(arms, bounds, theta, p, q, count, shift, radius, _few(inverse), found)
+        compiled.search_many_dense(arms, bounds, theta, p, q, count, shift, radius, inverse.few, found)
     else:
         return None
     return found
-
-
-def _few(inverse: DenseInverse) -> int:
-    """Arms to look at one by one; a product with all of them costs about as much."""
-    return max(16, _CHEAP // inverse.inverse.size)
 
 
 def _close_to_best(arms: AnyArray, theta: Vector, inverse: DenseInverse, radius: float) -> AnyArray:

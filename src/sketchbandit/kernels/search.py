@@ -9,7 +9,7 @@ from sketchbandit.kernels.compiling import compiled
 from sketchbandit.kernels.dense import leverage_of_dense, need_dense
 from sketchbandit.kernels.rows import leverage_until, need_rows
 from sketchbandit.kernels.scores import upper_bound
-from sketchbandit.kernels.sums import as_float64, need, scan
+from sketchbandit.kernels.sums import as_float64, dot_and_norm, need, scan
 
 
 @compiled
@@ -49,7 +49,8 @@ def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y,
         if bounds[k] < score:
             continue
         x = as_float64(arms[k], room)
-        remainder = leverage_until(x, norms_sq[k], means[k], radius, score, rows, factor, count, shift, y, u)
+        norm_sq = dot_and_norm(x, theta)[1]  # of float64 numbers, as an update will compute it
+        remainder = leverage_until(x, norm_sq, means[k], radius, score, rows, factor, count, shift, y, u)
         if remainder < 0.0:
             continue
         value = upper_bound(means[k], radius, remainder / shift)

@@ -43,13 +43,14 @@ def dot_and_norm(x, vector):
     product = 0.0
     squares = 0.0
     for j in range(len(x)):
-        product += x[j] * vector[j]
-        squares += x[j] * x[j]
+        entry = np.float64(x[j])
+        product += entry * vector[j]
+        squares += entry * entry
     return product, squares
 
 
 def as_float64(row, room):
-    """The row if it is float64; else a copy of it in ``room``, so that both give the same sums to the bit."""
+    """The row if it is float64; else a copy of it in ``room``."""
     raise NotImplementedError("for compiled code")
 
 
@@ -122,6 +123,5 @@ def project_arms(arms, projection, images):
 def scan(arms, theta, means, norms_sq):
     """Means and squared norms in one pass over the arms."""
     need(arms.shape[1] == len(theta) and min(len(means), len(norms_sq)) >= len(arms))
-    room = np.empty(len(theta))
     for k in range(len(arms)):
-        means[k], norms_sq[k] = dot_and_norm(as_float64(arms[k], room), theta)
+        means[k], norms_sq[k] = dot_and_norm(arms[k], theta)

@@ -8,7 +8,6 @@ from scipy.linalg import lapack
 from sketchbandit.arrays import Matrix
 
 _CERTAIN = 1e-13  # an eigenvalue of a matrix of unit scale, by row: what lies below may be rounding
-_SMALL = 32  # below this a triangle is inverted outright
 
 
 class InverseAndDeterminant(NamedTuple):
@@ -60,28 +59,16 @@ def invert_unscaled(matrix: Matrix, shift: float) -> InverseAndDeterminant | Non
 
 
 def invert_lower(lower: Matrix) -> Matrix:
-    """The inverse of a lower triangular matrix, by halves.
+    """The inverse of a lower triangular matrix, C-ordered, none of whose pivots is zero.
 
     >>> invert_lower(np.array([[2.0, 0.0], [1.0, 1.0]]))
     array([[ 0.5,  0. ],
            [-0.5,  1. ]])
     """
-    inverse = np.zeros_like(lower)
-    _invert_lower_into(lower, inverse)
+    if not len(lower):
+        return lower.copy()
+    inverse: Matrix = lapack.dtrtri(lower.T, lower=False)[0].T  # LAPACK reads the transpose
     return inverse
-
-
-def _invert_lower_into(lower: Matrix, out: Matrix) -> None:
-    count = len(lower)
-    if count <= _SMALL:
-        for i in range(count):  # forward substitution for all columns at once
-            out[i, :i] = -(lower[i, :i] @ out[:i, :i]) / lower[i, i]
-            out[i, i] = 1.0 / lower[i, i]
-        return
-    half = count // 2
-    _invert_lower_into(lower[:half, :half], out[:half, :half])
-    _invert_lower_into(lower[half:, half:], out[half:, half:])
-    out[half:, :half] = -(out[half:, half:] @ lower[half:, :half]) @ out[:half, :half]
 
 
 def _mirror_lower(matrix: Matrix) -> None:

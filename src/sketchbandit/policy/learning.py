@@ -1,53 +1,153 @@
-"""One round of learning: the sketch takes the arm, the precision follows it, the estimate follows both."""
+"""How a policy learns."""
 
+import copy
 import math
+from typing import Any
 
 import numpy as np
 
+from sketchbandit.arms import DenseArms, is_scalar, is_vector, read_reward, read_rewards, refuse
 from sketchbandit.arrays import AnyArray, Vector
-from sketchbandit.estimate import Estimate, learn_fused
+from sketchbandit.errors import InputError, MergeError, MergeKindError
 from sketchbandit.linalg import AnyVector
-from sketchbandit.precision import Precision
-from sketchbandit.sketch.change import NO_CHANGE, Change
+from sketchbandit.policy.choosing import Choosing
+from sketchbandit.policy.health import Complaints, say
+from sketchbandit.policy.steps import learn_many, learn_one
+from sketchbandit.sharing import both_locks, holds_the_lock, needs_the_lock
+from sketchbandit.sketch.change import ONE_APPENDED
+from sketchbandit.sketch.rows import RowBatch, read_rows
 
 
-def learn_one(
-    precision: Precision, estimate: Estimate, x: AnyVector, row: AnyArray, norm_sq: float, reward: float
-) -> Change:
-    """One checked arm x (``row``: the same as the sketch stores it, (1, dim)) and its reward."""
-    added = abs(reward) * math.sqrt(norm_sq)
-    estimate.check(added)
-    estimate.prepare(x)
-    if not norm_sq:  # a zero arm: no direction to learn about
-        change = precision.sketch.take_one(row, norm_sq)
-        precision.nothing_changed()
-        return change
-    leverage = precision.leverage(x, norm_sq)
-    change = precision.take_one(row, norm_sq)
-    inverse = precision.inverse
-    if inverse.follows(change, norm_sq):
-        if not learn_fused(inverse, estimate, x, norm_sq, leverage, reward):
-            estimate.learn(x, reward, inverse.append(x, norm_sq, leverage))
-        precision.grown(x, norm_sq, leverage, change)
-    else:
-        precision.rebuild(orthogonal=change.orthogonal)
-        estimate.learn(x, reward, None)
-    estimate.reward_mass += added
-    return change
+class Learning(Choosing):
+    """The verbs that change something: update and merge."""
 
+    @holds_the_lock
+    def update(self, arm: Any, reward: Any) -> None:
+        """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards, one after another.
 
-def learn_many(
-    precision: Precision, estimate: Estimate, rows: AnyArray, norms_sq: Vector, rewards: Vector
-) -> Change:
-    """Many checked rows of the sketch's dtype, and their rewards."""
-    change = NO_CHANGE
-    if len(rows) < precision.rows_worth_a_rebuild:
-        for i, (norm_sq, reward) in enumerate(zip(norms_sq.tolist(), rewards.tolist(), strict=True)):
-            x = rows[i].astype(np.float64, copy=False)
-            change = change.then(learn_one(precision, estimate, x, rows[i : i + 1], norm_sq, reward))
-        return change
-    change = precision.sketch.take(rows, norms_sq)
-    precision.rebuild()
-    estimate.learn_many(rows.astype(np.float64, copy=False), rewards)
-    estimate.reward_mass += float(np.abs(rewards) @ np.sqrt(norms_sq))
-    return change
+        Input that cannot be used raises before anything changes. A SketchTooSmallWarning comes last, when
+        everything is learned; so it does where warnings are errors.
+        """
+        with self._lock:
+            complaints = self.learn(arm, reward)
+        if complaints:
+            say(complaints)
+
+    @needs_the_lock
+    def learn(self, arm: Any, reward: Any) -> Complaints:
+        """``update`` for whoever holds the lock: what there is to warn of is returned."""
+        if (  # as quick as can be
+            type(arm) is np.ndarray
+            and isinstance(reward, float)
+            and arm.dtype == self._dtype
+            and arm.ndim == 1
+            and len(arm) == self._plain_dim
+            and arm.flags.c_contiguous
+        ):
+            x = arm if self._is_float64 else arm.astype(np.float64)
+            return self._learn_one(x, arm[np.newaxis], self._precision.measure(x), float(reward))
+        complaints = self._learn_any(arm, reward)
+        self._columns.remember(arm)
+        return complaints
+
+    def _learn_any(self, arm: Any, reward: Any) -> Complaints:
+        if is_scalar(reward) or is_vector(arm):
+            arms = self._read(arm, may_be_empty=True)
+            if len(arms) != 1:
+                raise InputError(f"{len(arms)} arms need {len(arms)} rewards, got one")
+            row = arms.row(0, self.sketch.dtype)
+            return self._learn_one(arms.vector(0), row, arms.norm_sq(0), read_reward(reward))
+        arm = self._columns.align(arm)
+        batch = self._read_rows(arm)
+        values = read_rewards(reward, len(batch))
+        self.sketch.tally.check(batch.mass)
+        with np.errstate(over="ignore"):
+            self._estimate.check(float(np.sqrt(batch.mass) * np.linalg.norm(values)))
+        complaints: Complaints = ()
+        if hasattr(arm, "tocsr") and len(batch) < self._precision.rows_worth_a_rebuild:
+            read = self._read(arm, may_be_empty=True)
+            for i, (norm_sq, value) in enumerate(zip(read.norms_sq().tolist(), values.tolist(), strict=True)):
+                complaints += self._learn_one(read.vector(i), read.row(i, self.sketch.dtype), norm_sq, value)
+            return complaints
+        taken = 0
+        for rows, norms_sq in batch.chunks():
+            complaints += self._learn_chunk(rows, norms_sq, values[taken : taken + len(rows)])
+            taken += len(rows)
+        return complaints
+
+    def _read_rows(self, arms: Any) -> RowBatch:
+        return read_rows(arms, self._dim, self._dtype, "arms")
+
+    def _learn_one(self, x: AnyVector, row: AnyArray, norm_sq: float, reward: float) -> Complaints:
+        if not norm_sq + abs(reward) < math.inf:  # NaN ends here too
+            self._refuse(row, norm_sq, reward)
+        change = learn_one(self._precision, self._estimate, x, row, norm_sq, reward)
+        if (  # most rounds
+            change is ONE_APPENDED
+            and self._rounds + 1 < self._watch.next_mark
+            and self._precision.sketch.tally.mass < self._mass_to_look_at
+        ):
+            self._rounds += 1
+            return ()
+        return self._learned(1, lossy=not change.additive)
+
+    def _learn_chunk(self, rows: AnyArray, norms_sq: Vector, rewards: Vector) -> Complaints:
+        """Many arms, with a stop wherever a look at the certificate is due."""
+        complaints: Complaints = ()
+        while len(rows):
+            some = min(len(rows), max(1, self._watch.next_mark - self._rounds))
+            change = learn_many(self._precision, self._estimate, rows[:some], norms_sq[:some], rewards[:some])
+            complaints += self._learned(some, lossy=not change.additive)
+            rows, norms_sq, rewards = rows[some:], norms_sq[some:], rewards[some:]
+        return complaints
+
+    def _learned(self, count: int, *, lossy: bool) -> Complaints:
+        self._rounds += count
+        sketch, mass = self._precision.sketch, self._precision.sketch.tally.mass
+        is_long = mass >= self._mass_to_look_at
+        if lossy or is_long or self._rounds >= self._watch.next_mark:  # then the verdict may have changed
+            if is_long:  # said now, or not so yet
+                self._mass_to_look_at = 2.0 * mass
+            return self._watch.look(sketch, self._rounds, self._ridge)
+        return ()
+
+    def _refuse(self, row: AnyArray, norm_sq: float, reward: float) -> None:
+        if not math.isfinite(norm_sq):
+            raise refuse(DenseArms(row), np.array([norm_sq]))
+        if not math.isfinite(reward):
+            raise InputError(f"the reward is {reward}; rewards must be finite")
+        raise InputError(f"the arm's squared length is {norm_sq:g} and its reward {reward:g}; rescale them")
+
+    @holds_the_lock
+    def merge(self, other: Any) -> None:
+        """Take in what another policy of the same settings has learned, both having started from nothing."""
+        if type(other) is not type(self):
+            raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
+        if other is self:
+            other = copy.deepcopy(self)
+        with both_locks(self, other):
+            complaints = self.absorb(other)
+        if complaints:
+            say(complaints)
+
+    @needs_the_lock
+    def absorb(self, other: Any) -> Complaints:
+        """``merge`` for whoever holds both locks: what there is to warn of is returned."""
+        for name, mine, theirs in (
+            ("dim", self._dim, other._dim),
+            ("ridge", self._ridge, other._ridge),
+            ("beta", self._beta, other._beta),
+            ("explore", type(self._explore).__name__, type(other._explore).__name__),
+            ("rewards", type(self._estimate).__name__, type(other._estimate).__name__),
+        ):
+            if mine != theirs:
+                raise MergeError(f"cannot merge policies: {name} is {mine!r} here and {theirs!r} there")
+        self._estimate.check(other._estimate.reward_mass)
+        columns = self._columns.merged(other._columns)
+        self.sketch.merge(other.sketch)  # raises before it changes anything
+        self._precision.rebuild()
+        self._estimate.add(other._estimate)
+        self._estimate.reward_mass += other._estimate.reward_mass
+        self._watch.add(other._watch)
+        self._columns = columns
+        return self._learned(other._rounds, lossy=True)

@@ -14,6 +14,7 @@ from sketchbandit.precision.inverse import Leverage, Step
 from sketchbandit.sketch import Change
 
 _MOST_PENDING = 32  # rank-one updates that are taken together, at the speed of a matrix product
+_CHEAP = 2_000_000  # entries of P: what costs less than the calls of another way
 _LONGEST = 1e12  # |x|² over the shift: P is known to rounding of its largest entry, 1/shift, only
 
 
@@ -36,6 +37,8 @@ class DenseInverse:
         self.pending_count = 0
         self.updates = 0
         self._most_updates = max(256, dim)
+        self.few = max(16, _CHEAP // inverse.size)
+        """Vectors to look at one by one; a product with many costs about as much."""
         self._root: Matrix | None = None  # L with LL' = P, once somebody draws from N(0, A^-1)
         # Where a search leaves the arm it chose and its leverage: valid until the next one.
         self.chosen: tuple[Vector, Vector, Vector, Vector] | None = None

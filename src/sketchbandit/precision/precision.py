@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sketchbandit.arms import Arms, norm_sq_of, own_copy
+from sketchbandit.arms import Arms, norm_sq_of
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import AnyVector, SparseVector, same_vector
@@ -49,8 +49,10 @@ class Precision:
         """How often everything was derived anew: whoever holds something derived from it looks here."""
         self.inverse: Inverse
         self._determinant = DeterminantBound(sketch, ridge) if with_determinant else None
-        self._seen_version = -1
-        self._last_choice: tuple[AnyVector, Leverage] | None = None
+        self.seen_version = -1
+        """Of the sketch, with which it is in step."""
+        self.last_choice: tuple[AnyVector, Leverage] | None = None
+        """The arm chosen last, a copy, and its leverage, which an update will need."""
         self._equal_to_it: AnyVector | None = None  # an arm that was compared with it
         if saved is None:
             self.rebuild()
@@ -81,9 +83,9 @@ class Precision:
     def nbytes(self) -> int:
         """Bytes of every array held here; the sketch counts its own."""
         held = self.inverse.nbytes + (self._determinant.nbytes if self._determinant is not None else 0)
-        if self._last_choice is None:
+        if self.last_choice is None:
             return held
-        x, leverage = self._last_choice
+        x, leverage = self.last_choice
         if isinstance(self.inverse, DenseInverse) and self.inverse.holds(leverage):
             return held
         arm = sum(array.nbytes for array in x) if isinstance(x, SparseVector) else x.nbytes
@@ -97,7 +99,7 @@ class Precision:
 
     def sync(self) -> None:
         """Derive everything anew if the sketch was changed by others, or an update broken off."""
-        if self.sketch.tally.version != self._seen_version:
+        if self.sketch.tally.version != self.seen_version:
             self.rebuild()
 
     # -- asking ---------------------------------------------------------------------------------------
@@ -121,8 +123,9 @@ class Precision:
 
     def leverage(self, x: AnyVector, norm_sq: float) -> Leverage:
         """What x leaves on the inverse; for the arm chosen last that is known."""
-        self.sync()
-        chosen = self._last_choice
+        if self.sketch.tally.version != self.seen_version:
+            self.rebuild()
+        chosen = self.last_choice
         if chosen is not None and (x is self._equal_to_it or _are_equal(chosen[0], x)):
             return chosen[1]
         return self.inverse.leverage(x, norm_sq)
@@ -135,17 +138,9 @@ class Precision:
             return self.inverse.leverage_of(column, x, norm_sq)
         return self.inverse.leverage(x, norm_sq)
 
-    def remember(self, x: AnyVector, leverage: Leverage, *, is_own: bool = False) -> None:
-        """Keep what was computed for the arm chosen, which an update will need."""
-        self._last_choice, self._equal_to_it = (x if is_own else own_copy(x), leverage), None
-
-    def forget_choice(self) -> None:
-        """Another arm may be played."""
-        self._last_choice = self._equal_to_it = None
-
     def measure(self, x: Vector) -> float:
         """|x|² of an arm that will be taken in, compared in the same pass with the arm chosen last."""
-        compiled, chosen = kernels(), self._last_choice
+        compiled, chosen = kernels(), self.last_choice
         self._equal_to_it = None
         if compiled is None or chosen is None or isinstance(chosen[0], SparseVector):
             return norm_sq_of(x)
@@ -153,31 +148,26 @@ class Precision:
         if norm_sq > 0.0:
             self._equal_to_it = x
             return norm_sq
-        self._last_choice = None
+        self.last_choice = None
         return -norm_sq
 
     # -- following the sketch -------------------------------------------------------------------------
 
-    def take_one(self, row: AnyArray, norm_sq: float) -> Change:
-        """Give the sketch one checked row that is not zero; ``grown`` or ``rebuild`` must follow."""
-        change = self.sketch.take_one(row, norm_sq)
-        self.forget_choice()
-        return change
-
     def grown(self, x: AnyVector, norm_sq: float, leverage: Leverage, change: Change) -> None:
-        """The inverse has followed: so does the determinant, and all is in step again."""
+        """The inverse has followed the sketch by x: so does the determinant, and all is in step again."""
+        self.last_choice = None
         if self._determinant is not None:
             products = leverage.image if isinstance(self.inverse, LowRankInverse) else None
             self._determinant.grow(x, norm_sq, products, change)
-        self._seen_version = self.sketch.tally.version
+        self.seen_version = self.sketch.tally.version
 
     def nothing_changed(self) -> None:
         """The sketch has taken a zero row, which leaves S as it was."""
-        self._seen_version = self.sketch.tally.version
+        self.seen_version = self.sketch.tally.version
 
     def rebuild(self, *, orthogonal: bool = False) -> None:
         """Derive everything from the sketch anew."""
-        self.forget_choice()
+        self.last_choice = None
         self.rebuilds += 1
         sketch, shift = self.sketch, self.ridge + self.sketch.alpha
         if sketch.row_count >= _DENSE_FROM * sketch.dim:
@@ -186,7 +176,7 @@ class Precision:
             self.inverse = LowRankInverse.of(sketch, shift, orthogonal=orthogonal)
         if self._determinant is not None:
             self._determinant.derive(orthogonal=orthogonal)
-        self._seen_version = sketch.tally.version
+        self.seen_version = sketch.tally.version
 
     # -- files --------------------------------------------------------------------------------------
 
@@ -210,7 +200,7 @@ class Precision:
             self.inverse = LowRankInverse.undump(self.sketch, saved, parts)
         if self._determinant is not None:
             self._determinant.restore(scalars, arrays)
-        self._seen_version = self.sketch.tally.version
+        self.seen_version = self.sketch.tally.version
 
 
 def _norm_sq(x: AnyVector) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import MergeError, MergeKindError
 from sketchbandit.linalg import SUM_ROUNDING, covariance_of
-from sketchbandit.sharing import both_locks, holds_the_lock
+from sketchbandit.sharing import both_locks, holds_the_lock, needs_the_lock
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.columns import ColumnNames, Name
@@ -99,7 +99,7 @@ class Sketch(Stored):
         """``rows`` in the pieces in which they are kept: one below the other they are S."""
         return tuple(read_only(view.copy()) for view in self.views())
 
-    @holds_the_lock
+    @needs_the_lock
     def views(self) -> tuple[AnyArray, ...]:
         """``parts``, not copied: for whoever holds the lock, and valid until the next update."""
         return (self.rows,)
@@ -229,7 +229,7 @@ class Sketch(Stored):
 
     # -- for whoever holds the lock, and has checked what it gives ------------------------------------
 
-    @holds_the_lock
+    @needs_the_lock
     def take_one(self, row: AnyArray, norm_sq: float) -> Change:
         """One finite row, (1, dim), of the sketch's dtype, as quick as can be."""
         tally = self.tally
@@ -244,7 +244,7 @@ class Sketch(Stored):
         tally.nonzero += 1
         return self._ingest_one(row, norm_sq)
 
-    @holds_the_lock
+    @needs_the_lock
     def take(self, rows: AnyArray, norms_sq: Vector) -> Change:
         """Finite rows of the sketch's dtype whose mass was checked: what ``update`` does with them."""
         change = NO_CHANGE
@@ -261,7 +261,6 @@ class Sketch(Stored):
             rows, norms_sq = rows[some:], norms_sq[some:]
         return change
 
-    @holds_the_lock
     def add_gram(self, gram: Matrix, tally: Tally) -> None:
         """Rows of which there is only X'X, where ``gram_up_to_dim`` is not 0."""
         self.tally.add(tally)

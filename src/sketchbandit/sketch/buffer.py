@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray
-from sketchbandit.sharing import holds_the_lock
+from sketchbandit.sharing import needs_the_lock
 from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.change import NO_CHANGE, ONE_APPENDED, Change
 
@@ -112,7 +112,7 @@ class BufferedSketch(Sketch):
     def _make_room(self) -> Change:
         """Leave the full buffer with room for at least one row."""
 
-    @holds_the_lock
+    @needs_the_lock
     def views(self) -> tuple[AnyArray, ...]:
         """The buffer itself."""
         return (self._buffer.rows,)

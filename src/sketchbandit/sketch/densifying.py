@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray, Arrays, Matrix
-from sketchbandit.sharing import holds_the_lock
+from sketchbandit.sharing import needs_the_lock
 from sketchbandit.sketch.accumulator import Accumulator
 from sketchbandit.sketch.base import read_only
 from sketchbandit.sketch.buffer import BufferedSketch, RowBuffer
@@ -49,7 +49,7 @@ class DensifyingSketch(BufferedSketch):
         """
         return read_only(self._buffer.rows.copy() if self._dense is None else self._dense.rows)
 
-    @holds_the_lock
+    @needs_the_lock
     def views(self) -> tuple[AnyArray, ...]:
         """The buffer itself, unless the sketch is dense."""
         return (self._buffer.rows if self._dense is None else self._dense.rows,)
@@ -71,7 +71,6 @@ class DensifyingSketch(BufferedSketch):
     def _ingest(self, rows: AnyArray) -> Change:
         return self.store(rows)
 
-    @holds_the_lock
     def store(self, rows: AnyArray) -> Change:
         """Put rows into the buffer, or the matrix, that were counted already: here, or by another sketch."""
         change = NO_CHANGE

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.linalg import covariance_of, row_norms_sq, running_sums
-from sketchbandit.sharing import holds_the_lock
+from sketchbandit.sharing import needs_the_lock
 from sketchbandit.sketch.base import Sketch, read_only
 from sketchbandit.sketch.blocks import BaseFactory, Block, WorkingBlock, make_base
 from sketchbandit.sketch.change import NO_CHANGE, Change
@@ -136,7 +136,7 @@ class DyadicBlockSketch(Sketch):
         """
         return read_only(np.concatenate(self.views()))
 
-    @holds_the_lock
+    @needs_the_lock
     def views(self) -> tuple[AnyArray, ...]:
         """The rows of each block that has any, oldest first."""
         every = [block.rows for block in self._blocks]

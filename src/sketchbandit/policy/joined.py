@@ -1,0 +1,154 @@
+"""A sketch, a precision, an estimate and a rule, joined: what a policy holds and tells."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.arrays import Vector
+from sketchbandit.errors import InputError
+from sketchbandit.estimate import Estimate
+from sketchbandit.explore import Explore
+from sketchbandit.policy.base import Policy
+from sketchbandit.policy.health import Health, HealthWatch, mass_to_look_at
+from sketchbandit.precision import Precision, Saved
+from sketchbandit.sharing import Lock
+from sketchbandit.sketch import Sketch
+from sketchbandit.sketch.checks import check_real
+from sketchbandit.sketch.columns import ColumnNames, Name
+from sketchbandit.theory import Confidence
+
+
+class JoinedPolicy(Policy):
+    """What ``Choosing`` and ``Learning`` stand on."""
+
+    def _set_up(
+        self,
+        sketch: Sketch,
+        ridge: float,
+        beta: float | Confidence,
+        *,
+        explore: Explore,
+        estimate: Estimate,
+        saved: Saved | None = None,
+    ) -> None:
+        self._ridge = check_real("ridge", ridge, above=0.0)
+        self._beta = check_beta(beta)
+        is_theorem = isinstance(self._beta, Confidence)
+        if is_theorem and not math.isfinite(sketch.error_bound):
+            raise InputError(
+                f"{type(sketch).__name__} certifies no error, so there is no theorem for its radius; "
+                "give a constant beta"
+            )
+        self._dtype, self._dim = sketch.dtype, sketch.dim
+        self._plain_dim = self._dim  # of arms that need no conversion
+        self._is_float64 = self._dtype == np.float64
+        self._precision = Precision(sketch, self._ridge, with_determinant=is_theorem, saved=saved)
+        self._explore = explore
+        self._estimate = estimate
+        estimate.bind(self._precision)
+        self._lock = self._make_lock()
+        self._watch = HealthWatch()
+        self._mass_to_look_at = mass_to_look_at(sketch, self._ridge)
+        self._columns = ColumnNames()
+        self._rounds = 0
+        self._confidence = self._beta if isinstance(self._beta, Confidence) else None
+        self._radius = self._beta if isinstance(self._beta, float) else math.nan
+        self._radius_at = (-1, -1)  # rebuilds and rounds for which it holds, where it is a theorem's
+
+    def _make_lock(self) -> Lock:
+        """That of the sketch, so that whoever compresses it does so between two rounds."""
+        return self._precision.sketch._lock
+
+    # -- what it tells ------------------------------------------------------------------------------
+
+    @property
+    def dim(self) -> int:
+        """Length of an arm."""
+        return self._dim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype in which arms are read and stored; sums are float64 whatever it is."""
+        return self._dtype
+
+    @property
+    def ridge(self) -> float:
+        """lambda."""
+        return self._ridge
+
+    @property
+    def beta(self) -> float | Confidence:
+        """As given."""
+        return self._beta
+
+    @property
+    def sketch(self) -> Any:  # a Sketch: which one, whoever made the policy knows
+        """The sketch of the arms played. The policy feeds it; look, but do not update it."""
+        return self._precision.sketch
+
+    @property
+    def precision(self) -> Precision:
+        """A^-1, in step with the sketch; look, but do not change it."""
+        return self._precision
+
+    @property
+    def estimate(self) -> Any:  # an Estimate
+        """What is believed of the rewards; look, but do not change it."""
+        return self._estimate
+
+    @property
+    def explore(self) -> Any:  # an Explore
+        """How arms are chosen; look, but do not change it."""
+        return self._explore
+
+    @property
+    def columns(self) -> tuple[Name, ...] | None:
+        """The names of the features, if arms came as a DataFrame; later ones are put in this order."""
+        return self._columns.names
+
+    @property
+    def theta(self) -> Vector:
+        """The estimate A^-1 b, a copy."""
+        return self._estimate.theta.copy()
+
+    @property
+    def radius(self) -> float:
+        """The radius beta_t that the next choice uses."""
+        if self._confidence is not None:
+            self._precision.sync()
+            now = self._precision.rebuilds, self._rounds
+            if self._radius_at != now:
+                self._radius, self._radius_at = self._realised_radius(self._confidence), now
+        return self._radius
+
+    def _realised_radius(self, confidence: Confidence) -> float:
+        sketch = self.sketch
+        return confidence.radius(
+            dim=self._dim,
+            ridge=self._ridge,
+            alpha=sketch.alpha + self._precision.jitter,
+            error_bound=sketch.error_bound,
+            log_det=self._precision.log_det,
+            mass=sketch.mass,
+            rounding=sketch.rounding,
+        )
+
+    @property
+    def rounds(self) -> int:
+        """How many rewards were learned from."""
+        return self._rounds
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every array held, the sketch's included."""
+        return self._precision.nbytes + self._estimate.nbytes + self._precision.sketch.nbytes
+
+    def health(self) -> Health:
+        """The certificate, how it grows, and what that means for the regret, in a sentence."""
+        return self._watch.report(self.sketch, self._rounds, self._ridge)
+
+
+def check_beta(beta: Any) -> float | Confidence:
+    """A constant >= 0 or a Confidence."""
+    return beta if isinstance(beta, Confidence) else check_real("beta", beta, at_least=0.0)

@@ -1,0 +1,54 @@
+"""One round of learning: the sketch takes the arm, the precision follows it, the estimate follows both."""
+
+import math
+
+import numpy as np
+
+from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.estimate import Estimate, learn_fused
+from sketchbandit.linalg import AnyVector
+from sketchbandit.precision import Precision
+from sketchbandit.sketch.change import NO_CHANGE, Change
+
+
+def learn_one(
+    precision: Precision, estimate: Estimate, x: AnyVector, row: AnyArray, norm_sq: float, reward: float
+) -> Change:
+    """One checked arm x (``row``: the same as the sketch stores it, (1, dim)) and its reward."""
+    added = abs(reward) * math.sqrt(norm_sq)
+    if not estimate.reward_mass + added < estimate.most_reward_mass:
+        estimate.check(added)  # says why
+    estimate.prepare(x)
+    if not norm_sq:  # a zero arm: no direction to learn about
+        change = precision.sketch.take_one(row, norm_sq)
+        precision.nothing_changed()
+        return change
+    leverage = precision.leverage(x, norm_sq)
+    change = precision.sketch.take_one(row, norm_sq)
+    inverse = precision.inverse
+    if inverse.follows(change, norm_sq):
+        if not learn_fused(inverse, estimate, x, norm_sq, leverage, reward):
+            estimate.learn(x, reward, inverse.append(x, norm_sq, leverage))
+        precision.grown(x, norm_sq, leverage, change)
+    else:
+        precision.rebuild(orthogonal=change.orthogonal)
+        estimate.learn(x, reward, None)
+    estimate.reward_mass += added
+    return change
+
+
+def learn_many(
+    precision: Precision, estimate: Estimate, rows: AnyArray, norms_sq: Vector, rewards: Vector
+) -> Change:
+    """Many checked rows of the sketch's dtype, and their rewards."""
+    change = NO_CHANGE
+    if len(rows) < precision.rows_worth_a_rebuild:
+        for i, (norm_sq, reward) in enumerate(zip(norms_sq.tolist(), rewards.tolist(), strict=True)):
+            x = rows[i].astype(np.float64, copy=False)
+            change = change.then(learn_one(precision, estimate, x, rows[i : i + 1], norm_sq, reward))
+        return change
+    change = precision.sketch.take(rows, norms_sq)
+    precision.rebuild()
+    estimate.learn_many(rows.astype(np.float64, copy=False), rewards)
+    estimate.reward_mass += float(np.abs(rewards) @ np.sqrt(norms_sq))
+    return change
