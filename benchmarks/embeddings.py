@@ -9,6 +9,7 @@ import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from benchmarks.policy_speed import BETA, EPSILON, RIDGE, SIZE, gate, play
 from benchmarks.policy_streams import Stream, classification, gaussian
 from benchmarks.timing import TURNS, best_seconds, unit_rows
 
-Make = Callable[[Any], Any]
 RECIPES: dict[str, Callable[[int, Any], Any]] = {
     "soful": lambda dim, dtype: sb.soful(dim, size=SIZE, ridge=RIDGE, beta=BETA, dtype=dtype),
     "cbscfd": lambda dim, dtype: sb.cbscfd(dim, size=SIZE, ridge=RIDGE, beta=BETA, dtype=dtype),
@@ -33,7 +33,7 @@ def main() -> None:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", sb.SketchTooSmallWarning)
         print(
-            f"{'stream':20} {'policy':10} {'float32':>9} {'float64':>9} {'ratio':>6} {'/ tuned OFUL':>13}  rounds/s"
+            f"{'rounds/s':20} {'policy':10} {'float32':>9} {'float64':>9} {'ratio':>6} {'/ tuned OFUL':>13}"
         )
         for stream, slow in ((gaussian(784, 2000), 400), (gaussian(5000, 300), 40)):
             _rounds(stream, RECIPES, slow)
@@ -54,7 +54,7 @@ def _rounds(stream: Stream, recipes: dict[str, Callable[[int, Any], Any]], slow:
     wide = stream._replace(arms=[np.asarray(arms, dtype=np.float64) for arms in narrow.arms])
     for name, make in recipes.items():
         for given, dtype in ((narrow, np.float32), (wide, np.float64)):
-            gate(lambda dim, make=make, dtype=dtype: make(dim, dtype), given, min(len(given.arms) - 1, 260))
+            gate(partial(_made, make, dtype), given, min(len(given.arms) - 1, 260))
         best = {"float32": 0.0, "float64": 0.0, "tuned": 0.0}
         for _ in range(TURNS):
             for key, given, dtype in (("float32", narrow, np.float32), ("float64", wide, np.float64)):
@@ -68,6 +68,10 @@ def _rounds(stream: Stream, recipes: dict[str, Callable[[int, Any], Any]], slow:
             f"{faster:13.1f}",
             flush=True,
         )
+
+
+def _made(make: Callable[[int, Any], Any], dtype: Any, dim: int) -> Any:
+    return make(dim, dtype)
 
 
 def _catalogue(count: int, dim: int) -> None:
@@ -125,14 +129,18 @@ def _batch(sets: int, each: int, dim: int) -> None:
     ):
         for arms in batch[:100]:
             policy.update(arms[0], float(arms[0, 0]))
-        loop: Callable[[], list[int]] = lambda policy=policy: [policy.select(arms) for arms in batch]  # noqa: E731
+        loop = partial(_one_by_one, policy, batch)
         assert policy.select_many(batch).tolist() == loop(), "other choices"
-        taken = _repeated({"loop": loop, "select_many": lambda policy=policy: policy.select_many(batch)})
+        taken = _repeated({"loop": loop, "select_many": partial(policy.select_many, batch)})
         ratio = taken["loop"] / taken["select_many"]
         print(
             f"  {name:14} loop {1e6 * taken['loop'] / sets:6.2f}   select_many "
             f"{1e6 * taken['select_many'] / sets:6.2f}   {ratio:5.2f} times as fast"
         )
+
+
+def _one_by_one(policy: Any, batch: Any) -> list[int]:
+    return [policy.select(arms) for arms in batch]
 
 
 def _repeated(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:

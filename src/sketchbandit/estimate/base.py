@@ -8,7 +8,7 @@ from sketchbandit.arms import Arms, Scan
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import InputError, MergeError
 from sketchbandit.kinds import Kinds
-from sketchbandit.linalg import AnyVector
+from sketchbandit.linalg import AnyVector, as_dense
 from sketchbandit.precision import Precision, Step
 
 
@@ -68,6 +68,12 @@ class Estimate(Kinds, ABC):
 
         No step: the precision was derived anew.
         """
+
+    def gain(self, x: AnyVector, step: Step | None) -> Vector:
+        """A^-1 x, now that A has x in it: what theta moves along, times the error of the prediction."""
+        if step is None:
+            return self.precision.apply(as_dense(x, self.precision.sketch.dim))
+        return step.image() / (1.0 + step.quadratic)
 
     def learn_many(self, rows: Matrix, rewards: Vector) -> None:
         """Many rewards, after the precision was derived anew from all the arms."""

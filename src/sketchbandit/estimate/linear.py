@@ -108,7 +108,7 @@ class Linear(Estimate):
             error = reward - dot(self.kept_theta, x)
         add_multiple(self.b, reward, x)
         if math.isfinite(error):
-            self.kept_theta += (error / (1.0 + step.quadratic)) * step.image()
+            self.kept_theta += error * self.gain(x, step)
         else:
             self._seen_rebuilds = -1  # theta is derived from b when somebody asks
 

@@ -34,7 +34,7 @@ def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y,
     """The best arm, with its x, y, u and |x|² - |u|²; -1 if a score is not finite."""
     need_rows(len(theta), rows, factor, count, best_y, best_u)
     need(len(best_x) == len(theta) and len(best_y) == len(best_u) == count)
-    means, norms_sq, bounds, first = look(arms, theta, shift, radius)
+    means, _, bounds, first = look(arms, theta, shift, radius)
     if first < 0:
         return -1
     room = np.empty(len(theta))

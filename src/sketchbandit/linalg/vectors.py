@@ -19,6 +19,15 @@ class SparseVector(NamedTuple):
 AnyVector = Vector | SparseVector
 
 
+def as_dense(x: AnyVector, dim: int) -> Vector:
+    """All of its ``dim`` entries."""
+    if not isinstance(x, SparseVector):
+        return x
+    dense = np.zeros(dim)
+    dense[x.indices] = x.values
+    return dense
+
+
 def dot(vector: Vector, x: AnyVector) -> float:
     """``vector' x``."""
     if isinstance(x, SparseVector):

@@ -7,10 +7,17 @@ from typing import NamedTuple
 from sketchbandit.arrays import Scalars
 from sketchbandit.errors import SketchTooSmallWarning, TooFewDigitsWarning
 from sketchbandit.linalg import SUM_ROUNDING
+from sketchbandit.policy.verdicts import (
+    bearable,
+    bounded_sentence,
+    digits_sentence,
+    growing_sentence,
+    slowly_linear,
+    too_small,
+)
 from sketchbandit.sketch import Sketch
 from sketchbandit.theory import vacuous_exponent
 
-_SMALL = 128  # dimensions, whose matrix is nothing to warn of
 _SHARE = 0.25  # of mass / size, the most that the certificate can grow by
 _LINEAR = 0.9  # a growth exponent from which on e grows in proportion to t, for all one can see
 
@@ -98,7 +105,7 @@ class HealthWatch:
         """What there is to complain of, each of it the first time."""
         if rounds >= self.next_mark:
             self._set(self.marks[1], Mark(rounds, sketch.error_bound, sketch.mass))
-        digits = _digits_sentence(sketch, ridge)
+        digits = digits_sentence(sketch, ridge)
         if digits:
             is_news, self.has_warned_of_digits = not self.has_warned_of_digits, True
             return (TooFewDigitsWarning(digits),) if is_news else ()
@@ -130,7 +137,7 @@ class HealthWatch:
         most = sketch.error_limit
         limit, heading, sentence = math.inf, False, ""
         if math.isfinite(most):
-            sentence = _bounded_sentence(sketch, error, most)
+            sentence = bounded_sentence(sketch, error, most)
         elif not math.isfinite(error):
             limit = math.nan
             name = type(sketch).__name__
@@ -138,7 +145,7 @@ class HealthWatch:
         else:
             limit = vacuous_exponent(getattr(sketch, "compensation", sketch.alpha / error if error else 0.0))
             heading, sentence = self._unbounded(sketch, rounds, ridge, limit, growth)
-        digits = _digits_sentence(sketch, ridge)
+        digits = digits_sentence(sketch, ridge)
         return Health(error, exponent, growth, limit, heading, digits or sentence, enough_digits=not digits)
 
     def _unbounded(
@@ -148,16 +155,16 @@ class HealthWatch:
         error = sketch.error_bound
         order = sketch.error_order
         if order < limit:
-            return False, _growing_sentence(error, order)
+            return False, growing_sentence(error, order)
         if limit < 1.0:  # the bound has (1 + e/lambda)^(3/2) in it
             is_too_small = _exponent(error / ridge, rounds) >= limit and growth >= limit
         else:  # it has (lambda + e)^(1/2); log e / log t takes for ever to come near 1, so look at the rate
             is_too_small = _rate(sketch, self.marks[0]) >= _SHARE
         if is_too_small:
-            return True, _too_small(sketch, error)
+            return True, too_small(sketch, error)
         if limit == 1.0 and error >= ridge and growth >= _LINEAR:
-            return True, _slowly_linear(sketch, error, rounds)
-        return False, _bearable(sketch, error, _exponent(error, rounds))
+            return True, slowly_linear(sketch, error, rounds)
+        return False, bearable(sketch, error, _exponent(error, rounds))
 
 
 def mass_to_look_at(sketch: Sketch, ridge: float) -> float:
@@ -181,72 +188,3 @@ def _exponent(error: float, rounds: int) -> float:
     if error <= 0.0:
         return -math.inf
     return math.log(error) / math.log(rounds) if rounds > 1 else math.copysign(math.inf, math.log(error))
-
-
-def _digits_sentence(sketch: Sketch, ridge: float) -> str:
-    """What to say where there are too few digits; nothing where there are enough."""
-    error, most = sketch.error_bound, sketch.error_limit
-    certified = sketch.rounding
-    rounding = sketch.uncounted
-    name, remedy = "float64", ""
-    if certified > max(ridge, error / 2.0):  # the certificate is mostly rounding
-        name, rounding = sketch.dtype.name, certified
-        remedy = ", or use float64" if name == "float32" else ""
-    elif rounding <= max(error, ridge) and (most == 0.0 or rounding <= most):
-        return ""
-    beside = f"the ridge, {ridge:.4g}" if rounding > ridge else f"the error that is promised, {most:.4g}"
-    return (
-        f"The arms are too long for {name}: rounding alone may change the sum of their squares by "
-        f"{rounding:.4g}, more than {beside}, so that neither bound nor radius can be relied on; scale the "
-        f"columns to similar lengths of about one{remedy}."
-    )
-
-
-def _bounded_sentence(sketch: Sketch, error: float, most: float) -> str:
-    if most == 0.0:
-        return "The sketch is exact: nothing is lost and the regret is that of OFUL."
-    sentence = (
-        f"The spectral error is at most {error:.4g} and never exceeds {most:.4g}: the regret stays sublinear."
-    )
-    if sketch.is_dense and sketch.dim > _SMALL:
-        could_say = getattr(sketch, "horizon", 0) is None and getattr(sketch, "order", None) is None
-        sentence += (
-            " To keep that promise the sketch has become exact, a matrix of dim² numbers; where that is too "
-            f"much, allow a larger epsilon{' (inflation), or say the horizon' if could_say else ''}."
-        )
-    return sentence
-
-
-def _growing_sentence(error: float, order: float) -> str:
-    return (
-        f"The spectral error is at most {error:.4g} and grows no faster than t^{order:.3g}: "
-        "the regret stays sublinear."
-    )
-
-
-def _too_small(sketch: Sketch, error: float) -> str:
-    return (
-        f"{_named(sketch)} is too small for this stream: its spectral error, {error:.4g}, grows so fast that "
-        "the regret bound is linear; use a larger size, or adaptive, whose error is bounded (and scale the "
-        "arms to about length one, or the ridge to their squared length)."
-    )
-
-
-def _slowly_linear(sketch: Sketch, error: float, rounds: int) -> str:
-    return (
-        f"The spectral error of {_named(sketch)}, {error:.4g}, grows in proportion to t, by "
-        f"{error / rounds:.2g} a round: the regret bound is linear, though with a small factor; a larger "
-        "size lowers it, adaptive bounds the error."
-    )
-
-
-def _bearable(sketch: Sketch, error: float, exponent: float) -> str:
-    if error == 0.0:
-        return f"{_named(sketch)} has lost nothing so far: the regret is that of OFUL."
-    return (
-        f"{_named(sketch)} has lost at most {error:.4g} (t^{exponent:.2f}), which the regret bound can bear."
-    )
-
-
-def _named(sketch: Sketch) -> str:
-    return f"{type(sketch).__name__} of size {sketch.size}"

@@ -123,7 +123,10 @@ class ProjectedLinUCB(LinUCB):
 
     def _ready(self, batch: Any, sets: list[Any]) -> Batch | None:
         ready = super()._ready(batch, sets)
-        return None if ready is None else ready._replace(arms=self._project(ready.arms))
+        try:
+            return None if ready is None else ready._replace(arms=self._project(ready.arms))
+        except InputError:  # in which set, one by one tells
+            return None
 
     def _project(self, arms: Any, *, may_be_empty: bool = False) -> Matrix:
         """R'x for every arm, refusing arms that are not finite."""

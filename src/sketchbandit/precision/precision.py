@@ -3,7 +3,7 @@
 import numpy as np
 
 from sketchbandit.arms import Arms, norm_sq_of
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
+from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import AnyVector, SparseVector, same_vector
 from sketchbandit.precision.dense import DenseInverse

@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike
 from sketchbandit.arrays import Arrays, Matrix, Scalars
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
-from sketchbandit.sketch.budgets import Anytime, Budget, Growing, Horizon, order_of_error
+from sketchbandit.sketch.budgets import budget_for
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
@@ -93,17 +93,10 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
             raise InputError(
                 f"horizon={horizon} and order={order} are two ways to say how the budget grows: give one"
             )
-        self._schedule = self._make_schedule()
+        self._schedule = budget_for(self._epsilon, self._horizon, self._order, self._compensation)
         self._size = self._least_size
         self._buffer.limit = self._wanted_limit
         self._merged_budget = 0.0
-
-    def _make_schedule(self) -> Budget:
-        if self._horizon is not None:
-            return Horizon(self._epsilon, self._horizon)
-        if self._order is not None:
-            return Growing(self._epsilon, order_of_error(self._order, self._compensation))
-        return Anytime(self._epsilon)
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -112,20 +105,13 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
         """The current size l; dim once the sketch is exact."""
         return self.dim if self.is_dense else self._size
 
-    @property
-    def epsilon(self) -> float:
-        """The error that is allowed."""
-        return self._epsilon
-
-    @property
-    def horizon(self) -> int | None:
-        """The number of rows that the budget is spread over, if it was given."""
-        return self._horizon
-
-    @property
-    def order(self) -> float | None:
-        """The regret order that the budget is chosen for, if it was given."""
-        return self._order
+    epsilon = property(lambda self: self._epsilon, doc="The error that is allowed.")
+    horizon = property(
+        lambda self: self._horizon, doc="The number of rows that the budget is spread over, if it was given."
+    )
+    order = property(
+        lambda self: self._order, doc="The regret order that the budget is chosen for, if it was given."
+    )
 
     @property
     def budget(self) -> float:

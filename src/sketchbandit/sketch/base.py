@@ -1,27 +1,21 @@
 """What every sketch is: the contract, and the parts of it that do not depend on the kind."""
 
 import copy
-import math
 import sys
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import DTypeLike
-
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import MergeError, MergeKindError
-from sketchbandit.linalg import SUM_ROUNDING, covariance_of
 from sketchbandit.sharing import both_locks, holds_the_lock, needs_the_lock
 from sketchbandit.sketch.change import NO_CHANGE, Change
-from sketchbandit.sketch.checks import check_count, check_dtype
-from sketchbandit.sketch.columns import ColumnNames, Name
+from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.sketch.rows import read_rows
 from sketchbandit.sketch.tally import Tally
-from sketchbandit.storing import Stored
+from sketchbandit.sketch.telling import Telling
 
 
-class Sketch(Stored):
+class Sketch(Telling):
     """A streaming summary (S, alpha, e) of the rows X seen so far.
 
     At every moment
@@ -43,148 +37,6 @@ class Sketch(Stored):
 
     _differs_between_parts: ClassVar[frozenset[str]] = frozenset()
     """Settings that sketches to be merged need not share."""
-
-    def __init__(self, dim: int, dtype: DTypeLike) -> None:
-        self._dim = check_count("dim", dim, at_least=1)
-        self._dtype = check_dtype(dtype)
-        self.tally = Tally(self._dtype)
-        """Count and mass, for whoever holds the lock."""
-        self.column_names = ColumnNames()
-        self._lock = self._make_lock()
-
-    # -- what a sketch tells ------------------------------------------------------------------------
-
-    @property
-    def dim(self) -> int:
-        """Length of a row."""
-        return self._dim
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype in which rows are stored."""
-        return self._dtype
-
-    @property
-    def columns(self) -> tuple[Name, ...] | None:
-        """The names of the columns, if rows came as a DataFrame; later ones are put in this order."""
-        return self.column_names.names
-
-    @property
-    def count(self) -> int:
-        """How many rows were seen, zero rows included."""
-        return self.tally.count
-
-    @property
-    def mass(self) -> float:
-        """Sum of the squared norms of the rows seen."""
-        return self.tally.mass
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """The current sketch size l."""
-
-    @property
-    @abstractmethod
-    def rows(self) -> AnyArray:
-        """S, (r, dim), buffered rows included: a read-only copy."""
-
-    @property
-    def row_count(self) -> int:
-        """How many rows S has; dim where S'S is held as a matrix."""
-        return self._dim if self.is_dense else sum(len(view) for view in self.views())
-
-    @property
-    def parts(self) -> tuple[AnyArray, ...]:
-        """``rows`` in the pieces in which they are kept: one below the other they are S."""
-        return tuple(read_only(view.copy()) for view in self.views())
-
-    @needs_the_lock
-    def views(self) -> tuple[AnyArray, ...]:
-        """``parts``, not copied: for whoever holds the lock, and valid until the next update."""
-        return (self.rows,)
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether S'S is held as a matrix: ``covariance()`` is then cheap and ``rows`` is not."""
-        return False
-
-    @property
-    @abstractmethod
-    def alpha(self) -> float:
-        """What the sketch adds to the diagonal: X'X is estimated by S'S + alpha I."""
-
-    @property
-    @abstractmethod
-    def error_bound(self) -> float:
-        """The certificate e: no direction of X'X exceeds that of S'S by more."""
-
-    @property
-    def rounding(self) -> float:
-        """The part of ``error_bound`` that is rounding; S'S may exceed X'X by as much."""
-        return 0.0
-
-    @property
-    def uncounted(self) -> float:
-        """What rounding in float64 may add to the error besides: 4·eps·mass, and what shrinks round.
-
-        It is not in ``error_bound`` because it is at most some 1e-11 of the mass.
-        """
-        return SUM_ROUNDING * self.tally.mass
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Bytes of every array held."""
-
-    @property
-    def guarantee(self) -> float:
-        """The g with ``error_bound - rounding <= mass / g`` on every stream; 0 if nothing is promised."""
-        return 0.0
-
-    @property
-    def error_limit(self) -> float:
-        """What ``error_bound`` will never exceed, whatever the stream; inf if nothing is promised."""
-        return float("inf")
-
-    @property
-    def error_order(self) -> float:
-        """The p for which ``error_bound`` is O(t^p) on every stream; inf if nothing is promised."""
-        return 0.0 if math.isfinite(self.error_limit) else math.inf
-
-    @property
-    def budget(self) -> float:
-        """What ``error_bound`` may be by now; inf if nothing is promised."""
-        return self.error_limit
-
-    @property
-    def exact_rank(self) -> int:
-        """The largest rank of a stream that is kept without any loss; 0 if nothing is promised."""
-        return 0
-
-    @property
-    def lossless_room(self) -> int:
-        """How many rows can come before anything may be lost; 0 if nothing is promised."""
-        return 0
-
-    @property
-    def gram_up_to_dim(self) -> int:
-        """The dim up to which many rows are better summed up in X'X first; see ``BulkReader``."""
-        return 0
-
-    def gram(self) -> Matrix:
-        """S'S as a dense (dim, dim) matrix: for small dim."""
-        first, *others = self.views()
-        gram = covariance_of(first)
-        for rows in others:
-            gram += covariance_of(rows)
-        return gram
-
-    def covariance(self) -> Matrix:
-        """S'S + alpha I as a dense (dim, dim) matrix: for small dim."""
-        covariance = self.gram()
-        covariance[np.diag_indices_from(covariance)] += self.alpha
-        return covariance
 
     # -- what can be done with it -------------------------------------------------------------------
 
@@ -267,19 +119,7 @@ class Sketch(Stored):
         if tally.nonzero:
             self._add_gram(gram)
 
-    def __repr__(self) -> str:
-        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
-        kept = "S'S" if self.is_dense else self.row_count
-        return (
-            f"<{type(self).__name__}({settings}): {self.count} rows seen, {kept} kept, "
-            f"error <= {self.error_bound:.4g}>"
-        )
-
     # -- hooks for subclasses -----------------------------------------------------------------------
-
-    @abstractmethod
-    def _settings(self) -> Scalars:
-        """The constructor's keyword arguments, as JSON values."""
 
     @abstractmethod
     def _ingest(self, rows: AnyArray) -> Change:
@@ -344,10 +184,3 @@ class Sketch(Stored):
         sketch.column_names = ColumnNames(scalars.get("columns"))
         sketch._restore(scalars["state"], arrays)
         return sketch
-
-
-def read_only(rows: AnyArray) -> AnyArray:
-    """A view of the array that nobody can write to."""
-    view = rows.view()
-    view.flags.writeable = False
-    return view

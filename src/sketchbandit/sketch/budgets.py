@@ -111,3 +111,12 @@ class Growing:
     def limit(self) -> float:
         """inf, unless the order is 0."""
         return math.inf if self.order else self.epsilon
+
+
+def budget_for(epsilon: float, horizon: int | None, order: float | None, compensation: float) -> Budget:
+    """The budget of an adaptive sketch with these settings."""
+    if horizon is not None:
+        return Horizon(epsilon, horizon)
+    if order is not None:
+        return Growing(epsilon, order_of_error(order, compensation))
+    return Anytime(epsilon)

@@ -8,9 +8,9 @@ from numpy.typing import DTypeLike
 from sketchbandit.arrays import AnyArray, Arrays, Matrix
 from sketchbandit.sharing import needs_the_lock
 from sketchbandit.sketch.accumulator import Accumulator
-from sketchbandit.sketch.base import read_only
 from sketchbandit.sketch.buffer import BufferedSketch, RowBuffer
 from sketchbandit.sketch.change import NO_CHANGE, ONE_APPENDED, Change
+from sketchbandit.sketch.telling import read_only
 
 ADDED = Change(rebuilt=True, lossless=True)
 

@@ -7,12 +7,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
+from sketchbandit.arrays import AnyArray, Arrays, Scalars
 from sketchbandit.errors import FileError, InputError
-from sketchbandit.linalg import covariance_of, row_norms_sq, running_sums
-from sketchbandit.sharing import needs_the_lock
-from sketchbandit.sketch.base import Sketch, read_only
-from sketchbandit.sketch.blocks import BaseFactory, Block, WorkingBlock, make_base
+from sketchbandit.linalg import row_norms_sq, running_sums
+from sketchbandit.sketch.base import Sketch
+from sketchbandit.sketch.block_sketch import BlockSketch
+from sketchbandit.sketch.blocks import BaseFactory, WorkingBlock, make_base
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.exact import ExactSketch
@@ -23,7 +23,7 @@ _LOOK_AHEAD = 1024  # rows examined at a time
 _LOOK_AHEAD_ELEMENTS = 1 << 17
 
 
-class DyadicBlockSketch(Sketch):
+class DyadicBlockSketch(BlockSketch):
     """Blocks of doubling sketch size that keep the spectral error under 2·epsilon on every stream.
 
     A row goes into the active block while the block's mass stays under epsilon·size, or while the block
@@ -98,22 +98,12 @@ class DyadicBlockSketch(Sketch):
         if base is not None:  # a base that cannot make some block is refused now, not in mid-stream
             for index in range(1, self._most_blocks - 1):
                 self._make_base(self._first_size * 2**index)
-        self._merged_error = 0.0
-        self._merged_rounding = 0.0
-        self._merged_uncounted = 0.0
-        self._merged_alpha = 0.0
         self._dense: ExactSketch | None = None
         """The exact block, once it holds a matrix: then it takes every row."""
-        self._blocks: list[WorkingBlock] = []
         self._blocks.append(self._new_block(0))
         self._exact_rank = self._active.open.exact_rank
 
     # -- what it tells ------------------------------------------------------------------------------
-
-    @property
-    def size(self) -> int:
-        """The sketch size of the active block."""
-        return self._active.size
 
     @property
     def epsilon(self) -> float:
@@ -121,56 +111,9 @@ class DyadicBlockSketch(Sketch):
         return self._epsilon
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
-        """The frozen blocks, oldest first, and the active one."""
-        return tuple(
-            Block(b.size, b.sketch.rows, b.tally.mass, b.sketch.error_bound, b is self._active, b.exact)
-            for b in self._blocks
-        )
-
-    @property
-    def rows(self) -> AnyArray:
-        """S of eq. (combination): the rows of all blocks, oldest first; a read-only copy.
-
-        float64 where the exact block, which is float64, has any.
-        """
-        return read_only(np.concatenate(self.views()))
-
-    @needs_the_lock
-    def views(self) -> tuple[AnyArray, ...]:
-        """The rows of each block that has any, oldest first."""
-        every = [block.rows for block in self._blocks]
-        return tuple([rows for rows in every[:-1] if len(rows)] + every[-1:])
-
-    @property
     def is_dense(self) -> bool:
         """Whether the exact block holds S'S as a matrix."""
         return self._dense is not None
-
-    @property
-    def alpha(self) -> float:
-        """The sum of the blocks' alphas: it enters the covariance once."""
-        return self._merged_alpha + sum(block.sketch.alpha for block in self._blocks)
-
-    @property
-    def error_bound(self) -> float:
-        """The sum of the blocks' certificates (Lemma Decomposability)."""
-        return self._merged_error + sum(block.sketch.error_bound for block in self._blocks)
-
-    @property
-    def rounding(self) -> float:
-        """The part of the certificate that is rounding; S'S may exceed X'X by as much."""
-        return self._merged_rounding + sum(block.sketch.rounding for block in self._blocks)
-
-    @property
-    def uncounted(self) -> float:
-        """Rounding in float64 that is not in the certificate."""
-        return self._merged_uncounted + sum(block.sketch.uncounted for block in self._blocks)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of every array of every block."""
-        return sum(block.nbytes for block in self._blocks)
 
     @property
     def guarantee(self) -> float:
@@ -180,30 +123,18 @@ class DyadicBlockSketch(Sketch):
     @property
     def error_limit(self) -> float:
         """2·epsilon (Thm. 1), and the certificates of what was merged in."""
-        return 2.0 * self._epsilon + self._merged_error
+        return 2.0 * self._epsilon + self._merged["error"]
 
     @property
     def exact_rank(self) -> int:
         """What the first block keeps without loss, every later one keeps too."""
         return self._exact_rank
 
-    def gram(self) -> Matrix:
-        """S'S: the sum over the blocks."""
-        gram = self._active.open.gram()  # a dense exact one has no rows at hand
-        for block in self._blocks[:-1]:
-            if len(block.rows):
-                gram += covariance_of(block.rows)
-        return gram
-
     def _compress(self) -> Change:
         """Compress the active block; the others are compressed already."""
         return self._active.within(self._share, self._active.compress) or NO_CHANGE
 
     # -- Algorithm 1 --------------------------------------------------------------------------------
-
-    @property
-    def _active(self) -> WorkingBlock:
-        return self._blocks[-1]
 
     def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
         return self._ingest(row) if self._dense is None else self._dense.take_one(row, norm_sq)
@@ -275,7 +206,7 @@ class DyadicBlockSketch(Sketch):
         self._dense = exact
         for block in self._blocks[:-1]:
             if len(block.rows):
-                self._merged_uncounted += block.sketch.uncounted
+                self._merged["uncounted"] += block.sketch.uncounted
                 exact.store(block.hand_over_rows().astype(self.dtype, copy=False))
                 change = Change(rebuilt=True, lossless=True)  # S'S is what it was
         return change
@@ -295,10 +226,7 @@ class DyadicBlockSketch(Sketch):
     # -- merge and files ----------------------------------------------------------------------------
 
     def _absorb(self, other: "DyadicBlockSketch") -> None:
-        self._merged_error += other.error_bound
-        self._merged_rounding += other.rounding
-        self._merged_uncounted += other.uncounted
-        self._merged_alpha += other.alpha
+        self._take_over(other)
         theirs = other._active
         if isinstance(theirs.sketch, ExactSketch) and theirs.tally.count:
             self._take_exact(theirs.sketch)
@@ -323,31 +251,8 @@ class DyadicBlockSketch(Sketch):
             "dtype": self.dtype.name,
         }
 
-    def _state(self) -> tuple[Scalars, Arrays]:
-        blocks: list[Scalars] = []
-        arrays: Arrays = {}
-        for index, block in enumerate(self._blocks):
-            scalars, parts = block.dump()
-            blocks.append(scalars)
-            arrays |= {f"{index}.{name}": array for name, array in parts.items()}
-        merged = {
-            "merged_error": self._merged_error,
-            "merged_rounding": self._merged_rounding,
-            "merged_uncounted": self._merged_uncounted,
-            "merged_alpha": self._merged_alpha,
-        }
-        return {**merged, "blocks": blocks}, arrays
-
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        self._merged_error = float(scalars["merged_error"])
-        self._merged_rounding = float(scalars.get("merged_rounding", 0.0))  # files of 0.6 have neither
-        self._merged_uncounted = float(scalars.get("merged_uncounted", 0.0))
-        self._merged_alpha = float(scalars["merged_alpha"])
-        self._blocks = []
-        for index, saved in enumerate(scalars["blocks"]):
-            prefix = f"{index}."
-            parts = {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
-            self._blocks.append(WorkingBlock.undump(saved, parts))
+        super()._restore(scalars, arrays)
         self._fold()
 
     @classmethod

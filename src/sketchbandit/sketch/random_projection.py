@@ -5,9 +5,10 @@ from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray, Arrays, Scalars
 from sketchbandit.errors import MergeError
-from sketchbandit.sketch.base import Sketch, read_only
+from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.checks import check_count
+from sketchbandit.sketch.telling import read_only
 
 
 class RandomProjection(Sketch):

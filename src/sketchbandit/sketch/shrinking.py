@@ -5,11 +5,11 @@ from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
 from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
-from sketchbandit.sketch.base import read_only
 from sketchbandit.sketch.buffer import BufferedSketch
 from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.checks import check_compensation, check_count
 from sketchbandit.sketch.shrink_ledger import ShrinkLedger
+from sketchbandit.sketch.telling import read_only
 
 GATHER_TIMES_SIZE = 16
 MOST_GATHERED = 2048  # 32 MiB, and a second for its eigenvectors

@@ -22,8 +22,10 @@ def assert_bracketed(covariance: Matrix, sketch: Any, mass: float, *, tolerance:
 
 
 def assert_covariance_is_the_estimate(sketch: Any) -> None:
-    """covariance() = S'S + alpha I, up to rounding."""
-    expected = sketch.rows.T @ sketch.rows + sketch.alpha * np.eye(sketch.dim)
+    """gram() = S'S and covariance() = S'S + alpha I, up to rounding."""
+    gram = sketch.rows.T @ sketch.rows
+    assert np.allclose(sketch.gram(), gram, rtol=0.0, atol=1e-11 * sketch.mass)
+    expected = gram + sketch.alpha * np.eye(sketch.dim)
     assert np.allclose(sketch.covariance(), expected, rtol=0.0, atol=1e-11 * sketch.mass)
 
 

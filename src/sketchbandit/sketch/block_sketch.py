@@ -1,0 +1,108 @@
+"""A sketch that is made of blocks: sums over them, and their files."""
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars
+from sketchbandit.linalg import covariance_of
+from sketchbandit.sharing import needs_the_lock
+from sketchbandit.sketch.base import Sketch
+from sketchbandit.sketch.blocks import Block, WorkingBlock
+from sketchbandit.sketch.telling import read_only
+
+
+class BlockSketch(Sketch):
+    """Frozen blocks, oldest first, and the active one; and what sketches that were merged in had lost."""
+
+    def __init__(self, dim: int, dtype: DTypeLike) -> None:
+        super().__init__(dim, dtype)
+        self._blocks: list[WorkingBlock] = []
+        self._merged = {"error": 0.0, "rounding": 0.0, "uncounted": 0.0, "alpha": 0.0}
+
+    @property
+    def _active(self) -> WorkingBlock:
+        return self._blocks[-1]
+
+    @property
+    def size(self) -> int:
+        """The sketch size of the active block."""
+        return self._active.size
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The frozen blocks, oldest first, and the active one."""
+        return tuple(
+            Block(b.size, b.sketch.rows, b.tally.mass, b.sketch.error_bound, b is self._active, b.exact)
+            for b in self._blocks
+        )
+
+    @property
+    def rows(self) -> AnyArray:
+        """S of eq. (combination): the rows of all blocks, oldest first; a read-only copy.
+
+        float64 where the exact block, which is float64, has any.
+        """
+        return read_only(np.concatenate(self.views()))
+
+    @needs_the_lock
+    def views(self) -> Parts:
+        """The rows of each block that has any, oldest first; those of the active one in any case."""
+        every = [block.rows for block in self._blocks]
+        return tuple([rows for rows in every[:-1] if len(rows)] + every[-1:])
+
+    @property
+    def alpha(self) -> float:
+        """The sum of the blocks' alphas: it enters the covariance once."""
+        return self._merged["alpha"] + sum(block.sketch.alpha for block in self._blocks)
+
+    @property
+    def error_bound(self) -> float:
+        """The sum of the blocks' certificates (Lemma Decomposability)."""
+        return self._merged["error"] + sum(block.sketch.error_bound for block in self._blocks)
+
+    @property
+    def rounding(self) -> float:
+        """The part of the certificate that is rounding; S'S may exceed X'X by as much."""
+        return self._merged["rounding"] + sum(block.sketch.rounding for block in self._blocks)
+
+    @property
+    def uncounted(self) -> float:
+        """Rounding in float64 that is not in the certificate."""
+        return self._merged["uncounted"] + sum(block.sketch.uncounted for block in self._blocks)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every array of every block."""
+        return sum(block.nbytes for block in self._blocks)
+
+    def gram(self) -> Matrix:
+        """S'S: the sum over the blocks."""
+        gram = self._active.open.gram()  # a dense exact one has no rows at hand
+        for block in self._blocks[:-1]:
+            if len(block.rows):
+                gram += covariance_of(block.rows)
+        return gram
+
+    def _take_over(self, other: "BlockSketch") -> None:
+        """What another has lost; its rows are not taken."""
+        self._merged["error"] += other.error_bound
+        self._merged["rounding"] += other.rounding
+        self._merged["uncounted"] += other.uncounted
+        self._merged["alpha"] += other.alpha
+
+    def _state(self) -> tuple[Scalars, Arrays]:
+        blocks: list[Scalars] = []
+        arrays: Arrays = {}
+        for index, block in enumerate(self._blocks):
+            scalars, parts = block.dump()
+            blocks.append(scalars)
+            arrays |= {f"{index}.{name}": array for name, array in parts.items()}
+        return {**{f"merged_{name}": lost for name, lost in self._merged.items()}, "blocks": blocks}, arrays
+
+    def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
+        self._merged = {name: float(scalars.get(f"merged_{name}", 0.0)) for name in self._merged}
+        self._blocks = []
+        for index, saved in enumerate(scalars["blocks"]):
+            prefix = f"{index}."
+            parts = {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
+            self._blocks.append(WorkingBlock.undump(saved, parts))

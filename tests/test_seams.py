@@ -1,0 +1,286 @@
+"""Precision, estimate and exploration: each against a dense oracle, and what joins them."""
+
+import copy
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+import sketchbandit as sb
+from sketchbandit.kernels import kernels
+from sketchbandit.policy.named import RECIPES, build
+from sketchbandit.testing import Stream, streams
+from tests.policies import EVERY, rounds, saved, train, unit
+
+pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
+
+SKETCHES: dict[str, Callable[[int, int], sb.Sketch]] = {
+    "fd": lambda dim, size: sb.FrequentDirections(dim, size=size),
+    "scfd": lambda dim, size: sb.FrequentDirections(dim, size=size, compensation=1.0),
+    "blocks": lambda dim, size: sb.DyadicBlockSketch(dim, size=size, epsilon=4.0),
+    "exact": lambda dim, _: sb.ExactSketch(dim),
+    "float32": lambda dim, size: sb.FrequentDirections(dim, size=size, dtype=np.float32),
+}
+
+
+class Numbers:
+    """In place of a random generator: numbers that somebody chose."""
+
+    def __init__(self, numbers: Any) -> None:
+        self._numbers = list(numbers)
+
+    def standard_normal(self, count: int) -> Any:
+        """The next ones, and zeros when there are no more."""
+        some, self._numbers = self._numbers[:count], self._numbers[count:]
+        return np.array(some + [0.0] * (count - len(some)))
+
+
+@pytest.mark.parametrize("name", SKETCHES)
+@given(stream=streams(max_dim=12, max_size=3), ridge=st.sampled_from([0.1, 1.0, 30.0]))
+def test_precision_is_the_inverse(name: str, stream: Stream, ridge: float) -> None:
+    """Quadratic forms, products, draws and determinants are those of a dense A, whatever came before."""
+    rows = stream.rows / max(1.0, float(np.abs(stream.rows).max(initial=0.0)))
+    sketch = SKETCHES[name](stream.dim, stream.size)
+    policy = sb.LinUCB(sketch, ridge=ridge)
+    for row in rows:
+        policy.update(row, 0.5)
+    precision = policy.precision
+    inverse = np.linalg.inv(ridge * np.eye(stream.dim) + sketch.covariance())
+    xs = np.random.default_rng(0).standard_normal((3, stream.dim))
+    for x in xs:
+        assert np.allclose(precision.apply(x), inverse @ x, rtol=1e-8, atol=1e-10)
+        assert precision.quadratic(x) == pytest.approx(float(x @ inverse @ x), rel=1e-7)
+    # A draw is H z for normal z; its covariance is HH'.
+    most = stream.dim + 2 * sketch.row_count
+    generators: list[Any] = [Numbers(numbers) for numbers in np.eye(most)]
+    half = np.array([precision.half(generator) for generator in generators])
+    assert np.allclose(half.T @ half, inverse, rtol=1e-6, atol=1e-8)
+    kept = rows.astype(sketch.dtype).astype(np.float64)
+    true = float(np.linalg.slogdet(ridge * np.eye(stream.dim) + kept.T @ kept)[1])
+    assert precision.log_det >= true - 1e-9 * (1.0 + abs(true))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", EVERY)
+def test_the_fused_loop_is_the_plain_pair(name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One compiled loop for precision and estimate gives what the two give one after the other."""
+    fused, plain = (EVERY[name](24, size=4, ridge=0.5, beta=0.3, dtype=dtype) for _ in range(2))
+    assert kernels() is not None
+    for arms, rewards in rounds(150, 24, seed=4):
+        given_arms = arms.astype(dtype)
+        chosen = fused.select(given_arms)
+        fused.update(given_arms[chosen], rewards[chosen])
+        with monkeypatch.context() as patch:
+            patch.setattr("sketchbandit.policy.steps.learn_fused", lambda *_: False)
+            plain.update(given_arms[chosen], rewards[chosen])
+        assert np.allclose(fused.theta, plain.theta, rtol=1e-8, atol=1e-11)
+        assert np.allclose(fused.width(given_arms), plain.width(given_arms), rtol=1e-7)
+
+
+def test_a_round_derives_nothing_anew() -> None:
+    """Where the sketch only appends, the precision grows with it: nothing is rebuilt on the way."""
+    policy = sb.soful(60, size=40)
+    train(policy, 70, 60)
+    assert policy.precision.rebuilds == 2  # at the start, and when the rows became many
+
+
+# -- many sets at once ---------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", EVERY)
+def test_many_sets_are_chosen_from_as_one_by_one(name: str, dtype: Any) -> None:
+    """An array, a list, sets of different sizes, sparse ones, frames: the choices of a loop."""
+    random = np.random.default_rng(0)
+    for learned in (0, 7, 120):
+        policy = train(EVERY[name](16, size=4, ridge=1.0, beta=0.4, dtype=dtype), learned, 16)
+        batch = unit(random.standard_normal((60, 16))).reshape(12, 5, 16)
+        ragged = [arms[: 1 + i % 5] for i, arms in enumerate(batch.astype(dtype))]
+        for sets in (
+            batch.astype(dtype),
+            batch,
+            batch.astype(np.float32),
+            batch[:, ::2],
+            list(batch.astype(dtype)),
+            ragged,
+            batch.tolist(),
+            [sparse.csr_array(arms) for arms in batch],
+            [pd.DataFrame(arms) for arms in batch],
+        ):
+            one_by_one = [policy.select(arms) for arms in sets]
+            chosen = policy.select_many(sets)
+            assert chosen.dtype == np.intp
+            assert chosen.tolist() == one_by_one
+        assert policy.select_many(batch[:0]).tolist() == []
+        assert policy.select_many([]).tolist() == []
+
+
+def test_many_sets_leave_no_trace() -> None:
+    """What is learned afterwards is what would have been without them."""
+    asked, silent = (train(sb.cbscfd(20, size=4), 30, 20) for _ in range(2))
+    for arms, rewards in rounds(40, 20, seed=3):
+        asked.select_many([arms, arms[::-1]])
+        for policy in (asked, silent):
+            policy.update(arms[0], rewards[0])
+    assert saved(asked) == saved(silent)
+
+
+@pytest.mark.parametrize("name", ["soful", "oful", "cbrap"])
+def test_a_set_that_cannot_be_used_is_named(name: str) -> None:
+    """Which one, and why; and what a batch is."""
+    policy = EVERY[name](4, size=2, ridge=1.0, beta=0.1)
+    good = np.eye(4)
+    bad = good.copy()
+    bad[2, 1] = np.nan
+    for sets in (np.stack([good, bad]), [good, bad]):
+        with pytest.raises(sb.InputError, match="set 1: arm 2 contains nan"):
+            policy.select_many(sets)
+    with pytest.raises(sb.InputError, match=r"set 1: .*length 3, but dim is 4"):
+        policy.select_many([good, np.eye(3)])
+    with pytest.raises(sb.InputError, match="set 0: there are no arms"):
+        policy.select_many([good[:0]])
+    with pytest.raises(sb.InputError, match=r"array \(sets, arms, dim\) .* got 2 dimensions"):
+        policy.select_many(good)
+    with pytest.raises(sb.InputTypeError, match="a list of sets, got int"):
+        policy.select_many(3)
+
+
+# -- float32 -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("name", EVERY)
+def test_float32_arms_are_what_their_float64_copies_are(name: str) -> None:
+    """To rounding in what is told; to the bit in what is learned."""
+    asked, silent = (EVERY[name](33, size=4, ridge=1.0, beta=0.3) for _ in range(2))
+    for arms, rewards in rounds(120, 33, seed=5):
+        narrow = arms.astype(np.float32)
+        wide = narrow.astype(np.float64)
+        assert np.allclose(asked.ucb(narrow), asked.ucb(wide), rtol=1e-12)
+        chosen = asked.select(narrow)
+        assert asked.ucb(wide)[chosen] >= asked.ucb(wide).max() - 1e-12
+        asked.update(narrow[chosen], rewards[chosen])
+        silent.update(wide[chosen], rewards[chosen])
+        assert saved(asked) == saved(silent)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", ["soful", "oful"])
+def test_a_catalogue_is_not_copied(name: str, dtype: Any) -> None:
+    """Choosing among float32 arms takes a few numbers an arm, whatever the dtype of the policy."""
+    policy = train(EVERY[name](64, size=4, ridge=1.0, beta=0.1, dtype=dtype), 80, 64)
+    arms = unit(np.random.default_rng(0).standard_normal((4000, 64))).astype(np.float32)
+    for ask in (policy.select, lambda arms: policy.top(arms, 10), policy.mean):
+        ask(arms)
+        tracemalloc.start()
+        try:
+            ask(arms)
+            assert tracemalloc.get_traced_memory()[1] < 0.5 * arms.nbytes
+        finally:
+            tracemalloc.stop()
+
+
+# -- parts of one's own --------------------------------------------------------------------------------
+
+
+class Cautious(sb.Explore):
+    """The largest lower bound."""
+
+    kind = "test-cautious"
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def choose(self, candidates: sb.Candidates, count: int) -> list[int]:
+        """Means less widths."""
+        scores = candidates.means - self.scale * candidates.radius * candidates.widths()
+        chosen: list[int] = np.argsort(-scores, kind="stable")[:count].tolist()
+        return chosen
+
+    def dump(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Its one setting."""
+        return {"scale": self.scale}, {}
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_rule_of_ones_own(tmp_path: Path) -> None:
+    """It decides in select, top and select_many; it is saved with the policy, and copied into it."""
+    rule = Cautious(2.0)
+    policy = train(sb.LinUCB(sb.FrequentDirections(10, size=4), explore=rule, beta=0.5), 30, 10)
+    rule.scale = 0.0  # the policy has its own
+    arms = unit(np.random.default_rng(0).standard_normal((6, 10)))
+    scores = policy.mean(arms) - 2.0 * 0.5 * policy.width(arms)
+    policy.save(tmp_path / "p")
+    for one in (policy, sb.load(tmp_path / "p", sb.LinUCB), copy.deepcopy(policy)):
+        assert one.select(arms) == scores.argmax()
+        assert one.top(arms, 3).tolist() == np.argsort(-scores, kind="stable")[:3].tolist()
+        assert one.select_many([arms, arms[2:]]).tolist() == [scores.argmax(), scores[2:].argmax()]
+    with pytest.raises(sb.MergeError, match="explore is 'Cautious' here and 'UCB' there"):
+        policy.merge(sb.LinUCB(sb.FrequentDirections(10, size=4), beta=0.5))
+
+
+class Doubled(sb.Linear):
+    """Believes twice of everything; has no name for files."""
+
+    def scan(self, arms: Any) -> Any:
+        """Twice the mean."""
+        scan = super().scan(arms)
+        return scan._replace(means=2.0 * scan.means)
+
+    @property
+    def linear_theta(self) -> None:
+        """Means are not x'theta."""
+        return
+
+
+def test_an_estimate_of_ones_own(tmp_path: Path) -> None:
+    """Its means are what is chosen by; a class that goes by another's name is not saved."""
+    policy = train(sb.LinUCB(sb.ExactSketch(6), rewards=Doubled(), beta=0.2), 40, 6)
+    plain = train(sb.LinUCB(sb.ExactSketch(6), beta=0.2), 0, 6)
+    assert type(policy.estimate) is Doubled
+    arms = unit(np.random.default_rng(0).standard_normal((5, 6)))
+    assert np.allclose(policy.mean(arms), 2.0 * arms @ policy.theta)
+    assert policy.select(arms) == policy.ucb(arms).argmax()
+    with pytest.raises(sb.InputTypeError, match=r"Doubled needs a `kind` of its own .*'linear' names Linear"):
+        policy.save(tmp_path / "p")
+    with pytest.raises(sb.MergeError, match="rewards is 'Doubled' here and 'Linear' there"):
+        policy.merge(plain)
+
+
+def test_a_policy_of_ones_own_has_a_name() -> None:
+    """One list: whoever builds by name finds it there."""
+    sb.register("mine", lambda dim, *, size=3: sb.soful(dim, size=size), title="Mine", can_turn_exact=False)
+    try:
+        assert build("mine", 9, size=4).sketch.size == 4
+        assert RECIPES["mine"].title({}) == "Mine"
+        with pytest.raises(sb.InputError, match="mine has no setting 'epsilon'; it takes size"):
+            build("mine", 9, epsilon=1.0)
+    finally:
+        del RECIPES["mine"]
+    with pytest.raises(sb.InputError, match="unknown policy 'mine'; choose from oful, "):
+        build("mine", 9)
+
+
+def test_what_is_loaded_can_be_said_before(tmp_path: Path) -> None:
+    """A sketch where a policy is expected is refused."""
+    sb.ExactSketch(3).save(tmp_path / "s")
+    assert sb.load(tmp_path / "s", sb.Sketch).dim == 3
+    with pytest.raises(sb.FileError, match="holds a ExactSketch, not a LinUCB"):
+        sb.load(tmp_path / "s", sb.LinUCB)
+
+
+def test_compiled_loops_are_out_of_date_when_any_source_changes() -> None:
+    """A loop contains those of other files that it calls: one stamp for all of them."""
+    compiled = kernels()
+    assert compiled is not None
+    stamps = {getattr(compiled, name)._cache._cache_file._source_stamp for name in compiled.__all__}
+    assert len(stamps) == 1
+    assert len(stamps.pop()) == 64
