@@ -273,7 +273,7 @@ def test_what_is_loaded_can_be_said_before(tmp_path: Path) -> None:
     """A sketch where a policy is expected is refused."""
     sb.ExactSketch(3).save(tmp_path / "s")
     assert sb.load(tmp_path / "s", sb.Sketch).dim == 3
-    with pytest.raises(sb.FileError, match="holds a ExactSketch, not a LinUCB"):
+    with pytest.raises(sb.FileError, match="holds ExactSketch, not LinUCB"):
         sb.load(tmp_path / "s", sb.LinUCB)
 
 
@@ -284,3 +284,123 @@ def test_compiled_loops_are_out_of_date_when_any_source_changes() -> None:
     stamps = {getattr(compiled, name)._cache._cache_file._source_stamp for name in compiled.__all__}
     assert len(stamps) == 1
     assert len(stamps.pop()) == 64
+
+
+@pytest.mark.parametrize("answer", [[99], [-1], [1.5], "a", [], None, 2, [0, 1]])
+def test_what_a_rule_answers_is_checked(answer: Any) -> None:
+    """An index that is none would be played by whoever trusts it."""
+
+    class Wild(sb.Explore):
+        """Answers anything."""
+
+        def choose(self, candidates: sb.Candidates, count: int) -> Any:
+            """The same whatever is asked."""
+            del candidates, count
+            return answer
+
+    policy = sb.LinUCB(sb.ExactSketch(3), explore=Wild())
+    for ask in (policy.select, lambda arms: policy.top(arms, 1), lambda arms: policy.select_many([arms])):
+        with pytest.raises(sb.InputError, match=r"Wild.choose must return 1 different indices from 0 to 2"):
+            ask(np.eye(3))
+
+
+def test_an_array_is_an_answer_too() -> None:
+    """Of integers: what argsort gives; the policy tells an int."""
+
+    class Last(sb.Explore):
+        """The last arms."""
+
+        def choose(self, candidates: sb.Candidates, count: int) -> Any:
+            """Backwards."""
+            return np.arange(len(candidates))[::-1][:count]
+
+    chosen = sb.LinUCB(sb.ExactSketch(3), explore=Last()).select(np.eye(3))
+    assert (chosen, type(chosen)) == (2, int)
+
+
+def test_an_estimate_may_refuse_a_reward() -> None:
+    """Before anything changes, one reward or many."""
+
+    class Clicks(sb.Linear):
+        """Takes 0 and 1."""
+
+        kind = "test-clicks"
+
+        def check_reward(self, reward: float) -> None:
+            """Nothing else."""
+            if reward not in (0.0, 1.0):
+                raise sb.InputError(f"a click is 0 or 1, got {reward}")
+
+    policy = sb.LinUCB(sb.ExactSketch(3), rewards=Clicks())
+    policy.update(np.eye(3), [0.0, 1.0, 1.0])
+    before = saved(policy)
+    for arms, rewards in ((np.eye(3)[0], 7.0), (np.eye(3), [0.0, 1.0, 7.0])):
+        with pytest.raises(sb.InputError, match=r"a click is 0 or 1, got 7\.0"):
+            policy.update(arms, rewards)
+        assert saved(policy) == before
+
+
+def test_names_that_are_taken() -> None:
+    """A class or a policy under the name of another would change what files and requests mean."""
+    with pytest.raises(sb.InputTypeError, match=r"kind 'ucb' is that of sketchbandit\.explore\.ucb\.UCB"):
+        type("Mine", (sb.Explore,), {"kind": "ucb"})
+    assert type(sb.LinUCB(sb.ExactSketch(2)).explore) is sb.UCB
+    with pytest.raises(sb.InputError, match="there is a policy 'oful' already"):
+        sb.register("oful", lambda dim: sb.soful(dim, size=3), title="Mine", can_turn_exact=False)
+    wrong: Any = 3
+    with pytest.raises(sb.InputTypeError, match="make must make a policy"):
+        sb.register("three", wrong, title="3", can_turn_exact=False)
+
+
+def test_a_rule_whose_state_a_file_would_lose(tmp_path: Path) -> None:
+    """It is refused when it is saved, not when it is loaded."""
+
+    class Forgetful(Cautious):
+        """Has a setting, and nothing that saves it."""
+
+        kind = "test-forgetful"
+        dump = sb.Explore.dump
+
+    with pytest.raises(sb.InputTypeError, match=r"Forgetful has attributes \(scale\) but no method dump"):
+        sb.LinUCB(sb.ExactSketch(2), explore=Forgetful(2.0)).save(tmp_path / "p")
+
+
+def test_parts_given_as_classes() -> None:
+    """A likely slip."""
+    rule: Any = sb.UCB
+    with pytest.raises(sb.InputTypeError, match="explore is the class UCB; give one of it"):
+        sb.LinUCB(sb.ExactSketch(2), explore=rule)
+
+
+def test_a_vector_is_no_set() -> None:
+    """One set given as a list of arms is not read as many sets of one."""
+    policy = sb.oful(4)
+    for sets in (np.eye(4).tolist(), list(np.eye(4)), [np.eye(4), np.eye(4)[0]]):
+        with pytest.raises(sb.InputError, match="one vector is no set of arms"):
+            policy.select_many(sets)
+
+
+def test_a_sketch_that_does_not_say_what_it_did() -> None:
+    """Its author is told what to return."""
+
+    class Silent(sb.FrequentDirections):
+        """Forgets to return."""
+
+        kind = "test-silent"
+
+        def _ingest(self, rows: Any) -> Any:
+            super()._ingest(rows)
+
+    with pytest.raises(
+        sb.InputTypeError, match=r"Silent\._ingest must return a sketchbandit\.Change, got None"
+    ):
+        Silent(3, size=2).update(np.eye(3))
+
+
+def test_play_says_what_comes_first() -> None:
+    """A policy, then an environment."""
+    environment, policy = sb.GaussianArms(dim=4, arms=3), sb.oful(4)
+    swapped: Any = environment
+    other: Any = policy
+    with pytest.raises(sb.InputTypeError, match="play takes a policy, then an environment"):
+        list(sb.play(swapped, other, 3))

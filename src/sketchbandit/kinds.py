@@ -19,7 +19,12 @@ class Kinds:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "kind" in cls.__dict__:
-            cls._kinds[cls.kind] = cls
+            known = cls._kinds.setdefault(cls.kind, cls)
+            if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+                raise InputTypeError(
+                    f"kind {cls.kind!r} is that of {known.__module__}.{known.__qualname__}; choose another"
+                )
+            cls._kinds[cls.kind] = cls  # the same class, defined anew
 
     @classmethod
     def has_kind(cls, kind: str) -> bool:

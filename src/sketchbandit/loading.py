@@ -15,11 +15,11 @@ Wanted = TypeVar("Wanted", bound=Stored)
 
 
 @overload
-def load(path: str | Path, **extra: Any) -> Sketch | Policy: ...
+def load(path: str | Path, *, base: Any = ...) -> Sketch | Policy: ...
 
 
 @overload
-def load(path: str | Path, expected: Callable[..., Wanted], **extra: Any) -> Wanted: ...
+def load(path: str | Path, expected: Callable[..., Wanted], *, base: Any = ...) -> Wanted: ...
 
 
 def load(path: str | Path, expected: Any = Stored, **extra: Any) -> Any:
@@ -41,11 +41,13 @@ def load(path: str | Path, expected: Any = Stored, **extra: Any) -> Any:
     unknown = set(extra) - {"base"}
     if unknown:
         raise InputTypeError(f"load takes a path and base=..., got {', '.join(sorted(unknown))}")
+    if not isinstance(expected, type):
+        raise InputTypeError(f"expected must be a class such as sketchbandit.LinUCB, got {expected!r}")
     contents = files.read(Path(path))
     family: type[Sketch | Policy] = Policy if Policy.has_kind(contents.kind) else Sketch
     cls = family.of_kind(contents.kind)
     if not issubclass(cls, expected):
-        raise FileError(f"{path} holds a {cls.__name__}, not a {expected.__name__}")
+        raise FileError(f"{path} holds {cls.__name__}, not {expected.__name__}")
     try:
         return cls.undump(contents.scalars, contents.arrays, **extra)
     except SketchBanditError:

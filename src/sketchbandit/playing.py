@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from sketchbandit.environment import Environment
-from sketchbandit.errors import InputError
+from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.policy import Health
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count
@@ -97,6 +97,8 @@ def play(
     [10, 20, 30]
     """
     rounds, every = check_count("rounds", rounds, at_least=1), check_count("every", every, at_least=1)
+    if not hasattr(policy, "select") or not hasattr(environment, "rounds"):
+        raise InputTypeError(f"play takes a policy, then an environment; got {policy!r} and {environment!r}")
     if policy.dim != environment.dim:
         raise InputError(
             f"the policy was made for arms of length {policy.dim}, but {environment.name} has length "

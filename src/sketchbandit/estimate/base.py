@@ -57,6 +57,10 @@ class Estimate(Kinds, ABC):
                 "theta could overflow; rescale the rewards or use a larger ridge"
             )
 
+    def check_reward(self, reward: float) -> None:
+        """Refuse a reward that the model has no place for, by an InputError: nothing has changed yet."""
+        del reward
+
     def prepare(self, x: AnyVector) -> None:
         """The arm x will be taken in: the last moment to look at the precision as it is."""
         del x

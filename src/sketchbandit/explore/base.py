@@ -8,6 +8,7 @@ import numpy as np
 
 from sketchbandit.arms import Scan, own_copy
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
+from sketchbandit.errors import InputTypeError
 from sketchbandit.kinds import Kinds
 from sketchbandit.precision import Leverage, Precision
 
@@ -50,7 +51,10 @@ class Candidates:
         return np.sqrt(self._scan.norms_sq / self._precision.shift)
 
     def drawn(self, random: np.random.Generator) -> Vector:
-        """Means of a parameter drawn from N(theta, radius²·A^-1): one draw for all arms."""
+        """Means plus x'v, v drawn from N(0, radius²·A^-1): one draw for all arms.
+
+        Where means are x'theta, they are those of a theta that was drawn.
+        """
         return self.means + self.radius * self._scan.arms.times(self._precision.half(random))
 
     def keep(self) -> None:
@@ -90,6 +94,15 @@ class Explore(Kinds, ABC):
         """
         del arms, bounds, theta, precision, radius
         return None
+
+    def check_kind(self) -> None:
+        """Refuse a rule of which a file would lose something."""
+        super().check_kind()
+        if vars(self) and type(self).dump is Explore.dump:
+            raise InputTypeError(
+                f"{type(self).__name__} has attributes ({', '.join(vars(self))}) but no method dump: a file "
+                "would lose them"
+            )
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same rule."""

@@ -1,6 +1,7 @@
 """How a policy chooses."""
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from sketchbandit.arms import (
 )
 from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError
-from sketchbandit.explore import Candidates, upper_bound
+from sketchbandit.explore import UCB, Candidates, upper_bound
 from sketchbandit.policy.joined import JoinedPolicy
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.checks import check_count
@@ -79,6 +80,8 @@ class Choosing(JoinedPolicy):
         chosen = np.full(len(sets), -1, dtype=np.intp) if found is None else found
         for number in np.flatnonzero(chosen < 0).tolist():
             try:
+                if is_vector(sets[number]):
+                    raise InputError("one vector is no set of arms (arms, dim); for one set there is select")
                 chosen[number] = self.select(sets[number])
             except InputError as error:
                 raise InputError(f"set {number}: {error}") from error
@@ -118,7 +121,21 @@ class Choosing(JoinedPolicy):
     def _best(self, arms: Arms, count: int) -> list[int]:
         if count > len(arms):
             raise InputError(f"k is {count}, but there are {len(arms)} arms")
-        return self._explore.choose(self._candidates(arms), count)
+        answer = self._explore.choose(self._candidates(arms), count)
+        return answer if type(self._explore) is UCB else self._checked(answer, count, len(arms))
+
+    def _checked(self, answer: Any, count: int, arms: int) -> list[int]:
+        """What a rule of the user's has answered, if it is ``count`` different arms."""
+        try:
+            chosen = [operator.index(index) for index in answer]
+        except TypeError:
+            chosen = []
+        if len(set(chosen)) != count or len(chosen) != count or not all(0 <= i < arms for i in chosen):
+            raise InputError(
+                f"{type(self._explore).__name__}.choose must return {count} different indices from 0 to "
+                f"{arms - 1}, as a list, got {answer!r}"
+            )
+        return chosen
 
     def _candidates(self, arms: Arms) -> Candidates:
         """The arms as a rule sees them, if all of their scores are finite."""

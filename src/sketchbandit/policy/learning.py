@@ -9,6 +9,7 @@ import numpy as np
 from sketchbandit.arms import DenseArms, is_scalar, is_vector, read_reward, read_rewards, refuse
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, MergeError, MergeKindError
+from sketchbandit.estimate import Estimate
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.choosing import Choosing
 from sketchbandit.policy.health import Complaints, say
@@ -60,6 +61,9 @@ class Learning(Choosing):
         arm = self._columns.align(arm)
         batch = self._read_rows(arm)
         values = read_rewards(reward, len(batch))
+        if type(self._estimate).check_reward is not Estimate.check_reward:
+            for value in values.tolist():
+                self._estimate.check_reward(value)
         self.sketch.tally.check(batch.mass)
         with np.errstate(over="ignore"):
             self._estimate.check(float(np.sqrt(batch.mass) * np.linalg.norm(values)))

@@ -69,6 +69,10 @@ class LinUCB(Learning):
             ("explore", explore or UCB(), Explore),
             ("rewards", rewards or Linear(), Estimate),
         ):
+            if isinstance(given, type):
+                raise InputTypeError(
+                    f"{name} is the class {given.__name__}; give one of it, made by calling it"
+                )
             if not isinstance(given, wanted):
                 kind = type(given).__name__
                 raise InputTypeError(f"{name} is a {kind}; derive it from sketchbandit.{wanted.__name__}")

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from sketchbandit.errors import InputError
+from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.policy import recipes
 from sketchbandit.policy.base import Policy
 
@@ -35,7 +35,10 @@ def register(
     can_turn_exact: bool,
     size_sign: str = "l",
 ) -> None:
-    """Give a policy a name, by which experiments and the service know it.
+    """Give a policy a name, by which ``sketchbandit.experiments`` and the service of this process know it.
+
+    ``title`` is what figures call it, or a function of its settings; ``can_turn_exact`` says whether it may
+    come to hold dim² numbers, which the service counts against its limits.
 
     >>> from sketchbandit import IncrementalSVD, LinUCB
     >>> register("isvd", lambda dim: LinUCB(IncrementalSVD(dim)), title="iSVD", can_turn_exact=False)
@@ -43,6 +46,10 @@ def register(
     50
     >>> del RECIPES["isvd"]
     """
+    if not callable(make):
+        raise InputTypeError(f"make must make a policy from dim and settings, got {make!r}")
+    if name in RECIPES and RECIPES[name].make.__module__ != getattr(make, "__module__", None):
+        raise InputError(f"there is a policy {name!r} already; choose another name")
     titled = (lambda _: title) if isinstance(title, str) else title
     RECIPES[name] = Recipe(make, titled, can_turn_exact, size_sign)
 

@@ -18,6 +18,7 @@ def learn_one(
     added = abs(reward) * math.sqrt(norm_sq)
     if not estimate.reward_mass + added < estimate.most_reward_mass:
         estimate.check(added)  # says why
+    estimate.check_reward(reward)
     estimate.prepare(x)
     if not norm_sq:  # a zero arm: no direction to learn about
         change = precision.sketch.take_one(row, norm_sq)

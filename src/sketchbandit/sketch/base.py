@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
-from sketchbandit.errors import MergeError, MergeKindError
+from sketchbandit.errors import InputTypeError, MergeError, MergeKindError
 from sketchbandit.sharing import both_locks, holds_the_lock, needs_the_lock
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.columns import ColumnNames
@@ -108,7 +108,7 @@ class Sketch(Telling):
                 first = norms_sq[:some]
                 self.tally.add_rows(first)
                 nonzero = rows[:some] if first.all() else rows[:some][first > 0.0]
-                taken = self._ingest(nonzero) if len(nonzero) else NO_CHANGE
+                taken = self._said(self._ingest(nonzero)) if len(nonzero) else NO_CHANGE
             change = change.then(taken)
             rows, norms_sq = rows[some:], norms_sq[some:]
         return change
@@ -128,12 +128,20 @@ class Sketch(Telling):
     def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
         """The same for one row, (1, dim), where that can be done quicker."""
         del norm_sq
-        return self._ingest(row)
+        return self._said(self._ingest(row))
 
     @property
     def _most_at_once(self) -> int:
         """How many rows ``_ingest`` may be given: fewer where it reads the tally in between."""
         return sys.maxsize
+
+    def _said(self, change: Any) -> Change:
+        if not isinstance(change, Change):
+            raise InputTypeError(
+                f"{type(self).__name__}._ingest must return a sketchbandit.Change, got {change!r}; "
+                "Change(rebuilt=True) is never wrong"
+            )
+        return change
 
     def _compress(self) -> Change:
         """What ``compress`` does; nothing, unless a subclass knows better."""
