@@ -404,3 +404,180 @@ def test_play_says_what_comes_first() -> None:
     other: Any = policy
     with pytest.raises(sb.InputTypeError, match="play takes a policy, then an environment"):
         list(sb.play(swapped, other, 3))
+
+
+# -- what a review found ---------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+def test_an_array_compared_with_an_older_choice_is_not_taken_for_the_newer() -> None:
+    """The leverage of the arm chosen last was handed out for another arm."""
+    policy = sb.soful(40, size=5)
+    one, other = (np.random.default_rng(seed).standard_normal((6, 40)) for seed in (0, 1))
+    x = one[policy.select(one)].copy()
+    policy.update(x, 1.0)
+    policy.select(other)
+    assert policy.precision.quadratic(x) == policy.precision.quadratic(x.copy())
+    assert policy.precision.quadratic(x) == pytest.approx(policy.width(x) ** 2)
+
+
+@pytest.mark.parametrize("beta", [0.1, sb.Confidence()])
+@pytest.mark.parametrize("name", ["exact", "scfd"])
+def test_an_estimate_may_ask_the_precision_while_it_learns(name: str, beta: Any) -> None:
+    """It is in step by then; asking rebuilt everything, and counted the arm twice."""
+
+    class Asking(sb.Linear):
+        """Looks at everything there is."""
+
+        kind = "test-asking"
+
+        def learn(self, x: Any, reward: float, step: Any) -> None:
+            """Ask, then learn."""
+            asked.append(self.precision.quadratic(x))
+            self.precision.apply(x)
+            super().learn(x, reward, step)
+
+    asked: list[float] = []
+    policy = train(sb.LinUCB(SKETCHES[name](20, 4), rewards=Asking(), beta=beta), 60, 20)
+    plain = train(sb.LinUCB(SKETCHES[name](20, 4), beta=beta), 60, 20)
+    assert len(asked) == 60
+    assert policy.precision.rebuilds == plain.precision.rebuilds
+    assert np.allclose(policy.theta, plain.theta, rtol=1e-8, atol=1e-11)
+    assert policy.radius == pytest.approx(plain.radius, rel=1e-9)
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_compression_is_noticed_whatever_the_estimate() -> None:
+    """One that never looks at the precision, too."""
+
+    class Fixed(sb.Linear):
+        """Knows theta."""
+
+        kind = "test-fixed"
+        theta = property(lambda self: np.ones(len(self.b)))
+
+        def scan(self, arms: Any) -> Any:
+            """Of the theta it knows."""
+            return sb.Estimate.scan(self, arms)
+
+    policy = train(sb.LinUCB(sb.FrequentDirections(12, size=5, compensation=1.0), rewards=Fixed()), 9, 12)
+    policy.sketch.compress()
+    matrix = policy.sketch.covariance() + np.eye(12)
+    arms = np.eye(12)
+    assert policy.precision.shift == pytest.approx(1.0 + policy.sketch.alpha)
+    assert np.allclose(policy.width(arms) ** 2, np.diag(np.linalg.inv(matrix)))
+    assert policy.select(arms) == policy.ucb(arms).argmax()
+
+
+def test_subclasses_of_ucb_and_linear_are_heard() -> None:
+    """Their own choices and means decide in select, as they do in top."""
+
+    class Worst(sb.UCB):
+        """The other way round."""
+
+        kind = "test-worst"
+
+        def choose(self, candidates: sb.Candidates, count: int) -> list[int]:
+            """The least means."""
+            chosen: list[int] = np.argsort(candidates.means)[:count].tolist()
+            return chosen
+
+    class Flipped(sb.Linear):
+        """Less is more."""
+
+        kind = "test-flipped"
+
+        def scan(self, arms: Any) -> Any:
+            """Of the other sign."""
+            scan = super().scan(arms)
+            return scan._replace(means=-scan.means)
+
+    arms = np.eye(3)
+    for policy in (
+        sb.LinUCB(sb.ExactSketch(3), explore=Worst(), beta=0.0),
+        sb.LinUCB(sb.ExactSketch(3), rewards=Flipped(), beta=0.0),
+    ):
+        policy.update(arms[0], 5.0)
+        policy.update(arms[1], -1.0)
+        assert policy.select(arms) == 1
+        assert policy.select_many([arms]).tolist() == policy.top(arms, 1).tolist() == [1]
+
+
+def test_a_rejected_merge_changes_nothing() -> None:
+    """An estimate that cannot add says so before the sketches merge."""
+
+    class Lonely(sb.Linear):
+        """Cannot add."""
+
+        kind = "test-lonely"
+        add = sb.Estimate.add
+
+    one, other = (train(sb.LinUCB(sb.ExactSketch(4), rewards=Lonely()), 5, 4) for _ in range(2))
+    before = saved(one)
+    with pytest.raises(sb.MergeError, match="Lonely has no method add"):
+        one.merge(other)
+    assert saved(one) == before
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_was_dumped_is_nobodys(name: str) -> None:
+    """Neither a twin made of it nor the policy itself writes to it later."""
+    policy = train(EVERY[name](20, size=4, ridge=1.0, beta=0.3), 40, 20)
+    dumped = policy.dump()
+    kept, before = copy.deepcopy(dumped[1]), saved(policy)
+    twin = type(policy).undump(*dumped)
+    train(twin, 30, 20, seed=3)
+    assert saved(policy) == before
+    dumped = policy.dump()
+    train(policy, 30, 20, seed=3)
+    assert all(np.array_equal(kept[key], dumped[1][key]) for key in kept)
+
+
+def test_nothing_is_promised_of_a_sketch_that_certifies_nothing() -> None:
+    """A determinant neither."""
+    policy = train(sb.LinUCB(sb.RandomProjection(6, size=3)), 20, 6)
+    assert policy.precision.log_det == np.inf
+
+
+def test_an_arm_refused_for_its_mass_changes_nothing() -> None:
+    """A sparse one after dense ones: not even how theta is kept."""
+    policy = train(sb.soful(8, size=3, dtype=np.float32), 10, 8)
+    before = saved(policy)
+    for _ in range(2):
+        arm = sparse.csr_array(([1.7e19, 1.7e19], ([0, 0], [0, 3])), shape=(1, 8))
+        with pytest.raises(sb.InputError, match="sum of squared norms would overflow float32"):
+            policy.update(arm, 0.0)
+        assert saved(policy) == before
+
+
+def test_a_rejected_batch_remembers_no_names() -> None:
+    """Which set, and what kind of complaint, stays known."""
+    policy = sb.oful(2)
+    frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
+    with pytest.raises(sb.InputError, match="set 1: "):
+        policy.select_many([frame, np.eye(3)])
+    assert policy.columns is None
+    bad = np.eye(2)
+    bad[1, 0] = np.inf
+    with pytest.raises(sb.RowError, match="set 1: arm 1 contains inf") as caught:
+        policy.select_many([np.eye(2), bad])
+    assert caught.value.row == 1
+    with pytest.raises(sb.InputTypeError, match="set 0: arms must be real numbers"):
+        policy.select_many([[["x", "y"]]])
+
+
+@pytest.mark.usefixtures("backend")
+def test_cbrap_in_float32_sums_in_float64() -> None:
+    """Dense or sparse, compiled or not."""
+    policy = train(sb.cbrap(300, size=6, dtype=np.float32), 40, 300)
+    arms = unit(np.random.default_rng(0).standard_normal((5, 300))).astype(np.float32)
+    images = arms.astype(np.float64) @ policy._projection.astype(np.float64)
+    theta = np.linalg.lstsq(policy._projection.astype(np.float64), policy.theta, rcond=None)[0]
+    for given_arms in (arms, sparse.csr_array(arms)):
+        assert np.allclose(policy.mean(given_arms), images @ theta, rtol=1e-11, atol=1e-13)
+
+
+def test_a_mean_needs_no_width() -> None:
+    """It is told where a width would overflow."""
+    policy = sb.oful(2, ridge=1e-300)
+    assert policy.mean(np.eye(2) * 1e10).tolist() == [0.0, 0.0]

@@ -62,7 +62,7 @@ class Recorder:
 
     def __init__(self, policy: Any) -> None:
         self.done: list[tuple[str, Any, Any]] = []
-        sketch, learn, compress = policy.sketch, policy.learn, policy.sketch.compress
+        sketch, learn, compress = policy.sketch, policy._learn, policy.sketch.compress
 
         def learning(arm: Any, reward: Any) -> Any:
             self.done.append(("update", np.array(arm), np.array(reward)))
@@ -73,7 +73,7 @@ class Recorder:
                 self.done.append(("compress", None, None))
                 return compress()
 
-        policy.learn, sketch.compress = learning, compressing
+        policy._learn, sketch.compress = learning, compressing
 
     def replay(self, policy: Any) -> Any:
         """The same, done by one thread to a fresh policy."""
@@ -87,7 +87,7 @@ class Recorder:
 
 def forget_recorder(policy: Any) -> Any:
     """A policy whose methods are its class's again."""
-    del vars(policy)["learn"], vars(policy.sketch)["compress"]
+    del vars(policy)["_learn"], vars(policy.sketch)["compress"]
     return policy
 
 
@@ -246,7 +246,6 @@ def calls(thing: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
         "top": (arms, 2),
         "select_many": (arms[np.newaxis],),
         "add_gram": (np.eye(DIM), Tally(np.dtype(np.float64))),
-        "store": (arms,),
         "save": ("/nowhere/at/all",),
         "check_room": (1.0,),
     }

@@ -21,7 +21,8 @@ class Stored(Kinds, Shared, ABC):
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays from which ``undump`` makes the same object, to the bit."""
         self.check_kind()
-        return self._content()
+        scalars, arrays = self._content()
+        return scalars, {name: array.copy() for name, array in arrays.items()}
 
     @abstractmethod
     def _content(self) -> tuple[Scalars, Arrays]:

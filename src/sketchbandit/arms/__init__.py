@@ -1,6 +1,6 @@
 """Arms as everything below a policy reads them."""
 
-from sketchbandit.arms.batches import Batch, batch_of, batch_of_array, read_sets
+from sketchbandit.arms.batches import Batch, batch_of, batch_of_array, in_set, read_sets
 from sketchbandit.arms.reading import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
 from sketchbandit.arms.sets import (
     Arms,
@@ -21,6 +21,7 @@ __all__ = [
     "SparseArms",
     "batch_of",
     "batch_of_array",
+    "in_set",
     "is_scalar",
     "is_vector",
     "norm_sq_of",

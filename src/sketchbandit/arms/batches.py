@@ -6,7 +6,7 @@ import numpy as np
 
 from sketchbandit.arms.reading import is_ready
 from sketchbandit.arrays import AnyArray
-from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.errors import InputError, InputTypeError, RowError
 
 _MOST_COPIED = 1 << 20  # numbers in sets that are put together, to be read in one go
 
@@ -30,6 +30,13 @@ def read_sets(batch: Any) -> list[Any]:
             f"a batch is an array (sets, arms, dim) or a list of sets, got {type(batch).__name__}"
         )
     return list(batch)
+
+
+def in_set(number: int, error: InputError | InputTypeError) -> Exception:
+    """The same complaint, of one set among many."""
+    if isinstance(error, RowError):
+        return RowError(f"set {number}: {error.noun}", error.row, error.why)
+    return type(error)(f"set {number}: {error}")
 
 
 def batch_of(sets: list[Any], dim: int, dtype: np.dtype[Any]) -> Batch | None:

@@ -98,6 +98,12 @@ class SparseArms:
         row[0, indices] = values
         return row
 
+    def project(self, projection: AnyArray) -> Matrix:
+        """``arms @ projection``, summed in float64."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = projection[self.matrix.indices].astype(np.float64).T * self.matrix.data
+            return np.ascontiguousarray(sum_runs(terms, self.matrix.indptr).T)
+
     def _sums(self, values: Vector) -> Vector:
         """The sum of ``values`` over each row's entries; 0 for an empty row."""
         sums: Vector = sum_runs(values[np.newaxis], self.matrix.indptr)[0]
@@ -144,9 +150,10 @@ def project_arms(arms: AnyArray, projection: AnyArray) -> NDArray[np.float64] | 
     images = np.empty((len(arms), projection.shape[1]))
     if compiled is not None:
         return images if compiled.project_arms(arms, projection, images) else None
+    wide = projection.astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
         for arm, image in zip(arms, images, strict=True):
-            image[:] = arm @ projection
+            image[:] = arm.astype(np.float64, copy=False) @ wide
     return images if np.isfinite(images).all() else None
 
 

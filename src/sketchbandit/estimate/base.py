@@ -82,12 +82,17 @@ class Estimate(Kinds, ABC):
     def learn_many(self, rows: Matrix, rewards: Vector) -> None:
         """Many rewards, after the precision was derived anew from all the arms."""
         for row, reward in zip(rows, rewards.tolist(), strict=True):
-            self.learn(row, reward, None)
+            if row.any():  # no direction to learn about
+                self.learn(row, reward, None)
+
+    def check_mergeable(self) -> None:
+        """Refuse to merge, before anything changes."""
+        if type(self).add is Estimate.add:
+            raise MergeError(f"{type(self).__name__} has no method add, so its policies cannot merge")
 
     def add(self, other: Any) -> None:
         """Take in what another of the same class has learned; the precision was derived anew before."""
-        del other
-        raise MergeError(f"{type(self).__name__} has no method add, so its policies cannot merge")
+        raise NotImplementedError(f"{type(self).__name__} cannot add {type(other).__name__}")
 
     @property
     @abstractmethod

@@ -27,6 +27,7 @@ class Linear(Estimate):
         """Start with nothing learned."""
         super().bind(precision)
         self.b: Vector = np.zeros(precision.sketch.dim)
+        self._is_plain = type(self).scan is Linear.scan  # no subclass has other means
         self._is_sparse = False  # whether W S b is kept rather than theta
         self.kept_theta: Vector | None = np.zeros_like(self.b)
         """Theta as of the last step, where W S b is not kept."""
@@ -49,14 +50,14 @@ class Linear(Estimate):
 
     @property
     def linear_theta(self) -> Vector | None:
-        """Theta, where that is kept."""
+        """Theta, where that is kept, and means are x'theta."""
         precision = self.precision
         if (
             precision.sketch.tally.version != precision.seen_version
             or precision.rebuilds != self._seen_rebuilds
         ):
             self.sync()
-        return self.kept_theta
+        return self.kept_theta if self._is_plain else None
 
     @property
     def nbytes(self) -> int:

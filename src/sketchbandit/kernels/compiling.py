@@ -1,6 +1,7 @@
 """How the loops are compiled, and what makes a compiled one out of date."""
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ def _compiler(fastmath: set[str]) -> Any:
         except RuntimeError:  # neither the package's folder nor the user's can be written
             return njit(fastmath=fastmath, error_model="numpy")(function)
         # A loop contains those that it calls, of other files too: all of them must be as they were.
-        made._cache._cache_file._source_stamp = _SOURCES.hexdigest()
+        with suppress(AttributeError):  # a numba that keeps it elsewhere looks at one file only
+            made._cache._cache_file._source_stamp = _SOURCES.hexdigest()
         return made
 
     return compile_one

@@ -6,11 +6,10 @@ from math import inf, isfinite
 import numpy as np
 
 from sketchbandit.kernels.compiling import compiled
-from sketchbandit.kernels.scores import upper_bound
+from sketchbandit.kernels.scores import upper_bound_of
 from sketchbandit.kernels.sums import dot, dot4, need
+from sketchbandit.kernels.tolerance import CANCELLED
 
-CANCELLED = 1e-6
-"""|x|² - |u|² below this part of |x|² has lost more than six digits."""
 _COLUMNS = 1024  # of S, taken together: the partial result stays in the first-level cache
 _LOOK_EVERY = 8  # rows of S between two looks whether the arm can still win
 
@@ -87,7 +86,7 @@ def leverage_until(x, norm_sq, mean, radius, least, rows, factor, count, shift, 
         captured += u[i] * u[i]
         if i % _LOOK_EVERY == _LOOK_EVERY - 1:
             most = max(norm_sq - captured, 2.0 * CANCELLED * norm_sq) / shift
-            if upper_bound(mean, radius, most) < least:
+            if upper_bound_of(mean, radius, most) < least:
                 return -1.0
     if norm_sq - captured >= CANCELLED * norm_sq:
         return norm_sq - captured

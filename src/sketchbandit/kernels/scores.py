@@ -7,6 +7,6 @@ from sketchbandit.kernels.compiling import compiled
 
 
 @compiled
-def upper_bound(mean, radius, quadratic):
-    """The mean plus the radius times the width; ``explore.ucb`` has the same for numpy."""
+def upper_bound_of(mean, radius, quadratic):
+    """The mean plus the radius times the width; ``explore.scores`` has it for numpy."""
     return mean + radius * sqrt(quadratic)

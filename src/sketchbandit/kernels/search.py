@@ -8,7 +8,7 @@ import numpy as np
 from sketchbandit.kernels.compiling import compiled
 from sketchbandit.kernels.dense import leverage_of_dense, need_dense
 from sketchbandit.kernels.rows import leverage_until, need_rows
-from sketchbandit.kernels.scores import upper_bound
+from sketchbandit.kernels.scores import upper_bound_of
 from sketchbandit.kernels.sums import as_float64, dot_and_norm, need, scan
 
 
@@ -21,7 +21,7 @@ def look(arms, theta, shift, radius):
     scan(arms, theta, means, norms_sq)
     first = 0
     for k in range(len(arms)):
-        bounds[k] = upper_bound(means[k], radius, norms_sq[k] / shift)
+        bounds[k] = upper_bound_of(means[k], radius, norms_sq[k] / shift)
         if not isfinite(bounds[k]):
             return means, norms_sq, bounds, -1
         if bounds[k] > bounds[first]:
@@ -53,7 +53,7 @@ def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y,
         remainder = leverage_until(x, norm_sq, means[k], radius, score, rows, factor, count, shift, y, u)
         if remainder < 0.0:
             continue
-        value = upper_bound(means[k], radius, remainder / shift)
+        value = upper_bound_of(means[k], radius, remainder / shift)
         if value > score or (value == score and k < best):
             score, best = value, k
             best_x[:] = x
@@ -104,7 +104,7 @@ def search_dense(
         looked_at += 1
         x = as_float64(arms[k], room)
         whole = leverage_of_dense(x, inverse, pending, pending_count, image, seen)
-        value = upper_bound(means[k], radius, min(max(whole, 0.0), norms_sq[k] / shift))
+        value = upper_bound_of(means[k], radius, min(max(whole, 0.0), norms_sq[k] / shift))
         if value > score or (value == score and k < best):
             score, best = value, k
             best_x[:] = x

@@ -11,15 +11,17 @@ from sketchbandit.arms import (
     Arms,
     Batch,
     DenseArms,
+    Scan,
     batch_of,
     batch_of_array,
+    in_set,
     is_vector,
     read_arms,
     read_sets,
     refuse,
 )
 from sketchbandit.arrays import AnyArray
-from sketchbandit.errors import InputError
+from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import UCB, Candidates, upper_bound
 from sketchbandit.policy.joined import JoinedPolicy
 from sketchbandit.sharing import holds_the_lock
@@ -78,13 +80,15 @@ class Choosing(JoinedPolicy):
         if ready is not None and theta is not None:
             found = self._explore.search_many(*ready, theta, self._precision, self.radius)
         chosen = np.full(len(sets), -1, dtype=np.intp) if found is None else found
+        known = self._columns.names
         for number in np.flatnonzero(chosen < 0).tolist():
             try:
                 if is_vector(sets[number]):
                     raise InputError("one vector is no set of arms (arms, dim); for one set there is select")
                 chosen[number] = self.select(sets[number])
-            except InputError as error:
-                raise InputError(f"set {number}: {error}") from error
+            except (InputError, InputTypeError) as error:
+                self._columns.names = known
+                raise in_set(number, error) from error
         return chosen
 
     def _ready(self, batch: Any, sets: list[Any]) -> Batch | None:
@@ -101,7 +105,7 @@ class Choosing(JoinedPolicy):
 
     def mean(self, arms: Any) -> Any:
         """The mean reward of every arm, (K,); a number for a single arm (dim,)."""
-        means = self._candidates(self._read(arms)).means
+        means = self._scan(self._read(arms)).means
         return float(means[0]) if is_vector(arms) else means
 
     def width(self, arms: Any) -> Any:
@@ -139,10 +143,18 @@ class Choosing(JoinedPolicy):
 
     def _candidates(self, arms: Arms) -> Candidates:
         """The arms as a rule sees them, if all of their scores are finite."""
-        radius = self.radius
-        with np.errstate(over="ignore", invalid="ignore"):
-            scan = self._estimate.scan(arms)
+        radius, scan = self.radius, self._scan(arms)
+        with np.errstate(over="ignore"):
             most = np.abs(scan.means).max() + radius * np.sqrt(scan.norms_sq.max() / self._precision.shift)
         if not math.isfinite(most):
             raise refuse(arms, scan.norms_sq, scan.means)
         return Candidates(scan, self._precision, radius)
+
+    def _scan(self, arms: Arms) -> Scan:
+        """Means and norms, if all of them are finite."""
+        self._precision.sync()  # an estimate of the user's may not
+        with np.errstate(over="ignore", invalid="ignore"):
+            scan = self._estimate.scan(arms)
+        if not (np.isfinite(scan.norms_sq).all() and np.isfinite(scan.means).all()):
+            raise refuse(arms, scan.norms_sq, scan.means)
+        return scan

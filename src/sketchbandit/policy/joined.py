@@ -89,12 +89,12 @@ class JoinedPolicy(Policy):
 
     @property
     def precision(self) -> Precision:
-        """A^-1, in step with the sketch; look, but do not change it."""
+        """A^-1, in step with the sketch. The policy feeds it: ask, but do not change it."""
         return self._precision
 
     @property
     def estimate(self) -> Any:  # an Estimate
-        """What is believed of the rewards; look, but do not change it."""
+        """What is believed of the rewards. The policy feeds it: for looking at, by the thread that plays."""
         return self._estimate
 
     @property

@@ -14,7 +14,8 @@ from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.choosing import Choosing
 from sketchbandit.policy.health import Complaints, say
 from sketchbandit.policy.steps import learn_many, learn_one
-from sketchbandit.sharing import both_locks, holds_the_lock, needs_the_lock
+from sketchbandit.precision import Leverage
+from sketchbandit.sharing import both_locks, holds_the_lock
 from sketchbandit.sketch.change import ONE_APPENDED
 from sketchbandit.sketch.rows import RowBatch, read_rows
 
@@ -30,12 +31,11 @@ class Learning(Choosing):
         everything is learned; so it does where warnings are errors.
         """
         with self._lock:
-            complaints = self.learn(arm, reward)
+            complaints = self._learn(arm, reward)
         if complaints:
             say(complaints)
 
-    @needs_the_lock
-    def learn(self, arm: Any, reward: Any) -> Complaints:
+    def _learn(self, arm: Any, reward: Any) -> Complaints:
         """``update`` for whoever holds the lock: what there is to warn of is returned."""
         if (  # as quick as can be
             type(arm) is np.ndarray
@@ -46,7 +46,7 @@ class Learning(Choosing):
             and arm.flags.c_contiguous
         ):
             x = arm if self._is_float64 else arm.astype(np.float64)
-            return self._learn_one(x, arm[np.newaxis], self._precision.measure(x), float(reward))
+            return self._learn_one(x, arm[np.newaxis], *self._precision.measure(x), float(reward))
         complaints = self._learn_any(arm, reward)
         self._columns.remember(arm)
         return complaints
@@ -57,7 +57,7 @@ class Learning(Choosing):
             if len(arms) != 1:
                 raise InputError(f"{len(arms)} arms need {len(arms)} rewards, got one")
             row = arms.row(0, self.sketch.dtype)
-            return self._learn_one(arms.vector(0), row, arms.norm_sq(0), read_reward(reward))
+            return self._learn_one(arms.vector(0), row, arms.norm_sq(0), None, read_reward(reward))
         arm = self._columns.align(arm)
         batch = self._read_rows(arm)
         values = read_rewards(reward, len(batch))
@@ -71,7 +71,8 @@ class Learning(Choosing):
         if hasattr(arm, "tocsr") and len(batch) < self._precision.rows_worth_a_rebuild:
             read = self._read(arm, may_be_empty=True)
             for i, (norm_sq, value) in enumerate(zip(read.norms_sq().tolist(), values.tolist(), strict=True)):
-                complaints += self._learn_one(read.vector(i), read.row(i, self.sketch.dtype), norm_sq, value)
+                row = read.row(i, self.sketch.dtype)
+                complaints += self._learn_one(read.vector(i), row, norm_sq, None, value)
             return complaints
         taken = 0
         for rows, norms_sq in batch.chunks():
@@ -82,10 +83,12 @@ class Learning(Choosing):
     def _read_rows(self, arms: Any) -> RowBatch:
         return read_rows(arms, self._dim, self._dtype, "arms")
 
-    def _learn_one(self, x: AnyVector, row: AnyArray, norm_sq: float, reward: float) -> Complaints:
+    def _learn_one(
+        self, x: AnyVector, row: AnyArray, norm_sq: float, leverage: Leverage | None, reward: float
+    ) -> Complaints:
         if not norm_sq + abs(reward) < math.inf:  # NaN ends here too
             self._refuse(row, norm_sq, reward)
-        change = learn_one(self._precision, self._estimate, x, row, norm_sq, reward)
+        change = learn_one(self._precision, self._estimate, x, row, norm_sq, reward, leverage)
         if (  # most rounds
             change is ONE_APPENDED
             and self._rounds + 1 < self._watch.next_mark
@@ -130,22 +133,23 @@ class Learning(Choosing):
         if other is self:
             other = copy.deepcopy(self)
         with both_locks(self, other):
-            complaints = self.absorb(other)
+            complaints = self._absorb(other)
         if complaints:
             say(complaints)
 
-    @needs_the_lock
-    def absorb(self, other: Any) -> Complaints:
+    def _absorb(self, other: Any) -> Complaints:
         """``merge`` for whoever holds both locks: what there is to warn of is returned."""
         for name, mine, theirs in (
             ("dim", self._dim, other._dim),
             ("ridge", self._ridge, other._ridge),
             ("beta", self._beta, other._beta),
-            ("explore", type(self._explore).__name__, type(other._explore).__name__),
-            ("rewards", type(self._estimate).__name__, type(other._estimate).__name__),
+            ("explore", type(self._explore), type(other._explore)),
+            ("rewards", type(self._estimate), type(other._estimate)),
         ):
             if mine != theirs:
-                raise MergeError(f"cannot merge policies: {name} is {mine!r} here and {theirs!r} there")
+                here, there = (v.__name__ if isinstance(v, type) else v for v in (mine, theirs))
+                raise MergeError(f"cannot merge policies: {name} is {here!r} here and {there!r} there")
+        self._estimate.check_mergeable()
         self._estimate.check(other._estimate.reward_mass)
         columns = self._columns.merged(other._columns)
         self.sketch.merge(other.sketch)  # raises before it changes anything

@@ -19,9 +19,9 @@ from sketchbandit.theory import Confidence
 class LinUCB(Learning):
     """A sketch, an estimate and a way to explore: by default the arm of the largest upper confidence bound.
 
-    The bound is x'theta + beta·sqrt(x' A^-1 x), with
-    A = (ridge + alpha) I + S'S with the sketch's S and alpha, theta = A^-1 (sum of reward·x): Alg. 2 of
-    the paper, and with other sketches the algorithms it compares with.
+    The bound is x'theta + beta·sqrt(x' A^-1 x), A = (ridge + alpha) I + S'S with the sketch's S and alpha,
+    theta = A^-1 (sum of reward·x). This is Alg. 2 of the paper, and with other sketches the algorithms it
+    compares with.
 
     Threads may share a policy: every public call is atomic.
 

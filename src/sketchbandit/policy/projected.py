@@ -10,7 +10,7 @@ from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.linucb import LinUCB
-from sketchbandit.sharing import holds_the_lock, needs_the_lock
+from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch import ExactSketch
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
 from sketchbandit.sketch.columns import ColumnNames
@@ -83,15 +83,6 @@ class ProjectedLinUCB(LinUCB):
         enough_digits = super().health().enough_digits
         return Health(float("inf"), float("inf"), float("nan"), float("nan"), False, sentence, enough_digits)
 
-    @holds_the_lock
-    def merge(self, other: "ProjectedLinUCB") -> None:
-        """Take in what another policy with the same projection has learned."""
-        if isinstance(other, ProjectedLinUCB) and not np.array_equal(self._projection, other._projection):
-            raise MergeError(
-                "cannot merge policies of different projections: give both the same dim, size, seed and dtype"
-            )
-        super().merge(other)
-
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__}(dim={self.dim}, size={self.size}, ridge={self.ridge:g}, "
@@ -107,13 +98,18 @@ class ProjectedLinUCB(LinUCB):
             index = self._search(self._project(arms)) if type(arms) is np.ndarray else None
         return super().select(arms) if index is None else index
 
-    @needs_the_lock
-    def learn(self, arm: Any, reward: Any) -> Complaints:
-        """``update`` for whoever holds the lock."""
+    def _absorb(self, other: Any) -> Complaints:
+        if not np.array_equal(self._projection, other._projection):
+            raise MergeError(
+                "cannot merge policies of different projections: give both the same dim, size, seed and dtype"
+            )
+        return super()._absorb(other)
+
+    def _learn(self, arm: Any, reward: Any) -> Complaints:
         if type(arm) is np.ndarray and arm.ndim == 1 and isinstance(reward, float):
             image = self._project(arm)
-            return self._learn_one(image[0], image, self._precision.measure(image[0]), float(reward))
-        return super().learn(arm, reward)
+            return self._learn_one(image[0], image, *self._precision.measure(image[0]), float(reward))
+        return super()._learn(arm, reward)
 
     def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
         return DenseArms(self._project(self._columns.align(arms), may_be_empty=may_be_empty))
@@ -136,7 +132,7 @@ class ProjectedLinUCB(LinUCB):
             if images is not None:
                 return images
         else:
-            images = np.asarray(read.matrix @ self._projection, dtype=np.float64)
+            images = read.project(self._projection)
             if np.isfinite(images).all():
                 return images
         with np.errstate(over="ignore"):

@@ -7,30 +7,46 @@ import numpy as np
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.estimate import Estimate, learn_fused
 from sketchbandit.linalg import AnyVector
-from sketchbandit.precision import Precision
+from sketchbandit.precision import Leverage, Precision
 from sketchbandit.sketch.change import NO_CHANGE, Change
 
 
 def learn_one(
-    precision: Precision, estimate: Estimate, x: AnyVector, row: AnyArray, norm_sq: float, reward: float
+    precision: Precision,
+    estimate: Estimate,
+    x: AnyVector,
+    row: AnyArray,
+    norm_sq: float,
+    reward: float,
+    leverage: Leverage | None = None,
 ) -> Change:
-    """One checked arm x (``row``: the same as the sketch stores it, (1, dim)) and its reward."""
+    """One finite arm x (``row``: the same as the sketch stores it, (1, dim)) and its reward.
+
+    ``leverage``: of x, if it is known.
+    """
     added = abs(reward) * math.sqrt(norm_sq)
     if not estimate.reward_mass + added < estimate.most_reward_mass:
         estimate.check(added)  # says why
+    sketch = precision.sketch
+    if not sketch.tally.mass + norm_sq <= sketch.tally.most_mass:
+        sketch.tally.check(norm_sq)
     estimate.check_reward(reward)
-    estimate.prepare(x)
+    estimate.prepare(x)  # nothing is refused from here on
     if not norm_sq:  # a zero arm: no direction to learn about
-        change = precision.sketch.take_one(row, norm_sq)
+        change = sketch.take_one(row, norm_sq)
         precision.nothing_changed()
         return change
-    leverage = precision.leverage(x, norm_sq)
-    change = precision.sketch.take_one(row, norm_sq)
+    if leverage is None:
+        leverage = precision.leverage(x, norm_sq)
+    change = sketch.take_one(row, norm_sq)
     inverse = precision.inverse
     if inverse.follows(change, norm_sq):
+        step = None
         if not learn_fused(inverse, estimate, x, norm_sq, leverage, reward):
-            estimate.learn(x, reward, inverse.append(x, norm_sq, leverage))
+            step = inverse.append(x, norm_sq, leverage)
         precision.grown(x, norm_sq, leverage, change)
+        if step is not None:
+            estimate.learn(x, reward, step)
     else:
         precision.rebuild(orthogonal=change.orthogonal)
         estimate.learn(x, reward, None)

@@ -83,7 +83,7 @@ class DenseInverse:
         """Whether ``append`` is all that a change asks for: not after many, or a very long x."""
         return self.updates < self._most_updates and change.additive and norm_sq < _LONGEST * self.shift
 
-    def leverage(self, x: AnyVector, norm_sq: float = 0.0) -> Leverage:
+    def leverage(self, x: AnyVector, norm_sq: float) -> Leverage:
         """P x, Q x and x'P x - |Q x|²: one pass over P."""
         del norm_sq
         rows = self.pending[: self.pending_count]

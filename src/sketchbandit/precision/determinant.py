@@ -34,6 +34,8 @@ class DeterminantBound:
     def log_det(self, inverse: Inverse) -> float:
         """At least log det(lambda I + X'X); ``inverse`` is that of the precision."""
         sketch = self._sketch
+        if not math.isfinite(sketch.error_bound):
+            return math.inf
         if self._gram is not None:
             return self._gram.log_det(sketch.dim, self._ridge + self._gram.spread_error(sketch))
         known = self._inverse_at_e or inverse
@@ -61,7 +63,7 @@ class DeterminantBound:
             self._gram.append(known, norm_sq)
         elif self._inverse_at_e is not None:
             at_e = self._inverse_at_e
-            at_e.append(x, norm_sq, at_e.leverage(x))
+            at_e.append(x, norm_sq, at_e.leverage(x, norm_sq))
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``restore`` sets."""

@@ -8,7 +8,6 @@ from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.linalg import SUM_ROUNDING, invert_lower
 
 MOST_TRIES = 60  # to factor with a jitter; each doubles it
-CANCELLED = 1e-6  # |x|² - |u|² below this part of |x|² has lost more than six digits
 
 
 class GrowingFactor:

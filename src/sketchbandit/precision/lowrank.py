@@ -7,8 +7,9 @@ import numpy as np
 from sketchbandit.arms import SparseArms
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
 from sketchbandit.kernels import kernels
+from sketchbandit.kernels.tolerance import CANCELLED
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, row_norms_sq
-from sketchbandit.precision.factor import CANCELLED, GrowingFactor
+from sketchbandit.precision.factor import GrowingFactor
 from sketchbandit.precision.inverse import Leverage, Step
 from sketchbandit.precision.products import combine, gram_of_parts, project, project_sparse
 from sketchbandit.sketch import Change, Sketch

@@ -53,7 +53,6 @@ class Precision:
         """Of the sketch, with which it is in step."""
         self.last_choice: tuple[AnyVector, Leverage] | None = None
         """The arm chosen last, a copy, and its leverage, which an update will need."""
-        self._equal_to_it: AnyVector | None = None  # an arm that was compared with it
         if saved is None:
             self.rebuild()
         else:
@@ -64,20 +63,24 @@ class Precision:
     @property
     def shift(self) -> float:
         """rho = lambda + alpha, and the jitter: the least that an eigenvalue of A can be."""
+        self.sync()
         return self.inverse.shift
 
     @property
     def jitter(self) -> float:
         """What A has on its diagonal besides rho, where rounding of long arms had eaten that."""
+        self.sync()
         return self.inverse.jitter
 
     @property
     def log_det(self) -> float:
         """An upper bound on log det(lambda I + X'X)."""
-        if self._determinant is None:
-            self._determinant = DeterminantBound(self.sketch, self.ridge)
-            self._determinant.derive(orthogonal=False)
-        return self._determinant.log_det(self.inverse)
+        with self.sketch._lock:
+            self.sync()
+            if self._determinant is None:
+                self._determinant = DeterminantBound(self.sketch, self.ridge)
+                self._determinant.derive(orthogonal=False)
+            return self._determinant.log_det(self.inverse)
 
     @property
     def nbytes(self) -> int:
@@ -107,26 +110,28 @@ class Precision:
     def quadratic(self, x: AnyVector, norm_sq: float | None = None) -> float:
         """x'A^-1 x."""
         norm_sq = _norm_sq(x) if norm_sq is None else norm_sq
-        return self.inverse.quadratic(self.leverage(x, norm_sq), norm_sq)
+        with self.sketch._lock:
+            return self.inverse.quadratic(self.leverage(x, norm_sq), norm_sq)
 
     def apply(self, x: Vector) -> Vector:
         """A^-1 x."""
-        self.sync()
-        # Where A is well conditioned, x - S'g does not cancel; |S|² is at most the mass.
-        certain = self.sketch.tally.mass <= _WELL_CONDITIONED * self.shift
-        return self.inverse.solve(x, refine=not certain)
+        with self.sketch._lock:
+            self.sync()
+            # Where A is well conditioned, x - S'g does not cancel; |S|² is at most the mass.
+            certain = self.sketch.tally.mass <= _WELL_CONDITIONED * self.inverse.shift
+            return self.inverse.solve(x, refine=not certain)
 
     def half(self, random: np.random.Generator) -> Vector:
         """A draw from N(0, A^-1)."""
-        self.sync()
-        return self.inverse.half(random)
+        with self.sketch._lock:
+            self.sync()
+            return self.inverse.half(random)
 
     def leverage(self, x: AnyVector, norm_sq: float) -> Leverage:
         """What x leaves on the inverse; for the arm chosen last that is known."""
-        if self.sketch.tally.version != self.seen_version:
-            self.rebuild()
+        self.sync()
         chosen = self.last_choice
-        if chosen is not None and (x is self._equal_to_it or _are_equal(chosen[0], x)):
+        if chosen is not None and _are_equal(chosen[0], x):
             return chosen[1]
         return self.inverse.leverage(x, norm_sq)
 
@@ -138,18 +143,17 @@ class Precision:
             return self.inverse.leverage_of(column, x, norm_sq)
         return self.inverse.leverage(x, norm_sq)
 
-    def measure(self, x: Vector) -> float:
-        """|x|² of an arm that will be taken in, compared in the same pass with the arm chosen last."""
+    def measure(self, x: Vector) -> tuple[float, Leverage | None]:
+        """|x|² of an arm that will be taken in; and its leverage, if it is the arm chosen last."""
+        self.sync()
         compiled, chosen = kernels(), self.last_choice
-        self._equal_to_it = None
         if compiled is None or chosen is None or isinstance(chosen[0], SparseVector):
-            return norm_sq_of(x)
+            return norm_sq_of(x), None
         norm_sq: float = compiled.norm_sq_if_equal(x, chosen[0])
         if norm_sq > 0.0:
-            self._equal_to_it = x
-            return norm_sq
-        self.last_choice = None
-        return -norm_sq
+            return norm_sq, chosen[1]
+        self.last_choice = None  # another arm is played
+        return -norm_sq, None
 
     # -- following the sketch -------------------------------------------------------------------------
 

@@ -153,7 +153,7 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
     @property
     def _most_at_once(self) -> int:
         """A shrink, which reads the tally, comes after the last of them at most."""
-        return self.rows_before_it_may_turn_dense
+        return self._rows_before_it_may_turn_dense
 
     def _make_room(self) -> Change:
         change = self._shrink()

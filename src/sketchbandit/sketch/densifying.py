@@ -32,7 +32,7 @@ class DensifyingSketch(BufferedSketch):
         return self._dense is not None
 
     @property
-    def rows_before_it_may_turn_dense(self) -> int:
+    def _rows_before_it_may_turn_dense(self) -> int:
         """How many rows can come before it may turn dense: no limit once it has."""
         return self._buffer.room if self._dense is None else sys.maxsize
 
@@ -69,9 +69,9 @@ class DensifyingSketch(BufferedSketch):
         return ADDED if self._dense.take(row) else ONE_APPENDED
 
     def _ingest(self, rows: AnyArray) -> Change:
-        return self.store(rows)
+        return self._store(rows)
 
-    def store(self, rows: AnyArray) -> Change:
+    def _store(self, rows: AnyArray) -> Change:
         """Put rows into the buffer, or the matrix, that were counted already: here, or by another sketch."""
         change = NO_CHANGE
         while len(rows):
@@ -94,7 +94,7 @@ class DensifyingSketch(BufferedSketch):
             dense.add(other._dense)
         if other._buffer.is_float64 and not self._buffer.is_float64:
             self._buffer.widen()
-        self.store(other._buffer.rows)
+        self._store(other._buffer.rows)
 
     def _rows_or_triangle(self) -> Arrays:
         """What ``_refill`` needs."""

@@ -176,7 +176,7 @@ class DyadicBlockSketch(BlockSketch):
         """How many leading rows the active block takes as it is (line 7), and whether surely in its share."""
         block = self._active
         if isinstance(block.sketch, ExactSketch):
-            return min(len(rows), block.sketch.rows_before_it_may_turn_dense), True
+            return min(len(rows), block.sketch._rows_before_it_may_turn_dense), True
         threshold = self._epsilon * self._first_size
         if block.tally.mass + norms_sq[0] < threshold:  # then the certificate is below mass / size
             sums = running_sums(block.tally.mass, norms_sq[:_LOOK_AHEAD])
@@ -207,7 +207,7 @@ class DyadicBlockSketch(BlockSketch):
         for block in self._blocks[:-1]:
             if len(block.rows):
                 self._merged["uncounted"] += block.sketch.uncounted
-                exact.store(block.hand_over_rows().astype(self.dtype, copy=False))
+                exact._store(block.hand_over_rows().astype(self.dtype, copy=False))
                 change = Change(rebuilt=True, lossless=True)  # S'S is what it was
         return change
 

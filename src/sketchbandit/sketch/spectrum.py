@@ -52,8 +52,7 @@ def spectrum(sketch: Sketch, count: int | None = None) -> Spectrum:
 
 def _spectrum(sketch: Sketch, count: int | None) -> Spectrum:
     if sketch.is_dense:
-        covariance = sketch.covariance()
-        covariance[np.diag_indices_from(covariance)] -= sketch.alpha
+        covariance = sketch.gram()
         values, vectors = np.linalg.eigh(covariance)
         sigma_sq, directions = np.maximum(values[::-1], 0.0), vectors.T[::-1]
     else:

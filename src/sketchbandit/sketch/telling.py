@@ -146,7 +146,7 @@ class Telling(Stored):
         return 0
 
     def gram(self) -> Matrix:
-        """S'S as a dense (dim, dim) matrix: for small dim."""
+        """S'S as a dense (dim, dim) matrix, a fresh array: for small dim."""
         first, *others = self.views()
         gram = covariance_of(first)
         for rows in others:
