@@ -263,7 +263,8 @@ class Shrinking:
 
 def test_the_peak_is_the_most_that_was_held() -> None:
     """Not what is held at the end."""
-    rows = list(sb.play(Shrinking(), gaussian(), 3))
+    policy: Any = Shrinking()
+    rows = list(sb.play(policy, gaussian(), 3))
     assert [row.bytes for row in rows] == [900, 800, 700]
     assert [row.peak_bytes for row in rows] == [1000, 1000, 1000]
 

@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from sketchbandit.environment import Environment
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.policy import Health
-from sketchbandit.sketch import Sketch
+from sketchbandit.policy import Policy
 from sketchbandit.sketch.checks import check_count
 
 
@@ -51,33 +50,8 @@ class RoundResult(NamedTuple):
     budget: float
 
 
-class Player(Protocol):
-    """What ``play`` needs of a policy: every policy of this library has it."""
-
-    @property
-    def dim(self) -> int:
-        """Length of an arm."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-
-    @property
-    def sketch(self) -> Sketch:
-        """The sketch of the arms played."""
-
-    def select(self, arms: Any) -> int:
-        """The index of the arm chosen."""
-
-    def update(self, arm: Any, reward: Any) -> None:
-        """Learn."""
-
-    def health(self) -> Health:
-        """The certificate."""
-
-
 def play(
-    policy: Player,
+    policy: Policy,
     environment: Environment,
     rounds: int,
     *,

@@ -9,7 +9,7 @@ from sketchbandit.dask.factories import Factory, check_factory, make
 from sketchbandit.dask.merging import Part, merge_partitions
 from sketchbandit.dask.partitions import as_rows, whole_rows
 from sketchbandit.errors import InputError, InputTypeError, SketchBanditError
-from sketchbandit.policy.base import Policy
+from sketchbandit.policy import Policy
 from sketchbandit.sketch.checks import check_count
 
 

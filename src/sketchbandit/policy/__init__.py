@@ -1,7 +1,7 @@
 """The policies: linear UCB over any sketch, and the paper's algorithms as recipes."""
 
-from sketchbandit.policy.base import Policy
 from sketchbandit.policy.health import Health
+from sketchbandit.policy.learning import Policy
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.policy.projected import ProjectedLinUCB
 from sketchbandit.policy.recipes import adaptive, cbrap, cbscfd, dbslinucb, oful, soful

@@ -1,7 +1,7 @@
 """A sketch, a precision, an estimate and a rule, joined: what a policy holds and tells."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -9,18 +9,21 @@ from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
-from sketchbandit.policy.base import Policy
 from sketchbandit.policy.health import Health, HealthWatch, mass_to_look_at
 from sketchbandit.precision import Precision, Saved
 from sketchbandit.sharing import Lock
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.sketch.columns import ColumnNames, Name
+from sketchbandit.storing import Stored
 from sketchbandit.theory import Confidence
 
 
-class JoinedPolicy(Policy):
-    """What ``Choosing`` and ``Learning`` stand on."""
+class JoinedPolicy(Stored):
+    """What ``Choosing`` and ``Policy`` stand on."""
+
+    _kinds: ClassVar[dict[str, type[Any]]] = {}
+    _noun = "policy"
 
     def _set_up(
         self,

@@ -20,8 +20,8 @@ from sketchbandit.sketch.change import ONE_APPENDED
 from sketchbandit.sketch.rows import RowBatch, read_rows
 
 
-class Learning(Choosing):
-    """The verbs that change something: update and merge."""
+class Policy(Choosing):
+    """What every policy can do: ``Choosing``, and the verbs that change something, update and merge."""
 
     @holds_the_lock
     def update(self, arm: Any, reward: Any) -> None:

@@ -9,14 +9,14 @@ from sketchbandit.estimate import Estimate, Linear
 from sketchbandit.explore import UCB, Explore
 from sketchbandit.policy.files import Part, content_of, restored_parts
 from sketchbandit.policy.health import HealthWatch
-from sketchbandit.policy.learning import Learning
+from sketchbandit.policy.learning import Policy
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.theory import Confidence
 
 
-class LinUCB(Learning):
+class LinUCB(Policy):
     """A sketch, an estimate and a way to explore: by default the arm of the largest upper confidence bound.
 
     The bound is x'theta + beta·sqrt(x' A^-1 x), A = (ridge + alpha) I + S'S with the sketch's S and alpha,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.policy import recipes
-from sketchbandit.policy.base import Policy
+from sketchbandit.policy.learning import Policy
 
 Settings = Mapping[str, Any]
 
