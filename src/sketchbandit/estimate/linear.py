@@ -83,7 +83,12 @@ class Linear(Estimate):
 
     def prepare(self, x: AnyVector) -> None:
         """Keep theta, or W S b for sparse arms, up to date from now on."""
-        self.sync()
+        precision = self.precision
+        if (  # as quick as can be
+            precision.sketch.tally.version != precision.seen_version
+            or precision.rebuilds != self._seen_rebuilds
+        ):
+            self.sync()
         is_sparse = isinstance(x, SparseVector)
         if is_sparse is not self._is_sparse:
             self._is_sparse = is_sparse

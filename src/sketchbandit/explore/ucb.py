@@ -1,6 +1,7 @@
 """Optimism: the largest upper confidence bound, without the width of every arm."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,11 @@ class UCB(Explore):
     """The arm of the largest mean + radius·width, ties to the lowest index."""
 
     kind = "ucb"
+    _is_plain = True  # no subclass chooses otherwise
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._is_plain = cls.choose is UCB.choose
 
     def choose(self, candidates: Candidates, count: int) -> list[int]:
         """The ``count`` arms of the largest scores, best first (design: cost model).
@@ -53,7 +59,7 @@ class UCB(Explore):
     def search(self, arms: AnyArray, theta: Vector, precision: Precision, radius: float) -> int | None:
         """The best of dense arms in one compiled call."""
         inverse = precision.inverse
-        if type(self).choose is not UCB.choose:  # a subclass that chooses otherwise
+        if not self._is_plain:
             return None
         if isinstance(inverse, LowRankInverse):
             return search_rows(arms, theta, precision, inverse, radius)
@@ -65,7 +71,7 @@ class UCB(Explore):
         self, arms: AnyArray, bounds: AnyArray, theta: Vector, precision: Precision, radius: float
     ) -> AnyArray | None:
         """The best of every set in one compiled call."""
-        if type(self).choose is not UCB.choose:
+        if not self._is_plain:
             return None
         return search_many(arms, bounds, theta, precision.inverse, radius)
 

@@ -9,7 +9,7 @@ from sketchbandit.kernels.compiling import compiled
 from sketchbandit.kernels.dense import leverage_of_dense, need_dense
 from sketchbandit.kernels.rows import leverage_until, need_rows
 from sketchbandit.kernels.scores import upper_bound_of
-from sketchbandit.kernels.sums import as_float64, dot_and_norm, need, scan
+from sketchbandit.kernels.sums import as_float64, need, norm_of, scan
 
 
 @compiled
@@ -34,7 +34,7 @@ def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y,
     """The best arm, with its x, y, u and |x|² - |u|²; -1 if a score is not finite."""
     need_rows(len(theta), rows, factor, count, best_y, best_u)
     need(len(best_x) == len(theta) and len(best_y) == len(best_u) == count)
-    means, _, bounds, first = look(arms, theta, shift, radius)
+    means, norms_sq, bounds, first = look(arms, theta, shift, radius)
     if first < 0:
         return -1
     room = np.empty(len(theta))
@@ -49,7 +49,7 @@ def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y,
         if bounds[k] < score:
             continue
         x = as_float64(arms[k], room)
-        norm_sq = dot_and_norm(x, theta)[1]  # of float64 numbers, as an update will compute it
+        norm_sq = norm_of(arms[k], x, norms_sq[k])
         remainder = leverage_until(x, norm_sq, means[k], radius, score, rows, factor, count, shift, y, u)
         if remainder < 0.0:
             continue

@@ -67,6 +67,18 @@ def _as_float64(row, room):  # noqa: ARG001  (numba wants the same names)
     return convert
 
 
+def norm_of(row, x, known):
+    """|x|² as an update will compute it, of ``row`` in float64: ``known`` if the row is that already."""
+    raise NotImplementedError("for compiled code")
+
+
+@overload(norm_of)
+def _norm_of(row, x, known):  # noqa: ARG001
+    if row.dtype == types.float64:
+        return lambda row, x, known: known  # noqa: ARG005
+    return lambda row, x, known: dot_and_norm(x, x)[1]  # noqa: ARG005
+
+
 @compiled
 def norm_sq(x, vector):
     """|x|² by the same loop as ``scan``, so that it is the same to the bit; any vector will do."""

@@ -49,6 +49,7 @@ class JoinedPolicy(Stored):
         self._precision = Precision(sketch, self._ridge, with_determinant=is_theorem, saved=saved)
         self._explore = explore
         self._estimate = estimate
+        self._checks_rewards = type(estimate).check_reward is not Estimate.check_reward
         estimate.bind(self._precision)
         self._lock = self._make_lock()
         self._watch = HealthWatch()

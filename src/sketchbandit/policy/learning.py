@@ -9,7 +9,6 @@ import numpy as np
 from sketchbandit.arms import DenseArms, is_scalar, is_vector, read_reward, read_rewards, refuse
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, MergeError, MergeKindError
-from sketchbandit.estimate import Estimate
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.choosing import Choosing
 from sketchbandit.policy.health import Complaints, say
@@ -61,7 +60,7 @@ class Policy(Choosing):
         arm = self._columns.align(arm)
         batch = self._read_rows(arm)
         values = read_rewards(reward, len(batch))
-        if type(self._estimate).check_reward is not Estimate.check_reward:
+        if self._checks_rewards:
             for value in values.tolist():
                 self._estimate.check_reward(value)
         self.sketch.tally.check(batch.mass)
@@ -88,6 +87,8 @@ class Policy(Choosing):
     ) -> Complaints:
         if not norm_sq + abs(reward) < math.inf:  # NaN ends here too
             self._refuse(row, norm_sq, reward)
+        if self._checks_rewards:
+            self._estimate.check_reward(reward)
         change = learn_one(self._precision, self._estimate, x, row, norm_sq, reward, leverage)
         if (  # most rounds
             change is ONE_APPENDED

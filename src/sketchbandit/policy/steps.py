@@ -30,7 +30,6 @@ def learn_one(
     sketch = precision.sketch
     if not sketch.tally.mass + norm_sq <= sketch.tally.most_mass:
         sketch.tally.check(norm_sq)
-    estimate.check_reward(reward)
     estimate.prepare(x)  # nothing is refused from here on
     if not norm_sq:  # a zero arm: no direction to learn about
         change = sketch.take_one(row, norm_sq)

@@ -145,7 +145,8 @@ class Precision:
 
     def measure(self, x: Vector) -> tuple[float, Leverage | None]:
         """|x|² of an arm that will be taken in; and its leverage, if it is the arm chosen last."""
-        self.sync()
+        if self.sketch.tally.version != self.seen_version:
+            self.rebuild()
         compiled, chosen = kernels(), self.last_choice
         if compiled is None or chosen is None or isinstance(chosen[0], SparseVector):
             return norm_sq_of(x), None

@@ -83,14 +83,11 @@ class Sketch(Telling):
 
     @needs_the_lock
     def take_one(self, row: AnyArray, norm_sq: float) -> Change:
-        """One finite row, (1, dim), of the sketch's dtype, as quick as can be."""
+        """One finite row, (1, dim), of the sketch's dtype, whose mass was checked, as quick as can be."""
         tally = self.tally
-        mass = tally.mass + norm_sq
-        if not mass <= tally.most_mass:
-            tally.check(norm_sq)  # says why
         tally.version += 1
         tally.count += 1
-        tally.mass = mass
+        tally.mass += norm_sq
         if not norm_sq:  # a zero row changes nothing but the count
             return NO_CHANGE
         tally.nonzero += 1
