@@ -208,3 +208,11 @@ def test_repr_says_what_it_is() -> None:
     """Settings, rounds, certificate, bytes."""
     assert "30 rounds" in repr(train(oful(4, size=2, ridge=1.0, beta=0.1), 30, 4))
     assert "size=3" in repr(sb.cbrap(4, size=3))
+
+
+def test_an_index_is_not_an_arm() -> None:
+    """A likely slip, and what to do about it."""
+    policy = sb.oful(3)
+    with pytest.raises(sb.InputTypeError, match=r"the arm is 2: give the arm itself, arms\[2\]"):
+        policy.update(policy.select(np.eye(3)) + 2, 1.0)
+    assert policy.rounds == 0

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.kernels import kernels
@@ -122,7 +121,7 @@ class Scan(NamedTuple):
     products: Matrix | None = None
 
 
-def sum_runs(values: AnyArray, bounds: AnyArray) -> NDArray[np.float64]:
+def sum_runs(values: AnyArray, bounds: AnyArray) -> Vector:
     """Sums of ``values[:, bounds[i]:bounds[i+1]]`` over the last axis, in float64; an empty run is 0."""
     sums = np.zeros((len(values), len(bounds) - 1))
     filled = np.flatnonzero(np.diff(bounds))
@@ -141,7 +140,7 @@ def norm_sq_of(x: AnyArray) -> float:
         return float(row_norms_sq(x[np.newaxis])[0])
 
 
-def project_arms(arms: AnyArray, projection: AnyArray) -> NDArray[np.float64] | None:
+def project_arms(arms: AnyArray, projection: AnyArray) -> Matrix | None:
     """``arms @ projection``, each arm for itself, so that equal arms have equal images to the bit.
 
     None if an image is not finite.

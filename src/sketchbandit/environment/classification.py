@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sketchbandit.arrays import Vector
 from sketchbandit.environment.base import Environment, Round
 from sketchbandit.errors import InputError
 from sketchbandit.sketch.checks import check_count
@@ -96,7 +97,7 @@ class Classification(Environment):
         return drawn / self._norms[rows, np.newaxis]
 
 
-def _norms(features: Any) -> NDArray[np.float64]:
+def _norms(features: Any) -> Vector:
     """The lengths of the rows, a stretch of rows at a time: a byte image is not turned to float whole."""
     if sparse.issparse(features):
         squares = features.astype(np.float64).power(2).sum(axis=1)

@@ -1,15 +1,14 @@
 """Row norms, squared and summed, and rows of length one."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sketchbandit.arrays import AnyArray
+from sketchbandit.arrays import AnyArray, Matrix, Vector
 
 SUM_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """The part of a sum of squares that float64 may get wrong."""
 
 
-def row_norms_sq(rows: AnyArray) -> NDArray[np.float64]:
+def row_norms_sq(rows: AnyArray) -> Vector:
     """Squared Euclidean norm of every row, in float64 whatever the dtype of ``rows``.
 
     A row's value does not depend on how many rows stand beside it, so that a stream read row by row
@@ -18,21 +17,21 @@ def row_norms_sq(rows: AnyArray) -> NDArray[np.float64]:
     >>> row_norms_sq(np.array([[3.0, 4.0], [0.0, 0.0]]))
     array([25.,  0.])
     """
-    norms_sq: NDArray[np.float64] = np.vecdot(rows, rows, dtype=np.float64)
+    norms_sq: Vector = np.vecdot(rows, rows, dtype=np.float64)
     return norms_sq
 
 
-def normalised(rows: AnyArray) -> NDArray[np.float64]:
+def normalised(rows: AnyArray) -> Matrix:
     """The rows divided by their lengths; none may be zero.
 
     >>> normalised(np.array([[3.0, 4.0]]))
     array([[0.6, 0.8]])
     """
-    unit: NDArray[np.float64] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit
 
 
-def running_sums(start: float, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def running_sums(start: float, values: Vector) -> Vector:
     """``start`` plus the first, the first two, ... values, added one after the other.
 
     The last of them is what adding the values one by one to ``start`` gives, to the bit.

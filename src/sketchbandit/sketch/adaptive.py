@@ -7,15 +7,13 @@ from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import Arrays, Matrix, Scalars
 from sketchbandit.errors import InputError
-from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
+from sketchbandit.linalg import SUM_ROUNDING, factor_of_covariance, shrink, storing_error
 from sketchbandit.sketch.budgets import budget_for
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
 from sketchbandit.sketch.shrink_ledger import ShrinkLedger
 from sketchbandit.sketch.shrinking import GATHER_TIMES_SIZE, MOST_GATHERED
-
-_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
 class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
@@ -167,7 +165,7 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
     def _spendable(self) -> float:
         """What may be lost now, such that e + it <= budget in floats."""
         budget = self.budget
-        return max(0.0, budget - self._error - _ROUNDING * budget)
+        return max(0.0, budget - self._error - SUM_ROUNDING * budget)
 
     def _shrink(self) -> Change:
         most, worth = self._spendable, self._rows_worth_keeping

@@ -13,6 +13,7 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.linalg import extend_span, row_space
 from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.change import Change
+from sketchbandit.sketch.frequent_directions import FrequentDirections
 from sketchbandit.sketch.tally import Tally
 
 BaseFactory = Callable[[int, int], Sketch] | type[Sketch]
@@ -144,6 +145,33 @@ class Folded(NamedTuple):
         tally.restore(scalars)
         rounding = float(scalars.get("rounding", 0.0))  # files of 0.6 have none
         return cls(arrays["rows"], float(scalars["alpha"]), float(scalars["error"]), rounding, tally)
+
+
+class Bases:
+    """Makes the sketches of blocks: Frequent Directions, or what the ``base`` of the user makes.
+
+    A base that cannot make a block of one of the ``sizes`` is refused now, not in mid-stream.
+    """
+
+    def __init__(
+        self, base: BaseFactory | None, dim: int, dtype: np.dtype[Any], compensation: float, sizes: list[int]
+    ) -> None:
+        if base is not None and compensation:
+            raise InputError(
+                f"compensation={compensation!r} is for the default base; give it to what base makes"
+            )
+        self._base, self._dim, self._dtype, self._compensation = base, dim, dtype, compensation
+        self.described: Scalars | None = None
+        """What identifies the sketches that the base of the user makes, as JSON values."""
+        if base is not None:
+            first, *_ = [self.make(size) for size in sizes]
+            self.described = {"kind": first.kind, **first._settings()}
+
+    def make(self, size: int) -> Sketch:
+        """A fresh sketch for a block of that size."""
+        if self._base is not None:
+            return make_base(self._base, self._dim, size, self._dtype)
+        return FrequentDirections(self._dim, size=size, compensation=self._compensation, dtype=self._dtype)
 
 
 def make_base(base: BaseFactory, dim: int, size: int, dtype: np.dtype[Any]) -> Sketch:

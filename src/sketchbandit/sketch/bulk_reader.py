@@ -4,9 +4,8 @@ import copy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sketchbandit.arrays import Arrays, Scalars
+from sketchbandit.arrays import Arrays, Matrix, Scalars
 from sketchbandit.linalg import add_rows_to_covariance
 from sketchbandit.sharing import Shared, both_locks, holds_the_lock
 from sketchbandit.sketch.base import Sketch
@@ -48,8 +47,8 @@ class BulkReader(Shared):
 
     def __init__(self, sketch: Sketch) -> None:
         self._sketch = copy.deepcopy(sketch)
-        self._covariance: NDArray[np.float64] | None = None
-        self._room: NDArray[np.float64] | None = None
+        self._covariance: Matrix | None = None
+        self._room: Matrix | None = None
         if sketch.dim <= sketch.gram_up_to_dim:
             self._covariance = np.zeros((sketch.dim, sketch.dim))
         self._tally = Tally(sketch.dtype)
@@ -88,7 +87,7 @@ class BulkReader(Shared):
             self._tally.add_rows(norms_sq)
         sketch.column_names.remember(rows)
 
-    def _scratch(self) -> NDArray[np.float64]:
+    def _scratch(self) -> Matrix:
         """Room for a product, kept as long as the reader reads."""
         if self._room is None:
             self._room = np.empty((self.dim, self.dim))

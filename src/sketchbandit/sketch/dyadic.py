@@ -5,18 +5,16 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Scalars
-from sketchbandit.errors import FileError, InputError
+from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
+from sketchbandit.errors import FileError
 from sketchbandit.linalg import row_norms_sq, running_sums
-from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.block_sketch import BlockSketch
-from sketchbandit.sketch.blocks import BaseFactory, WorkingBlock, make_base
+from sketchbandit.sketch.blocks import BaseFactory, Bases, WorkingBlock
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.exact import ExactSketch
-from sketchbandit.sketch.frequent_directions import FrequentDirections
 
 _LOOK_AHEAD = 1024  # rows examined at a time
 # While the rank is watched, at most 1 MiB of them: the system takes larger scratch back after every look.
@@ -87,17 +85,10 @@ class DyadicBlockSketch(BlockSketch):
         self._first_size = check_count("size", size, at_least=2)
         self._epsilon = check_real("epsilon", epsilon, above=0.0)
         self._compensation = check_compensation(compensation)
-        if base is not None and self._compensation:
-            raise InputError(
-                f"compensation={compensation!r} is for the default base; give it to what base makes"
-            )
-        self._base = base
-        self._base_described = None if base is None else _described(self._make_base(self._first_size))
         # floor(log2(dim/size + 1)) in integers: the largest b with 2^b <= dim/size + 1.
         self._most_blocks = max(1, ((self.dim + self._first_size) // self._first_size).bit_length() - 1)
-        if base is not None:  # a base that cannot make some block is refused now, not in mid-stream
-            for index in range(1, self._most_blocks - 1):
-                self._make_base(self._first_size * 2**index)
+        sizes = [self._first_size * 2**index for index in range(max(1, self._most_blocks - 1))]
+        self._bases = Bases(base, self.dim, self.dtype, self._compensation, sizes)
         self._dense: ExactSketch | None = None
         """The exact block, once it holds a matrix: then it takes every row."""
         self._blocks.append(self._new_block(0))
@@ -105,10 +96,7 @@ class DyadicBlockSketch(BlockSketch):
 
     # -- what it tells ------------------------------------------------------------------------------
 
-    @property
-    def epsilon(self) -> float:
-        """Half the error that is allowed."""
-        return self._epsilon
+    epsilon = property(lambda self: self._epsilon, doc="Half the error that is allowed.")
 
     @property
     def is_dense(self) -> bool:
@@ -118,7 +106,7 @@ class DyadicBlockSketch(BlockSketch):
     @property
     def guarantee(self) -> float:
         """error_bound <= mass / size of the first block, with the default base; merged or not."""
-        return float(self._first_size) if self._base is None else 0.0
+        return float(self._first_size) if self._bases.described is None else 0.0
 
     @property
     def error_limit(self) -> float:
@@ -155,7 +143,7 @@ class DyadicBlockSketch(BlockSketch):
             change = change.then(self._fold() if 0 < count == fitting else self._freeze())
         return change
 
-    def _give(self, rows: AnyArray, norms_sq: NDArray[np.float64]) -> tuple[Change, int]:
+    def _give(self, rows: AnyArray, norms_sq: Vector) -> tuple[Change, int]:
         """Give the active block rows, until the next would bring its certificate beyond its share.
 
         Rows that are counted as inside its span cost what they are outside of it, to rounding of the longest
@@ -172,7 +160,7 @@ class DyadicBlockSketch(BlockSketch):
             change, taken = change.then(given), some.stop
         return change, taken
 
-    def _count_fitting(self, rows: AnyArray, norms_sq: NDArray[np.float64]) -> tuple[int, bool]:
+    def _count_fitting(self, rows: AnyArray, norms_sq: Vector) -> tuple[int, bool]:
         """How many leading rows the active block takes as it is (line 7), and whether surely in its share."""
         block = self._active
         if isinstance(block.sketch, ExactSketch):
@@ -216,12 +204,7 @@ class DyadicBlockSketch(BlockSketch):
         if exact:
             frozen = sum(len(block.rows) for block in self._blocks)
             return WorkingBlock(ExactSketch.beside(frozen, self.dim, self.dtype), size, exact)
-        return WorkingBlock(self._make_base(size), size, exact)
-
-    def _make_base(self, size: int) -> Sketch:
-        if self._base is not None:
-            return make_base(self._base, self.dim, size, self.dtype)
-        return FrequentDirections(self.dim, size=size, compensation=self._compensation, dtype=self.dtype)
+        return WorkingBlock(self._bases.make(size), size, exact)
 
     # -- merge and files ----------------------------------------------------------------------------
 
@@ -247,7 +230,7 @@ class DyadicBlockSketch(BlockSketch):
             "size": self._first_size,
             "epsilon": self._epsilon,
             "compensation": self._compensation,
-            "base": self._base_described,
+            "base": self._bases.described,
             "dtype": self.dtype.name,
         }
 
@@ -268,11 +251,6 @@ class DyadicBlockSketch(BlockSketch):
                 "pass the factory again: sketchbandit.load(path, base=...)"
             )
         sketch = super().undump({**scalars, "settings": settings}, arrays, **extra)
-        if sketch._base_described != described:
-            raise FileError(f"the base given makes {sketch._base_described}, but the file holds {described}")
+        if sketch._bases.described != described:
+            raise FileError(f"the base given makes {sketch._bases.described}, but the file holds {described}")
         return sketch
-
-
-def _described(sketch: Sketch) -> Scalars:
-    """What identifies the sketches that a base makes, as JSON values."""
-    return {"kind": sketch.kind, **sketch._settings()}

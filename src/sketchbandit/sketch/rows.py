@@ -6,10 +6,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from sketchbandit.arrays import AnyArray
+from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.linalg import row_norms_sq
 
@@ -44,7 +43,7 @@ class RowBatch:
     def __len__(self) -> int:
         return int(self._count)
 
-    def chunks(self) -> Iterator[tuple[AnyArray, NDArray[np.float64]]]:
+    def chunks(self) -> Iterator[tuple[AnyArray, Vector]]:
         """Dense chunks and the squared norms of their rows, in order."""
         for start in range(0, self._count, self._step):
             rows = self._dense(start)
@@ -57,13 +56,13 @@ class RowBatch:
         piece = self._source[start : start + self._step]
         return np.require(piece.toarray() if self._sparse else piece, self._dtype, ["C", "A"])
 
-    def _dense_norms_sq(self) -> NDArray[np.float64]:
+    def _dense_norms_sq(self) -> Vector:
         if self._only_chunk is not None:
             return row_norms_sq(self._only_chunk)
         starts = range(0, self._count, self._step)
         return np.concatenate([row_norms_sq(self._dense(start)) for start in starts])
 
-    def _sparse_norms_sq(self) -> NDArray[np.float64]:
+    def _sparse_norms_sq(self) -> Vector:
         """From the stored entries: to rounding those of the dense rows, without making them."""
         squares = self._source.astype(self._dtype).astype(np.float64).power(2)
         return np.asarray(squares.sum(axis=1)).ravel()

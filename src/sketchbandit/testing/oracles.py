@@ -40,6 +40,16 @@ def snapshot(sketch: Sketch) -> tuple[str, dict[str, bytes]]:
     return json.dumps([scalars, told], sort_keys=True), {**saved, "rows told": sketch.rows.tobytes()}
 
 
+def assert_identical(one: Sketch, other: Sketch) -> None:
+    """Everything that two sketches tell and would save is the same, to the bit; else what is not."""
+    (numbers, arrays), (others, other_arrays) = snapshot(one), snapshot(other)
+    differing = [
+        name for name in arrays.keys() | other_arrays.keys() if arrays.get(name) != other_arrays.get(name)
+    ]
+    assert not differing, f"these arrays differ: {', '.join(sorted(differing))}"
+    assert numbers == others, f"what is told or saved differs: {numbers} and {others}"
+
+
 class UnbufferedFrequentDirections:
     """Algorithms FD and RFD of the paper to the letter: an SVD for every row. An oracle, not an option."""
 

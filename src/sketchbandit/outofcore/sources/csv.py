@@ -9,9 +9,9 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 
+from sketchbandit.arrays import Matrix
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.outofcore.sources.base import CHUNK_BYTES, Chunk, Source
 
@@ -123,7 +123,7 @@ class _Rewound(io.RawIOBase):
         return len(some)
 
 
-def table_rows(batch: Any) -> NDArray[np.float64]:
+def table_rows(batch: Any) -> Matrix:
     """The rows of a record batch of numbers; missing ones are NaN."""
     rows = np.empty((batch.num_rows, batch.num_columns))
     for index, column in enumerate(batch.columns):

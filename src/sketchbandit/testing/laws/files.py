@@ -11,7 +11,7 @@ from safetensors.numpy import save as to_safetensors
 
 from sketchbandit.errors import FileError
 from sketchbandit.testing.laws.base import Laws, inherited
-from sketchbandit.testing.oracles import snapshot
+from sketchbandit.testing.oracles import assert_identical
 from sketchbandit.testing.streams import Stream, make_rows, streams
 
 
@@ -30,11 +30,11 @@ class FileLaws(Laws):
             resumed = self.load(path)
             assert [p.name for p in Path(folder).iterdir()] == [path.name]
         assert type(resumed) is type(unbroken)
-        assert snapshot(resumed) == snapshot(unbroken)
+        assert_identical(resumed, unbroken)
         for row in stream.rows[cut:]:
             unbroken.update(row)
             resumed.update(row)
-        assert snapshot(resumed) == snapshot(unbroken)
+        assert_identical(resumed, unbroken)
         assert np.array_equal(resumed.rows, unbroken.rows)
 
     def test_saving_replaces_the_old_file(self, tmp_path: Path) -> None:
