@@ -70,7 +70,7 @@ class Choosing(JoinedPolicy):
 
         ``batch``: an array (B, K, dim), or a list of sets, which may differ in their number of arms.
 
-        >>> from sketchbandit import ExactSketch
+        >>> from sketchbandit import ExactSketch, LinUCB
         >>> policy = LinUCB(ExactSketch(2))
         >>> policy.select_many([[[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0]]])
         array([1, 0])

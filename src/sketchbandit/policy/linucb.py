@@ -40,6 +40,7 @@ class LinUCB(Policy):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sketchbandit import FrequentDirections
     >>> policy = LinUCB(FrequentDirections(3, size=2), ridge=1.0, beta=0.1)
     >>> arms = np.eye(3)
