@@ -1,4 +1,4 @@
-"""The array types that the whole library speaks of."""
+"""The array types that the whole library speaks of, and the names of arrays in files."""
 
 from typing import Any
 
@@ -16,3 +16,22 @@ Scalars = dict[str, Any]
 """JSON values of a file."""
 Arrays = dict[str, AnyArray]
 """Arrays of a file."""
+
+
+def under(name: str, arrays: Arrays) -> Arrays:
+    """The same arrays, by names that begin with this one and a dot.
+
+    >>> list(under("sketch", {"rows": np.eye(2)}))
+    ['sketch.rows']
+    """
+    return {f"{name}.{key}": array for key, array in arrays.items()}
+
+
+def taken_from(name: str, arrays: Arrays) -> Arrays:
+    """Those that ``under`` has named so, by their own names.
+
+    >>> list(taken_from("sketch", {"sketch.rows": np.eye(2), "b": np.ones(2)}))
+    ['rows']
+    """
+    prefix = f"{name}."
+    return {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}

@@ -1,6 +1,6 @@
 """Arms as everything below a policy reads them."""
 
-from sketchbandit.arms.batches import Batch, batch_of, batch_of_array, in_set, read_sets
+from sketchbandit.arms.batches import Batch, batch_of, in_set, read_sets
 from sketchbandit.arms.reading import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
 from sketchbandit.arms.sets import (
     Arms,
@@ -20,7 +20,6 @@ __all__ = [
     "Scan",
     "SparseArms",
     "batch_of",
-    "batch_of_array",
     "in_set",
     "is_scalar",
     "is_vector",

@@ -18,8 +18,8 @@ class Batch(NamedTuple):
     bounds: AnyArray
 
 
-def read_sets(batch: Any) -> list[Any]:
-    """The sets of a batch, as they came."""
+def read_sets(batch: Any) -> AnyArray | list[Any]:
+    """The sets of a batch, as they came: an array (sets, arms, dim), or a list."""
     if hasattr(batch, "ndim") and batch.ndim != 3:
         raise InputError(
             f"a batch is an array (sets, arms, dim) or a list of sets, got {batch.ndim} dimensions; "
@@ -29,7 +29,7 @@ def read_sets(batch: Any) -> list[Any]:
         raise InputTypeError(
             f"a batch is an array (sets, arms, dim) or a list of sets, got {type(batch).__name__}"
         )
-    return list(batch)
+    return batch if type(batch) is np.ndarray else list(batch)
 
 
 def in_set(number: int, error: InputError | InputTypeError) -> Exception:
@@ -39,8 +39,12 @@ def in_set(number: int, error: InputError | InputTypeError) -> Exception:
     return type(error)(f"set {number}: {error}")
 
 
-def batch_of(sets: list[Any], dim: int, dtype: np.dtype[Any]) -> Batch | None:
-    """The sets as one, if all of them are dense, and ready to be read as they are."""
+def batch_of(batch: Any, dim: int, dtype: np.dtype[Any]) -> Batch | None:
+    """The sets as one, if all of them are dense, and ready to be read as they are; an array is not copied."""
+    if type(batch) is np.ndarray and batch.shape[2] == dim and all(batch.shape) and is_ready(batch, dtype):
+        count, each = batch.shape[:2]
+        return Batch(batch.reshape(count * each, dim), np.arange(0, (count + 1) * each, each))
+    sets = list(batch)
     if not sets or not all(type(arms) is np.ndarray and is_ready(arms, dtype) for arms in sets):
         return None
     if not all(arms.ndim == 2 and arms.shape[1] == dim and len(arms) for arms in sets):
@@ -49,13 +53,3 @@ def batch_of(sets: list[Any], dim: int, dtype: np.dtype[Any]) -> Batch | None:
         return None
     bounds = np.concatenate([[0], np.cumsum([len(arms) for arms in sets])])
     return Batch(np.concatenate(sets), bounds)
-
-
-def batch_of_array(batch: Any, dim: int, dtype: np.dtype[Any]) -> Batch | None:
-    """An array (sets, arms, dim) that is ready to be read, without copying it."""
-    if type(batch) is not np.ndarray or batch.ndim != 3 or batch.shape[2] != dim or not all(batch.shape):
-        return None
-    if not is_ready(batch, dtype):
-        return None
-    count, each = batch.shape[:2]
-    return Batch(batch.reshape(count * each, dim), np.arange(0, (count + 1) * each, each))

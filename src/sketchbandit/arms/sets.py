@@ -72,9 +72,8 @@ class SparseArms:
         return self._sums(np.square(self.matrix.data, dtype=np.float64))
 
     def norm_sq(self, index: int) -> float:
-        """|x|² of one arm, as ``norms_sq`` has it."""
-        values = self.vector(index).values
-        return float(sum_runs(np.square(values)[np.newaxis], np.array([0, len(values)]))[0, 0])
+        """|x|² of one arm."""
+        return float(self.norms_sq()[index])
 
     def times(self, vector: Vector) -> Vector:
         """x'v for every arm x."""
@@ -97,12 +96,6 @@ class SparseArms:
         row[0, indices] = values
         return row
 
-    def project(self, projection: AnyArray) -> Matrix:
-        """``arms @ projection``, summed in float64."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            terms = projection[self.matrix.indices].astype(np.float64).T * self.matrix.data
-            return np.ascontiguousarray(sum_runs(terms, self.matrix.indptr).T)
-
     def _sums(self, values: Vector) -> Vector:
         """The sum of ``values`` over each row's entries; 0 for an empty row."""
         sums: Vector = sum_runs(values[np.newaxis], self.matrix.indptr)[0]
@@ -119,6 +112,12 @@ class Scan(NamedTuple):
     means: Vector
     norms_sq: Vector
     products: Matrix | None = None
+
+    def norm_sq(self, index: int) -> float:
+        """|x|² of one arm as an update will compute it: of float64 numbers."""
+        if isinstance(self.arms, DenseArms) and self.arms.array.dtype != np.float64:
+            return self.arms.norm_sq(index)
+        return float(self.norms_sq[index])
 
 
 def sum_runs(values: AnyArray, bounds: AnyArray) -> Vector:

@@ -37,7 +37,7 @@ class Candidates:
 
     def width(self, index: int) -> float:
         """sqrt(x'A^-1 x) of one arm: a pass over the sketch, so ask for as few as can be."""
-        norm_sq = self._scan.arms.norm_sq(index)
+        norm_sq = self._scan.norm_sq(index)
         leverage = self._precision.leverage_in(self._scan.arms, index, norm_sq, self._scan.products)
         self._looked_at = index, leverage
         return math.sqrt(self._precision.inverse.quadratic(leverage, norm_sq))

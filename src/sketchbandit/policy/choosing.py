@@ -13,7 +13,6 @@ from sketchbandit.arms import (
     DenseArms,
     Scan,
     batch_of,
-    batch_of_array,
     in_set,
     is_vector,
     read_arms,
@@ -22,7 +21,7 @@ from sketchbandit.arms import (
 )
 from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.explore import UCB, Candidates, upper_bound
+from sketchbandit.explore import Candidates, upper_bound
 from sketchbandit.policy.joined import JoinedPolicy
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.checks import check_count
@@ -76,7 +75,7 @@ class Choosing(JoinedPolicy):
         array([1, 0])
         """
         sets = read_sets(batch)
-        ready, found, theta = self._ready(batch, sets), None, self._estimate.linear_theta
+        ready, found, theta = self._ready(sets), None, self._estimate.linear_theta
         if ready is not None and theta is not None:
             found = self._explore.search_many(*ready, theta, self._precision, self.radius)
         chosen = np.full(len(sets), -1, dtype=np.intp) if found is None else found
@@ -91,10 +90,9 @@ class Choosing(JoinedPolicy):
                 raise in_set(number, error) from error
         return chosen
 
-    def _ready(self, batch: Any, sets: list[Any]) -> Batch | None:
+    def _ready(self, sets: AnyArray | list[Any]) -> Batch | None:
         """All the arms of a batch in one array, if they can be read as they are."""
-        ready = batch_of_array(batch, self._dim, self._dtype)
-        return batch_of(sets, self._dim, self._dtype) if ready is None else ready
+        return batch_of(sets, self._dim, self._dtype)
 
     def top(self, arms: Any, k: int) -> NDArray[np.intp]:
         """The indices of the ``k`` arms that come first, best first, ties to the lowest."""
@@ -125,11 +123,10 @@ class Choosing(JoinedPolicy):
     def _best(self, arms: Arms, count: int) -> list[int]:
         if count > len(arms):
             raise InputError(f"k is {count}, but there are {len(arms)} arms")
-        answer = self._explore.choose(self._candidates(arms), count)
-        return answer if type(self._explore) is UCB else self._checked(answer, count, len(arms))
+        return self._checked(self._explore.choose(self._candidates(arms), count), count, len(arms))
 
     def _checked(self, answer: Any, count: int, arms: int) -> list[int]:
-        """What a rule of the user's has answered, if it is ``count`` different arms."""
+        """What a rule has answered, if it is ``count`` different arms."""
         try:
             chosen = [operator.index(index) for index in answer]
         except TypeError:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from sketchbandit.arrays import Arrays, Scalars
+from sketchbandit.arrays import Arrays, Scalars, taken_from, under
 from sketchbandit.estimate import Estimate, Linear
 from sketchbandit.explore import UCB, Explore
 from sketchbandit.kinds import Kinds
 from sketchbandit.precision import Saved
 from sketchbandit.sketch import Sketch
+from sketchbandit.storing import Stored
 
 
 class Part(Protocol):
@@ -35,31 +36,27 @@ def content_of(parts: Mapping[str, Part]) -> tuple[Scalars, Arrays]:
     scalars: Scalars = {}
     arrays: Arrays = {}
     for name, part in parts.items():
-        content, held = part.dump()
+        content, held = part.content() if isinstance(part, Stored) else part.dump()
         scalars[name] = content
         if isinstance(part, Kinds):
             part.check_kind()
             scalars[name] = {"kind": part.kind, "content": content}
-        arrays |= {f"{name}.{key}": array for key, array in held.items()}
+        arrays |= under(name, held)
     return scalars, arrays
 
 
 def restored_parts(scalars: Scalars, arrays: Arrays, **extra: Any) -> Parts:
     """The parts of a policy; ``extra`` goes to the sketch."""
-
-    def of(name: str) -> Arrays:
-        return {key.removeprefix(f"{name}."): a for key, a in arrays.items() if key.startswith(f"{name}.")}
-
     saved = scalars["sketch"]
-    sketch = Sketch.of_kind(saved["kind"]).undump(saved["content"], of("sketch"), **extra)
+    sketch = Sketch.of_kind(saved["kind"]).undump(saved["content"], taken_from("sketch", arrays), **extra)
     if "system" in scalars:  # of 0.7: what follows from the sketch and b is derived anew
-        learned: Saved = {"is_sparse": False}, {"b": of("system")["b"]}
+        learned: Saved = {"is_sparse": False}, {"b": taken_from("system", arrays)["b"]}
         return Parts(sketch, UCB(), Linear(), learned, None)
     rule, estimate = scalars["explore"], scalars["estimate"]
     return Parts(
         sketch,
-        Explore.of_kind(rule["kind"]).undump(rule["content"], of("explore")),
+        Explore.of_kind(rule["kind"]).undump(rule["content"], taken_from("explore", arrays)),
         Estimate.of_kind(estimate["kind"])(),
-        (estimate["content"], of("estimate")),
-        (scalars["precision"], of("precision")),
+        (estimate["content"], taken_from("estimate", arrays)),
+        (scalars["precision"], taken_from("precision", arrays)),
     )

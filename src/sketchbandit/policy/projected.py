@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sketchbandit.arms import Arms, Batch, DenseArms, project_arms, read_arms, refuse
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.linucb import LinUCB
+from sketchbandit.precision.products import project_sparse
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch import ExactSketch
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
@@ -117,8 +118,8 @@ class ProjectedLinUCB(LinUCB):
     def _read_rows(self, arms: Any) -> RowBatch:
         return read_rows(self._project(arms, may_be_empty=True), self.size, self.sketch.dtype, "arms")
 
-    def _ready(self, batch: Any, sets: list[Any]) -> Batch | None:
-        ready = super()._ready(batch, sets)
+    def _ready(self, sets: AnyArray | list[Any]) -> Batch | None:
+        ready = super()._ready(sets)
         try:
             return None if ready is None else ready._replace(arms=self._project(ready.arms))
         except InputError:  # in which set, one by one tells
@@ -132,7 +133,8 @@ class ProjectedLinUCB(LinUCB):
             if images is not None:
                 return images
         else:
-            images = read.project(self._projection)
+            with np.errstate(over="ignore", invalid="ignore"):
+                images = np.ascontiguousarray(project_sparse((self._projection.T,), read).T)
             if np.isfinite(images).all():
                 return images
         with np.errstate(over="ignore"):
@@ -144,14 +146,16 @@ class ProjectedLinUCB(LinUCB):
         scalars, arrays = super()._content()
         settings = {"seed": self._seed, "columns": self._columns.names}
         # The projection itself is kept: another version of numpy may draw other numbers.
-        inner = {f"inner.{name}": array for name, array in arrays.items()}
-        return {"settings": settings, "inner": scalars}, {"projection": self._projection, **inner}
+        return {"settings": settings, "inner": scalars}, {
+            "projection": self._projection,
+            **under("inner", arrays),
+        }
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
         """The policy that ``dump`` described."""
-        inner = {n.removeprefix("inner."): a for n, a in arrays.items() if n.startswith("inner.")}
-        policy, projection = super().undump(scalars["inner"], inner, **extra), arrays["projection"]
+        policy = super().undump(scalars["inner"], taken_from("inner", arrays), **extra)
+        projection = arrays["projection"]
         if projection.ndim != 2 or projection.shape[1] != policy.sketch.dim:
             raise InputError(f"the projection has shape {projection.shape}")
         policy._project_by(projection, int(scalars["settings"]["seed"]))

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
-from sketchbandit.arrays import Arrays, Matrix, Parts, Scalars, Vector
+from sketchbandit.arrays import Arrays, Matrix, Parts, Scalars, Vector, taken_from, under
 from sketchbandit.linalg import SUM_ROUNDING, AnyVector, row_norms_sq
 from sketchbandit.precision.dense import DenseInverse
+from sketchbandit.precision.factor import with_room
 from sketchbandit.precision.inverse import Inverse
 from sketchbandit.precision.products import gram_of_parts, project
 from sketchbandit.sketch import Change, Sketch
@@ -72,14 +73,14 @@ class DeterminantBound:
         if self._inverse_at_e is None:
             return {}, {}
         scalars, arrays = self._inverse_at_e.dump()
-        return {"at_e": scalars}, {f"at_e.{name}": array for name, array in arrays.items()}
+        return {"at_e": scalars}, under("at_e", arrays)
 
     def restore(self, scalars: Scalars, arrays: Arrays) -> None:
         """Set what ``dump`` told."""
         if "gram" in arrays:
             self._gram = GrowingGram(arrays["gram"])
         if "at_e" in scalars:
-            parts = {n.partition(".")[2]: a for n, a in arrays.items() if n.startswith("at_e.")}
+            parts = taken_from("at_e", arrays)
             self._inverse_at_e = DenseInverse.undump(self._sketch.dim, scalars["at_e"], parts)
 
 
@@ -110,10 +111,7 @@ class GrowingGram:
     def append(self, products: Vector, norm_sq: float) -> None:
         """A row x more: S x and |x|²."""
         count = self.count
-        if count == len(self._array):
-            grown = np.zeros((count + max(16, count // 8),) * 2)
-            grown[:count, :count] = self._array
-            self._array = grown
+        self._array = with_room(self._array, count)
         self._array[count, :count] = self._array[:count, count] = products
         self._array[count, count] = norm_sq
         self.count = count + 1

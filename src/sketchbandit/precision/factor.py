@@ -59,11 +59,7 @@ class GrowingFactor:
 
     def begin_row(self, norm_sq: float, remainder: float) -> float:
         """Make room for a row x with |x|² and |x|² - |u|²; returns sqrt(p), with which the row is written."""
-        count = self.count
-        if count == len(self.array):
-            grown = np.zeros((count + max(16, count // 8),) * 2)
-            grown[:count, :count] = self.array
-            self.array = grown
+        self.array = with_room(self.array, self.count)
         # A pivot below the rounding of |x|² would be noise.
         return math.sqrt(self.shift + max(remainder, SUM_ROUNDING * norm_sq))
 
@@ -74,6 +70,15 @@ class GrowingFactor:
     def restore(self, matrix: Matrix) -> None:
         """Set W."""
         self.array, self.count = matrix, len(matrix)
+
+
+def with_room(array: Matrix, count: int) -> Matrix:
+    """A square array that has room for a row more than ``count``: the same one, or a larger copy."""
+    if count < len(array):
+        return array
+    grown = np.zeros((count + max(16, count // 8),) * 2)
+    grown[:count, :count] = array
+    return grown
 
 
 def least_jitter(largest: float, shift: float) -> float:

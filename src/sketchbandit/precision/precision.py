@@ -3,7 +3,7 @@
 import numpy as np
 
 from sketchbandit.arms import Arms, norm_sq_of
-from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
+from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import AnyVector, SparseVector, same_vector
 from sketchbandit.precision.dense import DenseInverse
@@ -107,9 +107,9 @@ class Precision:
 
     # -- asking ---------------------------------------------------------------------------------------
 
-    def quadratic(self, x: AnyVector, norm_sq: float | None = None) -> float:
+    def quadratic(self, x: AnyVector) -> float:
         """x'A^-1 x."""
-        norm_sq = _norm_sq(x) if norm_sq is None else norm_sq
+        norm_sq = _norm_sq(x)
         with self.sketch._lock:
             return self.inverse.quadratic(self.leverage(x, norm_sq), norm_sq)
 
@@ -189,16 +189,12 @@ class Precision:
         """JSON values and arrays that ``saved`` turns into the same precision, to the bit."""
         self.sync()
         scalars, arrays = self.inverse.dump()
-        if self._determinant is None:
-            return {"inverse": scalars}, {f"inverse.{name}": array for name, array in arrays.items()}
-        bound, held = self._determinant.dump()
-        named = {f"inverse.{name}": array for name, array in arrays.items()}
-        return {"inverse": scalars, **bound}, named | held
+        bound, held = ({}, {}) if self._determinant is None else self._determinant.dump()
+        return {"inverse": scalars, **bound}, under("inverse", arrays) | held
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         """Set what ``dump`` told; the sketch is restored already."""
-        saved = scalars["inverse"]
-        parts = {n.partition(".")[2]: a for n, a in arrays.items() if n.startswith("inverse.")}
+        saved, parts = scalars["inverse"], taken_from("inverse", arrays)
         if "updates" in saved:
             self.inverse = DenseInverse.undump(self.sketch.dim, saved, parts)
         else:

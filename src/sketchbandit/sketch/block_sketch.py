@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, taken_from, under
 from sketchbandit.linalg import covariance_of
 from sketchbandit.sharing import needs_the_lock
 from sketchbandit.sketch.base import Sketch
@@ -96,13 +96,11 @@ class BlockSketch(Sketch):
         for index, block in enumerate(self._blocks):
             scalars, parts = block.dump()
             blocks.append(scalars)
-            arrays |= {f"{index}.{name}": array for name, array in parts.items()}
+            arrays |= under(str(index), parts)
         return {**{f"merged_{name}": lost for name, lost in self._merged.items()}, "blocks": blocks}, arrays
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         self._merged = {name: float(scalars.get(f"merged_{name}", 0.0)) for name in self._merged}
         self._blocks = []
         for index, saved in enumerate(scalars["blocks"]):
-            prefix = f"{index}."
-            parts = {n.removeprefix(prefix): array for n, array in arrays.items() if n.startswith(prefix)}
-            self._blocks.append(WorkingBlock.undump(saved, parts))
+            self._blocks.append(WorkingBlock.undump(saved, taken_from(str(index), arrays)))

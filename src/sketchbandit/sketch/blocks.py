@@ -103,7 +103,7 @@ class WorkingBlock:
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same block."""
         kind = "folded" if isinstance(self.sketch, Folded) else self.sketch.kind
-        content, arrays = self.sketch.dump()
+        content, arrays = self.sketch.content()
         if self.span is not None:
             arrays = {**arrays, "span": self.span}
         return {"kind": kind, "content": content, "size": self.size, "exact": self.exact}, arrays
@@ -133,14 +133,14 @@ class Folded(NamedTuple):
         """None."""
         return (self.rows,)
 
-    def dump(self) -> tuple[Scalars, Arrays]:
+    def content(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same."""
         known = {"alpha": self.alpha, "error": self.error_bound, "rounding": self.rounding}
         return {**known, **self.tally.dump()}, {"rows": self.rows}
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays) -> "Folded":
-        """What ``dump`` described."""
+        """What ``content`` described."""
         tally = Tally(np.dtype(np.float64))
         tally.restore(scalars)
         rounding = float(scalars.get("rounding", 0.0))  # files of 0.6 have none

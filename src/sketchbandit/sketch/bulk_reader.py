@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sketchbandit.arrays import Arrays, Matrix, Scalars
+from sketchbandit.arrays import Arrays, Matrix, Scalars, taken_from, under
 from sketchbandit.linalg import add_rows_to_covariance
 from sketchbandit.sharing import Shared, both_locks, holds_the_lock
 from sketchbandit.sketch.base import Sketch
@@ -115,12 +115,12 @@ class BulkReader(Shared):
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays from which ``undump`` makes the same reader."""
-        content, arrays = self._sketch.dump()
+        content, arrays = self._sketch.dump()  # copies
         scalars = {
             "sketch": {"kind": self._sketch.kind, "content": content},
             **self._tally.dump(),
         }
-        arrays = {f"sketch.{name}": array.copy() for name, array in arrays.items()}
+        arrays = under("sketch", arrays)
         if self._covariance is not None:
             arrays["covariance"] = self._covariance.copy()
         return scalars, arrays
@@ -129,7 +129,7 @@ class BulkReader(Shared):
     def undump(cls, scalars: Scalars, arrays: Arrays) -> Self:
         """The reader that ``dump`` described."""
         saved = scalars["sketch"]
-        parts = {n.removeprefix("sketch."): a for n, a in arrays.items() if n.startswith("sketch.")}
+        parts = taken_from("sketch", arrays)
         bulk = cls(Sketch.of_kind(saved["kind"]).undump(saved["content"], parts))
         bulk._covariance = arrays.get("covariance")
         bulk._tally.restore({"nonzero": scalars.get("taken"), **scalars})  # files of 0.7 call it taken
