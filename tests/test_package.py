@@ -23,6 +23,11 @@ def test_exported_names() -> None:
     assert set(sb.__all__) == {
         "Block",
         "Candidates",
+        "Choice",
+        "EpsilonGreedy",
+        "Greedy",
+        "InverseGap",
+        "Thompson",
         "Estimate",
         "Explore",
         "Linear",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sketchbandit as sb
-from sketchbandit.explore import Candidates
+from sketchbandit.explore import ArmCandidates
 from sketchbandit.kernels import kernels
 from tests.policies import CERTIFIED, EVERY, Oracle, rounds, train, unit
 
@@ -228,13 +228,13 @@ def test_pruning_skips_arms_that_cannot_win(monkeypatch: pytest.MonkeyPatch) -> 
     """With a small radius most widths are never computed, by numpy's search at least."""
     monkeypatch.setattr(sb.UCB, "search", lambda *_: None)
     looked_at: list[int] = []
-    original = Candidates.width
+    original = ArmCandidates.width
 
-    def counting(self: Candidates, index: int) -> float:
+    def counting(self: ArmCandidates, index: int) -> float:
         looked_at.append(index)
         return original(self, index)
 
-    monkeypatch.setattr(Candidates, "width", counting)
+    monkeypatch.setattr(ArmCandidates, "width", counting)
     policy = train(sb.soful(30, size=5, beta=0.01), 100, 30)
     arms = unit(np.random.default_rng(0).standard_normal((1000, 30)))
     looked_at.clear()

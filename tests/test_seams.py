@@ -199,8 +199,9 @@ class Cautious(sb.Explore):
     def __init__(self, scale: float = 1.0) -> None:
         self.scale = scale
 
-    def choose(self, candidates: sb.Candidates, count: int) -> list[int]:
+    def choose(self, candidates: sb.Candidates, count: int, random: np.random.Generator) -> list[int]:
         """Means less widths."""
+        del random
         scores = candidates.means - self.scale * candidates.radius * candidates.widths()
         chosen: list[int] = np.argsort(-scores, kind="stable")[:count].tolist()
         return chosen
@@ -223,7 +224,7 @@ def test_a_rule_of_ones_own(tmp_path: Path) -> None:
         assert one.select(arms) == scores.argmax()
         assert one.top(arms, 3).tolist() == np.argsort(-scores, kind="stable")[:3].tolist()
         assert one.select_many([arms, arms[2:]]).tolist() == [scores.argmax(), scores[2:].argmax()]
-    with pytest.raises(sb.MergeError, match="explore is 'Cautious' here and 'UCB' there"):
+    with pytest.raises(sb.MergeError, match=r"explore is Cautious\(scale=2.0\) here and UCB"):
         policy.merge(sb.LinUCB(sb.FrequentDirections(10, size=4), beta=0.5))
 
 
@@ -293,9 +294,9 @@ def test_what_a_rule_answers_is_checked(answer: Any) -> None:
     class Wild(sb.Explore):
         """Answers anything."""
 
-        def choose(self, candidates: sb.Candidates, count: int) -> Any:
+        def choose(self, candidates: sb.Candidates, count: int, random: np.random.Generator) -> Any:
             """The same whatever is asked."""
-            del candidates, count
+            del candidates, count, random
             return answer
 
     policy = sb.LinUCB(sb.ExactSketch(3), explore=Wild())
@@ -310,8 +311,9 @@ def test_an_array_is_an_answer_too() -> None:
     class Last(sb.Explore):
         """The last arms."""
 
-        def choose(self, candidates: sb.Candidates, count: int) -> Any:
+        def choose(self, candidates: sb.Candidates, count: int, random: np.random.Generator) -> Any:
             """Backwards."""
+            del random
             return np.arange(len(candidates))[::-1][:count]
 
     chosen = sb.LinUCB(sb.ExactSketch(3), explore=Last()).select(np.eye(3))
@@ -356,12 +358,16 @@ def test_a_rule_whose_state_a_file_would_lose(tmp_path: Path) -> None:
     """It is refused when it is saved, not when it is loaded."""
 
     class Forgetful(Cautious):
-        """Has a setting, and nothing that saves it."""
+        """Has a state, and nothing that saves it."""
 
         kind = "test-forgetful"
         dump = sb.Explore.dump
 
-    with pytest.raises(sb.InputTypeError, match=r"Forgetful has attributes \(scale\) but no method dump"):
+        def __init__(self, scale: float) -> None:
+            super().__init__(scale)
+            self.asked = 0
+
+    with pytest.raises(sb.InputTypeError, match=r"Forgetful has attributes \(asked\) that are no"):
         sb.LinUCB(sb.ExactSketch(2), explore=Forgetful(2.0)).save(tmp_path / "p")
 
 
@@ -477,8 +483,9 @@ def test_subclasses_of_ucb_and_linear_are_heard() -> None:
 
         kind = "test-worst"
 
-        def choose(self, candidates: sb.Candidates, count: int) -> list[int]:
+        def choose(self, candidates: sb.Candidates, count: int, random: np.random.Generator) -> list[int]:
             """The least means."""
+            del random
             chosen: list[int] = np.argsort(candidates.means)[:count].tolist()
             return chosen
 

@@ -237,6 +237,9 @@ def test_two_that_merge_each_other_do_not_wait_for_ever(make: Callable[..., Any]
         all_at_once(lambda: merge(one, other), lambda: merge(other, one))
 
 
+OF_ARMS = {"select", "choose", "probabilities", "scores", "mean", "width", "ucb"}
+
+
 def calls(thing: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every public method and property of an object, with arguments that will do."""
     arms = np.eye(DIM)[:3]
@@ -244,7 +247,9 @@ def calls(thing: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
         "update": (arms,) if isinstance(thing, (sb.Sketch, sb.BulkReader)) else (arms[0], 1.0),
         "merge": (copy.deepcopy(thing),),
         "top": (arms, 2),
+        "slate": (arms, 2),
         "select_many": (arms[np.newaxis],),
+        "choose_many": (arms[np.newaxis],),
         "add_gram": (np.eye(DIM), Tally(np.dtype(np.float64))),
         "save": ("/nowhere/at/all",),
         "check_room": (1.0,),
@@ -258,7 +263,7 @@ def calls(thing: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
         if isinstance(member, property):
             yield name, partial(getattr, thing, name)
         elif callable(member):
-            given = arguments.get(name, (arms,) if name in {"select", "mean", "width", "ucb"} else ())
+            given = arguments.get(name, (arms,) if name in OF_ARMS else ())
             yield name, partial(getattr(thing, name), *given)
 
 

@@ -34,7 +34,16 @@ from sketchbandit.errors import (
     TooFewDigitsWarning,
 )
 from sketchbandit.estimate import Estimate, Linear
-from sketchbandit.explore import UCB, Candidates, Explore
+from sketchbandit.explore import (
+    UCB,
+    Candidates,
+    Choice,
+    EpsilonGreedy,
+    Explore,
+    Greedy,
+    InverseGap,
+    Thompson,
+)
 from sketchbandit.loading import load
 from sketchbandit.playing import RoundResult, play
 from sketchbandit.policy import (
@@ -74,20 +83,24 @@ __all__ = [
     "BulkReader",
     "Candidates",
     "Change",
+    "Choice",
     "Classification",
     "Confidence",
     "DyadicBlockSketch",
     "Environment",
+    "EpsilonGreedy",
     "Estimate",
     "ExactSketch",
     "Explore",
     "FileError",
     "FrequentDirections",
     "GaussianArms",
+    "Greedy",
     "Health",
     "IncrementalSVD",
     "InputError",
     "InputTypeError",
+    "InverseGap",
     "LinUCB",
     "Linear",
     "MergeError",
@@ -103,6 +116,7 @@ __all__ = [
     "SketchBanditError",
     "SketchTooSmallWarning",
     "Spectrum",
+    "Thompson",
     "TooFewDigitsWarning",
     "__version__",
     "adaptive",

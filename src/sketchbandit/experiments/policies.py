@@ -7,6 +7,7 @@ from typing import Any
 from sketchbandit.environment import GaussianArms
 from sketchbandit.errors import InputError
 from sketchbandit.experiments.specs import Spec, Value, spec
+from sketchbandit.explore import DEFAULT_BETA
 from sketchbandit.playing import play
 from sketchbandit.policy import named
 from sketchbandit.policy.named import parameters, recipe
@@ -31,8 +32,8 @@ def is_given(policy: Spec) -> bool:
 
 def with_defaults(policy: Spec) -> Spec:
     """The same with ridge and beta given."""
-    defaults = inspect.signature(recipe(policy.name).make).parameters
-    return spec(policy.name, **{**{name: defaults[name].default for name in TUNED}, **dict(policy.settings)})
+    ridge = inspect.signature(recipe(policy.name).make).parameters["ridge"].default
+    return spec(policy.name, **{"ridge": ridge, "beta": DEFAULT_BETA, **dict(policy.settings)})
 
 
 def build(policy: Spec, dim: int, seed: int = 0, rounds: int | None = None) -> Any:

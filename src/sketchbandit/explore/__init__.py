@@ -1,7 +1,25 @@
-"""How a choice follows from means and widths."""
+"""How a choice follows from means and widths: the rules, and what they choose from."""
 
-from sketchbandit.explore.base import Candidates, Explore
+from sketchbandit.explore.base import Explore
+from sketchbandit.explore.candidates import ArmCandidates, Candidates
+from sketchbandit.explore.choice import Choice, Scores
+from sketchbandit.explore.greedy import EpsilonGreedy, Greedy
+from sketchbandit.explore.inverse_gap import InverseGap
 from sketchbandit.explore.scores import upper_bound
-from sketchbandit.explore.ucb import UCB
+from sketchbandit.explore.thompson import Thompson
+from sketchbandit.explore.ucb import DEFAULT_BETA, UCB
 
-__all__ = ["UCB", "Candidates", "Explore", "upper_bound"]
+__all__ = [
+    "DEFAULT_BETA",
+    "UCB",
+    "ArmCandidates",
+    "Candidates",
+    "Choice",
+    "EpsilonGreedy",
+    "Explore",
+    "Greedy",
+    "InverseGap",
+    "Scores",
+    "Thompson",
+    "upper_bound",
+]

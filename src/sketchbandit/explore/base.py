@@ -1,115 +1,178 @@
 """How a choice follows from means and widths: the contract of an exploration rule."""
 
-import math
+import inspect
 from abc import ABC, abstractmethod
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 
-from sketchbandit.arms import Scan, own_copy
+from sketchbandit.arms import Batch
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
-from sketchbandit.errors import InputTypeError
+from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.explore.candidates import Candidates
 from sketchbandit.kinds import Kinds
-from sketchbandit.precision import Leverage, Precision
-
-
-class Candidates:
-    """A set of arms as a rule sees it.
-
-    Attributes
-    ----------
-    means : array
-        The mean reward of every arm, (K,).
-    radius : float
-        beta, by which widths count.
-
-    """
-
-    def __init__(self, scan: Scan, precision: Precision, radius: float) -> None:
-        self.means = scan.means
-        self.radius = radius
-        self._scan = scan
-        self._precision = precision
-        self._looked_at: tuple[int, Leverage] | None = None
-
-    def __len__(self) -> int:
-        return len(self.means)
-
-    def width(self, index: int) -> float:
-        """sqrt(x'A^-1 x) of one arm: a pass over the sketch, so ask for as few as can be."""
-        norm_sq = self._scan.norm_sq(index)
-        leverage = self._precision.leverage_in(self._scan.arms, index, norm_sq, self._scan.products)
-        self._looked_at = index, leverage
-        return math.sqrt(self._precision.inverse.quadratic(leverage, norm_sq))
-
-    def widths(self) -> Vector:
-        """The width of every arm."""
-        return np.array([self.width(index) for index in range(len(self))])
-
-    def most_widths(self) -> Vector:
-        """No width is larger, to the last bit: width² <= |x|² / rho. It costs nothing."""
-        return np.sqrt(self._scan.norms_sq / self._precision.shift)
-
-    def drawn(self, random: np.random.Generator) -> Vector:
-        """Means plus x'v, v drawn from N(0, radius²·A^-1): one draw for all arms.
-
-        Where means are x'theta, they are those of a theta that was drawn.
-        """
-        return self.means + self.radius * self._scan.arms.times(self._precision.half(random))
-
-    def keep(self) -> None:
-        """What the last width took to compute will be needed: that arm may well be chosen."""
-        if self._looked_at is not None:
-            index, leverage = self._looked_at
-            self._precision.last_choice = own_copy(self._scan.arms.vector(index)), leverage
+from sketchbandit.precision import Precision
+from sketchbandit.sketch.checks import check_count, check_real
+from sketchbandit.theory import Confidence
 
 
 class Explore(Kinds, ABC):
-    """A way to choose. A policy makes a copy of the rule that it is given.
+    """A way to choose: settings and no state. A policy makes a copy of the rule that it is given.
 
-    Subclasses set ``kind``, a name of their own, if their policies are to be saved.
+    The policy owns the generator that a rule draws from, seeds it with ``seed`` and saves it. Subclasses
+    set ``kind``, a name of their own, if their policies are to be saved. Arguments of their constructor that
+    they keep as attributes of the same name are saved with them.
+
+    Parameters
+    ----------
+    floor : float
+        The share of choices drawn uniformly: p = (1 - floor)·rule + floor/K. No probability is less than
+        floor/K, so that no importance weight is more than K/floor.
+    seed : int
+        Of the policy's generator; from the operating system unless it is given.
+
     """
 
     _kinds: ClassVar[dict[str, type[Any]]] = {}
     _noun = "exploration rule"
 
+    beta: float | Confidence | None = None
+    """By which widths count; None: as the policy says."""
+    floor: float = 0.0
+    seed: int | None = None
+
+    draws: ClassVar[bool] = True
+    """Whether ``choose`` makes use of the generator."""
+    exact_probabilities: ClassVar[bool] = True
+    """Whether ``probabilities`` are exact; else they are sampled."""
+
+    def __init__(self, *, floor: float = 0.0, seed: int | None = None) -> None:
+        self.floor = check_real("floor", floor, at_least=0.0, at_most=1.0)
+        self.seed = None if seed is None else check_count("seed", seed, at_least=0)
+
+    def __repr__(self) -> str:
+        given = (
+            f"{name}={getattr(self, name)!r}" for name in setting_names(type(self)) if hasattr(self, name)
+        )
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    @property
+    def uniform_share(self) -> float:
+        """The share of choices that are drawn uniformly, whatever the rule would choose."""
+        return self.floor
+
+    @property
+    def is_random(self) -> bool:
+        """Whether chance plays a part."""
+        return self.draws or self.uniform_share > 0.0
+
     @abstractmethod
-    def choose(self, candidates: Candidates, count: int) -> list[int]:
-        """The indices of ``count`` arms, the best first."""
+    def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
+        """The indices of ``count`` arms, the best first; the uniform share is drawn by the policy.
 
-    def search(self, arms: AnyArray, theta: Vector, precision: Precision, radius: float) -> int | None:
-        """The best of dense arms whose means are x'theta, where a rule has a quicker way to find it.
-
-        None: it has none. -1: a score is not finite.
+        A rule that draws is asked for one at a time.
         """
-        del arms, theta, precision, radius
+
+    def probabilities(self, candidates: Candidates) -> Vector:
+        """The probability with which ``choose`` chooses each arm, (K,), without the uniform share."""
+        if self.draws:
+            raise InputError(
+                f"{type(self).__name__} does not tell its probabilities; give it a method "
+                "probabilities(candidates)"
+            )
+        (chosen,) = self.choose(candidates, 1, np.random.default_rng(0))
+        return one_hot(chosen, len(candidates))
+
+    def search(
+        self, arms: AnyArray, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
+    ) -> int | None:
+        """``choose`` among dense arms whose means are x'theta, where a rule has a quicker way.
+
+        None: it has none. -1: a score is not finite. In both cases nothing was drawn.
+        """
+        del arms, theta, precision, radius, random
         return None
 
     def search_many(
-        self, arms: AnyArray, bounds: AnyArray, theta: Vector, precision: Precision, radius: float
+        self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> AnyArray | None:
-        """``search`` for many sets, of which the i-th has the arms bounds[i] to bounds[i + 1].
+        """``search`` for many sets.
 
-        None: there is no quicker way. Negative: this one has to be chosen by itself.
+        None: there is no quicker way, and nothing was drawn. Negative: this one has to be chosen by itself,
+        which only a rule that does not draw may say.
         """
-        del arms, bounds, theta, precision, radius
+        del batch, theta, precision, radius, random
         return None
+
+    def for_batch(self, precision: Precision, random: np.random.Generator) -> "Explore":
+        """The rule by which a batch of requests is decided: itself, unless a batch shares what is drawn."""
+        del precision, random
+        return self
+
+    # -- settings and files -------------------------------------------------------------------------
+
+    def settings(self) -> Scalars:
+        """What ``explore.named.rule_of`` makes the same rule of: JSON values, ``rule`` its name."""
+        return {"rule": self.kind, **_settings_of(self)}
+
+    def is_like(self, other: "Explore") -> bool:
+        """Whether the other is the same rule but for its seed."""
+        if type(self) is not type(other):
+            return False
+        mine, theirs = (vars(rule) | {"seed": None} for rule in (self, other))
+        return bool(mine == theirs)
 
     def check_kind(self) -> None:
         """Refuse a rule of which a file would lose something."""
         super().check_kind()
-        if vars(self) and type(self).dump is Explore.dump:
+        lost = [name for name in vars(self) if name not in setting_names(type(self))]
+        if lost and type(self).dump is Explore.dump:
             raise InputTypeError(
-                f"{type(self).__name__} has attributes ({', '.join(vars(self))}) but no method dump: a file "
-                "would lose them"
+                f"{type(self).__name__} has attributes ({', '.join(lost)}) that are no arguments of its "
+                "constructor, and no method dump: a file would lose them"
             )
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same rule."""
-        return {}, {}
+        return _settings_of(self), {}
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays) -> "Explore":
         """The rule that ``dump`` described."""
         del arrays
-        return cls(**scalars)
+        return cls(**{name: _read(value) for name, value in scalars.items()})
+
+
+@cache
+def setting_names(rule: type[Explore]) -> tuple[str, ...]:
+    """The arguments of a rule's constructor."""
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    named = list(inspect.signature(rule).parameters.values())
+    return tuple(parameter.name for parameter in named if parameter.kind in kinds)
+
+
+def one_hot(index: int, count: int) -> Vector:
+    """All probability on one arm."""
+    chances = np.zeros(count)
+    chances[index] = 1.0
+    return chances
+
+
+def with_share(chances: Vector, share: float) -> Vector:
+    """(1 - share)·chances + share/K."""
+    return chances if not share else (1.0 - share) * chances + share / len(chances)
+
+
+def check_factor(name: str, value: Any) -> float | Confidence:
+    """A constant >= 0 or a Confidence."""
+    return value if isinstance(value, Confidence) else check_real(name, value, at_least=0.0)
+
+
+def _settings_of(rule: Explore) -> Scalars:
+    values = {name: getattr(rule, name) for name in setting_names(type(rule)) if hasattr(rule, name)}
+    return {name: vars(value) if isinstance(value, Confidence) else value for name, value in values.items()}
+
+
+def _read(value: Any) -> Any:
+    return Confidence(**value) if isinstance(value, dict) else value

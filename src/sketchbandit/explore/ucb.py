@@ -5,42 +5,71 @@ from typing import Any
 
 import numpy as np
 
+from sketchbandit.arms import Batch
 from sketchbandit.arrays import AnyArray, Vector
-from sketchbandit.explore.base import Candidates, Explore
+from sketchbandit.explore.base import Explore, check_factor
+from sketchbandit.explore.candidates import Candidates
 from sketchbandit.explore.compiled_search import search_dense, search_many, search_rows
-from sketchbandit.explore.scores import upper_bound
+from sketchbandit.explore.largest import largest
 from sketchbandit.precision import DenseInverse, LowRankInverse, Precision
+from sketchbandit.theory import Confidence
+
+DEFAULT_BETA = 0.1
 
 
 class UCB(Explore):
-    """The arm of the largest mean + radius·width, ties to the lowest index."""
+    """The arm of the largest mean + beta·width, ties to the lowest index.
+
+    Parameters
+    ----------
+    beta : float or Confidence
+        The radius: a constant, or the theorem's. Unless it is given, it is the policy's ``beta``.
+    floor, seed
+        As for every rule.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> policy = sb.oful(2, explore=sb.UCB(0.5, floor=0.1, seed=0))
+    >>> policy.probabilities([[1.0, 0.0], [0.0, 2.0]])
+    array([0.05, 0.95])
+
+    """
 
     kind = "ucb"
+    draws = False
     _is_plain = True  # no subclass chooses otherwise
+
+    def __init__(
+        self, beta: float | Confidence | None = None, *, floor: float = 0.0, seed: int | None = None
+    ) -> None:
+        super().__init__(floor=floor, seed=seed)
+        self.beta = None if beta is None else check_factor("beta", beta)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._is_plain = cls.choose is UCB.choose
 
-    def choose(self, candidates: Candidates, count: int) -> list[int]:
+    def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
         """The ``count`` arms of the largest scores, best first (design: cost model).
 
         The arms with the largest optimistic bounds are scored first; an arm whose bound is below the
         ``count``-th best score found so far cannot be among the best, and its width is never computed.
         """
-        bounds = upper_bound(candidates.means, candidates.radius, candidates.most_widths())
+        del random
+        bounds = candidates.means + candidates.most_bonuses()
         found: list[tuple[float, int]] = []  # (-score, index), the best first
         best = (math.inf, -1)
 
         def consider(index: int) -> None:
             nonlocal best
-            score = upper_bound(float(candidates.means[index]), candidates.radius, candidates.width(index))
+            score = float(candidates.means[index]) + candidates.bonus(index)
             found.append((-score, index))
             if found[-1] < best:
                 best = found[-1]
                 candidates.keep()
 
-        first = _largest(bounds, count)
+        first = largest(bounds, count)
         for index in first:
             consider(index)
         found.sort()
@@ -56,8 +85,11 @@ class UCB(Explore):
                     del found[count:]
         return [index for _, index in found]
 
-    def search(self, arms: AnyArray, theta: Vector, precision: Precision, radius: float) -> int | None:
+    def search(
+        self, arms: AnyArray, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
+    ) -> int | None:
         """The best of dense arms in one compiled call."""
+        del random
         inverse = precision.inverse
         if not self._is_plain:
             return None
@@ -68,22 +100,10 @@ class UCB(Explore):
         return None
 
     def search_many(
-        self, arms: AnyArray, bounds: AnyArray, theta: Vector, precision: Precision, radius: float
+        self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> AnyArray | None:
         """The best of every set in one compiled call."""
+        del random
         if not self._is_plain:
             return None
-        return search_many(arms, bounds, theta, precision.inverse, radius)
-
-
-def _largest(bounds: Vector, count: int) -> list[int]:
-    """The indices of the largest bounds, in order, ties to the lowest."""
-    if count == 1:
-        return [int(bounds.argmax())]
-    if count < len(bounds):
-        least = np.partition(bounds, -count)[-count]
-        above = np.flatnonzero(bounds >= least)
-    else:
-        above = np.arange(len(bounds))
-    indices: list[int] = above[np.argsort(-bounds[above], kind="stable")][:count].tolist()
-    return indices
+        return search_many(*batch, theta, precision.inverse, radius)

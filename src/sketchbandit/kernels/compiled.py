@@ -9,19 +9,34 @@ Compiled code does not look where it reads, so each function that is called from
 sizes it was given, and raises a ValueError rather than read past an array.
 """
 
+from sketchbandit.kernels.chances import (
+    best_along,
+    best_mean,
+    best_of_each,
+    finite_means,
+    pick_by_gap,
+    pick_from_each,
+)
 from sketchbandit.kernels.dense import grow_dense, leverage_dense
-from sketchbandit.kernels.rows import grow_rows, leverage_rows
+from sketchbandit.kernels.rows import draw_rows, grow_rows, leverage_rows
 from sketchbandit.kernels.search import search_dense, search_many_dense, search_many_rows, search_rows
 from sketchbandit.kernels.sums import equal, norm_sq, norm_sq_if_equal, project_arms, scan
 
 __all__ = [
+    "best_along",
+    "best_mean",
+    "best_of_each",
+    "draw_rows",
     "equal",
+    "finite_means",
     "grow_dense",
     "grow_rows",
     "leverage_dense",
     "leverage_rows",
     "norm_sq",
     "norm_sq_if_equal",
+    "pick_by_gap",
+    "pick_from_each",
     "project_arms",
     "scan",
     "search_dense",

@@ -1,7 +1,7 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
 """What a round does with the rows S of a sketch and the factor W of their Gram matrix."""
 
-from math import inf, isfinite
+from math import inf, isfinite, sqrt
 
 import numpy as np
 
@@ -116,3 +116,24 @@ def grow_rows(x, reward, rows, factor, count, pivot, quadratic, shift, u, theta,
         back[j] /= -pivot
     back[count] = 1.0 / pivot
     return True
+
+
+@compiled
+def draw_rows(noise, weights, rows, factor, count, shift):
+    """noise := (noise - S'W'W (S noise - sqrt(shift) weights)) / sqrt(shift): N(0, A^-1) of two N(0, I)."""
+    need_rows(len(noise), rows, factor, count, weights, weights)
+    root = sqrt(shift)
+    y, u = np.empty(count), np.empty(count)
+    for i in range(0, count - count % 4, 4):
+        dot4(rows, i, noise, y)
+    for i in range(count - count % 4, count):
+        y[i] = dot(rows[i], noise, len(noise))
+    for i in range(count):
+        y[i] -= root * weights[i]
+        u[i] = dot(factor[i], y, i + 1)
+    times_factor(u, factor, count, y)
+    for start in range(0, len(noise), _COLUMNS):
+        part = noise[start : min(start + _COLUMNS, len(noise))]
+        subtract_rows(part, rows, y, count, start)
+        for j in range(len(part)):
+            part[j] /= root

@@ -2,6 +2,8 @@
 
 import math
 import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,25 +21,32 @@ from sketchbandit.arms import (
     read_sets,
     refuse,
 )
-from sketchbandit.arrays import AnyArray
+from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.explore import Candidates, upper_bound
+from sketchbandit.explore import ArmCandidates, Candidates, Choice, Explore, Scores, upper_bound
+from sketchbandit.policy.chance import Place, chance_of, check_generator, ranked, shared_with_all
 from sketchbandit.policy.joined import JoinedPolicy
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.checks import check_count
 
+Random = np.random.Generator
+
 
 class Choosing(JoinedPolicy):
-    """The verbs that change nothing: select, top, and the numbers they follow from."""
+    """The verbs that learn nothing: select, choose, top, and the numbers they follow from.
+
+    ``random`` is the generator to draw from, where chance plays a part: the policy's own unless it is given.
+    """
 
     @holds_the_lock
-    def select(self, arms: Any) -> int:
+    def select(self, arms: Any, *, random: Random | None = None) -> int:
         """The index of the arm chosen: by default that of the largest ``ucb``, ties to the lowest.
 
         ``arms``: (K, dim), numpy, scipy.sparse or anything that converts. Widths are computed only for arms
         that can still win.
         """
         with self._lock:
+            generator = self._random if random is None else check_generator(random)
             if (  # as quick as can be
                 type(arms) is np.ndarray
                 and arms.dtype == self._dtype
@@ -46,60 +55,119 @@ class Choosing(JoinedPolicy):
                 and arms.flags.c_contiguous
                 and len(arms)
             ):
-                index = self._search(arms)
-                return self._best(self._read(arms), 1)[0] if index is None else index
+                own = self._search(arms, self._explore, generator)
+                if own is not None:
+                    return shared_with_all(own, len(arms), self._share, generator) if self._share else own
             read = self._read(arms)
-            index = self._search(read.array) if isinstance(read, DenseArms) else None
-            if index is None:
-                (index,) = self._best(read, 1)
+            own = self._own(read, self._explore, generator)
             self._columns.remember(arms)
-            return index
+            return shared_with_all(own, len(read), self._share, generator)
 
-    def _search(self, arms: AnyArray) -> int | None:
-        """The choice among dense arms in one call; None: there is none, or a score is not finite."""
-        theta = self._estimate.linear_theta
-        if theta is None:
-            return None
-        radius = self._radius if self._confidence is None else self.radius
-        index = self._explore.search(arms, theta, self._precision, radius)
-        return None if index is None or index < 0 else index
+    def choose(self, arms: Any, *, random: Random | None = None) -> Choice:
+        """What ``select`` chooses, with its probability, mean, width and score.
 
-    def select_many(self, batch: Any) -> NDArray[np.intp]:
+        The probability of Thompson sampling is an estimate (``sketchbandit.Thompson``).
+
+        >>> from sketchbandit import EpsilonGreedy, ExactSketch, LinUCB
+        >>> policy = LinUCB(ExactSketch(2), explore=EpsilonGreedy(0.5, seed=1))
+        >>> policy.choose([[1.0, 0.0], [0.0, 2.0]])
+        Choice(index=0, probability=0.75, mean=0.0, width=1.0, score=0.0)
+        """
+        generator = self._generator(random)
+        with self._unless_refused(generator):
+            choice = self._chosen(self._read(arms), self._explore, generator)
+            self._columns.remember(arms)
+        return choice
+
+    def probabilities(self, arms: Any) -> Vector:
+        """The probability with which the next choice falls on each arm, (K,).
+
+        Exact, but for Thompson sampling, where it is an estimate (``sketchbandit.Thompson``). Asking leaves
+        no trace, neither in what is learned nor in the generator.
+        """
+        return self.scores(arms).probabilities()
+
+    def scores(self, arms: Any) -> Scores:
+        """What ``probabilities`` follow from, for whoever wants to know them later."""
+        return Scores.of(self._candidates(self._read(arms)), self._explore)
+
+    # -- several arms -------------------------------------------------------------------------------
+
+    def top(self, arms: Any, k: int, *, random: Random | None = None) -> NDArray[np.intp]:
+        """The indices of the ``k`` arms that come first, best first, ties to the lowest.
+
+        Where chance plays a part, each place is chosen by itself, among the arms that are left.
+        """
+        places, _ = self._ranked(arms, k, random)
+        return np.array([place.index for place in places], dtype=np.intp)
+
+    def slate(self, arms: Any, k: int, *, random: Random | None = None) -> list[Choice]:
+        """What ``top`` chooses; the probability of each is that of its place, given the places before.
+
+        >>> from sketchbandit import ExactSketch, LinUCB, UCB
+        >>> policy = LinUCB(ExactSketch(2), explore=UCB(0.1, floor=0.5, seed=1))
+        >>> [choice.probability for choice in policy.slate([[1.0, 0.0], [0.0, 2.0]], 2)]
+        [0.75, 1.0]
+        """
+        places, candidates = self._ranked(arms, k, random)
+        return [_told(candidates, place.index, place.probability()) for place in places]
+
+    def _ranked(self, arms: Any, k: int, random: Random | None) -> tuple[list[Place], ArmCandidates]:
+        wanted, read, rule = check_count("k", k, at_least=1), self._read(arms), self._explore
+        if wanted > len(read):
+            raise InputError(f"k is {wanted}, but there are {len(read)} arms")
+        generator, candidates = self._generator(random), self._candidates(read)
+
+        def best(some: Candidates, count: int) -> list[int]:
+            return self._best(some, count, rule, generator)
+
+        with self._unless_refused(generator):
+            places = list(ranked(candidates, wanted, rule, best, generator))
+        self._columns.remember(arms)
+        return places, candidates
+
+    # -- several sets of arms -------------------------------------------------------------------------
+
+    def select_many(self, batch: Any, *, random: Random | None = None) -> NDArray[np.intp]:
         """``select`` for B sets of arms at once, (B,): the same choices, faster than one by one.
 
         ``batch``: an array (B, K, dim), or a list of sets, which may differ in their number of arms.
+        Thompson sampling with ``per="batch"`` draws once for all of them.
 
         >>> from sketchbandit import ExactSketch, LinUCB
         >>> policy = LinUCB(ExactSketch(2))
         >>> policy.select_many([[[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0]]])
         array([1, 0])
         """
-        sets = read_sets(batch)
-        ready, found, theta = self._ready(sets), None, self._estimate.linear_theta
-        if ready is not None and theta is not None:
-            found = self._explore.search_many(*ready, theta, self._precision, self.radius)
-        chosen = np.full(len(sets), -1, dtype=np.intp) if found is None else found
-        known = self._columns.names
-        for number in np.flatnonzero(chosen < 0).tolist():
-            try:
-                if is_vector(sets[number]):
-                    raise InputError("one vector is no set of arms (arms, dim); for one set there is select")
-                chosen[number] = self.select(sets[number])
-            except (InputError, InputTypeError) as error:
-                self._columns.names = known
-                raise in_set(number, error) from error
+        sets, generator, share = read_sets(batch), self._generator(random), self._share
+        with self._unless_refused(generator):
+            rule = self._explore.for_batch(self._precision, generator)
+            found = self._search_many(sets, rule, generator)
+            chosen = np.full(len(sets), -1, dtype=np.intp) if found is None else found
+            for number in np.flatnonzero(chosen < 0).tolist():
+                with _named(number):
+                    read = self._read(_read_as_set(sets[number]))
+                    own = self._own(read, rule, generator)
+                chosen[number] = shared_with_all(own, len(read), share if rule.draws else 0.0, generator)
+                self._columns.remember(sets[number])
+        if share and not rule.draws:  # what the rule itself chose has drawn nothing
+            for number, arms in enumerate(sets):
+                count = arms.shape[0] if hasattr(arms, "shape") else len(arms)
+                chosen[number] = shared_with_all(chosen[number], count, share, generator)
         return chosen
 
-    def _ready(self, sets: AnyArray | list[Any]) -> Batch | None:
-        """All the arms of a batch in one array, if they can be read as they are."""
-        return batch_of(sets, self._dim, self._dtype)
+    def choose_many(self, batch: Any, *, random: Random | None = None) -> list[Choice]:
+        """``choose`` for B sets of arms at once; ``batch`` as for ``select_many``, and the same choices."""
+        sets, generator, choices = read_sets(batch), self._generator(random), []
+        with self._unless_refused(generator):
+            rule = self._explore.for_batch(self._precision, generator)
+            for number, arms in enumerate(sets):
+                with _named(number):
+                    choices.append(self._chosen(self._read(_read_as_set(arms)), rule, generator))
+                self._columns.remember(arms)
+        return choices
 
-    def top(self, arms: Any, k: int) -> NDArray[np.intp]:
-        """The indices of the ``k`` arms that come first, best first, ties to the lowest."""
-        wanted = check_count("k", k, at_least=1)
-        best = np.array(self._best(self._read(arms), wanted), dtype=np.intp)
-        self._columns.remember(arms)
-        return best
+    # -- numbers --------------------------------------------------------------------------------------
 
     def mean(self, arms: Any) -> Any:
         """The mean reward of every arm, (K,); a number for a single arm (dim,)."""
@@ -117,35 +185,81 @@ class Choosing(JoinedPolicy):
         scores = upper_bound(candidates.means, candidates.radius, candidates.widths())
         return float(scores[0]) if is_vector(arms) else scores
 
+    # -- how ----------------------------------------------------------------------------------------
+
     def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
         return read_arms(self._columns.align(arms), self._dim, self._dtype, may_be_empty=may_be_empty)
 
-    def _best(self, arms: Arms, count: int) -> list[int]:
-        if count > len(arms):
-            raise InputError(f"k is {count}, but there are {len(arms)} arms")
-        return self._checked(self._explore.choose(self._candidates(arms), count), count, len(arms))
+    def _generator(self, random: Random | None) -> Random:
+        return self._random if random is None else check_generator(random)
 
-    def _checked(self, answer: Any, count: int, arms: int) -> list[int]:
-        """What a rule has answered, if it is ``count`` different arms."""
+    @contextmanager
+    def _unless_refused(self, random: Random) -> Iterator[None]:
+        """Generator and column names go back to what they were if what is asked for cannot be done."""
+        state, names = random.bit_generator.state, self._columns.names
         try:
-            chosen = [operator.index(index) for index in answer]
-        except TypeError:
-            chosen = []
-        if len(set(chosen)) != count or len(chosen) != count or not all(0 <= i < arms for i in chosen):
-            raise InputError(
-                f"{type(self._explore).__name__}.choose must return {count} different indices from 0 to "
-                f"{arms - 1}, as a list, got {answer!r}"
-            )
+            yield
+        except BaseException:
+            random.bit_generator.state, self._columns.names = state, names
+            raise
+
+    def _own(self, arms: Arms, rule: Explore, random: Random) -> int:
+        """What the rule chooses, before the uniform share."""
+        own = self._search(arms.array, rule, random) if isinstance(arms, DenseArms) else None
+        return self._best(self._candidates(arms), 1, rule, random)[0] if own is None else own
+
+    def _search(self, arms: AnyArray, rule: Explore, random: Random) -> int | None:
+        """The same among dense arms in one call; None: there is none, or a score is not finite."""
+        theta = self._estimate.linear_theta
+        if theta is None:
+            return None
+        radius = self._radius if self._confidence is None else self.radius
+        index = rule.search(arms, theta, self._precision, radius, random)
+        return None if index is None or index < 0 else index
+
+    def _search_many(self, sets: AnyArray | list[Any], rule: Explore, random: Random) -> AnyArray | None:
+        ready, theta = self._ready(sets), self._estimate.linear_theta
+        if ready is None or theta is None or (rule.draws and self._share):
+            return None
+        return rule.search_many(ready, theta, self._precision, self.radius, random)
+
+    def _ready(self, sets: AnyArray | list[Any]) -> Batch | None:
+        """All the arms of a batch in one array, if they can be read as they are."""
+        return batch_of(sets, self._dim, self._dtype)
+
+    def _best(self, candidates: Candidates, count: int, rule: Explore, random: Random) -> list[int]:
+        """What a rule has answered, if it is ``count`` different arms."""
+        with self._unless_refused(random):
+            answer: Any = rule.choose(candidates, count, random)
+            try:
+                chosen = [operator.index(index) for index in answer]
+            except TypeError:
+                chosen = []
+            arms = len(candidates)
+            if len(set(chosen)) != count or len(chosen) != count or not all(0 <= i < arms for i in chosen):
+                raise InputError(
+                    f"{type(rule).__name__}.choose must return {count} different indices from 0 to "
+                    f"{arms - 1}, as a list, got {answer!r}"
+                )
         return chosen
 
-    def _candidates(self, arms: Arms) -> Candidates:
+    def _chosen(self, arms: Arms, rule: Explore, random: Random) -> Choice:
+        """``choose`` by a rule that may be one draw of the policy's."""
+        own = self._own(arms, rule, random)
+        index = shared_with_all(own, len(arms), self._share, random)
+        candidates = self._candidates(arms)
+        choice = _told(candidates, index, chance_of(self._explore, candidates, index, own))
+        candidates.keep()
+        return choice
+
+    def _candidates(self, arms: Arms) -> ArmCandidates:
         """The arms as a rule sees them, if all of their scores are finite."""
         radius, scan = self.radius, self._scan(arms)
         with np.errstate(over="ignore"):
             most = np.abs(scan.means).max() + radius * np.sqrt(scan.norms_sq.max() / self._precision.shift)
         if not math.isfinite(most):
             raise refuse(arms, scan.norms_sq, scan.means)
-        return Candidates(scan, self._precision, radius)
+        return ArmCandidates(scan, self._precision, radius)
 
     def _scan(self, arms: Arms) -> Scan:
         """Means and norms, if all of them are finite."""
@@ -155,3 +269,23 @@ class Choosing(JoinedPolicy):
         if not (np.isfinite(scan.norms_sq).all() and np.isfinite(scan.means).all()):
             raise refuse(arms, scan.norms_sq, scan.means)
         return scan
+
+
+def _told(candidates: Candidates, index: int, probability: float) -> Choice:
+    mean, width = float(candidates.means[index]), candidates.width(index)
+    return Choice(index, probability, mean, width, upper_bound(mean, candidates.radius, width))
+
+
+@contextmanager
+def _named(number: int) -> Iterator[None]:
+    """Say of which set an error is."""
+    try:
+        yield
+    except (InputError, InputTypeError) as error:
+        raise in_set(number, error) from error
+
+
+def _read_as_set(arms: Any) -> Any:
+    if is_vector(arms):
+        raise InputError("one vector is no set of arms (arms, dim); for one set there is select")
+    return arms

@@ -3,13 +3,18 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from sketchbandit.arrays import Arrays, Scalars, taken_from, under
+from sketchbandit.errors import FileError
 from sketchbandit.estimate import Estimate, Linear
 from sketchbandit.explore import UCB, Explore
 from sketchbandit.kinds import Kinds
 from sketchbandit.precision import Saved
 from sketchbandit.sketch import Sketch
 from sketchbandit.storing import Stored
+
+_BIT_GENERATORS = {"PCG64": np.random.PCG64}
 
 
 class Part(Protocol):
@@ -43,6 +48,16 @@ def content_of(parts: Mapping[str, Part]) -> tuple[Scalars, Arrays]:
             scalars[name] = {"kind": part.kind, "content": content}
         arrays |= under(name, held)
     return scalars, arrays
+
+
+def restored_generator(state: Any) -> np.random.Generator:
+    """The generator that goes on from a state which was saved."""
+    kind = state.get("bit_generator")
+    if kind not in _BIT_GENERATORS:
+        raise FileError(f"unknown kind of generator {kind!r} (known: {', '.join(_BIT_GENERATORS)})")
+    made = _BIT_GENERATORS[kind]()
+    made.state = state
+    return np.random.Generator(made)
 
 
 def restored_parts(scalars: Scalars, arrays: Arrays, **extra: Any) -> Parts:

@@ -9,6 +9,7 @@ from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
+from sketchbandit.explore.base import check_factor, setting_names
 from sketchbandit.policy.health import Health, HealthWatch, mass_to_look_at
 from sketchbandit.precision import Precision, Saved
 from sketchbandit.sharing import Lock
@@ -17,6 +18,9 @@ from sketchbandit.sketch.checks import check_real
 from sketchbandit.sketch.columns import ColumnNames, Name
 from sketchbandit.storing import Stored
 from sketchbandit.theory import Confidence
+
+NEVER_USED = np.random.default_rng(0)
+"""The generator of policies whose choices leave nothing to chance."""
 
 
 class JoinedPolicy(Stored):
@@ -36,7 +40,7 @@ class JoinedPolicy(Stored):
         saved: Saved | None = None,
     ) -> None:
         self._ridge = check_real("ridge", ridge, above=0.0)
-        self._beta = check_beta(beta)
+        self._beta = check_factor("beta", beta)
         is_theorem = isinstance(self._beta, Confidence)
         if is_theorem and not math.isfinite(sketch.error_bound):
             raise InputError(
@@ -48,6 +52,10 @@ class JoinedPolicy(Stored):
         self._is_float64 = self._dtype == np.float64
         self._precision = Precision(sketch, self._ridge, with_determinant=is_theorem, saved=saved)
         self._explore = explore
+        if explore.beta is None and "beta" in setting_names(type(explore)):
+            explore.beta = self._beta
+        self._share = explore.uniform_share
+        self._random = np.random.default_rng(explore.seed) if explore.is_random else NEVER_USED
         self._estimate = estimate
         self._checks_rewards = type(estimate).check_reward is not Estimate.check_reward
         estimate.bind(self._precision)
@@ -107,6 +115,11 @@ class JoinedPolicy(Stored):
         return self._explore
 
     @property
+    def random(self) -> np.random.Generator | None:
+        """The generator that choices draw from; None where chance plays no part."""
+        return self._random if self._explore.is_random else None
+
+    @property
     def columns(self) -> tuple[Name, ...] | None:
         """The names of the features, if arms came as a DataFrame; later ones are put in this order."""
         return self._columns.names
@@ -151,8 +164,3 @@ class JoinedPolicy(Stored):
     def health(self) -> Health:
         """The certificate, how it grows, and what that means for the regret, in a sentence."""
         return self._watch.report(self.sketch, self._rounds, self._ridge)
-
-
-def check_beta(beta: Any) -> float | Confidence:
-    """A constant >= 0 or a Confidence."""
-    return beta if isinstance(beta, Confidence) else check_real("beta", beta, at_least=0.0)

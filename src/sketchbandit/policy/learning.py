@@ -146,12 +146,15 @@ class Policy(Choosing):
             ("dim", self._dim, other._dim),
             ("ridge", self._ridge, other._ridge),
             ("beta", self._beta, other._beta),
-            ("explore", type(self._explore), type(other._explore)),
             ("rewards", type(self._estimate), type(other._estimate)),
         ):
             if mine != theirs:
                 here, there = (v.__name__ if isinstance(v, type) else v for v in (mine, theirs))
                 raise MergeError(f"cannot merge policies: {name} is {here!r} here and {there!r} there")
+        if not self._explore.is_like(other._explore):
+            raise MergeError(
+                f"cannot merge policies: explore is {self._explore!r} here and {other._explore!r} there"
+            )
         self._estimate.check_mergeable()
         self._estimate.check(other._estimate.reward_mass)
         columns = self._columns.merged(other._columns)

@@ -6,8 +6,8 @@ from typing import Any, Self
 from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate import Estimate, Linear
-from sketchbandit.explore import UCB, Explore
-from sketchbandit.policy.files import Part, content_of, restored_parts
+from sketchbandit.explore import DEFAULT_BETA, UCB, Explore
+from sketchbandit.policy.files import Part, content_of, restored_generator, restored_parts
 from sketchbandit.policy.health import HealthWatch
 from sketchbandit.policy.learning import Policy
 from sketchbandit.sketch import Sketch
@@ -32,9 +32,10 @@ class LinUCB(Policy):
     ridge : float
         lambda.
     beta : float or Confidence
-        The radius: a constant, or the theorem's.
+        Short for ``explore=UCB(beta)``: the radius, a constant or the theorem's. 0.1 unless it is given.
     explore : Explore
-        How to choose: ``UCB()`` unless it is given. The policy makes a copy.
+        How to choose: ``UCB``, ``Thompson``, ``InverseGap``, ``EpsilonGreedy``, ``Greedy`` or a rule of your
+        own. The policy makes a copy.
     rewards : Estimate
         What to believe of the rewards: ``Linear()`` unless it is given. The policy makes a copy.
 
@@ -61,7 +62,7 @@ class LinUCB(Policy):
         sketch: Sketch,
         *,
         ridge: float = 1.0,
-        beta: float | Confidence = 0.1,
+        beta: float | Confidence | None = None,
         explore: Explore | None = None,
         rewards: Estimate | None = None,
     ) -> None:
@@ -82,7 +83,12 @@ class LinUCB(Policy):
                 f"the sketch has seen {sketch.count} rows whose rewards are unknown; give a fresh one"
             )
         rule, model = copy.deepcopy(explore or UCB()), copy.deepcopy(rewards or Linear())
-        self._set_up(sketch, ridge, beta, explore=rule, estimate=model)
+        if rule.beta is not None and beta is not None:
+            raise InputError(
+                f"beta is {beta}, but explore={rule!r} says itself what widths count for; leave out beta"
+            )
+        radius = next(given for given in (rule.beta, beta, DEFAULT_BETA) if given is not None)
+        self._set_up(sketch, ridge, radius, explore=rule, estimate=model)
 
     def __repr__(self) -> str:
         return (
@@ -100,7 +106,14 @@ class LinUCB(Policy):
         }
         scalars, arrays = content_of(parts)
         beta = vars(self._beta) if isinstance(self._beta, Confidence) else self._beta
-        own = {"ridge": self._ridge, "beta": beta, "rounds": self._rounds, "columns": self._columns.names}
+        own: dict[str, Any] = {
+            "ridge": self._ridge,
+            "beta": beta,
+            "rounds": self._rounds,
+            "columns": self._columns.names,
+        }
+        if self._explore.is_random:
+            own["random"] = self._random.bit_generator.state
         return {**own, "reward_mass": self._estimate.reward_mass, **self._watch.dump(), **scalars}, arrays
 
     @classmethod
@@ -122,4 +135,6 @@ class LinUCB(Policy):
         policy._rounds = check_count("rounds", scalars["rounds"], at_least=0)
         policy._watch = HealthWatch.undump(scalars)
         policy._columns = ColumnNames(scalars.get("columns"))
+        if "random" in scalars:
+            policy._random = restored_generator(scalars["random"])
         return policy

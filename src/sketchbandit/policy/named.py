@@ -5,10 +5,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.explore.named import rule_of, rule_parameters
 from sketchbandit.policy import recipes
 from sketchbandit.policy.learning import Policy
 
 Settings = Mapping[str, Any]
+
+_OF_RULE = "explore."
 
 
 class Recipe(NamedTuple):
@@ -61,22 +64,40 @@ def recipe(name: str) -> Recipe:
     return RECIPES[name]
 
 
-def parameters(name: str) -> list[str]:
-    """The settings that the policy takes."""
-    return [p.name for p in inspect.signature(recipe(name).make).parameters.values() if p.name != "dim"]
+def parameters(name: str, explore: Any = None) -> list[str]:
+    """The settings that the policy takes, and those of its rule, if one is named.
+
+    A setting of the rule is written with its name, or, always possible, as ``explore.name``.
+    """
+    own = [p.name for p in inspect.signature(recipe(name).make).parameters.values() if p.name != "dim"]
+    if explore is None or "explore" not in own:
+        return own
+    rule = rule_of(explore)
+    free = [setting for setting in rule_parameters(rule.kind) if setting not in own]
+    return own + free + [f"{_OF_RULE}{setting}" for setting in rule_parameters(rule.kind)]
 
 
 def build(name: str, dim: int, **settings: Any) -> Policy:
     """The policy of this name; a setting that it does not have is refused by name.
 
+    ``explore`` may be a rule, its name, or a mapping (``explore.named.rule_of``).
+
     >>> build("soful", 30, size=5).sketch.size
     5
+    >>> build("soful", 30, explore="thompson", scale=0.5).explore
+    Thompson(scale=0.5, per='request', samples=10000, floor=0.0, seed=None)
     """
-    known = parameters(name)
+    known = parameters(name, settings.get("explore"))
     for key in settings:
         if key not in known:
             raise InputError(f"{name} has no setting {key!r}; it takes {', '.join(known)}")
-    return recipe(name).make(dim, **settings)
+    own = parameters(name)
+    made = {key: value for key, value in settings.items() if key in own}
+    if made.get("explore") is not None:
+        of_rule = {key.removeprefix(_OF_RULE): value for key, value in settings.items() if key not in own}
+        rule = rule_of(made["explore"])
+        made["explore"] = rule_of({**rule.settings(), **of_rule}) if of_rule else rule
+    return recipe(name).make(dim, **made)
 
 
 def _blocks(settings: Settings) -> str:

@@ -8,12 +8,14 @@ from numpy.typing import DTypeLike
 from sketchbandit.arms import Arms, Batch, DenseArms, project_arms, read_arms, refuse
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeError
+from sketchbandit.estimate import Estimate
+from sketchbandit.explore import Explore
 from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.precision.products import project_sparse
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch import ExactSketch
-from sketchbandit.sketch.checks import check_count, check_dtype, check_real
+from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.sketch.rows import RowBatch, read_rows
 from sketchbandit.theory import Confidence
@@ -43,11 +45,13 @@ class ProjectedLinUCB(LinUCB):
         *,
         size: int = 50,
         ridge: float = 1.0,
-        beta: float = 0.1,
+        beta: float | None = None,
         seed: int = 0,
         dtype: DTypeLike = np.float64,
+        explore: Explore | None = None,
+        rewards: Estimate | None = None,
     ) -> None:
-        if isinstance(beta, Confidence):
+        if isinstance(beta, Confidence) or isinstance(explore and explore.beta, Confidence):
             raise InputTypeError(
                 "CBRAP takes a constant beta only: no theorem gives an ellipsoid for randomly projected arms"
             )
@@ -56,7 +60,7 @@ class ProjectedLinUCB(LinUCB):
         seed = check_count("seed", seed, at_least=0)
         precise = check_dtype(dtype)
         draws = np.random.default_rng(seed).standard_normal((dim, size))
-        super().__init__(ExactSketch(size), ridge=ridge, beta=check_real("beta", beta, at_least=0.0))
+        super().__init__(ExactSketch(size), ridge=ridge, beta=beta, explore=explore, rewards=rewards)
         self._project_by((draws / np.sqrt(size)).astype(precise, copy=False), seed)
 
     def _project_by(self, projection: AnyArray, seed: int) -> None:
@@ -93,11 +97,14 @@ class ProjectedLinUCB(LinUCB):
     # -- arms are projected when they are read ----------------------------------------------------------
 
     @holds_the_lock
-    def select(self, arms: Any) -> int:
-        """The index of the arm with the largest ``ucb``, ties to the lowest."""
+    def select(self, arms: Any, *, random: np.random.Generator | None = None) -> int:
+        """The index of the arm chosen: by default that of the largest ``ucb``, ties to the lowest."""
         with self._lock:
-            index = self._search(self._project(arms)) if type(arms) is np.ndarray else None
-        return super().select(arms) if index is None else index
+            if type(arms) is np.ndarray and not self._share:
+                own = self._search(self._project(arms), self._explore, self._generator(random))
+                if own is not None:
+                    return own
+        return super().select(arms, random=random)
 
     def _absorb(self, other: Any) -> Complaints:
         if not np.array_equal(self._projection, other._projection):

@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import DTypeLike
 
+from sketchbandit.estimate import Estimate
+from sketchbandit.explore import Explore
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.policy.projected import ProjectedLinUCB
 from sketchbandit.sketch import AdaptiveSketch, DyadicBlockSketch, ExactSketch, FrequentDirections
@@ -17,7 +19,15 @@ EXACT_UP_TO = 128
 """Dimensions: at 57 a sketch takes twice the time of a matrix."""
 
 
-def oful(dim: int, *, ridge: float = 1.0, beta: Beta = 0.1, dtype: DTypeLike = np.float64) -> LinUCB:
+def oful(
+    dim: int,
+    *,
+    ridge: float = 1.0,
+    beta: Beta | None = None,
+    dtype: DTypeLike = np.float64,
+    explore: Explore | None = None,
+    rewards: Estimate | None = None,
+) -> LinUCB:
     """OFUL (Abbasi-Yadkori et al. 2011): exact, O(dim²) time a round and memory.
 
     A stream of arms of low rank costs less: rows are kept until a (dim, dim) matrix is cheaper.
@@ -29,9 +39,14 @@ def oful(dim: int, *, ridge: float = 1.0, beta: Beta = 0.1, dtype: DTypeLike = n
     ridge : float
         lambda, in units of a squared arm norm.
     beta : float or Confidence
-        The radius: a constant, or the theorem's.
+        Short for ``explore=UCB(beta)``: the radius, a constant or the theorem's. 0.1 unless it is given.
     dtype : dtype
         float64, or float32 to read arms without converting them; what is exact is held in float64.
+    explore : Explore
+        How to choose: ``UCB``, ``Thompson``, ``InverseGap``, ``EpsilonGreedy``, ``Greedy``
+        (docs/exploration.md).
+    rewards : Estimate
+        What to believe of the rewards: ``Linear()`` unless it is given.
 
     Examples
     --------
@@ -41,11 +56,18 @@ def oful(dim: int, *, ridge: float = 1.0, beta: Beta = 0.1, dtype: DTypeLike = n
     array([0.854, 0.5  ])
 
     """
-    return LinUCB(ExactSketch(dim, dtype=dtype), ridge=ridge, beta=beta)
+    return LinUCB(ExactSketch(dim, dtype=dtype), ridge=ridge, beta=beta, explore=explore, rewards=rewards)
 
 
 def soful(
-    dim: int, *, size: int = 50, ridge: float = 1.0, beta: Beta = 0.1, dtype: DTypeLike = np.float64
+    dim: int,
+    *,
+    size: int = 50,
+    ridge: float = 1.0,
+    beta: Beta | None = None,
+    dtype: DTypeLike = np.float64,
+    explore: Explore | None = None,
+    rewards: Estimate | None = None,
 ) -> LinUCB:
     """SOFUL (Kuzborskij et al. 2019): Frequent Directions of a fixed size, O(dim · size).
 
@@ -55,11 +77,19 @@ def soful(
     >>> soful(100, size=10).select([[0.0] * 99 + [1.0], [0.0] * 99 + [2.0]])
     1
     """
-    return LinUCB(FrequentDirections(dim, size=size, dtype=dtype), ridge=ridge, beta=beta)
+    sketch = FrequentDirections(dim, size=size, dtype=dtype)
+    return LinUCB(sketch, ridge=ridge, beta=beta, explore=explore, rewards=rewards)
 
 
 def cbscfd(
-    dim: int, *, size: int = 50, ridge: float = 1.0, beta: Beta = 0.1, dtype: DTypeLike = np.float64
+    dim: int,
+    *,
+    size: int = 50,
+    ridge: float = 1.0,
+    beta: Beta | None = None,
+    dtype: DTypeLike = np.float64,
+    explore: Explore | None = None,
+    rewards: Estimate | None = None,
 ) -> LinUCB:
     """CBSCFD (Chen et al. 2021): Frequent Directions whose loss is compensated in full, O(dim · size).
 
@@ -69,7 +99,7 @@ def cbscfd(
     1.0
     """
     sketch = FrequentDirections(dim, size=size, compensation=1.0, dtype=dtype)
-    return LinUCB(sketch, ridge=ridge, beta=beta)
+    return LinUCB(sketch, ridge=ridge, beta=beta, explore=explore, rewards=rewards)
 
 
 def dbslinucb(
@@ -79,8 +109,10 @@ def dbslinucb(
     epsilon: float = 8.0,
     compensation: float = 1.0,
     ridge: float = 1.0,
-    beta: Beta = 0.1,
+    beta: Beta | None = None,
     dtype: DTypeLike = np.float64,
+    explore: Explore | None = None,
+    rewards: Estimate | None = None,
 ) -> LinUCB:
     """DBSLinUCB (Alg. 2 of the paper): the spectral error stays under 2·epsilon on every stream.
 
@@ -93,7 +125,7 @@ def dbslinucb(
     'The spectral error is at most 0 and never exceeds 4: the regret stays sublinear.'
     """
     sketch = DyadicBlockSketch(dim, size=size, epsilon=epsilon, compensation=compensation, dtype=dtype)
-    return LinUCB(sketch, ridge=ridge, beta=beta)
+    return LinUCB(sketch, ridge=ridge, beta=beta, explore=explore, rewards=rewards)
 
 
 def adaptive(
@@ -105,9 +137,11 @@ def adaptive(
     size: int | None = None,
     compensation: float = 1.0,
     ridge: float = 1.0,
-    beta: Beta = 0.1,
+    beta: Beta | None = None,
     order: float | None = None,
     dtype: DTypeLike = np.float64,
+    explore: Explore | None = None,
+    rewards: Estimate | None = None,
 ) -> LinUCB:
     """LinUCB on the adaptive sketch: as many rows as its promise needs, and no more. The one to start with.
 
@@ -130,7 +164,7 @@ def adaptive(
         them, because there exact OFUL is the fastest.
     compensation : float
         0: none, 0.5 or 1: what alpha gives back of the loss.
-    ridge, beta
+    ridge, beta, explore, rewards
         As for ``oful``.
     order : float
         Instead of a horizon and a bounded error: let it grow as fast as a regret of Õ(t^order) allows.
@@ -160,7 +194,7 @@ def adaptive(
         order=order,
         dtype=dtype,
     )
-    return LinUCB(sketch, ridge=ridge, beta=beta)
+    return LinUCB(sketch, ridge=ridge, beta=beta, explore=explore, rewards=rewards)
 
 
 def cbrap(
@@ -168,9 +202,11 @@ def cbrap(
     *,
     size: int = 50,
     ridge: float = 1.0,
-    beta: float = 0.1,
+    beta: float | None = None,
     seed: int = 0,
     dtype: DTypeLike = np.float64,
+    explore: Explore | None = None,
+    rewards: Estimate | None = None,
 ) -> ProjectedLinUCB:
     """CBRAP (Yu et al. 2017): arms projected to ``size`` Gaussian directions, then exact: O(dim · size).
 
@@ -180,4 +216,6 @@ def cbrap(
     >>> cbrap(100, size=10, seed=3).theta.shape
     (100,)
     """
-    return ProjectedLinUCB(dim, size=size, ridge=ridge, beta=beta, seed=seed, dtype=dtype)
+    return ProjectedLinUCB(
+        dim, size=size, ridge=ridge, beta=beta, seed=seed, dtype=dtype, explore=explore, rewards=rewards
+    )

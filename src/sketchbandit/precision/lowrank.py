@@ -141,10 +141,20 @@ class LowRankInverse:
         return solution
 
     def half(self, random: np.random.Generator) -> Vector:
-        """A^-1 (sqrt(shift)·z + S'y) with z and y from N(0, I), whose covariance is A^-1 A A^-1."""
-        parts = self._parts
-        drawn = math.sqrt(self.shift) * random.standard_normal(self._sketch.dim)
-        return self.solve(drawn + combine(random.standard_normal(self.factor.count), parts))
+        """(z - S'W'W (S z - sqrt(shift) y)) / sqrt(shift), z and y from N(0, I): two passes over S.
+
+        It is A^-1 (sqrt(shift)·z + S'y), whose covariance is A^-1 A A^-1, for SS' = (W'W)^-1 - shift·I.
+        """
+        noise = random.standard_normal(self._sketch.dim)
+        weights = random.standard_normal(self.factor.count)
+        compiled, rows = kernels(), self.plain_rows
+        if compiled is not None and rows is not None:
+            compiled.draw_rows(noise, weights, rows, self.factor.array, self.factor.count, self.shift)
+            return noise
+        parts, root = self._parts, math.sqrt(self.shift)
+        seen = self.factor.matrix @ (project(parts, noise) - root * weights)
+        drawn: Vector = (noise - combine(seen @ self.factor.matrix, parts)) / root
+        return drawn
 
     # -- W S b instead of theta: nothing of length dim is touched where arms are sparse -----------------
 

@@ -2,6 +2,7 @@
 
 from sketchbandit.theory.confidence import Confidence
 from sketchbandit.theory.radii import fd_radius, oful_radius, rfd_radius
+from sketchbandit.theory.regression import regression_bound
 from sketchbandit.theory.regret import (
     Row,
     cbrap_regret,
@@ -30,6 +31,7 @@ __all__ = [
     "inflation_of",
     "oful_radius",
     "oful_regret",
+    "regression_bound",
     "rfd_radius",
     "rfd_regret",
     "sketched_radius",

@@ -1,0 +1,206 @@
+"""A set of arms as a rule sees it."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.arms import DenseArms, Scan, SparseArms, own_copy
+from sketchbandit.arrays import AnyArray, Matrix, Vector
+from sketchbandit.precision import Leverage, Precision
+from sketchbandit.theory import Confidence, regression_bound
+
+
+class Candidates(ABC):
+    """Arms to choose from: their means are known, and there are ways to ask for more.
+
+    Attributes
+    ----------
+    means : array
+        The mean reward of every arm, (K,).
+    radius : float
+        beta, by which widths count; where arms have a model each, one for every arm, (K,).
+    rounds : int
+        How many rewards were learned from.
+
+    """
+
+    means: Vector
+    radius: Any
+    rounds: int
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    @abstractmethod
+    def width(self, index: int) -> float:
+        """sqrt(x'A^-1 x) of one arm: a pass over the sketch, so ask for as few as can be."""
+
+    @abstractmethod
+    def most_widths(self) -> Vector:
+        """No width is larger, to the last bit: width² <= |x|² / rho. It costs nothing."""
+
+    @abstractmethod
+    def drawn(self, random: np.random.Generator) -> Vector:
+        """Means plus x'v, v drawn from N(0, radius²·A^-1): one draw for all arms of one model."""
+
+    @abstractmethod
+    def along(self, direction: Vector) -> Vector:
+        """Means plus radius·x'direction."""
+
+    @abstractmethod
+    def covariance(self) -> Matrix:
+        """The covariance of ``drawn``, (K, K)."""
+
+    @abstractmethod
+    def first_copies(self) -> AnyArray:
+        """For every arm the index of the first that equals it, (K,): draws cannot tell them apart."""
+
+    @abstractmethod
+    def regression_bound(self, confidence: Confidence) -> float:
+        """A bound on the sum of squared errors of all predictions so far (``theory.regression_bound``)."""
+
+    def keep(self) -> None:
+        """What the last width took to compute will be needed: that arm may well be chosen."""
+        return
+
+    def widths(self) -> Vector:
+        """The width of every arm."""
+        return np.array([self.width(index) for index in range(len(self))])
+
+    def bonus(self, index: int) -> float:
+        """radius·width of one arm."""
+        radius = self.radius if isinstance(self.radius, float) else self.radius[index]
+        return float(radius * self.width(index))
+
+    def bonuses(self) -> Vector:
+        """radius·width of every arm."""
+        bonuses: Vector = self.radius * self.widths()
+        return bonuses
+
+    def most_bonuses(self) -> Vector:
+        """No bonus is larger; these cost nothing."""
+        bonuses: Vector = self.radius * self.most_widths()
+        return bonuses
+
+
+class Left(Candidates):
+    """Some of a set of arms: those that are left when others were chosen."""
+
+    def __init__(self, whole: Candidates, indices: AnyArray) -> None:
+        self.means = whole.means[indices]
+        self.radius = whole.radius if isinstance(whole.radius, float) else whole.radius[indices]
+        self.rounds = whole.rounds
+        self._whole, self._indices = whole, indices
+
+    def width(self, index: int) -> float:
+        """That of the whole set."""
+        return self._whole.width(int(self._indices[index]))
+
+    def most_widths(self) -> Vector:
+        """Those of the whole set."""
+        return self._whole.most_widths()[self._indices]
+
+    def drawn(self, random: np.random.Generator) -> Vector:
+        """A draw for the whole set."""
+        return self._whole.drawn(random)[self._indices]
+
+    def along(self, direction: Vector) -> Vector:
+        """Those of the whole set."""
+        return self._whole.along(direction)[self._indices]
+
+    def covariance(self) -> Matrix:
+        """Rows and columns of that of the whole set."""
+        some: Matrix = self._whole.covariance()[np.ix_(self._indices, self._indices)]
+        return some
+
+    def first_copies(self) -> AnyArray:
+        """Among those that are left."""
+        _, first, of = np.unique(
+            self._whole.first_copies()[self._indices], return_index=True, return_inverse=True
+        )
+        copies: AnyArray = first[of]
+        return copies
+
+    def regression_bound(self, confidence: Confidence) -> float:
+        """That of the model."""
+        return self._whole.regression_bound(confidence)
+
+
+class ArmCandidates(Candidates):
+    """Arms that share one model."""
+
+    def __init__(self, scan: Scan, precision: Precision, radius: float) -> None:
+        self.means = scan.means
+        self.radius = radius
+        self.rounds = precision.sketch.tally.count
+        self._scan = scan
+        self._precision = precision
+        self._looked_at: tuple[int, Leverage] | None = None
+        self._covariance: Matrix | None = None
+
+    def width(self, index: int) -> float:
+        """One pass over the sketch."""
+        norm_sq = self._scan.norm_sq(index)
+        leverage = self._precision.leverage_in(self._scan.arms, index, norm_sq, self._scan.products)
+        self._looked_at = index, leverage
+        return math.sqrt(self._precision.inverse.quadratic(leverage, norm_sq))
+
+    def most_widths(self) -> Vector:
+        """|x| / sqrt(rho)."""
+        return np.sqrt(self._scan.norms_sq / self._precision.shift)
+
+    def drawn(self, random: np.random.Generator) -> Vector:
+        """Where means are x'theta, they are those of a theta that was drawn."""
+        return self.along(self._precision.half(random))
+
+    def along(self, direction: Vector) -> Vector:
+        """Means plus radius·x'direction."""
+        moved: Vector = self.means + self.radius * self._scan.arms.times(direction)
+        return moved
+
+    def covariance(self) -> Matrix:
+        """radius²·X A^-1 X'."""
+        if self._covariance is None:
+            arms, apply = self._scan.arms, self._precision.apply
+            products = np.array([arms.times(apply(_dense(arms, i))) for i in range(len(self))])
+            self._covariance = self.radius**2 * (products + products.T) / 2.0
+        return self._covariance
+
+    def first_copies(self) -> AnyArray:
+        """Equal arms have equal means and norms, so few are compared."""
+        first = np.arange(len(self))
+        found: dict[tuple[float, float], list[int]] = {}
+        arms = self._scan.arms
+        for index, key in enumerate(zip(self.means.tolist(), self._scan.norms_sq.tolist(), strict=True)):
+            alike = found.setdefault(key, [])
+            x = _dense(arms, index)
+            first[index] = next((other for other in alike if np.array_equal(_dense(arms, other), x)), index)
+            if first[index] == index:
+                alike.append(index)
+        return first
+
+    def regression_bound(self, confidence: Confidence) -> float:
+        """With the realised radius, certificate and determinant."""
+        sketch = self._precision.sketch
+        return regression_bound(
+            self.radius,
+            dim=sketch.dim,
+            ridge=self._precision.ridge,
+            alpha=sketch.alpha,
+            error_bound=sketch.error_bound,
+            log_det=self._precision.log_det,
+            arm_norm=confidence.arm_norm,
+        )
+
+    def keep(self) -> None:
+        """For the update that may follow."""
+        if self._looked_at is not None:
+            index, leverage = self._looked_at
+            self._precision.last_choice = own_copy(self._scan.arms.vector(index)), leverage
+
+
+def _dense(arms: DenseArms | SparseArms, index: int) -> Vector:
+    x: Vector = arms.row(index, np.dtype(np.float64))[0]
+    return x

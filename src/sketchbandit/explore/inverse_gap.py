@@ -1,0 +1,150 @@
+"""Inverse gap weighting (SquareCB, Foster and Rakhlin 2020): the worse an arm looks, the rarer it is."""
+
+import math
+
+import numpy as np
+
+from sketchbandit.arms import Batch
+from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.errors import InputError
+from sketchbandit.explore.base import Explore, check_factor
+from sketchbandit.explore.candidates import Candidates
+from sketchbandit.kernels import kernels
+from sketchbandit.precision import Precision
+from sketchbandit.sketch.checks import check_real
+from sketchbandit.theory import Confidence
+
+
+class InverseGap(Explore):
+    """p(a) = 1 / (K + gamma·gap(a)), gap(a) the best mean less that of a; the rest goes to the best arm.
+
+    It needs means only: one pass over the arms, no width. Its probabilities are exact.
+
+    Parameters
+    ----------
+    gamma : float or Confidence
+        How fast probability falls with the gap: 0 is uniform, infinity greedy. A Confidence: the theorem's,
+        sqrt(8·K·t / bound), with ``theory.regression_bound`` of our estimate, certificate included.
+    growth : float
+        gamma is multiplied by rounds^growth: 0 leaves it constant, 0.5 is what the theorem has.
+    eliminate : float or Confidence
+        If it is given, only arms that UCB of this radius cannot rule out are played. That takes widths.
+    floor, seed
+        As for every rule.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> policy = sb.oful(2, explore=sb.InverseGap(10.0, seed=0))
+    >>> policy.update([0.0, 1.0], 1.0)
+    >>> policy.probabilities([[1.0, 0.0], [0.0, 1.0]]).round(3)
+    array([0.143, 0.857])
+
+    """
+
+    kind = "inverse-gap"
+
+    def __init__(
+        self,
+        gamma: float | Confidence = 10.0,
+        *,
+        growth: float = 0.0,
+        eliminate: float | Confidence | None = None,
+        floor: float = 0.0,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(floor=floor, seed=seed)
+        self.gamma = check_factor("gamma", gamma)
+        self.growth = check_real("growth", growth, at_least=0.0, at_most=1.0)
+        self.eliminate = None if eliminate is None else check_factor("eliminate", eliminate)
+        if isinstance(self.gamma, Confidence):
+            if self.growth:
+                raise InputError("gamma is a Confidence, which says how it grows; leave out growth")
+            if self.eliminate not in (None, self.gamma):
+                raise InputError("gamma is a Confidence; give eliminate the same one, or leave it out")
+
+    @property
+    def beta(self) -> float | Confidence:  # type: ignore[override]
+        """The radius: of the elimination, or of the theorem that gives gamma."""
+        if self.eliminate is not None:
+            return self.eliminate
+        return self.gamma if isinstance(self.gamma, Confidence) else 0.0
+
+    def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
+        """Drawn from ``probabilities``, one after another."""
+        chances = self.probabilities(candidates)
+        chosen: list[int] = []
+        for _ in range(count):
+            left = chances.sum()
+            chosen.append(pick(chances / left if chosen else chances, random.random()))
+            chances[chosen[-1]] = 0.0
+        return chosen
+
+    def probabilities(self, candidates: Candidates) -> Vector:
+        """1 / (K + gamma·gap), K the arms that were not eliminated."""
+        means, count = candidates.means, len(candidates)
+        if self.eliminate is None:
+            return inverse_gaps(means, self.gamma_now(candidates))
+        bonuses = candidates.bonuses()
+        left = np.flatnonzero(means + bonuses >= (means - bonuses).max())
+        chances = np.zeros(count)
+        chances[left] = inverse_gaps(means[left], self.gamma_now(candidates))
+        return chances
+
+    def gamma_now(self, candidates: Candidates) -> float:
+        """Gamma as of this round."""
+        if isinstance(self.gamma, Confidence):
+            bound = candidates.regression_bound(self.gamma)
+            return math.sqrt(8.0 * len(candidates) * candidates.rounds / bound) if bound else 0.0
+        return self.gamma * math.pow(candidates.rounds, self.growth)
+
+    def search(
+        self, arms: AnyArray, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
+    ) -> int | None:
+        """One pass over the arms."""
+        compiled = kernels()
+        if compiled is None or not self._needs_means_only:
+            return None
+        means = np.empty(len(arms))
+        if not compiled.finite_means(arms, theta, precision.inverse.shift, radius, means):
+            return -1
+        index: int = compiled.pick_by_gap(means, self._constant_gamma(precision), random.random())
+        return index
+
+    def search_many(
+        self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
+    ) -> AnyArray | None:
+        """One pass over all arms."""
+        compiled = kernels()
+        if compiled is None or not self._needs_means_only:
+            return None
+        means, found = np.empty(len(batch.arms)), np.empty(len(batch.bounds) - 1, dtype=np.intp)
+        if not compiled.finite_means(batch.arms, theta, precision.inverse.shift, radius, means):
+            return None
+        gamma, drawn = self._constant_gamma(precision), random.random(len(found))
+        compiled.pick_from_each(means, batch.bounds, gamma, drawn, found)
+        return found
+
+    @property
+    def _needs_means_only(self) -> bool:
+        return self.eliminate is None and not isinstance(self.gamma, Confidence) and type(self) is InverseGap
+
+    def _constant_gamma(self, precision: Precision) -> float:
+        assert not isinstance(self.gamma, Confidence)  # noqa: S101  (for the type checker)
+        return self.gamma * math.pow(precision.sketch.tally.count, self.growth)
+
+
+def inverse_gaps(means: Vector, gamma: float) -> Vector:
+    """1 / (K + gamma·gap), the rest to the best arm; ``kernels.chances`` has it for compiled loops."""
+    best = int(means.argmax())
+    with np.errstate(over="ignore"):
+        chances: Vector = 1.0 / (len(means) + gamma * (means[best] - means))
+    chances[best] = 0.0
+    chances[best] = max(0.0, 1.0 - float(np.cumsum(chances)[-1]))
+    return chances
+
+
+def pick(chances: Vector, drawn: float) -> int:
+    """The arm that a uniform draw falls on."""
+    sums = np.cumsum(chances)
+    return min(int(np.searchsorted(sums, drawn, side="right")), int(np.flatnonzero(chances)[-1]))

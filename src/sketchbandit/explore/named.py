@@ -1,0 +1,50 @@
+"""Rules by name, for whoever reads a name from a command line, a request or a file."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.explore.base import Explore, setting_names
+from sketchbandit.explore.greedy import EpsilonGreedy, Greedy
+from sketchbandit.explore.inverse_gap import InverseGap
+from sketchbandit.explore.thompson import Thompson
+from sketchbandit.explore.ucb import UCB
+
+RULES: dict[str, type[Explore]] = {
+    rule.kind: rule for rule in (UCB, Thompson, InverseGap, EpsilonGreedy, Greedy)
+}
+
+
+def rule_class(name: Any) -> type[Explore]:
+    """The rule of this name."""
+    if not isinstance(name, str) or name not in RULES:
+        raise InputError(f"unknown exploration rule {name!r}; choose from {', '.join(RULES)}")
+    return RULES[name]
+
+
+def rule_parameters(name: str) -> list[str]:
+    """The settings that a rule takes."""
+    return list(setting_names(rule_class(name)))
+
+
+def rule_of(given: Any) -> Explore:
+    """A rule: as it is, by its name, or from a mapping of ``rule``, its name, and settings.
+
+    >>> rule_of({"rule": "thompson", "scale": 0.5}).settings()["scale"]
+    0.5
+    """
+    if isinstance(given, Explore):
+        return given
+    if isinstance(given, str):
+        return rule_class(given)()
+    if not isinstance(given, Mapping) or "rule" not in given:
+        raise InputTypeError(
+            f'explore must be a rule, its name, or a mapping such as {{"rule": "thompson", "scale": 0.1}}, '
+            f"got {given!r:.80}"
+        )
+    settings = {key: value for key, value in given.items() if key != "rule"}
+    known = rule_parameters(given["rule"])
+    for key in settings:
+        if key not in known:
+            raise InputError(f"{given['rule']} has no setting {key!r}; it takes {', '.join(known)}")
+    return rule_class(given["rule"]).undump(settings, {})

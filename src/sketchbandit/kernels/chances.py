@@ -1,0 +1,93 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""Choices that follow from means alone, or from means and one draw."""
+
+from math import isfinite, sqrt
+
+import numpy as np
+
+from sketchbandit.kernels.compiling import compiled
+from sketchbandit.kernels.sums import dot_and_norm, need
+
+
+@compiled
+def finite_means(arms, theta, shift, radius, means):
+    """The means of all arms; whether they, and radius·width, are finite."""
+    need(arms.shape[1] == len(theta) and len(means) >= len(arms))
+    for k in range(len(arms)):
+        mean, norm_sq = dot_and_norm(arms[k], theta)
+        if not isfinite(abs(mean) + radius * sqrt(norm_sq / shift)):
+            return False
+        means[k] = mean
+    return True
+
+
+@compiled
+def best_mean(arms, theta, means):
+    """The arm of the largest mean; -1 if one is not finite."""
+    if not finite_means(arms, theta, 1.0, 1.0, means):
+        return -1
+    best = 0
+    for k in range(1, len(arms)):
+        if means[k] > means[best]:
+            best = k
+    return best
+
+
+@compiled
+def pick_by_gap(means, gamma, drawn):
+    """The arm that a uniform draw falls on, with chances 1 / (K + gamma·gap), the rest to the best arm."""
+    best = 0
+    for k in range(1, len(means)):
+        if means[k] > means[best]:
+            best = k
+    chances = np.empty(len(means))
+    others = 0.0
+    for k in range(len(means)):
+        if k != best:
+            chances[k] = 1.0 / (len(means) + gamma * (means[best] - means[k]))
+            others += chances[k]
+    chances[best] = max(0.0, 1.0 - others)
+    total, last = 0.0, best
+    for k in range(len(means)):
+        if chances[k] > 0.0:
+            last = k
+        total += chances[k]
+        if drawn < total:
+            return k
+    return last
+
+
+@compiled
+def pick_from_each(means, bounds, gamma, drawn, found):
+    """The same for many sets, of which the i-th has the arms bounds[i] to bounds[i + 1]."""
+    need(len(bounds) == len(found) + 1 == len(drawn) + 1 and bounds[0] >= 0 and bounds[-1] <= len(means))
+    for i in range(len(found)):
+        need(bounds[i] < bounds[i + 1])
+        found[i] = pick_by_gap(means[bounds[i] : bounds[i + 1]], gamma, drawn[i])
+
+
+@compiled
+def best_along(arms, means, direction, radius):
+    """The arm of the largest mean + radius·x'direction."""
+    need(arms.shape[1] == len(direction) and len(means) == len(arms))
+    return _best_between(arms, means, direction, radius, 0, len(arms))
+
+
+@compiled
+def best_of_each(arms, means, bounds, direction, radius, found):
+    """The same for many sets, of which the i-th has the arms bounds[i] to bounds[i + 1]."""
+    need(arms.shape[1] == len(direction) and len(means) == len(arms))
+    need(len(bounds) == len(found) + 1 and bounds[0] >= 0 and bounds[-1] <= len(arms))
+    for i in range(len(found)):
+        need(bounds[i] < bounds[i + 1])
+        found[i] = _best_between(arms, means, direction, radius, bounds[i], bounds[i + 1]) - bounds[i]
+
+
+@compiled
+def _best_between(arms, means, direction, radius, start, stop):
+    best, score = start, -np.inf
+    for k in range(start, stop):
+        value = means[k] + radius * dot_and_norm(arms[k], direction)[0]
+        if value > score:
+            best, score = k, value
+    return best

@@ -1,0 +1,73 @@
+"""Chance around a rule: the share that is drawn uniformly, and one place after another."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sketchbandit.errors import InputTypeError
+from sketchbandit.explore import Candidates, Explore
+from sketchbandit.explore.base import with_share
+from sketchbandit.explore.candidates import Left
+
+
+class Place(NamedTuple):
+    """An arm at its place in a ranking."""
+
+    index: int  # type: ignore[assignment]  # tuples have a method of that name
+    probability: Callable[[], float]
+    """With which it has come there, given the places before."""
+
+
+def check_generator(random: Any) -> np.random.Generator:
+    """The caller's generator."""
+    if not isinstance(random, np.random.Generator):
+        raise InputTypeError(
+            f"random is a {type(random).__name__}; give a generator: numpy.random.default_rng(seed)"
+        )
+    return random
+
+
+def shared_with_all(own: int, count: int, share: float, random: np.random.Generator) -> int:
+    """What the rule chose, or, in a share of all choices, any of ``count`` arms."""
+    if not share:
+        return own
+    drawn = random.random()
+    return own if drawn >= share else min(int(drawn / share * count), count - 1)
+
+
+def chance_of(rule: Explore, candidates: Candidates, index: int, own: int) -> float:
+    """The probability with which an arm is chosen, where the rule's own choice was ``own``."""
+    share = rule.uniform_share
+    if rule.draws:
+        return float(with_share(rule.probabilities(candidates), share)[index])
+    return share / len(candidates) + (1.0 - share) * (index == own)
+
+
+def ranked(
+    candidates: Candidates,
+    count: int,
+    rule: Explore,
+    best: Callable[[Candidates, int], list[int]],
+    random: np.random.Generator,
+) -> Iterator[Place]:
+    """Arms one after another, each by the rule, or uniformly, among those that are left.
+
+    ``best``: the first choices of the rule among some arms.
+    """
+    if not rule.is_random:
+        for index in best(candidates, count):
+            yield Place(index, lambda: 1.0)
+        return
+    left, among = np.arange(len(candidates)), candidates
+    order = [] if rule.draws else best(candidates, count)
+    for _ in range(count):
+        if rule.draws:
+            (own,) = best(among, 1)
+        else:
+            own = int(np.searchsorted(left, next(index for index in order if index in left)))
+        place = shared_with_all(own, len(left), rule.uniform_share, random)
+        yield Place(int(left[place]), partial(chance_of, rule, among, place, own))
+        left = np.delete(left, place)
+        among = Left(candidates, left)
