@@ -1,0 +1,96 @@
+"""Draws from N(0, A^-1) against the dense matrix: their mean, their covariance, their distribution."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.sparse import csr_array
+
+import sketchbandit as sb
+from sketchbandit.precision import DenseInverse, LowRankInverse
+from tests.policies import CERTIFIED, design_radius, train, unit
+
+pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
+DIM, DRAWS = 12, 4000
+RARE = 1e-4  # what a test with a fixed seed must not be below
+
+
+def dense(policy: Any) -> NDArray[np.float64]:
+    """A, from what the sketch tells."""
+    sketch = policy.sketch
+    matrix: NDArray[np.float64] = (policy.ridge + sketch.alpha) * np.eye(sketch.dim) + sketch.gram()
+    return matrix
+
+
+def assert_standard(whitened: NDArray[np.float64]) -> None:
+    """Rows from N(0, I): sums of squares, means, covariances, and each direction by itself."""
+    count, dim = whitened.shape
+    length_sq = float(np.square(whitened).sum())
+    assert RARE < stats.chi2.cdf(length_sq, count * dim) < 1.0 - RARE
+    assert stats.chi2.sf(count * float(np.square(whitened.mean(axis=0)).sum()), dim) > RARE
+    correlations = whitened.T @ whitened / count - np.eye(dim)
+    off = correlations[np.triu_indices(dim, 1)]
+    assert stats.chi2.sf(count * float(off @ off), len(off)) > RARE
+    worst = min(stats.kstest(column, "norm").pvalue for column in whitened.T)
+    assert worst > RARE / dim
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rounds", [0, 7, 60])
+@pytest.mark.parametrize("name", CERTIFIED)
+def test_draws_have_the_covariance_of_the_estimate(name: str, rounds: int, dtype: type) -> None:
+    """Before the first row, with few of them and after many; as rows, as blocks and as a matrix."""
+    policy = train(CERTIFIED[name](DIM, size=4, ridge=0.7, beta=0.1, dtype=dtype), rounds, DIM)
+    random = np.random.default_rng(5)
+    drawn = np.array([policy.precision.half(random) for _ in range(DRAWS)])
+    assert_standard(drawn @ np.linalg.cholesky(dense(policy)))
+
+
+def test_both_forms_were_drawn_from() -> None:
+    """What the test above stands on."""
+    kinds = {type(train(sb.oful(DIM), rounds, DIM).precision.inverse) for rounds in (2, 60)}
+    assert kinds == {LowRankInverse, DenseInverse}
+
+
+@pytest.mark.usefixtures("backend")
+def test_long_rows_leave_no_more_than_their_share() -> None:
+    """A row of length 1e6 beside a ridge of 1e-3: its direction is known to 1e-6, the others not at all."""
+    policy = sb.soful(DIM, size=5, ridge=1e-3)
+    row = unit(np.random.default_rng(0).standard_normal((1, DIM)))[0]
+    policy.update(1e6 * row, 1.0)
+    drawn = np.array([policy.precision.half(np.random.default_rng(i)) for i in range(400)])
+    assert np.std(drawn @ row) == pytest.approx(1e-6, rel=0.15)
+    assert np.std(drawn) == pytest.approx(np.sqrt(1e3 * (DIM - 1) / DIM), rel=0.05)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("convert", [np.asarray, csr_array, np.ndarray.tolist])
+def test_thompson_plays_the_best_arm_of_a_theta_that_was_drawn(convert: Callable[..., Any]) -> None:
+    """The same generator, the same choice: by hand from N(theta, scale²A^-1), and by the rule."""
+    policy = train(sb.cbscfd(DIM, size=4, explore=sb.Thompson(0.8, seed=3)), 40, DIM)
+    arms = unit(np.random.default_rng(1).standard_normal((9, DIM)))
+    for _ in range(50):
+        twin = np.random.default_rng()
+        twin.bit_generator.state = policy.random.bit_generator.state
+        theta = policy.theta + 0.8 * policy.precision.half(twin)
+        assert policy.select(convert(arms)) == (arms @ theta).argmax()
+        assert twin.bit_generator.state == policy.random.bit_generator.state
+
+
+@pytest.mark.parametrize("name", [name for name in CERTIFIED if name != "oful"])
+def test_the_scale_of_a_theorem_is_the_realised_radius(name: str) -> None:
+    """beta_t, as UCB has it, after the same rounds."""
+    confidence = sb.Confidence(noise=0.3)
+    policy = train(CERTIFIED[name](DIM, size=4, ridge=0.7, beta=confidence), 40, DIM)
+    twin = sb.LinUCB(
+        type(policy.sketch)(**policy.sketch._settings()), ridge=0.7, explore=sb.Thompson(confidence, seed=0)
+    )
+    random = np.random.default_rng(0)
+    for _ in range(40):
+        twin.update(unit(random.standard_normal((1, DIM)))[0], 0.5)
+    for one in (policy, twin):
+        assert one.radius == pytest.approx(design_radius(confidence, one.sketch, 0.7))
