@@ -1,6 +1,7 @@
 """Inverse gap weighting (SquareCB, Foster and Rakhlin 2020): the worse an arm looks, the rarer it is."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,11 @@ class InverseGap(Explore):
     """
 
     kind = "inverse-gap"
+    _is_plain = True  # no subclass chooses otherwise
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._is_plain = False
 
     def __init__(
         self,
@@ -102,36 +108,31 @@ class InverseGap(Explore):
         self, arms: AnyArray, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
         """One pass over the arms."""
-        compiled = kernels()
-        if compiled is None or not self._needs_means_only:
+        compiled, gamma = kernels(), self.gamma
+        if compiled is None or type(gamma) is not float or not self._is_plain or self.eliminate is not None:
             return None
+        if self.growth:
+            gamma *= math.pow(precision.sketch.tally.count, self.growth)
         means = np.empty(len(arms))
         if not compiled.finite_means(arms, theta, precision.inverse.shift, radius, means):
             return -1
-        index: int = compiled.pick_by_gap(means, self._constant_gamma(precision), random.random())
+        index: int = compiled.pick_by_gap(means, gamma, random.random())
         return index
 
     def search_many(
         self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> AnyArray | None:
         """One pass over all arms."""
-        compiled = kernels()
-        if compiled is None or not self._needs_means_only:
+        compiled, gamma = kernels(), self.gamma
+        if compiled is None or type(gamma) is not float or not self._is_plain or self.eliminate is not None:
             return None
         means, found = np.empty(len(batch.arms)), np.empty(len(batch.bounds) - 1, dtype=np.intp)
         if not compiled.finite_means(batch.arms, theta, precision.inverse.shift, radius, means):
             return None
-        gamma, drawn = self._constant_gamma(precision), random.random(len(found))
+        gamma *= math.pow(precision.sketch.tally.count, self.growth)
+        drawn = random.random(len(found))
         compiled.pick_from_each(means, batch.bounds, gamma, drawn, found)
         return found
-
-    @property
-    def _needs_means_only(self) -> bool:
-        return self.eliminate is None and not isinstance(self.gamma, Confidence) and type(self) is InverseGap
-
-    def _constant_gamma(self, precision: Precision) -> float:
-        assert not isinstance(self.gamma, Confidence)  # noqa: S101  (for the type checker)
-        return self.gamma * math.pow(precision.sketch.tally.count, self.growth)
 
 
 def inverse_gaps(means: Vector, gamma: float) -> Vector:
