@@ -211,6 +211,33 @@ def test_coverage(name: str) -> None:
     assert covered_by_a_tenth < 200 * (1 - CONFIDENCE.delta)
 
 
+@ignore_size
+@pytest.mark.parametrize("name", CERTIFIED)
+def test_the_regression_bound_holds(name: str) -> None:
+    """The sum of squared errors of all predictions so far, at every round, as inverse gap weighting needs."""
+    confidence = sb.Confidence(noise=0.3, theta_norm=1.0, delta=0.01)
+    random = np.random.default_rng(4)
+    theta = unit(random.standard_normal((1, 12)))[0]
+    policy = CERTIFIED[name](12, size=4, ridge=0.5, beta=confidence)
+    errors = 0.0
+    for _ in range(120):
+        arm = unit(random.standard_normal((1, 12)))[0]
+        errors += float(arm @ (policy.theta - theta)) ** 2
+        policy.update(arm, float(arm @ theta) + 0.3 * random.standard_normal())
+        sketch = policy.sketch
+        bound = sb.theory.regression_bound(
+            policy.radius,
+            dim=12,
+            ridge=0.5,
+            alpha=sketch.alpha,
+            error_bound=sketch.error_bound,
+            log_det=policy.precision.log_det,
+        )
+        assert errors <= bound
+    if name == "oful":  # and says something where nothing is lost
+        assert bound < 1_000.0 * errors
+
+
 def test_a_confidence_is_checked() -> None:
     """Negative noise, delta outside (0, 1), what is no number."""
     bad: list[dict[str, Any]] = [

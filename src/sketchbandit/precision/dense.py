@@ -39,7 +39,9 @@ class DenseInverse:
         self._most_updates = max(256, dim)
         self.few = max(16, _CHEAP // inverse.size)
         """Vectors to look at one by one; a product with many costs about as much."""
-        self._root: Matrix | None = None  # L with LL' = P, once somebody draws from N(0, A^-1)
+        # Once somebody draws from N(0, A^-1): L with LL' = P, and V' = Q L'^-1 as far as it is known.
+        self._root: Matrix | None = None
+        self._turned: Matrix = np.zeros((0, dim))
         # Where a search leaves the arm it chose and its leverage: valid until the next one.
         self.chosen: tuple[Vector, Vector, Vector, Vector] | None = None
 
@@ -67,7 +69,7 @@ class DenseInverse:
     @property
     def nbytes(self) -> int:
         """Bytes of P and Q, and of what a search or a draw leaves."""
-        held = [self.inverse, self.pending, *(self.chosen or ())]
+        held = [self.inverse, self.pending, self._turned, *(self.chosen or ())]
         return sum(array.nbytes for array in (held if self._root is None else [*held, self._root]))
 
     def holds(self, leverage: Leverage) -> bool:
@@ -122,15 +124,20 @@ class DenseInverse:
         """L (I - VV')^(1/2) z with P = LL', V = L^-1 Q' and z from N(0, I)."""
         if self._root is None:
             self._root = np.asarray(np.linalg.cholesky(self.inverse), dtype=np.float64)
-        root = self._root
+            self._turned = np.zeros((0, len(self.inverse)))
+        root, known = self._root, len(self._turned)
+        if known < self.pending_count:
+            rows = self.pending[known : self.pending_count]
+            added = solve_triangular(root, rows.T, lower=True, check_finite=False).T
+            self._turned = np.concatenate([self._turned, added])
         drawn = random.standard_normal(len(self.inverse))
-        rows = self.pending[: self.pending_count]
-        if len(rows):
-            seen = solve_triangular(root, rows.T, lower=True)
-            lengths_sq, turned = np.linalg.eigh(seen.T @ seen)
+        if self.pending_count:
+            turned = self._turned
+            lengths_sq, vectors = np.linalg.eigh(turned @ turned.T)
             lengths_sq = np.clip(lengths_sq, np.finfo(np.float64).tiny, 1.0)
-            along = (seen @ turned) / np.sqrt(lengths_sq)
-            drawn -= along @ ((1.0 - np.sqrt(1.0 - lengths_sq)) * (along.T @ drawn))
+            # V (I - (I - V'V)^(1/2)) (V'V)^-1 V'z is what is taken from z.
+            shares = (1.0 - np.sqrt(1.0 - lengths_sq)) / lengths_sq
+            drawn -= (vectors @ (shares * ((turned @ drawn) @ vectors))) @ turned
         draw: Vector = root @ drawn
         return draw
 
@@ -175,4 +182,4 @@ class DenseInverse:
             stop = start + 256
             self.inverse[start:stop] -= rows[:, start:stop].T @ rows
         self.pending_count = 0
-        self._root = None
+        self._root, self._turned = None, self._turned[:0]
