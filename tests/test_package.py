@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 def test_exported_names() -> None:
     """The public surface, pinned."""
     assert set(sb.__all__) == {
+        "ActionChoice",
         "Block",
         "Candidates",
         "Choice",
@@ -31,6 +32,7 @@ def test_exported_names() -> None:
         "Estimate",
         "Explore",
         "Linear",
+        "PerAction",
         "Policy",
         "Precision",
         "UCB",

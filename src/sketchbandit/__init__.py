@@ -36,6 +36,7 @@ from sketchbandit.errors import (
 from sketchbandit.estimate import Estimate, Linear
 from sketchbandit.explore import (
     UCB,
+    ActionChoice,
     Candidates,
     Choice,
     EpsilonGreedy,
@@ -49,6 +50,7 @@ from sketchbandit.playing import RoundResult, play
 from sketchbandit.policy import (
     Health,
     LinUCB,
+    PerAction,
     Policy,
     ProjectedLinUCB,
     adaptive,
@@ -78,6 +80,7 @@ from sketchbandit.theory import Confidence
 
 __all__ = [
     "UCB",
+    "ActionChoice",
     "AdaptiveSketch",
     "Block",
     "BulkReader",
@@ -105,6 +108,7 @@ __all__ = [
     "Linear",
     "MergeError",
     "MergeKindError",
+    "PerAction",
     "Policy",
     "Precision",
     "ProjectedLinUCB",

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 from sketchbandit import files
 from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import FileError, InputTypeError, SketchBanditError
-from sketchbandit.policy import Policy
+from sketchbandit.policy import PerAction, Policy
 from sketchbandit.sketch import Sketch
 from sketchbandit.storing import Stored
 
@@ -15,7 +15,7 @@ Wanted = TypeVar("Wanted", bound=Stored)
 
 
 @overload
-def load(path: str | Path, *, base: Any = ...) -> Sketch | Policy: ...
+def load(path: str | Path, *, base: Any = ...) -> Sketch | Policy | PerAction: ...
 
 
 @overload
@@ -44,7 +44,8 @@ def load(path: str | Path, expected: Any = Stored, **extra: Any) -> Any:
     if not isinstance(expected, type):
         raise InputTypeError(f"expected must be a class such as sketchbandit.LinUCB, got {expected!r}")
     contents = files.read(Path(path))
-    family: type[Sketch | Policy] = Policy if Policy.has_kind(contents.kind) else Sketch
+    families: tuple[type[Sketch | Policy | PerAction], ...] = (Policy, PerAction, Sketch)
+    family = next((family for family in families if family.has_kind(contents.kind)), Sketch)
     cls = family.of_kind(contents.kind)
     if not issubclass(cls, expected):
         raise FileError(f"{path} holds {cls.__name__}, not {expected.__name__}")

@@ -2,7 +2,7 @@
 
 from sketchbandit.explore.base import Explore
 from sketchbandit.explore.candidates import ArmCandidates, Candidates
-from sketchbandit.explore.choice import Choice, Scores
+from sketchbandit.explore.choice import ActionChoice, Choice, Scores
 from sketchbandit.explore.greedy import EpsilonGreedy, Greedy
 from sketchbandit.explore.inverse_gap import InverseGap
 from sketchbandit.explore.scores import upper_bound
@@ -12,6 +12,7 @@ from sketchbandit.explore.ucb import DEFAULT_BETA, UCB
 __all__ = [
     "DEFAULT_BETA",
     "UCB",
+    "ActionChoice",
     "ArmCandidates",
     "Candidates",
     "Choice",

@@ -32,6 +32,16 @@ class Choice(NamedTuple):
     score: float
 
 
+class ActionChoice(NamedTuple):
+    """What ``PerAction`` has chosen: an action by its name; all else as in ``Choice``."""
+
+    action: str | int
+    probability: float
+    mean: float
+    width: float
+    score: float
+
+
 @dataclass(frozen=True)
 class Scores:
     """What the probabilities of a choice follow from, as of one moment.

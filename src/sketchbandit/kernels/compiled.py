@@ -18,6 +18,7 @@ from sketchbandit.kernels.chances import (
     pick_from_each,
 )
 from sketchbandit.kernels.dense import grow_dense, leverage_dense
+from sketchbandit.kernels.per_action import leverage_above, score_models
 from sketchbandit.kernels.rows import draw_rows, grow_rows, leverage_rows
 from sketchbandit.kernels.search import search_dense, search_many_dense, search_many_rows, search_rows
 from sketchbandit.kernels.sums import equal, norm_sq, norm_sq_if_equal, project_arms, scan
@@ -31,6 +32,7 @@ __all__ = [
     "finite_means",
     "grow_dense",
     "grow_rows",
+    "leverage_above",
     "leverage_dense",
     "leverage_rows",
     "norm_sq",
@@ -39,6 +41,7 @@ __all__ = [
     "pick_from_each",
     "project_arms",
     "scan",
+    "score_models",
     "search_dense",
     "search_many_dense",
     "search_many_rows",

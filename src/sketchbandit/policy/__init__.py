@@ -3,6 +3,7 @@
 from sketchbandit.policy.health import Health
 from sketchbandit.policy.learning import Policy
 from sketchbandit.policy.linucb import LinUCB
+from sketchbandit.policy.per_action import PerAction
 from sketchbandit.policy.projected import ProjectedLinUCB
 from sketchbandit.policy.recipes import adaptive, cbrap, cbscfd, dbslinucb, oful, soful
 from sketchbandit.theory import Confidence
@@ -11,6 +12,7 @@ __all__ = [
     "Confidence",
     "Health",
     "LinUCB",
+    "PerAction",
     "Policy",
     "ProjectedLinUCB",
     "adaptive",

@@ -1,15 +1,18 @@
 """Chance around a rule: the share that is drawn uniformly, and one place after another."""
 
+import operator
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sketchbandit.errors import InputTypeError
+from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import Candidates, Explore
 from sketchbandit.explore.base import with_share
 from sketchbandit.explore.candidates import Left
+from sketchbandit.sketch.columns import ColumnNames
 
 
 class Place(NamedTuple):
@@ -27,6 +30,33 @@ def check_generator(random: Any) -> np.random.Generator:
             f"random is a {type(random).__name__}; give a generator: numpy.random.default_rng(seed)"
         )
     return random
+
+
+@contextmanager
+def unless_refused(random: np.random.Generator, columns: ColumnNames) -> Iterator[None]:
+    """Generator and column names go back to what they were if what is asked for cannot be done."""
+    state, names = random.bit_generator.state, columns.names
+    try:
+        yield
+    except BaseException:
+        random.bit_generator.state, columns.names = state, names
+        raise
+
+
+def best_of(candidates: Candidates, count: int, rule: Explore, random: np.random.Generator) -> list[int]:
+    """What a rule has answered, if it is ``count`` different arms."""
+    answer: Any = rule.choose(candidates, count, random)
+    try:
+        chosen = [operator.index(index) for index in answer]
+    except TypeError:
+        chosen = []
+    arms = len(candidates)
+    if len(set(chosen)) != count or len(chosen) != count or not all(0 <= i < arms for i in chosen):
+        raise InputError(
+            f"{type(rule).__name__}.choose must return {count} different indices from 0 to "
+            f"{arms - 1}, as a list, got {answer!r}"
+        )
+    return chosen
 
 
 def shared_with_all(own: int, count: int, share: float, random: np.random.Generator) -> int:

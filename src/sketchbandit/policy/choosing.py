@@ -1,9 +1,8 @@
 """How a policy chooses."""
 
 import math
-import operator
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,15 @@ from sketchbandit.arms import (
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import ArmCandidates, Candidates, Choice, Explore, Scores, upper_bound
-from sketchbandit.policy.chance import Place, chance_of, check_generator, ranked, shared_with_all
+from sketchbandit.policy.chance import (
+    Place,
+    best_of,
+    chance_of,
+    check_generator,
+    ranked,
+    shared_with_all,
+    unless_refused,
+)
 from sketchbandit.policy.joined import JoinedPolicy
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.checks import check_count
@@ -193,15 +200,8 @@ class Choosing(JoinedPolicy):
     def _generator(self, random: Random | None) -> Random:
         return self._random if random is None else check_generator(random)
 
-    @contextmanager
-    def _unless_refused(self, random: Random) -> Iterator[None]:
-        """Generator and column names go back to what they were if what is asked for cannot be done."""
-        state, names = random.bit_generator.state, self._columns.names
-        try:
-            yield
-        except BaseException:
-            random.bit_generator.state, self._columns.names = state, names
-            raise
+    def _unless_refused(self, random: Random) -> AbstractContextManager[None]:
+        return unless_refused(random, self._columns)
 
     def _own(self, arms: Arms, rule: Explore, random: Random) -> int:
         """What the rule chooses, before the uniform share."""
@@ -230,18 +230,7 @@ class Choosing(JoinedPolicy):
     def _best(self, candidates: Candidates, count: int, rule: Explore, random: Random) -> list[int]:
         """What a rule has answered, if it is ``count`` different arms."""
         with self._unless_refused(random):
-            answer: Any = rule.choose(candidates, count, random)
-            try:
-                chosen = [operator.index(index) for index in answer]
-            except TypeError:
-                chosen = []
-            arms = len(candidates)
-            if len(set(chosen)) != count or len(chosen) != count or not all(0 <= i < arms for i in chosen):
-                raise InputError(
-                    f"{type(rule).__name__}.choose must return {count} different indices from 0 to "
-                    f"{arms - 1}, as a list, got {answer!r}"
-                )
-        return chosen
+            return best_of(candidates, count, rule, random)
 
     def _chosen(self, arms: Arms, rule: Explore, random: Random) -> Choice:
         """``choose`` by a rule that may be one draw of the policy's."""

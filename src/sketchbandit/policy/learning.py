@@ -62,12 +62,7 @@ class Policy(Choosing):
         arm = self._columns.align(arm)
         batch = self._read_rows(arm)
         values = read_rewards(reward, len(batch))
-        if self._checks_rewards:
-            for value in values.tolist():
-                self._estimate.check_reward(value)
-        self.sketch.tally.check(batch.mass)
-        with np.errstate(over="ignore"):
-            self._estimate.check(float(np.sqrt(batch.mass) * np.linalg.norm(values)))
+        self._check_many(batch, values)
         complaints: Complaints = ()
         if hasattr(arm, "tocsr") and len(batch) < self._precision.rows_worth_a_rebuild:
             read = self._read(arm, may_be_empty=True)
@@ -80,6 +75,15 @@ class Policy(Choosing):
             complaints += self._learn_chunk(rows, norms_sq, values[taken : taken + len(rows)])
             taken += len(rows)
         return complaints
+
+    def _check_many(self, batch: RowBatch, rewards: Vector) -> None:
+        """Refuse what could not be learned; after this nothing is."""
+        if self._checks_rewards:
+            for reward in rewards.tolist():
+                self._estimate.check_reward(reward)
+        self.sketch.tally.check(batch.mass)
+        with np.errstate(over="ignore"):
+            self._estimate.check(float(np.sqrt(batch.mass) * np.linalg.norm(rewards)))
 
     def _read_rows(self, arms: Any) -> RowBatch:
         return read_rows(arms, self._dim, self._dtype, "arms")

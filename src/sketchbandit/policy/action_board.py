@@ -1,0 +1,128 @@
+"""The models of many actions side by side: one call scores them all."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.explore.scores import upper_bound
+from sketchbandit.kernels import kernels
+from sketchbandit.linalg import row_norms_sq
+from sketchbandit.policy.learning import Policy
+from sketchbandit.precision import Leverage, LowRankInverse, Precision
+
+
+class Board:
+    """The theta, shift and radius of every model, read from it again when it has changed, whoever changed it.
+
+    Attributes
+    ----------
+    policies : sequence of Policy
+        The models.
+    thetas, shifts, radii : array
+        (K, dim), (K,) and (K,), as of the last ``sync``.
+
+    """
+
+    def __init__(self, policies: Sequence[Policy]) -> None:
+        self.policies = policies
+        count, dim = len(policies), policies[0].precision.sketch.dim if policies else 0
+        self.thetas, self.shifts, self.radii = np.zeros((count, dim)), np.ones(count), np.zeros(count)
+        self._tallies = [policy.precision.sketch.tally for policy in policies]
+        self._versions = [-1] * count
+        self._without: set[int] = set()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every array held."""
+        return self.thetas.nbytes + self.shifts.nbytes + self.radii.nbytes
+
+    def sync(self) -> bool:
+        """Be in step with the models; whether every theta is at hand, and means are x'theta."""
+        now = [tally.version for tally in self._tallies]
+        if now != self._versions:
+            for k, policy in enumerate(self.policies):
+                if now[k] != self._versions[k]:
+                    self._read(k, policy)
+            self._versions = now
+        return not self._without
+
+    def _read(self, k: int, policy: Policy) -> None:
+        theta = policy._estimate.linear_theta
+        policy._precision.sync()
+        self.shifts[k] = policy._precision.inverse.shift
+        self.radii[k] = policy._radius if policy._confidence is None else policy.radius
+        if theta is None:
+            self._without.add(k)
+        else:
+            self._without.discard(k)
+            self.thetas[k] = theta
+
+    def means(self, x: Vector, which: AnyArray) -> tuple[Vector, float]:
+        """x'theta of some models, and |x|²; what overflows is inf or NaN."""
+        compiled = kernels()
+        if compiled is None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                return np.vecdot(self.thetas[which], x), float(row_norms_sq(x[np.newaxis])[0])
+        means, _, _, norm_sq = self._scored(compiled, x, which)
+        return means, norm_sq
+
+    def _scored(self, compiled: Any, x: Vector, which: AnyArray) -> tuple[Vector, Vector, int, float]:
+        """Means, optimistic bounds, the largest of them (-1: one is not finite), and |x|²."""
+        means, bounds = np.empty(len(which)), np.empty(len(which))
+        first, norm_sq = compiled.score_models(x, self.thetas, which, self.shifts, self.radii, means, bounds)
+        return means, bounds, first, norm_sq
+
+    def search(self, x: Vector, which: AnyArray) -> int | None:
+        """The largest upper confidence bound of some models, ties to the first; None: ask another way.
+
+        The most promising model comes first; one whose optimistic bound cannot win is not asked for a width.
+        """
+        compiled = kernels()
+        if compiled is None or not self.sync():
+            return None
+        means, bounds, first, norm_sq = self._scored(compiled, x, which)
+        if first < 0:
+            return None
+        best, score, kept = -1, -math.inf, None
+        listed = bounds.tolist()
+        for i in (first, *range(len(listed))):
+            if listed[i] < score or (i == first and best >= 0):
+                continue
+            k = which.item(i)
+            mean, radius, precision = means.item(i), self.radii.item(k), self.policies[k]._precision
+            leverage = _leverage(compiled, precision, x, norm_sq, mean=mean, radius=radius, least=score)
+            if leverage is None:
+                continue
+            value = upper_bound(mean, radius, math.sqrt(precision.inverse.quadratic(leverage, norm_sq)))
+            if value > score or (value == score and i < best):
+                best, score, kept = i, value, (precision, leverage)
+        if kept is not None:
+            kept[0].last_choice = x.copy(), kept[1]
+        return best
+
+
+def _leverage(
+    compiled: Any,
+    precision: Precision,
+    x: Vector,
+    norm_sq: float,
+    *,
+    mean: float,
+    radius: float,
+    least: float,
+) -> Leverage | None:
+    """What x leaves on one model; None as soon as its score must stay below ``least``."""
+    inverse = precision.inverse
+    rows = inverse.plain_rows if isinstance(inverse, LowRankInverse) else None
+    if rows is None or not isinstance(inverse, LowRankInverse):
+        return inverse.leverage(x, norm_sq)
+    factor = inverse.factor
+    count = factor.count
+    y, u = np.empty(count), np.empty(count)
+    value: float = compiled.leverage_above(
+        x, norm_sq, mean, radius, least, rows, factor.array, count, factor.shift, y, u
+    )
+    return None if value < 0.0 else Leverage(y, u, value)

@@ -1,0 +1,101 @@
+"""Actions as a rule sees them: each has a model of its own, and the context is one for all."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.arms import Arms, DenseArms, Scan
+from sketchbandit.arrays import AnyArray, Matrix, Vector
+from sketchbandit.explore import ArmCandidates, Candidates
+from sketchbandit.policy.action_board import Board
+from sketchbandit.policy.learning import Policy
+from sketchbandit.theory import Confidence
+
+
+class ActionCandidates(Candidates):
+    """One context and K models that know nothing of each other, so that their scores are independent.
+
+    A width is asked of its model once.
+    """
+
+    def __init__(self, context: Arms, board: Board, which: AnyArray, rounds: int) -> None:
+        self._context, self._which = context, which
+        self._policies: Sequence[Policy] = [board.policies[k] for k in which]
+        self._scans: list[Scan] | None = None
+        if board.sync() and isinstance(context, DenseArms):
+            self.means, norm_sq = board.means(context.vector(0), which)
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                self._scans = [policy._estimate.scan(context) for policy in self._policies]
+            self.means = np.array([scan.means[0] for scan in self._scans])
+            norm_sq = float(context.norms_sq()[0])
+        self.radius, self._shifts = board.radii[which], board.shifts[which]
+        self.rounds = rounds
+        self._norms_sq = np.array([norm_sq])
+        self._asked: dict[int, tuple[ArmCandidates, float]] = {}
+        self._last: ArmCandidates | None = None
+
+    def width(self, index: int) -> float:
+        """That of the action's model."""
+        if index not in self._asked:
+            of_one = self._of(index)
+            self._asked[index] = of_one, of_one.width(0)
+        self._last, width = self._asked[index]
+        return width
+
+    def _of(self, index: int) -> ArmCandidates:
+        """The context as the model of one action sees it."""
+        if self._scans is None:
+            scan = Scan(self._context, self.means[index : index + 1], self._norms_sq)
+        else:
+            scan = self._scans[index]
+        return ArmCandidates(scan, self._policies[index]._precision, float(self.radius[index]))
+
+    def keep(self) -> None:
+        """For an update of the action that was looked at last."""
+        if self._last is not None:
+            self._last.keep()
+
+    def most_widths(self) -> Vector:
+        """|x| / sqrt(rho), rho of each model."""
+        most: Vector = np.sqrt(self._norms_sq / self._shifts)
+        return most
+
+    def drawn(self, random: np.random.Generator) -> Vector:
+        """Means plus radius·width·z: x'v of a v for each model, and models are independent."""
+        scores: Vector = self.means + self.bonuses() * random.standard_normal(len(self))
+        return scores
+
+    def along(self, direction: Any) -> Vector:
+        """Means plus radius·x'v, with a v for each model, the rows of ``direction``."""
+        moved = [float(self._context.times(v)[0]) for v in direction]
+        scores: Vector = self.means + self.radius * np.array(moved)
+        return scores
+
+    def covariance(self) -> Matrix:
+        """Diagonal."""
+        return np.diag(np.square(self.bonuses()))
+
+    def first_copies(self) -> AnyArray:
+        """Draws cannot tell apart actions of the same mean and no width."""
+        first, found = np.arange(len(self)), dict[float, int]()
+        for index, bonus in enumerate(self.bonuses().tolist()):
+            if not bonus:
+                first[index] = found.setdefault(float(self.means[index]), index)
+        return first
+
+    def regression_bound(self, confidence: Confidence) -> float:
+        """The sum over the actions: a reward tells of one model alone."""
+        return sum(self._of(index).regression_bound(confidence) for index in range(len(self)))
+
+
+class Draws:
+    """What ``Explore.for_batch`` draws from: N(0, A^-1) of every model at once."""
+
+    def __init__(self, policies: Sequence[Policy]) -> None:
+        self._policies = policies
+
+    def half(self, random: np.random.Generator) -> Matrix:
+        """A draw for each model, (K, dim)."""
+        return np.array([policy.precision.half(random) for policy in self._policies])

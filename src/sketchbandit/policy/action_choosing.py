@@ -1,0 +1,251 @@
+"""How one of several actions is chosen for a context."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchbandit.arms import Arms, DenseArms, SparseArms, is_vector
+from sketchbandit.arrays import Vector
+from sketchbandit.errors import InputError, RowError
+from sketchbandit.explore import UCB, ActionChoice, Explore, Scores
+from sketchbandit.policy.action_candidates import ActionCandidates, Draws
+from sketchbandit.policy.action_models import ActionModels, Offer
+from sketchbandit.policy.action_names import Action
+from sketchbandit.policy.chance import (
+    Place,
+    best_of,
+    chance_of,
+    check_generator,
+    ranked,
+    shared_with_all,
+    unless_refused,
+)
+from sketchbandit.sharing import holds_the_lock
+from sketchbandit.sketch.checks import check_count
+from sketchbandit.sketch.rows import complaint, row_source
+
+Random = np.random.Generator
+
+
+class ActionChoosing(ActionModels):
+    """The verbs that learn nothing.
+
+    ``actions``: the names of those that may be chosen now; all that are offered unless it is given.
+    ``random``: the generator to draw from, where chance plays a part; its own unless it is given.
+    """
+
+    @holds_the_lock
+    def select(self, context: Any, actions: Any = None, *, random: Random | None = None) -> Action:
+        """The name of the action chosen: by default that of the largest ``ucb``, ties to the first.
+
+        ``context``: (dim,), numpy, scipy.sparse or anything that converts. Widths are computed only for
+        actions that can still win.
+        """
+        with self._lock:
+            offer = self._offer(actions)
+            generator = self._random if random is None else check_generator(random)
+            if (  # as quick as can be
+                type(context) is np.ndarray
+                and context.dtype == self._dtype
+                and context.shape == self._plain_shape
+                and context.flags.c_contiguous
+            ):
+                own = self._search(context, offer, self._explore)
+                if own is not None:
+                    return offer.names[
+                        shared_with_all(own, len(offer.names), self._share, generator) if self._share else own
+                    ]
+            with unless_refused(generator, self._columns):
+                read = self._read(context)
+                own = self._own(read, offer, self._explore, generator)
+                self._columns.remember(context)
+            return offer.names[shared_with_all(own, len(offer.names), self._share, generator)]
+
+    def choose(self, context: Any, actions: Any = None, *, random: Random | None = None) -> ActionChoice:
+        """What ``select`` chooses, with its probability, mean, width and score.
+
+        >>> import sketchbandit as sb
+        >>> models = sb.PerAction(["a", "b"], lambda: sb.oful(2, explore=sb.EpsilonGreedy(0.5, seed=1)))
+        >>> models.choose([1.0, 0.0])
+        ActionChoice(action='a', probability=0.75, mean=0.0, width=1.0, score=0.0)
+        """
+        offer, generator = self._offer(actions), self._generator(random)
+        with unless_refused(generator, self._columns):
+            choice = self._chosen(self._read(context), offer, self._explore, generator)
+            self._columns.remember(context)
+        return choice
+
+    def probabilities(self, context: Any, actions: Any = None) -> Vector:
+        """The probability with which the next choice falls on each action, in their order.
+
+        Exact, but for Thompson sampling, where it is an estimate. Asking leaves no trace.
+        """
+        return self.scores(context, actions).probabilities()
+
+    def scores(self, context: Any, actions: Any = None) -> Scores:
+        """What ``probabilities`` follow from, for whoever wants to know them later."""
+        return Scores.of(self._candidates(self._read(context), self._offer(actions)), self._explore)
+
+    # -- several actions ------------------------------------------------------------------------------
+
+    def top(self, context: Any, k: int, actions: Any = None, *, random: Random | None = None) -> list[Action]:
+        """The ``k`` actions that come first, best first, ties to the first.
+
+        Where chance plays a part, each place is chosen by itself, among the actions that are left.
+        """
+        offer = self._offer(actions)
+        places, _ = self._ranked(context, k, offer, random)
+        return [offer.names[place.index] for place in places]
+
+    def slate(
+        self, context: Any, k: int, actions: Any = None, *, random: Random | None = None
+    ) -> list[ActionChoice]:
+        """What ``top`` chooses; the probability of each is that of its place, given the places before."""
+        offer = self._offer(actions)
+        places, candidates = self._ranked(context, k, offer, random)
+        return [_told(candidates, offer, place.index, place.probability()) for place in places]
+
+    def _ranked(
+        self, context: Any, k: int, offer: Offer, random: Random | None
+    ) -> tuple[list[Place], ActionCandidates]:
+        wanted, rule, generator = check_count("k", k, at_least=1), self._explore, self._generator(random)
+        if wanted > len(offer.names):
+            raise InputError(f"k is {wanted}, but there are {len(offer.names)} actions")
+        candidates = self._candidates(self._read(context), offer)
+        with unless_refused(generator, self._columns):
+            asked = ranked(
+                candidates, wanted, rule, lambda some, count: best_of(some, count, rule, generator), generator
+            )
+            places = list(asked)
+            self._columns.remember(context)
+        return places, candidates
+
+    # -- several contexts -----------------------------------------------------------------------------
+
+    def select_many(
+        self, contexts: Any, actions: Any = None, *, random: Random | None = None
+    ) -> list[Action]:
+        """``select`` for n contexts, (n, dim), read at once: the choices of a loop, the generator's too.
+
+        Thompson sampling with ``per="batch"`` draws one theta for every action and all of the contexts.
+        """
+        offer, generator = self._offer(actions), self._generator(random)
+        with unless_refused(generator, self._columns):
+            read, rule = self._read_many(contexts), self._for_batch(offer, generator)
+            chosen = []
+            for i in range(len(read)):
+                own = self._own(_one_of(read, i), offer, rule, generator)
+                chosen.append(offer.names[shared_with_all(own, len(offer.names), self._share, generator)])
+            self._columns.remember(contexts)
+        return chosen
+
+    def choose_many(
+        self, contexts: Any, actions: Any = None, *, random: Random | None = None
+    ) -> list[ActionChoice]:
+        """``choose`` for n contexts, (n, dim): the same choices as those of ``select_many``."""
+        offer, generator = self._offer(actions), self._generator(random)
+        with unless_refused(generator, self._columns):
+            read, rule = self._read_many(contexts), self._for_batch(offer, generator)
+            chosen = [self._chosen(_one_of(read, i), offer, rule, generator) for i in range(len(read))]
+            self._columns.remember(contexts)
+        return chosen
+
+    # -- numbers --------------------------------------------------------------------------------------
+
+    def mean(self, context: Any, actions: Any = None) -> Vector:
+        """The mean reward of every action, in their order."""
+        return self._candidates(self._read(context), self._offer(actions)).means
+
+    def width(self, context: Any, actions: Any = None) -> Vector:
+        """sqrt(x'A^-1 x) of every action, A that of its model."""
+        return self._candidates(self._read(context), self._offer(actions)).widths()
+
+    def ucb(self, context: Any, actions: Any = None) -> Vector:
+        """mean + radius·width of every action, the radius that of its model."""
+        candidates = self._candidates(self._read(context), self._offer(actions))
+        scores: Vector = candidates.means + candidates.bonuses()
+        return scores
+
+    # -- how ----------------------------------------------------------------------------------------
+
+    def _generator(self, random: Random | None) -> Random:
+        return self._random if random is None else check_generator(random)
+
+    def _for_batch(self, offer: Offer, random: Random) -> Explore:
+        draws: Any = Draws([self._models[name] for name in offer.names])  # all that a rule asks for
+        return self._explore.for_batch(draws, random)
+
+    def _read(self, context: Any) -> Arms:
+        """One context, as the models read it."""
+        source = self._source(context)
+        if source.shape[0] != 1:
+            raise InputError(f"one context (dim,) is asked for, got {source.shape[0]}; see select_many")
+        return self._read_source(source)
+
+    def _read_many(self, contexts: Any) -> Arms:
+        """Contexts, (n, dim), as the models read them."""
+        if is_vector(contexts):
+            raise InputError("one vector is no set of contexts (n, dim); for one context there is select")
+        return self._read_source(self._source(contexts))
+
+    def _source(self, contexts: Any) -> Any:
+        """Contexts as a numpy array or CSR matrix (n, dim) of finite numbers."""
+        source = row_source(self._columns.align(contexts), self._dim, "contexts")
+        values = source.data if sparse.issparse(source) else source
+        if not np.isfinite(values).all():
+            rows = source.toarray() if sparse.issparse(source) else source
+            bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+            raise complaint(rows, bad, self._dtype, "context")
+        return source
+
+    def _read_source(self, source: Any) -> Arms:
+        try:
+            read = self._template._read(source, may_be_empty=True)
+        except RowError as error:  # too long to be projected
+            raise RowError("context", error.row, error.why) from error
+        with np.errstate(over="ignore"):
+            too_long = np.flatnonzero(~np.isfinite(read.norms_sq()))
+        if len(too_long):
+            raise complaint(source, int(too_long[0]), self._dtype, "context")
+        return read
+
+    def _search(self, context: Any, offer: Offer, rule: Explore) -> int | None:
+        """What UCB chooses for a dense context, in a few compiled calls; None: ask another way."""
+        if not isinstance(rule, UCB) or not rule._is_plain:
+            return None
+        return self._board.search(context.astype(np.float64, copy=False), offer.which)
+
+    def _own(self, read: Arms, offer: Offer, rule: Explore, random: Random) -> int:
+        """What the rule chooses, before the uniform share."""
+        own = self._search(read.array[0], offer, rule) if isinstance(read, DenseArms) else None
+        return best_of(self._candidates(read, offer), 1, rule, random)[0] if own is None else own
+
+    def _chosen(self, read: Arms, offer: Offer, rule: Explore, random: Random) -> ActionChoice:
+        own = self._own(read, offer, rule, random)
+        index = shared_with_all(own, len(offer.names), self._share, random)
+        candidates = self._candidates(read, offer)
+        choice = _told(candidates, offer, index, chance_of(self._explore, candidates, index, own))
+        candidates.keep()
+        return choice
+
+    def _candidates(self, read: Arms, offer: Offer) -> ActionCandidates:
+        """The actions as a rule sees them, if all of their scores are finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            candidates = ActionCandidates(read, self._board, offer.which, self.rounds)
+            most = np.abs(candidates.means) + candidates.most_bonuses()
+        if not np.isfinite(most).all():
+            name = offer.names[int(np.flatnonzero(~np.isfinite(most))[0])]
+            raise InputError(f"the score of action {name!r} overflows; rescale contexts or rewards")
+        return candidates
+
+
+def _one_of(read: Arms, index: int) -> Arms:
+    if isinstance(read, DenseArms):
+        return DenseArms(read.array[index : index + 1])
+    return SparseArms(read.matrix[[index]])
+
+
+def _told(candidates: ActionCandidates, offer: Offer, index: int, probability: float) -> ActionChoice:
+    mean, width, bonus = float(candidates.means[index]), candidates.width(index), candidates.bonus(index)
+    return ActionChoice(offer.names[index], probability, mean, width, mean + bonus)

@@ -1,0 +1,216 @@
+"""Actions and their models: which there are, which are offered, what they hold, and files."""
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from sketchbandit.arrays import AnyArray, Arrays, Scalars, taken_from
+from sketchbandit.errors import FileError, InputError
+from sketchbandit.policy.action_board import Board
+from sketchbandit.policy.action_names import Action, check_action, made_by, read_names, some_of
+from sketchbandit.policy.files import Part, content_of, restored_generator
+from sketchbandit.policy.health import Health
+from sketchbandit.policy.joined import NEVER_USED
+from sketchbandit.policy.learning import Policy
+from sketchbandit.sketch.columns import ColumnNames, Name
+from sketchbandit.storing import Stored
+
+
+class Offer(NamedTuple):
+    """The actions to choose from, and where they stand on the board."""
+
+    names: tuple[Action, ...]
+    which: AnyArray
+
+
+class ActionModels(Stored):
+    """What ``PerAction`` holds and tells. All models, their sketches and this have one lock."""
+
+    _kinds: ClassVar[dict[str, type[Any]]] = {}
+    _noun = "set of models"
+
+    def __init__(self, actions: Iterable[Action], factory: Callable[[], Policy]) -> None:
+        names = read_names(actions)
+        template = copy.deepcopy(made_by(factory))
+        self._set_up(template, {name: copy.deepcopy(template) for name in names}, set(), ColumnNames())
+
+    def _set_up(
+        self, template: Policy, models: dict[Action, Policy], retired: set[Action], columns: ColumnNames
+    ) -> None:
+        self._template, self._models, self._retired, self._columns = template, models, retired, columns
+        self._dim, self._dtype = template.dim, template.dtype
+        self._plain_shape = (template._plain_dim,)  # of a context that needs no conversion
+        rule = self._explore = template._explore
+        self._share = rule.uniform_share
+        self._random = np.random.default_rng(rule.seed) if rule.is_random else NEVER_USED
+        self._lock = self._make_lock()
+        self._join()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._join()
+
+    def _unlocked(self) -> dict[str, Any]:
+        return {name: value for name, value in super()._unlocked().items() if name != "_board"}
+
+    def _join(self) -> None:
+        """One lock, one set of column names, and a board of what is offered."""
+        for policy in (self._template, *self._models.values()):
+            policy._precision.sketch._lock = self._lock
+            policy._lock = policy._make_lock()
+            policy._columns = self._columns
+        offered = tuple(name for name in self._models if name not in self._retired)
+        self._board = Board([self._models[name] for name in offered])
+        self._places = {name: place for place, name in enumerate(offered)}
+        self._everything = Offer(offered, np.arange(len(offered)))
+
+    # -- which actions there are ----------------------------------------------------------------------
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """Those that are offered, in the order in which they were added."""
+        return self._everything.names
+
+    @property
+    def retired(self) -> tuple[Action, ...]:
+        """Those that are offered no more, but still learn."""
+        return tuple(name for name in self._models if name in self._retired)
+
+    def add(self, action: Action) -> None:
+        """Offer a new action, whose model knows nothing, or a retired one again, whose model is as it was."""
+        name = check_action(action)
+        if name in self._places:
+            raise InputError(f"action {name!r} is offered already")
+        if name in self._retired:
+            self._retired.remove(name)
+        else:
+            self._models[name] = copy.deepcopy(self._template)
+        self._join()
+
+    def retire(self, action: Action) -> None:
+        """Offer an action no more. Its model stays, and learns from rewards that come late."""
+        name = self._known(action)
+        if name in self._retired:
+            raise InputError(f"action {name!r} is retired already; to drop its model as well there is remove")
+        self._retired.add(name)
+        self._join()
+
+    def remove(self, action: Action) -> None:
+        """Drop an action and its model, offered or retired: its rewards are refused from now on."""
+        name = self._known(action)
+        del self._models[name]
+        self._retired.discard(name)
+        self._join()
+
+    def __getitem__(self, action: Action) -> Policy:
+        """The model of an action, retired or not. Look, but make it learn by ``update``."""
+        with self._lock:
+            return self._models[self._known(action)]
+
+    def _known(self, action: Any) -> Action:
+        name = check_action(action)
+        if name not in self._models:
+            raise InputError(f"unknown action {name!r}; {some_of(self._models)}; add makes a new one")
+        return name
+
+    def _offer(self, actions: Any) -> Offer:
+        """Those that may be chosen, all of them unless some are named."""
+        if actions is None:
+            if not self._everything.names:
+                raise InputError("there are no actions to choose from: all are retired; add one")
+            return self._everything
+        names = tuple(self._known(name) for name in read_names(actions))
+        for name in names:
+            if name in self._retired:
+                raise InputError(f"action {name!r} is retired; add({name!r}) offers it again")
+        return Offer(names, np.array([self._places[name] for name in names], dtype=np.intp))
+
+    # -- what it tells ------------------------------------------------------------------------------
+
+    @property
+    def policies(self) -> dict[Action, Policy]:
+        """The model of every action, retired ones included. Look, but make them learn by ``update``."""
+        return dict(self._models)
+
+    @property
+    def dim(self) -> int:
+        """Length of a context."""
+        return self._dim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype in which contexts are read and stored; sums are float64 whatever it is."""
+        return self._dtype
+
+    @property
+    def explore(self) -> Any:  # an Explore
+        """How actions are chosen; look, but do not change it."""
+        return self._explore
+
+    @property
+    def random(self) -> np.random.Generator | None:
+        """The generator that choices draw from; None where chance plays no part."""
+        return self._random if self._explore.is_random else None
+
+    @property
+    def columns(self) -> tuple[Name, ...] | None:
+        """The names of the features, if contexts came from a DataFrame; later ones are put in this order."""
+        return self._columns.names
+
+    @property
+    def rounds(self) -> int:
+        """How many rewards were learned from, by all models."""
+        return sum(policy._rounds for policy in self._models.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every array held."""
+        held = (self._template, *self._models.values())
+        return self._board.nbytes + sum(policy.nbytes for policy in held)
+
+    def health(self) -> dict[Action, Health]:
+        """What every model says of its sketch."""
+        return {name: policy.health() for name, policy in self._models.items()}
+
+    def __repr__(self) -> str:
+        retired = f", {len(self._retired)} retired" if self._retired else ""
+        return (
+            f"<{type(self).__name__}({len(self.actions)} actions{retired}, each {self._template!r}): "
+            f"{self.rounds} rounds, {self.nbytes:,} bytes>"
+        )
+
+    # -- files ----------------------------------------------------------------------------------------
+
+    def _content(self) -> tuple[Scalars, Arrays]:
+        models: dict[str, Part] = {str(i): policy for i, policy in enumerate(self._models.values())}
+        parts, arrays = content_of({"template": self._template, **models})
+        own: Scalars = {
+            "actions": list(self._models),
+            "retired": list(self.retired),
+            "columns": self._columns.names,
+        }
+        if self._explore.is_random:
+            own["random"] = self._random.bit_generator.state
+        return {**own, "parts": parts}, arrays
+
+    @classmethod
+    def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
+        """What ``dump`` described."""
+
+        def restored(name: str) -> Policy:
+            part = scalars["parts"][name]
+            policy = Policy.of_kind(part["kind"])
+            return policy.undump(part["content"], taken_from(name, arrays), **extra)
+
+        names = [check_action(name) for name in scalars["actions"]]
+        retired = {check_action(name) for name in scalars["retired"]}
+        if len(set(names)) < len(names) or not retired <= set(names):
+            raise FileError("the names of the actions make no sense")
+        models = {name: restored(str(i)) for i, name in enumerate(names)}
+        made = cls.__new__(cls)
+        made._set_up(restored("template"), models, retired, ColumnNames(scalars.get("columns")))
+        if "random" in scalars:
+            made._random = restored_generator(scalars["random"])
+        return made

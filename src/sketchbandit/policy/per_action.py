@@ -1,0 +1,143 @@
+"""A model for every action: the disjoint setting."""
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.arms import is_scalar, read_reward, read_rewards
+from sketchbandit.errors import InputError, MergeKindError
+from sketchbandit.policy.action_choosing import ActionChoosing
+from sketchbandit.policy.action_names import Action
+from sketchbandit.policy.health import Complaints, say
+from sketchbandit.sharing import both_locks, holds_the_lock
+
+
+class PerAction(ActionChoosing):
+    """A model for every action, all asked with the same context (the disjoint setting).
+
+    What is learned of one action tells nothing of another. A new action has the prior's width, so that it is
+    tried. For actions that have features of their own one policy over arms learns faster.
+
+    Threads may share it: every public call is atomic.
+
+    Parameters
+    ----------
+    actions : list of str or int
+        Their names.
+    factory : callable
+        Makes a fresh policy. It is called once; every action, also one that is added later, gets a copy. Its
+        rule (``explore=``) is that of the whole, and its seed that of the one generator which is used.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> models = sb.PerAction(["red", "green"], lambda: sb.adaptive(3))
+    >>> context = [1.0, 0.5, 0.0]
+    >>> models.select(context)
+    'red'
+    >>> models.update(context, "red", -1.0)
+    >>> models.select(context)
+    'green'
+    >>> models.add("blue")
+    >>> models.mean(context).round(2)
+    array([-0.56,  0.  ,  0.  ])
+
+    """
+
+    kind = "per-action"
+
+    # -- learning -----------------------------------------------------------------------------------
+
+    @holds_the_lock
+    def update(self, context: Any, action: Any, reward: Any) -> None:
+        """Learn from one context (dim,), the action that was taken and its reward; or from n of each.
+
+        A retired action learns too: rewards may come late. Input that cannot be used raises before anything
+        changes. A SketchTooSmallWarning comes last, when everything is learned.
+        """
+        with self._lock:
+            complaints = self._learn(context, action, reward)
+        if complaints:
+            say(complaints)
+
+    def _learn(self, context: Any, action: Any, reward: Any) -> Complaints:
+        if (  # as quick as can be
+            type(context) is np.ndarray
+            and isinstance(reward, float)
+            and context.dtype == self._dtype
+            and context.shape == self._plain_shape
+            and context.flags.c_contiguous
+            and type(action) in _NAMES
+            and action in self._models
+        ):
+            return _said_of(action, self._models[action]._learn(context, reward))
+        if is_scalar(action):
+            name = self._known(action)
+            source = self._source(context)
+            if source.shape[0] != 1:
+                raise InputError(f"{source.shape[0]} contexts need as many actions, got one: {name!r}")
+            complaints = _said_of(name, self._models[name]._learn_any(source, read_reward(reward)))
+        else:
+            complaints = self._learn_many(context, action, reward)
+        self._columns.remember(context)
+        return complaints
+
+    def _learn_many(self, contexts: Any, actions: Any, rewards: Any) -> Complaints:
+        """Each model from its own, in their order, when all of them were checked."""
+        source, names = self._source(contexts), [self._known(action) for action in actions]
+        if len(names) != source.shape[0]:
+            raise InputError(f"{source.shape[0]} contexts need {source.shape[0]} actions, got {len(names)}")
+        values = read_rewards(rewards, len(names))
+        parts = []
+        for name in dict.fromkeys(names):
+            some = np.array([i for i, other in enumerate(names) if other == name])
+            parts.append((name, self._models[name], source[some], values[some]))
+        for _, policy, rows, mine in parts:
+            policy._check_many(policy._read_rows(rows), mine)
+        complaints: Complaints = ()
+        for name, policy, rows, mine in parts:
+            complaints += _said_of(name, policy._learn_any(rows, mine))
+        return complaints
+
+    # -- merging ------------------------------------------------------------------------------------
+
+    @holds_the_lock
+    def merge(self, other: Any) -> None:
+        """Take in what another of the same settings has learned, both having started from nothing.
+
+        Actions that both have add up. Those that only the other has come as they are there, retired or not.
+        Models that were handed out before are no longer those in use.
+        """
+        if type(other) is not type(self):
+            raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
+        if other is self:
+            other = copy.deepcopy(self)
+        with both_locks(self, other):
+            complaints = self._absorb(other)
+        if complaints:
+            say(complaints)
+
+    def _absorb(self, other: "PerAction") -> Complaints:
+        """``merge`` for whoever holds both locks; on copies, so that all of it is done or nothing."""
+        copy.deepcopy(self._template)._absorb(other._template)  # says which setting differs
+        columns = self._columns.merged(other._columns)
+        models = dict(self._models)
+        complaints: Complaints = ()
+        for name, theirs in other._models.items():
+            if name in models:
+                models[name] = copy.deepcopy(models[name])
+                complaints += _said_of(name, models[name]._absorb(theirs))
+            else:
+                models[name] = copy.deepcopy(theirs)
+        self._retired |= {name for name in other._retired if name not in self._models}
+        self._models, self._columns = models, columns
+        self._join()
+        return complaints
+
+
+_NAMES = (str, int)
+
+
+def _said_of(action: Action, complaints: Complaints) -> Complaints:
+    return tuple(type(complaint)(f"action {action!r}: {complaint}") for complaint in complaints)
