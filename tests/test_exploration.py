@@ -380,6 +380,24 @@ def test_refused_calls_draw_nothing(rule: str) -> None:
     assert saved(policy) == before
 
 
+def test_a_catalogue_is_drawn_from_but_not_worked_out() -> None:
+    """The joint distribution of 2,001 scores is refused, before anything is drawn; a choice is not."""
+    policy = sb.oful(3, explore=sb.Thompson(0.5, seed=1))
+    arms = np.random.default_rng(0).standard_normal((2_001, 3))
+    before = saved(policy)
+    asked: list[Callable[[], Any]] = [
+        lambda: policy.choose(arms),
+        lambda: policy.probabilities(arms),
+        lambda: policy.slate(arms, 2),
+        lambda: policy.scores(arms),
+    ]
+    for ask in asked:
+        with pytest.raises(sb.InputError, match="at most 2,000 arms, and there are 2,001; use select"):
+            ask()
+    assert saved(policy) == before
+    assert len({policy.select(arms) for _ in range(20)} | set(policy.top(arms, 5).tolist())) > 5
+
+
 def test_a_rule_that_fails_draws_nothing() -> None:
     """A rule of the user's that draws, and then breaks down or answers nonsense."""
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.explore.base import Explore, with_share
 from sketchbandit.explore.candidates import Candidates
-from sketchbandit.explore.thompson import Thompson, win_chances
+from sketchbandit.explore.thompson import Thompson, check_few, win_chances
 
 
 class Choice(NamedTuple):
@@ -62,6 +62,7 @@ class Scores:
     def of(cls, candidates: Candidates, rule: Explore) -> "Scores":
         """The scores of a set of arms."""
         if isinstance(rule, Thompson):
+            check_few(candidates)
             return cls(rule, candidates.means, None, candidates.covariance(), candidates.first_copies())
         return cls(rule, candidates.means, rule.probabilities(candidates), None, None)
 

@@ -18,6 +18,7 @@ from sketchbandit.sketch.checks import check_count
 from sketchbandit.theory import Confidence
 
 _TOGETHER = 1_000_000  # numbers drawn at once
+_MOST_ARMS = 2_000  # whose joint distribution is worked out: some seconds
 
 
 class Thompson(Explore):
@@ -78,6 +79,7 @@ class Thompson(Explore):
 
     def probabilities(self, candidates: Candidates) -> Vector:
         """Sampled, but for one or two arms; the estimate depends on the scores alone."""
+        check_few(candidates)
         return win_chances(candidates.means, candidates.covariance(), candidates.first_copies(), self.samples)
 
     def search(
@@ -123,6 +125,15 @@ class _Drawn(Explore):
         found = np.empty(len(bounds) - 1, dtype=np.intp)
         compiled.best_of_each(arms, means, bounds, self._direction, radius, found)
         return found
+
+
+def check_few(candidates: Candidates) -> None:
+    """Refuse a set of arms whose probabilities would take minutes and gigabytes."""
+    if len(candidates) > _MOST_ARMS:
+        raise InputError(
+            f"Thompson sampling tells the probabilities of at most {_MOST_ARMS:,} arms, and there are "
+            f"{len(candidates):,}; use select, which needs none, or InverseGap, whose are exact"
+        )
 
 
 def win_chances(means: Vector, covariance: Matrix, first: AnyArray, samples: int) -> Vector:

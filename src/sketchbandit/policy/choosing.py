@@ -116,8 +116,9 @@ class Choosing(JoinedPolicy):
         >>> [choice.probability for choice in policy.slate([[1.0, 0.0], [0.0, 2.0]], 2)]
         [0.75, 1.0]
         """
-        places, candidates = self._ranked(arms, k, random)
-        return [_told(candidates, place.index, place.probability()) for place in places]
+        with self._unless_refused(self._generator(random)):
+            places, candidates = self._ranked(arms, k, random)
+            return [_told(candidates, place.index, place.probability()) for place in places]
 
     def _ranked(self, arms: Any, k: int, random: Random | None) -> tuple[list[Place], ArmCandidates]:
         wanted, read, rule = check_count("k", k, at_least=1), self._read(arms), self._explore
