@@ -85,6 +85,13 @@ class Candidates(ABC):
         return bonuses
 
 
+def copies_among(first: AnyArray, indices: AnyArray) -> AnyArray:
+    """``first_copies`` of some of the arms, from those of all."""
+    _, places, of = np.unique(first[indices], return_index=True, return_inverse=True)
+    copies: AnyArray = places[of]
+    return copies
+
+
 class Left(Candidates):
     """Some of a set of arms: those that are left when others were chosen."""
 
@@ -117,11 +124,7 @@ class Left(Candidates):
 
     def first_copies(self) -> AnyArray:
         """Among those that are left."""
-        _, first, of = np.unique(
-            self._whole.first_copies()[self._indices], return_index=True, return_inverse=True
-        )
-        copies: AnyArray = first[of]
-        return copies
+        return copies_among(self._whole.first_copies(), self._indices)
 
     def regression_bound(self, confidence: Confidence) -> float:
         """That of the model."""

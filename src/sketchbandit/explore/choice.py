@@ -1,11 +1,14 @@
 """What a policy says of a choice."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
+
 from sketchbandit.arrays import AnyArray, Matrix, Vector
+from sketchbandit.errors import InputError
 from sketchbandit.explore.base import Explore, with_share
-from sketchbandit.explore.candidates import Candidates
+from sketchbandit.explore.candidates import Candidates, copies_among
 from sketchbandit.explore.thompson import Thompson, check_few, win_chances
 
 
@@ -68,9 +71,30 @@ class Scores:
 
     def probabilities(self) -> Vector:
         """The probability of every arm, (K,), the uniform share included."""
-        chances = self.chances
-        if chances is None:
-            assert isinstance(self.rule, Thompson)  # noqa: S101  (for the type checker)
-            assert self.covariance is not None and self.first_copies is not None  # noqa: S101, PT018
-            chances = win_chances(self.means, self.covariance, self.first_copies, self.rule.samples)
-        return with_share(chances, self.rule.uniform_share)
+        return with_share(self._chances(), self.rule.uniform_share)
+
+    def standard_errors(self) -> Vector:
+        """By how much each probability may be off, (K,): 0 where it is exact."""
+        chances = self._chances()
+        if self.chances is not None or len(chances) <= 2:
+            return np.zeros_like(chances)
+        assert isinstance(self.rule, Thompson)  # noqa: S101  (for the type checker)
+        return (1.0 - self.rule.uniform_share) * np.sqrt(chances * (1.0 - chances) / self.rule.samples)
+
+    def _chances(self) -> Vector:
+        """Without the uniform share."""
+        if self.chances is not None:
+            return self.chances
+        assert isinstance(self.rule, Thompson)  # noqa: S101  (for the type checker)
+        assert self.covariance is not None and self.first_copies is not None  # noqa: S101, PT018
+        return win_chances(self.means, self.covariance, self.first_copies, self.rule.samples)
+
+    def among(self, indices: AnyArray) -> "Scores":
+        """Those of some of the arms, as if there were no others; only of rules that sample."""
+        if self.covariance is None or self.first_copies is None:
+            raise InputError(
+                "how other rules choose among fewer arms does not follow from their probabilities"
+            )
+        copies = copies_among(self.first_copies, indices)
+        covariance = self.covariance[np.ix_(indices, indices)]
+        return replace(self, means=self.means[indices], covariance=covariance, first_copies=copies)
