@@ -18,7 +18,7 @@ from sketchbandit.kernels.chances import (
     pick_from_each,
 )
 from sketchbandit.kernels.dense import grow_dense, leverage_dense
-from sketchbandit.kernels.per_action import leverage_above, score_models
+from sketchbandit.kernels.per_action import leverage_above, may_win_dense, score_models
 from sketchbandit.kernels.rows import draw_rows, grow_rows, leverage_rows
 from sketchbandit.kernels.search import search_dense, search_many_dense, search_many_rows, search_rows
 from sketchbandit.kernels.sums import equal, norm_sq, norm_sq_if_equal, project_arms, scan
@@ -35,6 +35,7 @@ __all__ = [
     "leverage_above",
     "leverage_dense",
     "leverage_rows",
+    "may_win_dense",
     "norm_sq",
     "norm_sq_if_equal",
     "pick_by_gap",

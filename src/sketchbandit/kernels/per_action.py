@@ -3,10 +3,14 @@
 
 from math import isfinite
 
-from sketchbandit.kernels.compiling import compiled
+from sketchbandit.kernels.compiling import compiled, compiled_sum
+from sketchbandit.kernels.dense import need_dense
 from sketchbandit.kernels.rows import leverage_until, need_rows
 from sketchbandit.kernels.scores import upper_bound_of
-from sketchbandit.kernels.sums import dot_and_norm, need
+from sketchbandit.kernels.sums import dot, dot_and_norm, need
+
+_MARGIN = 1e-9  # of |x|² / shift: far more than rounding, so that none is ruled out that could be the best
+_LOOK_EVERY = 16  # rows of P between two looks whether the model can still win
 
 
 @compiled
@@ -31,3 +35,51 @@ def leverage_above(x, norm_sq, mean, radius, least, rows, factor, count, shift, 
     """``leverage_rows``, but -1 as soon as the score must stay below ``least``."""
     need_rows(len(x), rows, factor, count, y, u)
     return leverage_until(x, norm_sq, mean, radius, least, rows, factor, count, shift, y, u)
+
+
+@compiled_sum
+def from_diagonal(inverse, i, x):
+    """x_k P_kj x_j summed over the rows k = i to i + 3, and over j from the diagonal on, twice beside it."""
+    beside = x[i + 4 :]
+    r0, r1 = inverse[i, i + 4 :], inverse[i + 1, i + 4 :]
+    r2, r3 = inverse[i + 2, i + 4 :], inverse[i + 3, i + 4 :]
+    t0 = t1 = t2 = t3 = 0.0
+    for j in range(len(beside)):
+        t0 += r0[j] * beside[j]
+        t1 += r1[j] * beside[j]
+        t2 += r2[j] * beside[j]
+        t3 += r3[j] * beside[j]
+    x0, x1, x2, x3 = x[i], x[i + 1], x[i + 2], x[i + 3]
+    t0 += inverse[i, i] * x0 / 2.0 + inverse[i, i + 1] * x1 + inverse[i, i + 2] * x2 + inverse[i, i + 3] * x3
+    t1 += inverse[i + 1, i + 1] * x1 / 2.0 + inverse[i + 1, i + 2] * x2 + inverse[i + 1, i + 3] * x3
+    t2 += inverse[i + 2, i + 2] * x2 / 2.0 + inverse[i + 2, i + 3] * x3
+    t3 += inverse[i + 3, i + 3] * x3 / 2.0
+    return 2.0 * (x0 * t0 + x1 * t1 + x2 * t2 + x3 * t3)
+
+
+@compiled
+def may_win_dense(x, norm_sq, mean, radius, least, inverse, pending, pending_count, shift):
+    """Whether the score may reach ``least``: by half of P at most, and less where it cannot.
+
+    After some rows x'P x is at most what they and their columns add up to, plus |the rest of x|² / shift.
+    """
+    need_dense(len(x), inverse, pending, pending_count, x, pending[:, 0])
+    whole = _MARGIN * norm_sq / shift
+    for i in range(pending_count):
+        seen = dot(pending[i], x, len(x))
+        whole -= seen * seen
+    rest, i = norm_sq, 0
+    while i < len(x):
+        if i + 4 <= len(x):
+            whole += from_diagonal(inverse, i, x)
+            rest -= x[i] * x[i] + x[i + 1] * x[i + 1] + x[i + 2] * x[i + 2] + x[i + 3] * x[i + 3]
+            i += 4
+        else:
+            whole += x[i] * (2.0 * dot(inverse[i, i:], x[i:], len(x) - i) - inverse[i, i] * x[i])
+            rest -= x[i] * x[i]
+            i += 1
+        if i % _LOOK_EVERY == 0 or i == len(x):
+            most = max(whole + max(rest, 0.0) / shift, 0.0)
+            if upper_bound_of(mean, radius, most) < least:
+                return False
+    return True

@@ -11,7 +11,7 @@ from sketchbandit.explore.scores import upper_bound
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import row_norms_sq
 from sketchbandit.policy.learning import Policy
-from sketchbandit.precision import Leverage, LowRankInverse, Precision
+from sketchbandit.precision import DenseInverse, Leverage, LowRankInverse
 
 
 class Board:
@@ -33,6 +33,7 @@ class Board:
         self._tallies = [policy.precision.sketch.tally for policy in policies]
         self._versions = [-1] * count
         self._without: set[int] = set()
+        self._inverses: list[Any] = [None] * count  # as the compiled loops read them
 
     @property
     def nbytes(self) -> int:
@@ -50,10 +51,15 @@ class Board:
         return not self._without
 
     def _read(self, k: int, policy: Policy) -> None:
-        theta = policy._estimate.linear_theta
-        policy._precision.sync()
-        self.shifts[k] = policy._precision.inverse.shift
+        theta, precision = policy._estimate.linear_theta, policy._precision
+        precision.sync()
+        inverse = precision.inverse
+        self.shifts[k] = inverse.shift
         self.radii[k] = policy._radius if policy._confidence is None else policy.radius
+        if isinstance(inverse, LowRankInverse):
+            self._inverses[k] = inverse.plain_rows, inverse.factor.array, inverse.factor.count
+        elif isinstance(inverse, DenseInverse):
+            self._inverses[k] = inverse.inverse, inverse.pending, inverse.pending_count
         if theta is None:
             self._without.add(k)
         else:
@@ -92,37 +98,31 @@ class Board:
             if listed[i] < score or (i == first and best >= 0):
                 continue
             k = which.item(i)
-            mean, radius, precision = means.item(i), self.radii.item(k), self.policies[k]._precision
-            leverage = _leverage(compiled, precision, x, norm_sq, mean=mean, radius=radius, least=score)
+            mean, radius, inverse = means.item(i), self.radii.item(k), self.policies[k]._precision.inverse
+            leverage = self._leverage(compiled, k, x, norm_sq, (mean, radius, score))
             if leverage is None:
                 continue
-            value = upper_bound(mean, radius, math.sqrt(precision.inverse.quadratic(leverage, norm_sq)))
+            value = upper_bound(mean, radius, math.sqrt(inverse.quadratic(leverage, norm_sq)))
             if value > score or (value == score and i < best):
-                best, score, kept = i, value, (precision, leverage)
+                best, score, kept = i, value, (k, leverage)
         if kept is not None:
-            kept[0].last_choice = x.copy(), kept[1]
+            self.policies[kept[0]]._precision.last_choice = x.copy(), kept[1]
         return best
 
+    def _leverage(
+        self, compiled: Any, k: int, x: Vector, norm_sq: float, to_beat: tuple[float, float, float]
+    ) -> Leverage | None:
+        """What x leaves on one model; None as soon as its score must stay below the last of ``to_beat``.
 
-def _leverage(
-    compiled: Any,
-    precision: Precision,
-    x: Vector,
-    norm_sq: float,
-    *,
-    mean: float,
-    radius: float,
-    least: float,
-) -> Leverage | None:
-    """What x leaves on one model; None as soon as its score must stay below ``least``."""
-    inverse = precision.inverse
-    rows = inverse.plain_rows if isinstance(inverse, LowRankInverse) else None
-    if rows is None or not isinstance(inverse, LowRankInverse):
+        Mean and radius stand before it.
+        """
+        inverse, shift = self.policies[k]._precision.inverse, self.shifts.item(k)
+        matrix, other, count = self._inverses[k]
+        if isinstance(inverse, LowRankInverse) and matrix is not None:
+            y, u = np.empty(count), np.empty(count)
+            value = compiled.leverage_above(x, norm_sq, *to_beat, matrix, other, count, shift, y, u)
+            return None if value < 0.0 else Leverage(y, u, value)
+        if isinstance(inverse, DenseInverse) and to_beat[2] > -math.inf:
+            may_win = compiled.may_win_dense(x, norm_sq, *to_beat, matrix, other, count, shift)
+            return inverse.leverage(x, norm_sq) if may_win else None
         return inverse.leverage(x, norm_sq)
-    factor = inverse.factor
-    count = factor.count
-    y, u = np.empty(count), np.empty(count)
-    value: float = compiled.leverage_above(
-        x, norm_sq, mean, radius, least, rows, factor.array, count, factor.shift, y, u
-    )
-    return None if value < 0.0 else Leverage(y, u, value)

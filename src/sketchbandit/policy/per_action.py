@@ -140,4 +140,6 @@ _NAMES = (str, int)
 
 
 def _said_of(action: Action, complaints: Complaints) -> Complaints:
+    if not complaints:  # most rounds
+        return complaints
     return tuple(type(complaint)(f"action {action!r}: {complaint}") for complaint in complaints)
