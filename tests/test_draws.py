@@ -1,6 +1,8 @@
 """Draws from N(0, A^-1) against the dense matrix: their mean, their covariance, their distribution."""
 
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,3 +96,54 @@ def test_the_scale_of_a_theorem_is_the_realised_radius(name: str) -> None:
         twin.update(unit(random.standard_normal((1, DIM)))[0], 0.5)
     for one in (policy, twin):
         assert one.radius == pytest.approx(design_radius(confidence, one.sketch, 0.7))
+
+
+# -- a dense inverse that is drawn from between its updates ------------------------------------------------
+
+
+def interleaved(dim: int, rounds: int, *, ask: bool) -> Any:
+    """OFUL as a matrix; a draw before every update, or none."""
+    policy = sb.oful(dim, ridge=0.5)
+    random = np.random.default_rng(3)
+    policy.update(unit(random.standard_normal((dim, dim))), random.standard_normal(dim))
+    assert isinstance(policy.precision.inverse, DenseInverse)
+    for _ in range(rounds):
+        if ask:
+            policy.precision.half(np.random.default_rng(0))
+        policy.update(unit(random.standard_normal((1, dim)))[0], 1.0)
+    return policy
+
+
+@pytest.mark.parametrize("rounds", [7, 40, 70])
+def test_draws_between_updates_have_the_covariance_of_the_estimate(rounds: int) -> None:
+    """Some updates wait until 32 came together; what a draw has kept of them must follow."""
+    policy = interleaved(130, rounds, ask=True)
+    assert 0 < policy.precision.inverse.pending_count < 32
+    random = np.random.default_rng(1)
+    drawn = np.array([policy.precision.half(random) for _ in range(600)])
+    assert_standard(drawn @ np.linalg.cholesky(dense(policy)))
+
+
+@pytest.mark.parametrize("rounds", [7, 40])
+def test_draws_do_not_depend_on_earlier_ones(rounds: int, tmp_path: Path) -> None:
+    """Asked before, never asked, and loaded from a file: the same generator draws the same, to the bit."""
+    asked, silent = (interleaved(130, rounds, ask=ask) for ask in (True, False))
+    asked.save(tmp_path / "p")
+    loaded = sb.load(tmp_path / "p", sb.LinUCB)
+    draws = [policy.precision.half(np.random.default_rng(9)).tobytes() for policy in (asked, silent, loaded)]
+    assert draws[0] == draws[1] == draws[2]
+
+
+def test_a_matrix_that_rounding_made_indefinite_is_drawn_from() -> None:
+    """Arms of lengths 1e6 beside a ridge of 1e-10: what has no digits is not worth an exception."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sb.TooFewDigitsWarning)
+        for seed in range(300):
+            random = np.random.default_rng([436964929, seed])
+            policy = sb.oful(4, ridge=1e-10, explore=sb.Thompson(0.5, seed=0))
+            basis = random.standard_normal((2, 4)) * 1e6
+            for _ in range(8):
+                policy.select(np.eye(4))
+                weights = random.standard_normal(2) * 10.0 ** random.uniform(-3.0, 0.0, 2)
+                is_long = random.random() > 0.2
+                policy.update(weights @ basis if is_long else random.standard_normal(4), 1.0)

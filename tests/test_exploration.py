@@ -315,6 +315,154 @@ def test_some_rules_leave_a_log_that_can_be_used() -> None:
     assert len(usable) >= 8, usable
 
 
+def test_what_arms_share_costs_no_digits() -> None:
+    """A feature of 1.7e9, a time in seconds, that all arms have: claims hold as well as without it."""
+    features = np.random.default_rng(0).standard_normal((4, 4))
+    arms = np.column_stack([np.full(4, 1.7e9), features])
+    for some in (arms, arms[:2]):
+        assert_chosen_as_claimed(sb.oful(5, explore=sb.Thompson(0.5, seed=0, samples=50_000)), some, 20_000)
+
+
+def test_near_twins_in_closed_form() -> None:
+    """Arms that differ by 1e-9: the sign of the difference decides, or chance does."""
+    policy = trained("thompson", 40)
+    arms = some_arms(1)[[0, 0]]
+    arms[1] += 1e-9 * some_arms(1, seed=9)[0]
+    apart = arms[0] - arms[1]
+    ahead = float(apart @ policy.theta) / (0.5 * policy.width(apart))
+    assert policy.probabilities(arms)[0] == pytest.approx(stats.norm.cdf(ahead), abs=1e-4)
+
+
+def test_many_arms_that_look_alike() -> None:
+    """2,000 unit arms before the first reward: comparing all with all would take minutes."""
+    policy = sb.oful(200, explore=sb.Thompson(1.0, seed=0))
+    arms = np.vstack([np.eye(200), np.eye(200), -np.eye(200)])
+    copies = policy.scores(arms).first_copies
+    assert copies is not None
+    assert copies.tolist() == [*range(200), *range(200), *range(400, 600)]
+
+
+def test_a_rule_is_replaced_not_changed() -> None:
+    """Settings of a policy's rule stay; another rule takes over what was learned, and the generator."""
+    policy = trained("epsilon")
+    with pytest.raises(sb.InputError, match=r"policy.explore = EpsilonGreedy\(epsilon=0.0\)"):
+        policy.explore.epsilon = 0.0
+    before, theta = policy.random.bit_generator.state, policy.theta
+    rule = sb.InverseGap(5.0)
+    policy.explore = rule
+    rule.gamma = 6.0  # the policy has a copy
+    assert policy.explore.gamma == 5.0
+    assert policy.random.bit_generator.state == before
+    assert (policy.theta == theta).all()
+    policy.explore = sb.UCB(0.7)
+    assert (policy.radius, policy.beta, policy.random) == (0.7, 0.7, None)
+    policy.explore = sb.UCB(floor=0.5, seed=3)  # the radius stays
+    assert policy.radius == 0.7
+    assert policy.random.bit_generator.state == np.random.default_rng(3).bit_generator.state
+    policy.explore = sb.Thompson(THEOREM)
+    assert policy.radius > 0.0
+    for wrong in ("thompson", sb.Thompson, None):
+        with pytest.raises(sb.InputTypeError, match="explore is"):
+            policy.explore = wrong
+    with pytest.raises(sb.InputTypeError, match="CBRAP takes a constant beta"):
+        sb.cbrap(DIM, size=3).explore = sb.UCB(THEOREM)
+    models: Any = sb.PerAction(["a", "b"], lambda: sb.oful(DIM))
+    models.update(ARMS["one"][0], "a", 1.0)
+    models.explore = sb.EpsilonGreedy(0.5, seed=1)
+    assert models.probabilities(ARMS["one"][0]).tolist() == [0.75, 0.25]
+    models.explore = sb.UCB(2.0)
+    assert models.ucb(ARMS["one"][0]).tolist() == pytest.approx([0.5 + np.sqrt(2.0), 2.0])
+
+
+def test_replicas_are_reseeded() -> None:
+    """Copies choose alike, until they are told not to."""
+    one = trained("thompson", 3)
+    other = copy.deepcopy(one)
+    arms = ARMS["five"]
+    assert [one.select(arms) for _ in range(30)] == [other.select(arms) for _ in range(30)]
+    other.reseed(5)
+    assert [one.select(arms) for _ in range(60)] != [other.select(arms) for _ in range(60)]
+    with pytest.raises(sb.InputError, match="seed must be at least 0"):
+        other.reseed(-1)
+
+
+def test_a_policy_says_how_it_explores() -> None:
+    """In its repr: beta where that is all, else the rule."""
+    assert "beta=0.1)" in repr(sb.oful(2))
+    assert "explore=Thompson(scale=0.2, seed=1))" in repr(sb.oful(2, explore=sb.Thompson(0.2, seed=1)))
+    assert "explore=UCB(beta=0.1, floor=0.5), seed=0)" in repr(sb.cbrap(9, size=2, explore=sb.UCB(floor=0.5)))
+
+
+class Own(sb.Explore):
+    """A rule of a user's, with a setting that is a dict."""
+
+    kind = "test-own"
+
+    def __init__(self, chances: Any = None, *, floor: float = 0.0, seed: int | None = None) -> None:
+        super().__init__(floor=floor, seed=seed)
+        self.chances = chances
+
+    def choose(self, candidates: sb.Candidates, count: int, random: np.random.Generator) -> list[int]:
+        """The first ones."""
+        del candidates, random
+        return list(range(count))
+
+    def probabilities(self, candidates: sb.Candidates) -> Any:
+        """As given."""
+        del candidates
+        return self.chances["first"]
+
+
+def test_a_rule_of_the_users_is_checked(tmp_path: Path) -> None:
+    """Its settings come back from a file, its name and its probabilities are looked at."""
+    made = build("soful", 3, size=2, explore=Own({"first": [1.0, 0.0, 0.0]}), floor=0.5)
+    made.save(tmp_path / "p")
+    loaded = sb.load(tmp_path / "p", sb.LinUCB)
+    assert (
+        loaded.explore.settings()
+        == made.explore.settings()
+        == {
+            "rule": "test-own",
+            "chances": {"first": [1.0, 0.0, 0.0]},
+            "floor": 0.5,
+            "seed": None,
+        }
+    )
+    assert loaded.choose(np.eye(3)).probability == pytest.approx(2.0 / 3.0)
+    assert rule_of("test-own").floor == 0.0
+    for wrong in ([0.9, 0.9, 0.9], [0.5, 0.5], [-0.5, 1.0, 0.5], [np.nan, 1.0, 0.0]):
+        with pytest.raises(sb.InputError, match=r"Own.probabilities must return 3 numbers that sum to one"):
+            sb.oful(3, explore=Own({"first": wrong})).choose(np.eye(3))
+    with pytest.raises(sb.InputTypeError, match=r"Own.chances is .* which a file cannot hold"):
+        sb.oful(3, explore=Own({"first": np.ones(3)})).save(tmp_path / "q")
+    one = sb.oful(3, explore=Own(np.ones(3)))
+    one.merge(sb.oful(3, explore=Own(np.ones(3), seed=4)))
+    with pytest.raises(sb.MergeError, match="explore is"):
+        one.merge(sb.oful(3, explore=Own(np.zeros(3))))
+
+
+def test_subclasses_of_thompson_are_heard() -> None:
+    """What they choose and claim is theirs."""
+
+    class First(sb.Thompson):
+        """Plays the first arm, and says so."""
+
+        kind = "test-first"
+
+        def choose(self, candidates: sb.Candidates, count: int, random: np.random.Generator) -> list[int]:
+            """Always."""
+            del candidates, random
+            return list(range(count))
+
+        def probabilities(self, candidates: sb.Candidates) -> Any:
+            """Surely."""
+            return np.eye(len(candidates))[0]
+
+    policy = sb.oful(3, explore=First(per="batch", seed=0))
+    assert policy.probabilities(np.eye(3)).tolist() == [1.0, 0.0, 0.0]
+    assert policy.select_many([np.eye(3)] * 9).tolist() == [0] * 9
+
+
 # -- bad input --------------------------------------------------------------------------------------
 
 
@@ -340,6 +488,10 @@ def test_some_rules_leave_a_log_that_can_be_used() -> None:
         (lambda: sb.Greedy(seed=WRONG), "seed must be an integer"),
         (lambda: sb.oful(3, beta=0.2, explore=sb.Thompson(0.1)), "beta is 0.2, but explore=Thompson.*leave"),
         (lambda: sb.cbrap(3, size=2, explore=sb.Thompson(THEOREM)), "CBRAP takes a constant beta"),
+        (
+            lambda: sb.cbrap(9, size=2, explore=WRONG),
+            "explore is 'theorem'; give a rule, such as sb.Thompson",
+        ),
         (lambda: rule_of("softmax"), "unknown exploration rule 'softmax'; choose from ucb, thompson"),
         (lambda: rule_of({"rule": "ucb", "scale": 1}), "ucb has no setting 'scale'; it takes beta, floor"),
         (lambda: rule_of({"scale": 1}), "explore must be a rule, its name, or a mapping"),

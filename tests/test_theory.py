@@ -232,6 +232,7 @@ def test_the_regression_bound_holds(name: str) -> None:
             alpha=sketch.alpha,
             error_bound=sketch.error_bound,
             log_det=policy.precision.log_det,
+            mass=sketch.mass,
         )
         assert errors <= bound
     if name == "oful":  # and says something where nothing is lost

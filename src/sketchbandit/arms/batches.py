@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.arms.reading import is_ready
+from sketchbandit.arms.sets import DenseArms
 from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError, InputTypeError, RowError
 
@@ -16,6 +17,10 @@ class Batch(NamedTuple):
 
     arms: AnyArray
     bounds: AnyArray
+
+    def of(self, number: int) -> DenseArms:
+        """The arms of one set."""
+        return DenseArms(self.arms[self.bounds[number] : self.bounds[number + 1]])
 
 
 def read_sets(batch: Any) -> AnyArray | list[Any]:

@@ -1,7 +1,9 @@
 """How a choice follows from means and widths: the contract of an exploration rule."""
 
 import inspect
+import json
 from abc import ABC, abstractmethod
+from dataclasses import fields
 from functools import cache
 from typing import Any, ClassVar
 
@@ -15,6 +17,9 @@ from sketchbandit.kinds import Kinds
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.theory import Confidence
+
+_BOUND = "_is_bound"
+FIELDS = {field.name for field in fields(Confidence)}
 
 
 class Explore(Kinds, ABC):
@@ -51,11 +56,31 @@ class Explore(Kinds, ABC):
         self.floor = check_real("floor", floor, at_least=0.0, at_most=1.0)
         self.seed = None if seed is None else check_count("seed", seed, at_least=0)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if _BOUND in vars(self) and name in setting_names(type(self)):
+            raise InputError(
+                f"the rule is a policy's, which has read its {name}; give the policy another rule: "
+                f"policy.explore = {type(self).__name__}({name}={value!r})"
+            )
+        super().__setattr__(name, value)
+
+    def bind(self) -> None:
+        """A policy chooses by it from now on: its settings stay as they are."""
+        vars(self)[_BOUND] = True
+
+    def unbind(self) -> None:
+        """It is a copy, and no policy's yet."""
+        vars(self).pop(_BOUND, None)
+
     def __repr__(self) -> str:
-        given = (
-            f"{name}={getattr(self, name)!r}" for name in setting_names(type(self)) if hasattr(self, name)
-        )
-        return f"{type(self).__name__}({', '.join(given)})"
+        """The first setting, and those that are not as by default."""
+        given = inspect.signature(type(self)).parameters.values()
+        shown = [
+            f"{one.name}={getattr(self, one.name)!r}"
+            for place, one in enumerate(given)
+            if hasattr(self, one.name) and (not place or getattr(self, one.name) != one.default)
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     @property
     def uniform_share(self) -> float:
@@ -79,7 +104,7 @@ class Explore(Kinds, ABC):
         if self.draws:
             raise InputError(
                 f"{type(self).__name__} does not tell its probabilities; give it a method "
-                "probabilities(candidates)"
+                "probabilities(candidates), or say draws = False if it never draws"
             )
         (chosen,) = self.choose(candidates, 1, np.random.default_rng(0))
         return one_hot(chosen, len(candidates))
@@ -120,18 +145,27 @@ class Explore(Kinds, ABC):
         """Whether the other is the same rule but for its seed."""
         if type(self) is not type(other):
             return False
-        mine, theirs = (vars(rule) | {"seed": None} for rule in (self, other))
-        return bool(mine == theirs)
+        mine, theirs = (vars(rule) | {"seed": None, _BOUND: True} for rule in (self, other))
+        return mine.keys() == theirs.keys() and all(np.array_equal(mine[key], theirs[key]) for key in mine)
 
     def check_kind(self) -> None:
         """Refuse a rule of which a file would lose something."""
         super().check_kind()
-        lost = [name for name in vars(self) if name not in setting_names(type(self))]
+        lost = [name for name in vars(self) if name not in (*setting_names(type(self)), _BOUND)]
         if lost and type(self).dump is Explore.dump:
             raise InputTypeError(
                 f"{type(self).__name__} has attributes ({', '.join(lost)}) that are no arguments of its "
                 "constructor, and no method dump: a file would lose them"
             )
+
+        for name, value in self.dump()[0].items():
+            try:
+                json.dumps(value)
+            except TypeError as error:
+                raise InputTypeError(
+                    f"{type(self).__name__}.{name} is {value!r}, which a file cannot hold; use numbers, "
+                    "strings, lists and dicts, or write dump and undump"
+                ) from error
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same rule."""
@@ -141,7 +175,7 @@ class Explore(Kinds, ABC):
     def undump(cls, scalars: Scalars, arrays: Arrays) -> "Explore":
         """The rule that ``dump`` described."""
         del arrays
-        return cls(**{name: _read(value) for name, value in scalars.items()})
+        return cls(**{name: read_setting(value) for name, value in scalars.items()})
 
 
 @cache
@@ -174,5 +208,28 @@ def _settings_of(rule: Explore) -> Scalars:
     return {name: vars(value) if isinstance(value, Confidence) else value for name, value in values.items()}
 
 
-def _read(value: Any) -> Any:
-    return Confidence(**value) if isinstance(value, dict) else value
+def read_setting(value: Any) -> Any:
+    """A setting from JSON: what has the fields of a Confidence is one."""
+    is_confidence = isinstance(value, dict) and value.keys() == FIELDS
+    return Confidence(**value) if is_confidence else value
+
+
+def chances_of(rule: Explore, candidates: Candidates) -> Vector:
+    """The rule's probabilities, if that is what it tells."""
+    chances = np.asarray(rule.probabilities(candidates), dtype=np.float64)
+    count = len(candidates)
+    if chances.shape != (count,) or not (chances >= 0.0).all() or not abs(chances.sum() - 1.0) < 1e-6:
+        raise InputError(
+            f"{type(rule).__name__}.probabilities must return {count} numbers that sum to one, got {chances}"
+        )
+    return chances
+
+
+def check_rule(rule: Explore) -> None:
+    """Refuse a rule whose ``choose`` cannot be called."""
+    try:
+        inspect.signature(rule.choose).bind(None, 1, None)
+    except TypeError as error:
+        raise InputTypeError(
+            f"{type(rule).__name__}.choose must take (candidates, count, random): {error}"
+        ) from error

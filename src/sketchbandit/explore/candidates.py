@@ -8,6 +8,7 @@ import numpy as np
 
 from sketchbandit.arms import DenseArms, Scan, SparseArms, own_copy
 from sketchbandit.arrays import AnyArray, Matrix, Vector
+from sketchbandit.errors import InputError
 from sketchbandit.precision import Leverage, Precision
 from sketchbandit.theory import Confidence, regression_bound
 
@@ -51,7 +52,7 @@ class Candidates(ABC):
 
     @abstractmethod
     def covariance(self) -> Matrix:
-        """The covariance of ``drawn``, (K, K)."""
+        """The covariance of ``drawn`` less that of the first arm, which no comparison sees, (K, K)."""
 
     @abstractmethod
     def first_copies(self) -> AnyArray:
@@ -142,6 +143,8 @@ class ArmCandidates(Candidates):
         self._precision = precision
         self._looked_at: tuple[int, Leverage] | None = None
         self._covariance: Matrix | None = None
+        self._copies: AnyArray | None = None
+        self._widths: Vector | None = None
 
     def width(self, index: int) -> float:
         """One pass over the sketch."""
@@ -149,6 +152,13 @@ class ArmCandidates(Candidates):
         leverage = self._precision.leverage_in(self._scan.arms, index, norm_sq, self._scan.products)
         self._looked_at = index, leverage
         return math.sqrt(self._precision.inverse.quadratic(leverage, norm_sq))
+
+    def widths(self) -> Vector:
+        """The width of every arm, worked out once."""
+        if self._widths is None:
+            squares = self._precision.quadratics(self._scan)
+            self._widths = super().widths() if squares is None else np.sqrt(squares)
+        return self._widths
 
     def most_widths(self) -> Vector:
         """|x| / sqrt(rho)."""
@@ -164,25 +174,26 @@ class ArmCandidates(Candidates):
         return moved
 
     def covariance(self) -> Matrix:
-        """radius²·X A^-1 X'."""
+        """radius²·D A^-1 D', D the arms less the first: what they share would cancel, digits and all."""
         if self._covariance is None:
-            arms, apply = self._scan.arms, self._precision.apply
-            products = np.array([arms.times(apply(_dense(arms, i))) for i in range(len(self))])
-            self._covariance = self.radius**2 * (products + products.T) / 2.0
+            arms, first = self._scan.arms, _dense(self._scan.arms, 0)
+            products = np.empty((len(self), len(self)))
+            for i, row in enumerate(products):
+                row[:] = arms.times(self._precision.apply(_dense(arms, i) - first))
+            products -= products[:, :1].copy()
+            with np.errstate(over="ignore", invalid="ignore"):
+                self._covariance = self.radius * self.radius * (products + products.T) / 2.0
+            if not np.isfinite(self._covariance).all():
+                raise InputError("draws of the arms' scores overflow; use a smaller scale")
         return self._covariance
 
     def first_copies(self) -> AnyArray:
-        """Equal arms have equal means and norms, so few are compared."""
-        first = np.arange(len(self))
-        found: dict[tuple[float, float], list[int]] = {}
-        arms = self._scan.arms
-        for index, key in enumerate(zip(self.means.tolist(), self._scan.norms_sq.tolist(), strict=True)):
-            alike = found.setdefault(key, [])
-            x = _dense(arms, index)
-            first[index] = next((other for other in alike if np.array_equal(_dense(arms, other), x)), index)
-            if first[index] == index:
-                alike.append(index)
-        return first
+        """By their bytes, -0 and 0 being one."""
+        if self._copies is None:
+            found: dict[bytes, int] = {}
+            rows = ((_dense(self._scan.arms, i) + 0.0).tobytes() for i in range(len(self)))
+            self._copies = np.array([found.setdefault(row, i) for i, row in enumerate(rows)])
+        return self._copies
 
     def regression_bound(self, confidence: Confidence) -> float:
         """With the realised radius, certificate and determinant."""
@@ -194,6 +205,7 @@ class ArmCandidates(Candidates):
             alpha=sketch.alpha,
             error_bound=sketch.error_bound,
             log_det=self._precision.log_det,
+            mass=sketch.mass,
             arm_norm=confidence.arm_norm,
         )
 

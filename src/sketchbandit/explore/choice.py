@@ -7,7 +7,7 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError
-from sketchbandit.explore.base import Explore, with_share
+from sketchbandit.explore.base import Explore, chances_of, with_share
 from sketchbandit.explore.candidates import Candidates, copies_among
 from sketchbandit.explore.thompson import Thompson, check_few, win_chances
 
@@ -24,7 +24,7 @@ class Choice(NamedTuple):
     mean, width : float
         Its mean reward, and sqrt(x'A^-1 x).
     score : float
-        mean + radius·width: the upper confidence bound, and the mean where the rule uses no widths.
+        mean + radius·width, ``policy.radius`` being 0 for rules that use none.
 
     """
 
@@ -64,10 +64,10 @@ class Scores:
     @classmethod
     def of(cls, candidates: Candidates, rule: Explore) -> "Scores":
         """The scores of a set of arms."""
-        if isinstance(rule, Thompson):
+        if type(rule).probabilities is Thompson.probabilities:
             check_few(candidates)
             return cls(rule, candidates.means, None, candidates.covariance(), candidates.first_copies())
-        return cls(rule, candidates.means, rule.probabilities(candidates), None, None)
+        return cls(rule, candidates.means, chances_of(rule, candidates), None, None)
 
     def probabilities(self) -> Vector:
         """The probability of every arm, (K,), the uniform share included."""
@@ -76,7 +76,7 @@ class Scores:
     def standard_errors(self) -> Vector:
         """By how much each probability may be off, (K,): 0 where it is exact."""
         chances = self._chances()
-        if self.chances is not None or len(chances) <= 2:
+        if self.first_copies is None or len(set(self.first_copies.tolist())) <= 2:
             return np.zeros_like(chances)
         assert isinstance(self.rule, Thompson)  # noqa: S101  (for the type checker)
         return (1.0 - self.rule.uniform_share) * np.sqrt(chances * (1.0 - chances) / self.rule.samples)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sketchbandit.arms import Batch
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.base import Explore
 from sketchbandit.explore.candidates import Candidates
@@ -38,6 +39,17 @@ class Greedy(Explore):
         means = np.empty(len(arms))
         best: int = compiled.best_mean(arms, theta, means)
         return best
+
+    def search_many(
+        self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
+    ) -> AnyArray | None:
+        """One pass over all arms."""
+        del precision, radius, random
+        compiled, arms, bounds = kernels(), *batch
+        means, found = np.empty(len(arms)), np.empty(len(bounds) - 1, dtype=np.intp)
+        if compiled is None or type(self).choose is not Greedy.choose:
+            return None
+        return found if compiled.best_means(arms, theta, bounds, means, found) else None
 
 
 class EpsilonGreedy(Greedy):

@@ -1,6 +1,7 @@
 """Inverse gap weighting (SquareCB, Foster and Rakhlin 2020): the worse an arm looks, the rarer it is."""
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ class InverseGap(Explore):
         if isinstance(self.gamma, Confidence):
             bound = candidates.regression_bound(self.gamma)
             return math.sqrt(8.0 * len(candidates) * candidates.rounds / bound) if bound else 0.0
-        return self.gamma * math.pow(candidates.rounds, self.growth)
+        return min(self.gamma * math.pow(candidates.rounds, self.growth), sys.float_info.max)
 
     def search(
         self, arms: AnyArray, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
@@ -112,7 +113,7 @@ class InverseGap(Explore):
         if compiled is None or type(gamma) is not float or not self._is_plain or self.eliminate is not None:
             return None
         if self.growth:
-            gamma *= math.pow(precision.sketch.tally.count, self.growth)
+            gamma = min(gamma * math.pow(precision.sketch.tally.count, self.growth), sys.float_info.max)
         means = np.empty(len(arms))
         if not compiled.finite_means(arms, theta, precision.inverse.shift, radius, means):
             return -1
@@ -129,7 +130,7 @@ class InverseGap(Explore):
         means, found = np.empty(len(batch.arms)), np.empty(len(batch.bounds) - 1, dtype=np.intp)
         if not compiled.finite_means(batch.arms, theta, precision.inverse.shift, radius, means):
             return None
-        gamma *= math.pow(precision.sketch.tally.count, self.growth)
+        gamma = min(gamma * math.pow(precision.sketch.tally.count, self.growth), sys.float_info.max)
         drawn = random.random(len(found))
         compiled.pick_from_each(means, batch.bounds, gamma, drawn, found)
         return found

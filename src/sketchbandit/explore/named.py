@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.explore.base import Explore, setting_names
+from sketchbandit.explore.base import FIELDS, Explore, setting_names
 from sketchbandit.explore.greedy import EpsilonGreedy, Greedy
 from sketchbandit.explore.inverse_gap import InverseGap
 from sketchbandit.explore.thompson import Thompson
 from sketchbandit.explore.ucb import UCB
+from sketchbandit.theory import Confidence
 
 RULES: dict[str, type[Explore]] = {
     rule.kind: rule for rule in (UCB, Thompson, InverseGap, EpsilonGreedy, Greedy)
@@ -16,10 +17,10 @@ RULES: dict[str, type[Explore]] = {
 
 
 def rule_class(name: Any) -> type[Explore]:
-    """The rule of this name."""
-    if not isinstance(name, str) or name not in RULES:
+    """The rule of this name, ours or one of the user's that has a ``kind``."""
+    if not isinstance(name, str) or not Explore.has_kind(name):
         raise InputError(f"unknown exploration rule {name!r}; choose from {', '.join(RULES)}")
-    return RULES[name]
+    return Explore.of_kind(name)
 
 
 def rule_parameters(name: str) -> list[str]:
@@ -47,4 +48,9 @@ def rule_of(given: Any) -> Explore:
     for key in settings:
         if key not in known:
             raise InputError(f"{given['rule']} has no setting {key!r}; it takes {', '.join(known)}")
-    return rule_class(given["rule"]).undump(settings, {})
+    return rule_class(given["rule"])(**{key: _read(value) for key, value in settings.items()})
+
+
+def _read(value: Any) -> Any:
+    """A number, or the fields of a Confidence: those that are not given are as by default."""
+    return Confidence(**value) if isinstance(value, Mapping) and value.keys() <= FIELDS else value

@@ -97,7 +97,8 @@ class Thompson(Explore):
 
     def for_batch(self, precision: Precision, random: np.random.Generator) -> Explore:
         """One draw, where a batch shares it."""
-        return self if self.per == "request" else _Drawn(precision.half(random))
+        shares = self.per == "batch" and type(self).choose is Thompson.choose
+        return _Drawn(precision.half(random)) if shares else self
 
 
 class _Drawn(Explore):

@@ -34,6 +34,22 @@ def best_mean(arms, theta, means):
 
 
 @compiled
+def best_means(arms, theta, bounds, means, found):
+    """The arm of the largest mean of each of many sets; False if a mean is not finite."""
+    need(len(bounds) == len(found) + 1 and bounds[0] >= 0 and bounds[-1] <= len(arms))
+    if not finite_means(arms, theta, 1.0, 1.0, means):
+        return False
+    for i in range(len(found)):
+        need(bounds[i] < bounds[i + 1])
+        best = bounds[i]
+        for k in range(bounds[i] + 1, bounds[i + 1]):
+            if means[k] > means[best]:
+                best = k
+        found[i] = best - bounds[i]
+    return True
+
+
+@compiled
 def pick_by_gap(means, gamma, drawn):
     """The arm that a uniform draw falls on, with chances 1 / (K + gamma·gap), the rest to the best arm."""
     best = 0

@@ -12,6 +12,7 @@ sizes it was given, and raises a ValueError rather than read past an array.
 from sketchbandit.kernels.chances import (
     best_along,
     best_mean,
+    best_means,
     best_of_each,
     finite_means,
     pick_by_gap,
@@ -20,12 +21,20 @@ from sketchbandit.kernels.chances import (
 from sketchbandit.kernels.dense import grow_dense, leverage_dense
 from sketchbandit.kernels.per_action import leverage_above, may_win_dense, score_models
 from sketchbandit.kernels.rows import draw_rows, grow_rows, leverage_rows
-from sketchbandit.kernels.search import search_dense, search_many_dense, search_many_rows, search_rows
+from sketchbandit.kernels.search import (
+    quadratics_dense,
+    quadratics_rows,
+    search_dense,
+    search_many_dense,
+    search_many_rows,
+    search_rows,
+)
 from sketchbandit.kernels.sums import equal, norm_sq, norm_sq_if_equal, project_arms, scan
 
 __all__ = [
     "best_along",
     "best_mean",
+    "best_means",
     "best_of_each",
     "draw_rows",
     "equal",
@@ -41,6 +50,8 @@ __all__ = [
     "pick_by_gap",
     "pick_from_each",
     "project_arms",
+    "quadratics_dense",
+    "quadratics_rows",
     "scan",
     "score_models",
     "search_dense",

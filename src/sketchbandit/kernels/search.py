@@ -143,3 +143,31 @@ def search_many_dense(arms, bounds, theta, inverse, pending, pending_count, shif
         found[i] = search_dense(
             some, theta, inverse, pending, pending_count, shift, radius, most, x, image, seen, whole
         )
+
+
+@compiled
+def quadratics_rows(arms, norms_sq, rows, factor, count, shift, found):
+    """x'A^-1 x of every arm, through rows."""
+    y = np.empty(count)
+    u = np.empty(count)
+    need_rows(arms.shape[1], rows, factor, count, y, u)
+    need(len(norms_sq) == len(found) == len(arms))
+    room = np.empty(arms.shape[1])
+    for k in range(len(arms)):
+        x = as_float64(arms[k], room)
+        norm_sq = norm_of(arms[k], x, norms_sq[k])
+        found[k] = leverage_until(x, norm_sq, 0.0, 0.0, -inf, rows, factor, count, shift, y, u) / shift
+
+
+@compiled
+def quadratics_dense(arms, norms_sq, inverse, pending, pending_count, shift, found):
+    """x'A^-1 x of every arm, by a dense inverse."""
+    image = np.empty(arms.shape[1])
+    seen = np.empty(pending_count)
+    need_dense(arms.shape[1], inverse, pending, pending_count, image, seen)
+    need(len(norms_sq) == len(found) == len(arms))
+    room = np.empty(arms.shape[1])
+    for k in range(len(arms)):
+        x = as_float64(arms[k], room)
+        whole = leverage_of_dense(x, inverse, pending, pending_count, image, seen)
+        found[k] = min(max(whole, 0.0), norm_of(arms[k], x, norms_sq[k]) / shift)

@@ -8,14 +8,14 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, taken_from
 from sketchbandit.errors import FileError, InputError
+from sketchbandit.explore import Explore
 from sketchbandit.policy.action_board import Board
 from sketchbandit.policy.action_names import Action, check_action, made_by, read_names, some_of
+from sketchbandit.policy.exploring import Exploring, copy_of_rule
 from sketchbandit.policy.files import Part, content_of, restored_generator
 from sketchbandit.policy.health import Health
-from sketchbandit.policy.joined import NEVER_USED
 from sketchbandit.policy.learning import Policy
 from sketchbandit.sketch.columns import ColumnNames, Name
-from sketchbandit.storing import Stored
 
 
 class Offer(NamedTuple):
@@ -25,7 +25,7 @@ class Offer(NamedTuple):
     which: AnyArray
 
 
-class ActionModels(Stored):
+class ActionModels(Exploring):
     """What ``PerAction`` holds and tells. All models, their sketches and this have one lock."""
 
     _kinds: ClassVar[dict[str, type[Any]]] = {}
@@ -42,10 +42,15 @@ class ActionModels(Stored):
         self._template, self._models, self._retired, self._columns = template, models, retired, columns
         self._dim, self._dtype = template.dim, template.dtype
         self._plain_shape = (template._plain_dim,)  # of a context that needs no conversion
-        rule = self._explore = template._explore
-        self._share = rule.uniform_share
-        self._random = np.random.default_rng(rule.seed) if rule.is_random else NEVER_USED
+        Exploring._explore_by(self, template._explore)
         self._lock = self._make_lock()
+        self._join()
+
+    def _explore_by(self, rule: Explore) -> None:
+        """All models look at widths alike."""
+        for policy in (self._template, *self._models.values()):
+            policy._explore_by(copy_of_rule(rule))
+        super()._explore_by(self._template._explore)
         self._join()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -143,16 +148,6 @@ class ActionModels(Stored):
     def dtype(self) -> np.dtype[Any]:
         """The dtype in which contexts are read and stored; sums are float64 whatever it is."""
         return self._dtype
-
-    @property
-    def explore(self) -> Any:  # an Explore
-        """How actions are chosen; look, but do not change it."""
-        return self._explore
-
-    @property
-    def random(self) -> np.random.Generator | None:
-        """The generator that choices draw from; None where chance plays no part."""
-        return self._random if self._explore.is_random else None
 
     @property
     def columns(self) -> tuple[Name, ...] | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import Candidates, Explore
-from sketchbandit.explore.base import with_share
+from sketchbandit.explore.base import chances_of, with_share
 from sketchbandit.explore.candidates import Left
 from sketchbandit.sketch.columns import ColumnNames
 
@@ -71,7 +71,7 @@ def chance_of(rule: Explore, candidates: Candidates, index: int, own: int) -> fl
     """The probability with which an arm is chosen, where the rule's own choice was ``own``."""
     share = rule.uniform_share
     if rule.draws:
-        return float(with_share(rule.probabilities(candidates), share)[index])
+        return float(with_share(chances_of(rule, candidates), share)[index])
     return share / len(candidates) + (1.0 - share) * (index == own)
 
 
@@ -90,14 +90,18 @@ def ranked(
         for index in best(candidates, count):
             yield Place(index, lambda: 1.0)
         return
-    left, among = np.arange(len(candidates)), candidates
-    order = [] if rule.draws else best(candidates, count)
+    left, among, shown = np.arange(len(candidates)), candidates, set[int]()
+    order = iter(() if rule.draws else best(candidates, count))
+    first = next(order, -1)
     for _ in range(count):
         if rule.draws:
             (own,) = best(among, 1)
         else:
-            own = int(np.searchsorted(left, next(index for index in order if index in left)))
+            while first in shown:
+                first = next(order)
+            own = int(np.searchsorted(left, first))
         place = shared_with_all(own, len(left), rule.uniform_share, random)
+        shown.add(int(left[place]))
         yield Place(int(left[place]), partial(chance_of, rule, among, place, own))
         left = np.delete(left, place)
         among = Left(candidates, left)

@@ -1,8 +1,7 @@
 """How a policy chooses."""
 
 import math
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -86,6 +85,7 @@ class Choosing(JoinedPolicy):
             self._columns.remember(arms)
         return choice
 
+    @holds_the_lock
     def probabilities(self, arms: Any) -> Vector:
         """The probability with which the next choice falls on each arm, (K,).
 
@@ -149,19 +149,23 @@ class Choosing(JoinedPolicy):
         """
         sets, generator, share = read_sets(batch), self._generator(random), self._share
         with self._unless_refused(generator):
-            rule = self._explore.for_batch(self._precision, generator)
-            found = self._search_many(sets, rule, generator)
+            rule, ready = self._explore.for_batch(self._precision, generator), self._ready(sets)
+            found = None if ready is None else self._search_many(ready, rule, generator)
             chosen = np.full(len(sets), -1, dtype=np.intp) if found is None else found
-            for number in np.flatnonzero(chosen < 0).tolist():
-                with _named(number):
-                    read = self._read(_read_as_set(sets[number]))
+            number = 0
+            try:
+                for number in np.flatnonzero(chosen < 0).tolist():
+                    read = self._read_set(sets[number]) if ready is None else ready.of(number)
                     own = self._own(read, rule, generator)
-                chosen[number] = shared_with_all(own, len(read), share if rule.draws else 0.0, generator)
-                self._columns.remember(sets[number])
+                    if rule.draws and share:
+                        own = shared_with_all(own, len(read), share, generator)
+                    chosen[number] = own
+            except (InputError, InputTypeError) as error:
+                raise in_set(number, error) from error
         if share and not rule.draws:  # what the rule itself chose has drawn nothing
-            for number, arms in enumerate(sets):
-                count = arms.shape[0] if hasattr(arms, "shape") else len(arms)
-                chosen[number] = shared_with_all(chosen[number], count, share, generator)
+            counts = [arms.shape[0] if hasattr(arms, "shape") else len(arms) for arms in sets]
+            for number, count in enumerate(counts):
+                chosen[number] = shared_with_all(int(chosen[number]), count, share, generator)
         return chosen
 
     def choose_many(self, batch: Any, *, random: Random | None = None) -> list[Choice]:
@@ -170,9 +174,10 @@ class Choosing(JoinedPolicy):
         with self._unless_refused(generator):
             rule = self._explore.for_batch(self._precision, generator)
             for number, arms in enumerate(sets):
-                with _named(number):
-                    choices.append(self._chosen(self._read(_read_as_set(arms)), rule, generator))
-                self._columns.remember(arms)
+                try:
+                    choices.append(self._chosen(self._read_set(arms), rule, generator))
+                except (InputError, InputTypeError) as error:
+                    raise in_set(number, error) from error
         return choices
 
     # -- numbers --------------------------------------------------------------------------------------
@@ -198,6 +203,14 @@ class Choosing(JoinedPolicy):
     def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
         return read_arms(self._columns.align(arms), self._dim, self._dtype, may_be_empty=may_be_empty)
 
+    def _read_set(self, arms: Any) -> Arms:
+        """One set of several."""
+        if is_vector(arms):
+            raise InputError("one vector is no set of arms (arms, dim); for one set there is select")
+        read = self._read(arms)
+        self._columns.remember(arms)
+        return read
+
     def _generator(self, random: Random | None) -> Random:
         return self._random if random is None else check_generator(random)
 
@@ -218,9 +231,9 @@ class Choosing(JoinedPolicy):
         index = rule.search(arms, theta, self._precision, radius, random)
         return None if index is None or index < 0 else index
 
-    def _search_many(self, sets: AnyArray | list[Any], rule: Explore, random: Random) -> AnyArray | None:
-        ready, theta = self._ready(sets), self._estimate.linear_theta
-        if ready is None or theta is None or (rule.draws and self._share):
+    def _search_many(self, ready: Batch, rule: Explore, random: Random) -> AnyArray | None:
+        theta = self._estimate.linear_theta
+        if theta is None or (rule.draws and self._share):
             return None
         return rule.search_many(ready, theta, self._precision, self.radius, random)
 
@@ -264,18 +277,3 @@ class Choosing(JoinedPolicy):
 def _told(candidates: Candidates, index: int, probability: float) -> Choice:
     mean, width = float(candidates.means[index]), candidates.width(index)
     return Choice(index, probability, mean, width, upper_bound(mean, candidates.radius, width))
-
-
-@contextmanager
-def _named(number: int) -> Iterator[None]:
-    """Say of which set an error is."""
-    try:
-        yield
-    except (InputError, InputTypeError) as error:
-        raise in_set(number, error) from error
-
-
-def _read_as_set(arms: Any) -> Any:
-    if is_vector(arms):
-        raise InputError("one vector is no set of arms (arms, dim); for one set there is select")
-    return arms

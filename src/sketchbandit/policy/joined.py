@@ -10,20 +10,17 @@ from sketchbandit.errors import InputError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
 from sketchbandit.explore.base import check_factor, setting_names
+from sketchbandit.policy.exploring import Exploring
 from sketchbandit.policy.health import Health, HealthWatch, mass_to_look_at
 from sketchbandit.precision import Precision, Saved
 from sketchbandit.sharing import Lock
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.sketch.columns import ColumnNames, Name
-from sketchbandit.storing import Stored
 from sketchbandit.theory import Confidence
 
-NEVER_USED = np.random.default_rng(0)
-"""The generator of policies whose choices leave nothing to chance."""
 
-
-class JoinedPolicy(Stored):
+class JoinedPolicy(Exploring):
     """What ``Choosing`` and ``Policy`` stand on."""
 
     _kinds: ClassVar[dict[str, type[Any]]] = {}
@@ -42,20 +39,11 @@ class JoinedPolicy(Stored):
         self._ridge = check_real("ridge", ridge, above=0.0)
         self._beta = check_factor("beta", beta)
         is_theorem = isinstance(self._beta, Confidence)
-        if is_theorem and not math.isfinite(sketch.error_bound):
-            raise InputError(
-                f"{type(sketch).__name__} certifies no error, so there is no theorem for its radius; "
-                "give a constant beta"
-            )
         self._dtype, self._dim = sketch.dtype, sketch.dim
         self._plain_dim = self._dim  # of arms that need no conversion
         self._is_float64 = self._dtype == np.float64
         self._precision = Precision(sketch, self._ridge, with_determinant=is_theorem, saved=saved)
-        self._explore = explore
-        if explore.beta is None and "beta" in setting_names(type(explore)):
-            explore.beta = self._beta
-        self._share = explore.uniform_share
-        self._random = np.random.default_rng(explore.seed) if explore.is_random else NEVER_USED
+        self._explore_by(explore)
         self._estimate = estimate
         self._checks_rewards = type(estimate).check_reward is not Estimate.check_reward
         estimate.bind(self._precision)
@@ -64,8 +52,22 @@ class JoinedPolicy(Stored):
         self._mass_to_look_at = mass_to_look_at(sketch, self._ridge)
         self._columns = ColumnNames()
         self._rounds = 0
-        self._confidence = self._beta if isinstance(self._beta, Confidence) else None
-        self._radius = self._beta if isinstance(self._beta, float) else math.nan
+
+    def _explore_by(self, rule: Explore) -> None:
+        """Widths count by what the rule says; where it leaves that to the policy, by what they did before."""
+        if rule.beta is None and "beta" in setting_names(type(rule)):
+            rule.beta = self._beta
+        beta = check_factor("beta", self._beta if rule.beta is None else rule.beta)
+        sketch = self._precision.sketch
+        if isinstance(beta, Confidence) and not math.isfinite(sketch.error_bound):
+            raise InputError(
+                f"{type(sketch).__name__} certifies no error, so there is no theorem for its radius; "
+                "give a constant beta"
+            )
+        super()._explore_by(rule)
+        self._beta = beta
+        self._confidence = beta if isinstance(beta, Confidence) else None
+        self._radius = beta if isinstance(beta, float) else math.nan
         self._radius_at = (-1, -1)  # rebuilds and rounds for which it holds, where it is a theorem's
 
     def _make_lock(self) -> Lock:
@@ -108,16 +110,6 @@ class JoinedPolicy(Stored):
     def estimate(self) -> Any:  # an Estimate
         """What is believed of the rewards. The policy feeds it: for looking at, by the thread that plays."""
         return self._estimate
-
-    @property
-    def explore(self) -> Any:  # an Explore
-        """How arms are chosen; look, but do not change it."""
-        return self._explore
-
-    @property
-    def random(self) -> np.random.Generator | None:
-        """The generator that choices draw from; None where chance plays no part."""
-        return self._random if self._explore.is_random else None
 
     @property
     def columns(self) -> tuple[Name, ...] | None:

@@ -7,6 +7,7 @@ from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate import Estimate, Linear
 from sketchbandit.explore import DEFAULT_BETA, UCB, Explore
+from sketchbandit.policy.exploring import copy_of_rule
 from sketchbandit.policy.files import Part, content_of, restored_generator, restored_parts
 from sketchbandit.policy.health import HealthWatch
 from sketchbandit.policy.learning import Policy
@@ -68,7 +69,6 @@ class LinUCB(Policy):
     ) -> None:
         for name, given, wanted in (
             ("sketch", sketch, Sketch),
-            ("explore", explore or UCB(), Explore),
             ("rewards", rewards or Linear(), Estimate),
         ):
             if isinstance(given, type):
@@ -82,7 +82,8 @@ class LinUCB(Policy):
             raise InputError(
                 f"the sketch has seen {sketch.count} rows whose rewards are unknown; give a fresh one"
             )
-        rule, model = copy.deepcopy(explore or UCB()), copy.deepcopy(rewards or Linear())
+        rule = copy_of_rule(UCB() if explore is None else explore)
+        model = copy.deepcopy(rewards or Linear())
         if rule.beta is not None and beta is not None:
             raise InputError(
                 f"beta is {beta}, but explore={rule!r} says itself what widths count for; leave out beta"
@@ -92,10 +93,14 @@ class LinUCB(Policy):
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self).__name__}(ridge={self._ridge:g}, beta={self._beta}): {self._rounds} rounds, "
+            f"<{type(self).__name__}(ridge={self._ridge:g}, {self._said_rule()}): {self._rounds} rounds, "
             f"{type(self.sketch).__name__} of size {self.sketch.size}, "
             f"error <= {self.sketch.error_bound:.4g}, {self.nbytes:,} bytes>"
         )
+
+    def _said_rule(self) -> str:
+        is_short = type(self._explore) is UCB and not self._share
+        return f"beta={self._beta}" if is_short else f"explore={self._explore!r}"
 
     def _content(self) -> tuple[Scalars, Arrays]:
         parts: dict[str, Part] = {

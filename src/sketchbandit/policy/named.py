@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.explore.named import rule_of, rule_parameters
+from sketchbandit.explore.base import setting_names
+from sketchbandit.explore.named import rule_of
 from sketchbandit.policy import recipes
 from sketchbandit.policy.learning import Policy
 
@@ -72,9 +73,8 @@ def parameters(name: str, explore: Any = None) -> list[str]:
     own = [p.name for p in inspect.signature(recipe(name).make).parameters.values() if p.name != "dim"]
     if explore is None or "explore" not in own:
         return own
-    rule = rule_of(explore)
-    free = [setting for setting in rule_parameters(rule.kind) if setting not in own]
-    return own + free + [f"{_OF_RULE}{setting}" for setting in rule_parameters(rule.kind)]
+    settings = setting_names(type(rule_of(explore)))
+    return own + [name for name in settings if name not in own] + [_OF_RULE + name for name in settings]
 
 
 def build(name: str, dim: int, **settings: Any) -> Policy:
@@ -85,7 +85,7 @@ def build(name: str, dim: int, **settings: Any) -> Policy:
     >>> build("soful", 30, size=5).sketch.size
     5
     >>> build("soful", 30, explore="thompson", scale=0.5).explore
-    Thompson(scale=0.5, per='request', samples=10000, floor=0.0, seed=None)
+    Thompson(scale=0.5)
     """
     known = parameters(name, settings.get("explore"))
     for key in settings:

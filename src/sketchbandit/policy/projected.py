@@ -51,10 +51,6 @@ class ProjectedLinUCB(LinUCB):
         explore: Explore | None = None,
         rewards: Estimate | None = None,
     ) -> None:
-        if isinstance(beta, Confidence) or isinstance(explore and explore.beta, Confidence):
-            raise InputTypeError(
-                "CBRAP takes a constant beta only: no theorem gives an ellipsoid for randomly projected arms"
-            )
         dim = check_count("dim", dim, at_least=1)
         size = check_count("size", size, at_least=2)
         seed = check_count("seed", seed, at_least=0)
@@ -62,6 +58,13 @@ class ProjectedLinUCB(LinUCB):
         draws = np.random.default_rng(seed).standard_normal((dim, size))
         super().__init__(ExactSketch(size), ridge=ridge, beta=beta, explore=explore, rewards=rewards)
         self._project_by((draws / np.sqrt(size)).astype(precise, copy=False), seed)
+
+    def _explore_by(self, rule: Explore) -> None:
+        if isinstance(self._beta, Confidence) or isinstance(rule.beta, Confidence):
+            raise InputTypeError(
+                "CBRAP takes a constant beta only: no theorem gives an ellipsoid for randomly projected arms"
+            )
+        super()._explore_by(rule)
 
     def _project_by(self, projection: AnyArray, seed: int) -> None:
         self._projection, self._seed = projection, seed
@@ -91,7 +94,7 @@ class ProjectedLinUCB(LinUCB):
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__}(dim={self.dim}, size={self.size}, ridge={self.ridge:g}, "
-            f"beta={self.beta}, seed={self.seed}): {self.rounds} rounds, {self.nbytes:,} bytes>"
+            f"{self._said_rule()}, seed={self.seed}): {self.rounds} rounds, {self.nbytes:,} bytes>"
         )
 
     # -- arms are projected when they are read ----------------------------------------------------------

@@ -105,6 +105,15 @@ class DenseInverse:
         """x'A^-1 x, which lies between 0 and |x|² / shift."""
         return min(max(leverage.value, 0.0), norm_sq / self.shift)
 
+    def quadratics_of(self, arms: AnyArray, norms_sq: Vector) -> Vector | None:
+        """x'A^-1 x of many arms, each as ``quadratic`` has it; None: not compiled."""
+        compiled, found = kernels(), np.empty(len(arms))
+        if compiled is None:
+            return None
+        p, q, count = self.inverse, self.pending, self.pending_count
+        compiled.quadratics_dense(arms, norms_sq, p, q, count, self.shift, found)
+        return found
+
     def quadratics(self, arms: AnyArray) -> Vector:
         """x'A^-1 x of many arms in one product: to rounding of the longest."""
         rows = self.pending[: self.pending_count]
@@ -123,13 +132,12 @@ class DenseInverse:
     def half(self, random: np.random.Generator) -> Vector:
         """L (I - VV')^(1/2) z with P = LL', V = L^-1 Q' and z from N(0, I)."""
         if self._root is None:
-            self._root = np.asarray(np.linalg.cholesky(self.inverse), dtype=np.float64)
+            self._root = _root_of(self.inverse)
             self._turned = np.zeros((0, len(self.inverse)))
-        root, known = self._root, len(self._turned)
-        if known < self.pending_count:
-            rows = self.pending[known : self.pending_count]
-            added = solve_triangular(root, rows.T, lower=True, check_finite=False).T
-            self._turned = np.concatenate([self._turned, added])
+        root = self._root
+        for row in self.pending[len(self._turned) : self.pending_count]:  # one by one, whenever somebody asks
+            added = solve_triangular(root, row, lower=True, check_finite=False)
+            self._turned = np.concatenate([self._turned, added[np.newaxis]])
         drawn = random.standard_normal(len(self.inverse))
         if self.pending_count:
             turned = self._turned
@@ -183,3 +191,15 @@ class DenseInverse:
             self.inverse[start:stop] -= rows[:, start:stop].T @ rows
         self.pending_count = 0
         self._root, self._turned = None, self._turned[:0]
+
+
+def _root_of(matrix: Matrix) -> Matrix:
+    """L with LL' = ``matrix``, and as little more as makes it positive where rounding has eaten that."""
+    jitter = 0.0
+    for _ in range(MOST_TRIES):
+        try:
+            shifted = matrix + jitter * np.eye(len(matrix)) if jitter else matrix
+            return np.asarray(np.linalg.cholesky(shifted), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            jitter = max(2.0 * jitter, 1e-16 * float(np.abs(matrix).max()))
+    raise np.linalg.LinAlgError("A^-1 is not positive semidefinite, whatever is added")

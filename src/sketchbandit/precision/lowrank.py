@@ -100,6 +100,15 @@ class LowRankInverse:
         del norm_sq
         return leverage.value / self.factor.shift
 
+    def quadratics_of(self, arms: AnyArray, norms_sq: Vector) -> Vector | None:
+        """x'A^-1 x of many arms, each as ``quadratic`` has it; None: not compiled."""
+        compiled, rows, found = kernels(), self.plain_rows, np.empty(len(arms))
+        if compiled is None or rows is None:
+            return None
+        factor = self.factor
+        compiled.quadratics_rows(arms, norms_sq, rows, factor.array, factor.count, factor.shift, found)
+        return found
+
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
         """Append a row to the factor; A^-1 x = (x - S'W'u) / shift costs one pass over S."""
         back = leverage.seen @ self.factor.matrix

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sketchbandit.arms import Arms, norm_sq_of
+from sketchbandit.arms import Arms, DenseArms, Scan, norm_sq_of
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import AnyVector, SparseVector, same_vector
@@ -142,6 +142,15 @@ class Precision:
             column = products[:, index].copy()  # so that no leverage keeps all of them
             return self.inverse.leverage_of(column, x, norm_sq)
         return self.inverse.leverage(x, norm_sq)
+
+    def quadratics(self, scan: Scan) -> Vector | None:
+        """x'A^-1 x of dense arms, each to the bit as by itself; None: there is no quicker way."""
+        self.sync()
+        if not isinstance(scan.arms, DenseArms) or not isinstance(
+            self.inverse, (LowRankInverse, DenseInverse)
+        ):
+            return None
+        return self.inverse.quadratics_of(scan.arms.array, scan.norms_sq)
 
     def measure(self, x: Vector) -> tuple[float, Leverage | None]:
         """|x|² of an arm that will be taken in; and its leverage, if it is the arm chosen last."""

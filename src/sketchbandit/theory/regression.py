@@ -11,6 +11,7 @@ def regression_bound(
     alpha: float,
     error_bound: float,
     log_det: float,
+    mass: float = math.inf,
     arm_norm: float = 1.0,
 ) -> float:
     """A bound on the sum over rounds of (x'theta_s - x'theta*)², x the arm played.
@@ -24,6 +25,7 @@ def regression_bound(
     2.197
     """
     uncompensated = max(error_bound - alpha, 0.0)
-    information = max(log_det - dim * math.log(ridge), 0.0)
+    by_trace = dim * math.log1p(mass / (dim * ridge))
+    information = min(max(log_det - dim * math.log(ridge), 0.0), by_trace)
     longest = max(1.0, arm_norm**2 / ridge)
     return radius**2 * (1.0 + uncompensated / (ridge + alpha)) * 2.0 * longest * information
