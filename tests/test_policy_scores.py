@@ -198,7 +198,7 @@ def test_any_sketch_makes_a_policy() -> None:
     with pytest.raises(sb.InputError, match="certifies no error"):
         sb.LinUCB(sb.RandomProjection(6, size=4), beta=sb.Confidence())
     wrong: Any = "a string"
-    for name, kind in (("sketch", "Sketch"), ("explore", "Explore"), ("rewards", "Estimate")):
+    for name, kind in (("sketch", "Sketch"), ("rewards", "Estimate")):
         settings = {"sketch": sb.ExactSketch(6), name: wrong}
         with pytest.raises(sb.InputTypeError, match=rf"{name} is a str; derive it from sketchbandit\.{kind}"):
             sb.LinUCB(**settings)
