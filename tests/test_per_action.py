@@ -1,9 +1,13 @@
 """One model per action: against dense oracles, against policies asked one by one, and what it holds."""
 
 import copy
+import inspect
 import pickle
+import threading
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -344,6 +348,7 @@ def test_a_retired_action_is_not_offered_but_learns() -> None:
     x = contexts(1)[0]
     models.retire("b")
     assert (models.actions, models.retired) == (("a", "c", 7), ("b",))
+    assert (len(models), list(models), "a" in models, "b" in models) == (3, ["a", "c", 7], True, False)
     before, rounds = models["b"].mean(x), models["b"].rounds
     models.update(x, "b", 100.0)
     models.update([x, x], ["b", "a"], [100.0, 0.0])
@@ -669,6 +674,46 @@ def test_threads_share_it() -> None:
     assert locks == {id(models._lock)}
     twin = copy.deepcopy(models)
     assert twin["a"]._lock is twin._lock is not models._lock
+
+
+@pytest.mark.parametrize("backend", ["compiled"], indirect=True)
+def test_nobody_gets_past_the_lock() -> None:
+    """While one thread holds the lock, no public call of another comes back, nor one of a model."""
+    models, x, came_back = of_rule(sb.UCB(0.4)), X[0], list[str]()
+    arguments: dict[str, tuple[Any, ...]] = {
+        **dict.fromkeys(["select", "choose", "probabilities", "scores", "mean", "width", "ucb"], (x,)),
+        **dict.fromkeys(["top", "slate"], (x, 2)),
+        **dict.fromkeys(["select_many", "choose_many"], (X,)),
+        **dict.fromkeys(["retire", "remove"], ("a",)),
+        "update": (x, "b", 1.0),
+        "add": ("new",),
+        "merge": (of_rule(sb.UCB(0.4)),),
+        "save": ("/nowhere/at/all",),
+    }
+    todo: dict[str, Callable[[], Any]] = {"item": lambda: models["b"], "model": partial(models["b"].ucb, x)}
+    for name in dir(sb.PerAction):
+        member = getattr(sb.PerAction, name)
+        if name.startswith("_") or hasattr(member, "_needs_the_lock") or inspect.ismethod(member):
+            continue
+        if isinstance(member, property) and name not in {"dim", "dtype"}:
+            todo[name] = partial(getattr, models, name)
+        elif callable(member) and name != "check_kind":
+            todo[name] = partial(getattr(models, name), *arguments.get(name, ()))
+
+    def call(name: str) -> None:
+        with suppress(OSError, sb.InputError):  # what another thread has retired
+            todo[name]()
+        came_back.append(name)
+
+    waiting = [threading.Thread(target=call, args=(name,), daemon=True) for name in todo]
+    with models._lock:
+        for thread in waiting:
+            thread.start()
+        waiting[-1].join(0.2)
+        assert not came_back
+    for thread in waiting:
+        thread.join(10.0)
+    assert sorted(came_back) == sorted(todo)
 
 
 @pytest.mark.parametrize("backend", ["compiled"], indirect=True)

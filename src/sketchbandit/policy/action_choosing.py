@@ -103,8 +103,9 @@ class ActionChoosing(ActionModels):
     ) -> list[ActionChoice]:
         """What ``top`` chooses; the probability of each is that of its place, given the places before."""
         offer = self._offer(actions)
-        places, candidates = self._ranked(context, k, offer, random)
-        return [_told(candidates, offer, place.index, place.probability()) for place in places]
+        with unless_refused(self._generator(random), self._columns):
+            places, candidates = self._ranked(context, k, offer, random)
+            return [_told(candidates, offer, place.index, place.probability()) for place in places]
 
     def _ranked(
         self, context: Any, k: int, offer: Offer, random: Random | None
@@ -214,7 +215,7 @@ class ActionChoosing(ActionModels):
         """What UCB chooses for a dense context, in a few compiled calls; None: ask another way."""
         if not isinstance(rule, UCB) or not rule._is_plain:
             return None
-        return self._board.search(context.astype(np.float64, copy=False), offer.which)
+        return offer.board.search(context.astype(np.float64, copy=False), offer.which)
 
     def _own(self, read: Arms, offer: Offer, rule: Explore, random: Random) -> int:
         """What the rule chooses, before the uniform share."""
@@ -232,7 +233,7 @@ class ActionChoosing(ActionModels):
     def _candidates(self, read: Arms, offer: Offer) -> ActionCandidates:
         """The actions as a rule sees them, if all of their scores are finite."""
         with np.errstate(over="ignore", invalid="ignore"):
-            candidates = ActionCandidates(read, self._board, offer.which, self.rounds)
+            candidates = ActionCandidates(read, offer.board, offer.which, self.rounds)
             most = np.abs(candidates.means) + candidates.most_bonuses()
         if not np.isfinite(most).all():
             name = offer.names[int(np.flatnonzero(~np.isfinite(most))[0])]

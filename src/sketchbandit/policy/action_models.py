@@ -1,7 +1,7 @@
 """Actions and their models: which there are, which are offered, what they hold, and files."""
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -19,10 +19,11 @@ from sketchbandit.sketch.columns import ColumnNames, Name
 
 
 class Offer(NamedTuple):
-    """The actions to choose from, and where they stand on the board."""
+    """Actions to choose from, and where they stand on the board."""
 
     names: tuple[Action, ...]
     which: AnyArray
+    board: Board
 
 
 class ActionModels(Exploring):
@@ -44,7 +45,7 @@ class ActionModels(Exploring):
         self._plain_shape = (template._plain_dim,)  # of a context that needs no conversion
         Exploring._explore_by(self, template._explore)
         self._lock = self._make_lock()
-        self._join()
+        self._join(template, *models.values())
 
     def _explore_by(self, rule: Explore) -> None:
         """All models look at widths alike."""
@@ -55,28 +56,33 @@ class ActionModels(Exploring):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._join()
+        self._join(self._template, *self._models.values())
 
     def _unlocked(self) -> dict[str, Any]:
-        return {name: value for name, value in super()._unlocked().items() if name != "_board"}
+        return {**super()._unlocked(), "_everything": None}
 
-    def _join(self) -> None:
-        """One lock, one set of column names, and a board of what is offered."""
-        for policy in (self._template, *self._models.values()):
+    def _join(self, *policies: Policy) -> None:
+        """Share the lock and the names of columns with these models; what is offered has changed."""
+        for policy in policies:
             policy._precision.sketch._lock = self._lock
             policy._lock = policy._make_lock()
             policy._columns = self._columns
-        offered = tuple(name for name in self._models if name not in self._retired)
-        self._board = Board([self._models[name] for name in offered])
-        self._places = {name: place for place, name in enumerate(offered)}
-        self._everything = Offer(offered, np.arange(len(offered)))
+        self._everything: Offer | None = None
+
+    def _all_offered(self) -> Offer:
+        if self._everything is None:
+            names = tuple(name for name in self._models if name not in self._retired)
+            self._places = {name: place for place, name in enumerate(names)}
+            board = Board([self._models[name] for name in names])
+            self._everything = Offer(names, np.arange(len(names)), board)
+        return self._everything
 
     # -- which actions there are ----------------------------------------------------------------------
 
     @property
     def actions(self) -> tuple[Action, ...]:
         """Those that are offered, in the order in which they were added."""
-        return self._everything.names
+        return self._all_offered().names
 
     @property
     def retired(self) -> tuple[Action, ...]:
@@ -86,13 +92,14 @@ class ActionModels(Exploring):
     def add(self, action: Action) -> None:
         """Offer a new action, whose model knows nothing, or a retired one again, whose model is as it was."""
         name = check_action(action)
-        if name in self._places:
-            raise InputError(f"action {name!r} is offered already")
         if name in self._retired:
             self._retired.remove(name)
+            self._join()
+        elif name in self._models:
+            raise InputError(f"action {name!r} is offered already")
         else:
             self._models[name] = copy.deepcopy(self._template)
-        self._join()
+            self._join(self._models[name])
 
     def retire(self, action: Action) -> None:
         """Offer an action no more. Its model stays, and learns from rewards that come late."""
@@ -114,6 +121,15 @@ class ActionModels(Exploring):
         with self._lock:
             return self._models[self._known(action)]
 
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def __iter__(self) -> Iterator[Action]:
+        return iter(self.actions)
+
+    def __contains__(self, action: Any) -> bool:
+        return action in self.actions
+
     def _known(self, action: Any) -> Action:
         name = check_action(action)
         if name not in self._models:
@@ -122,15 +138,17 @@ class ActionModels(Exploring):
 
     def _offer(self, actions: Any) -> Offer:
         """Those that may be chosen, all of them unless some are named."""
+        everything = self._all_offered()
         if actions is None:
-            if not self._everything.names:
+            if not everything.names:
                 raise InputError("there are no actions to choose from: all are retired; add one")
-            return self._everything
+            return everything
         names = tuple(self._known(name) for name in read_names(actions))
         for name in names:
             if name in self._retired:
                 raise InputError(f"action {name!r} is retired; add({name!r}) offers it again")
-        return Offer(names, np.array([self._places[name] for name in names], dtype=np.intp))
+        which = np.array([self._places[name] for name in names], dtype=np.intp)
+        return Offer(names, which, everything.board)
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -163,7 +181,7 @@ class ActionModels(Exploring):
     def nbytes(self) -> int:
         """Bytes of every array held."""
         held = (self._template, *self._models.values())
-        return self._board.nbytes + sum(policy.nbytes for policy in held)
+        return self._all_offered().board.nbytes + sum(policy.nbytes for policy in held)
 
     def health(self) -> dict[Action, Health]:
         """What every model says of its sketch."""

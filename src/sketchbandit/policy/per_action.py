@@ -89,10 +89,10 @@ class PerAction(ActionChoosing):
         if len(names) != source.shape[0]:
             raise InputError(f"{source.shape[0]} contexts need {source.shape[0]} actions, got {len(names)}")
         values = read_rewards(rewards, len(names))
-        parts = []
-        for name in dict.fromkeys(names):
-            some = np.array([i for i, other in enumerate(names) if other == name])
-            parts.append((name, self._models[name], source[some], values[some]))
+        places: dict[Action, list[int]] = {}
+        for place, name in enumerate(names):
+            places.setdefault(name, []).append(place)
+        parts = [(name, self._models[name], source[some], values[some]) for name, some in places.items()]
         for _, policy, rows, mine in parts:
             policy._check_many(policy._read_rows(rows), mine)
         complaints: Complaints = ()
@@ -132,7 +132,7 @@ class PerAction(ActionChoosing):
                 models[name] = copy.deepcopy(theirs)
         self._retired |= {name for name in other._retired if name not in self._models}
         self._models, self._columns = models, columns
-        self._join()
+        self._join(self._template, *models.values())
         return complaints
 
 
