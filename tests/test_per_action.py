@@ -127,6 +127,20 @@ def test_ties_go_to_the_first() -> None:
     assert models.select(np.zeros(DIM)) == "a"
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_select_is_the_first_argmax(name: str) -> None:
+    """Pruned or not, to the bit; with models that are equal, too."""
+    random = np.random.default_rng(0)
+    for dim, beta in ((1, 0.1), (9, 3.0), (33, 0.3), (60, 0.05)):
+        models = sb.PerAction(range(9), partial(EVERY[name], dim, size=4, ridge=0.3, beta=beta))
+        for x in contexts(40, dim, seed=dim):
+            scores = models.ucb(x)
+            assert models.select(x) == int(scores.argmax())
+            assert models.top(x, 9) == np.argsort(-scores, kind="stable").tolist()
+            reward = float(random.standard_normal())
+            models.update([x, x, x], [int(random.integers(7)), 7, 8], [reward] * 3)
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_probabilities_are_those_of_the_choices(rule: str) -> None:
     """20,000 choices for the rules that draw, chi-square against what was said."""
