@@ -370,6 +370,8 @@ def test_a_rule_is_replaced_not_changed() -> None:
     models.update(ARMS["one"][0], "a", 1.0)
     models.explore = sb.EpsilonGreedy(0.5, seed=1)
     assert models.probabilities(ARMS["one"][0]).tolist() == [0.75, 0.25]
+    with pytest.raises(sb.InputError, match="one of several; set the rule of all"):
+        models["a"].explore = sb.UCB(2.0)
     models.explore = sb.UCB(2.0)
     assert models.ucb(ARMS["one"][0]).tolist() == pytest.approx([0.5 + np.sqrt(2.0), 2.0])
 

@@ -74,7 +74,7 @@ class ActionCandidates(Candidates):
         return scores
 
     def covariance(self) -> Matrix:
-        """Diagonal."""
+        """Diagonal; nothing is shared that could be subtracted."""
         return np.diag(np.square(self.bonuses()))
 
     def first_copies(self) -> AnyArray:

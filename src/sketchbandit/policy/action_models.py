@@ -67,6 +67,7 @@ class ActionModels(Exploring):
             policy._precision.sketch._lock = self._lock
             policy._lock = policy._make_lock()
             policy._columns = self._columns
+            policy._is_part = True
         self._everything: Offer | None = None
 
     def _all_offered(self) -> Offer:

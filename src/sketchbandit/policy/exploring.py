@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.errors import InputTypeError
+from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import Explore
 from sketchbandit.explore.base import check_rule
 from sketchbandit.sketch.checks import check_count
@@ -21,6 +21,7 @@ class Exploring(Stored):
     _explore: Explore
     _share: float
     _random: np.random.Generator = NEVER_USED
+    _is_part = False  # of a whole whose rule it follows
 
     def _explore_by(self, rule: Explore) -> None:
         """Choose by this rule, which is nobody else's, from now on."""
@@ -43,6 +44,10 @@ class Exploring(Stored):
     @explore.setter
     def explore(self, rule: Explore) -> None:
         with self._lock:
+            if self._is_part:
+                raise InputError(
+                    "this model is one of several; set the rule of all of them: models.explore = ..."
+                )
             self._explore_by(copy_of_rule(rule))
 
     @property
