@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sketchbandit as sb
+from sketchbandit.playing import LateRewards
 
 FEATURES = np.random.default_rng(0).standard_normal((40, 7)) * 3.0
 LABELS = np.repeat(np.arange(4), 10)
@@ -32,6 +33,7 @@ ENVIRONMENTS: dict[str, Callable[..., sb.Environment]] = {
     "flat": gaussian,
     "power-law": lambda seed=0: gaussian(seed, spectrum="power-law"),
     "low-rank": lambda seed=0: gaussian(seed, spectrum="low-rank", rank=3),
+    "fixed": lambda seed=0: gaussian(seed, fixed=True),
 }
 
 
@@ -205,6 +207,50 @@ def test_rows_are_those_of_a_plain_loop(seed: int, rounds: int, every: int) -> N
         assert row.total_regret == pytest.approx(regret, abs=1e-12)
         assert row.total_reward == pytest.approx(reward, abs=1e-12)
         assert row.bytes <= row.peak_bytes
+
+
+@given(seed=st.integers(0, 50), rounds=st.integers(1, 40), delay=st.integers(0, 50))
+def test_late_rewards_are_learned_after_as_many_further_choices(seed: int, rounds: int, delay: int) -> None:
+    """Against the loop written out: the choice of round t knows the rewards up to round t - delay - 1."""
+    environment = gaussian(seed)
+    rows = list(sb.play(policy := sb.oful(12), environment, rounds, delay=delay))
+    all_rounds = list(environment.rounds(rounds))
+    for number, (row, drawn) in enumerate(zip(rows, all_rounds, strict=True)):
+        fresh = sb.oful(12)
+        for known in range(max(0, number - delay)):
+            earlier = all_rounds[known]
+            fresh.update(earlier.arms[rows[known].chosen], earlier.reward(rows[known].chosen))
+        assert row.chosen == fresh.select(drawn.arms)
+        assert row.reward == drawn.reward(row.chosen), "counted in the round that earned it"
+    assert policy.rounds == max(0, rounds - delay), "what is on its way at the end is not learned"
+
+
+def test_a_reward_on_its_way_keeps_its_own_arm_alone() -> None:
+    """Not the arms of its round, which may be many and may be overwritten; sparse as well."""
+    arms = np.eye(3)
+    mail = LateRewards(2)
+    assert mail.send(arms[0], 1.0) is None
+    assert mail.send(sparse.csr_array(arms[[1]]), 2.0) is None
+    arms[:] = 9.0
+    first, second = mail.send(arms[2], 3.0), mail.send(arms[2], 4.0)
+    assert first is not None
+    assert second is not None
+    assert (first[0].tolist(), first[1], first[0].base) == ([1.0, 0.0, 0.0], 1.0, None)
+    assert (second[0].toarray().tolist(), second[1]) == ([[0.0, 1.0, 0.0]], 2.0)
+    with pytest.raises(sb.InputError, match="delay"):
+        sb.play(sb.oful(12), gaussian(), 5, delay=-1)
+
+
+def test_fixed_arms_are_those_of_the_first_round() -> None:
+    """Of the same seed drawn anew; the noise goes on."""
+    drawn = list(gaussian(3).rounds(4))
+    fixed = list(gaussian(3, fixed=True).rounds(4))
+    for one in fixed:
+        assert np.array_equal(one.arms, drawn[0].arms)
+        assert np.array_equal(one.means, drawn[0].means)
+    assert len({one.noise for one in fixed}) == 4
+    with pytest.raises(sb.InputError, match="fixed must be True or False, got 2"):
+        gaussian(fixed=2)
 
 
 def test_only_select_and_update_are_timed() -> None:

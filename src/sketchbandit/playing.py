@@ -1,6 +1,7 @@
 """The loop: a policy plays an environment, and every round becomes a flat row."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -50,16 +51,40 @@ class RoundResult(NamedTuple):
     budget: float
 
 
+class LateRewards:
+    """Rewards on their way: that of a choice arrives ``delay`` choices later.
+
+    >>> mail = LateRewards(delay=1)
+    >>> mail.send([1.0, 0.0], 0.5), mail.send([0.0, 1.0], 0.7)
+    (None, ([1.0, 0.0], 0.5))
+    """
+
+    def __init__(self, delay: int) -> None:
+        self._delay = check_count("delay", delay, at_least=0)
+        self._waiting: deque[tuple[Any, float]] = deque()
+
+    def send(self, arm: Any, reward: float) -> tuple[Any, float] | None:
+        """What arrives now that this arm was chosen: an older arm with its reward, or nothing yet."""
+        if not self._delay:
+            return arm, reward
+        self._waiting.append((arm.copy(), reward))  # a view would keep the other arms of its round
+        return self._waiting.popleft() if len(self._waiting) > self._delay else None
+
+
 def play(
     policy: Policy,
     environment: Environment,
     rounds: int,
     *,
+    delay: int = 0,
     every: int = 1,
     clock: Callable[[], float] = time.perf_counter,
     watch: Callable[[Any], None] | None = None,
 ) -> Iterator[RoundResult]:
     """Play ``rounds`` rounds and yield a row for every ``every``-th of them, and for the last.
+
+    The policy learns the reward of a round after ``delay`` further choices: at once by default. Those still
+    on their way at the end are not learned; the rows count every reward in the round that earned it.
 
     The environment's own work is not timed. ``clock`` gives seconds: the wall clock by default;
     ``time.thread_time`` is fairer on a busy machine as long as BLAS has one thread. ``watch`` is shown every
@@ -71,6 +96,7 @@ def play(
     [10, 20, 30]
     """
     rounds, every = check_count("rounds", rounds, at_least=1), check_count("every", every, at_least=1)
+    rewards = LateRewards(delay)
     if not hasattr(policy, "select") or not hasattr(environment, "rounds"):
         raise InputTypeError(f"play takes a policy, then an environment; got {policy!r} and {environment!r}")
     if policy.dim != environment.dim:
@@ -87,8 +113,10 @@ def play(
             chosen = policy.select(drawn.arms)
             selected = clock()
             arm, reward = drawn.arm(chosen), drawn.reward(chosen)
+            arrived = rewards.send(arm, reward)
             learning = clock()
-            policy.update(arm, reward)
+            if arrived is not None:
+                policy.update(*arrived)
             seconds = (clock() - learning) + (selected - start)
             regret = drawn.regret(chosen)
             total_reward, total_regret = total_reward + reward, total_regret + regret

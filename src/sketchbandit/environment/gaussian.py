@@ -20,6 +20,8 @@ class GaussianArms(Environment):
     spectrum, hence two more: ``power-law``, where coordinate i has standard deviation i^-``decay``, and
     ``low-rank``, where the arms lie in a random subspace of dimension ``rank``.
 
+    Arms are drawn anew each round; with ``fixed`` every round offers those of the first, as a catalogue does.
+
     Examples
     --------
     >>> environment = GaussianArms(dim=20, arms=5, seed=1)
@@ -38,6 +40,7 @@ class GaussianArms(Environment):
         spectrum: str = "flat",
         decay: float = 1.0,
         rank: int = 20,
+        fixed: bool = False,
         seed: int = 0,
     ) -> None:
         if spectrum not in SPECTRA:
@@ -48,8 +51,11 @@ class GaussianArms(Environment):
         self.spectrum = spectrum
         self.decay = check_real("decay", decay, above=0.0)
         self.rank = check_count("rank", rank, at_least=1)
+        if fixed not in {False, True}:  # 0 and 1 as well: a command line has no other
+            raise InputError(f"fixed must be True or False, got {fixed!r}")
+        self.fixed = bool(fixed)
         self.seed = check_count("seed", seed, at_least=0)
-        self.name = f"Gaussian arms, {spectrum}"
+        self.name = f"Gaussian arms, {spectrum}{', fixed' * self.fixed}"
         # Tags from 1 on: default_rng([seed, 0]) is default_rng(seed), which a policy may draw from.
         random = np.random.default_rng([self.seed, 1])
         self.theta = normalised(random.standard_normal((1, self.dim)))[0]
@@ -57,11 +63,12 @@ class GaussianArms(Environment):
         self._basis: Matrix = np.linalg.qr(random.standard_normal((self.dim, rank)))[0].T
 
     def rounds(self, count: int) -> Iterator[Round]:
-        """``arms`` arms a round, and one draw of the noise, whichever arm is chosen."""
+        """``arms`` arms a round, the same or others, and one draw of the noise, whichever arm is chosen."""
         random = np.random.default_rng([self.seed, 2])
         draw = self._drawer(random)
+        first = normalised(draw()) if self.fixed else None
         for _ in range(count):
-            arms = normalised(draw())
+            arms = normalised(draw()) if first is None else first
             yield Round(arms, arms @ self.theta, self.noise * random.standard_normal())
 
     def _drawer(self, random: np.random.Generator) -> Callable[[], Matrix]:
