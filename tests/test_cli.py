@@ -19,6 +19,7 @@ import sketchbandit
 from sketchbandit.cli.app import app
 from sketchbandit.data import CATALOGUE
 from sketchbandit.experiments import compare, report, reproduce
+from sketchbandit.experiments.claims import CLAIMS, Claim, adaptive, exploration
 from sketchbandit.experiments.definitions import EXPERIMENTS
 from sketchbandit.experiments.pool import Failure
 from sketchbandit.experiments.profiles import PROFILES
@@ -82,16 +83,18 @@ def test_compare_end_to_end(tmp_path: Path) -> None:
             "dbslinucb:size=8,epsilon=4",
             "--policy",
             "oful:ridge=20",
+            "--policy",
+            "adaptive:explore=thompson,scale=0.1",
         ),
         *("--rounds", "60", "--permutations", "2", "--jobs", "2", "--out", tmp_path / "c"),
     )
     assert done.exit_code == 0, done.output
-    for label in ("OFUL ", "DBSLinUCB-RFD, l₀ = 8, ε = 4", "OFUL, λ = 20"):
+    for label in ("OFUL ", "DBSLinUCB-RFD, l₀ = 8, ε = 4", "OFUL, λ = 20", "Adaptive, Thompson, s = 0.1"):
         assert label in done.output
     assert (tmp_path / "c" / "figures" / "compare.png").stat().st_size > 10_000
     frame = Store(tmp_path / "c").frame()
     assert set(frame["ridge"]) == {1.0, 20.0}
-    assert frame.groupby("run")["seed"].first().value_counts().to_dict() == {0: 3, 1: 3}
+    assert frame.groupby("run")["seed"].first().value_counts().to_dict() == {0: 4, 1: 4}
     assert invoke("report", tmp_path / "c").exit_code == 0
     text = (tmp_path / "c" / "report.html").read_text(encoding="utf-8")
     assert "2 permutations, beta and lambda as given" in text
@@ -118,13 +121,13 @@ def test_compare_tunes_when_asked(tmp_path: Path) -> None:
     frame = done.results.all_rows
     given = frame[frame["contender"] == "oful"]
     assert set(given["kind"]) == {"play"}, "who gives a ridge is not tuned"
-    assert set(given["beta"]) == {0.1}
+    assert set(given["number"]) == {0.1}
     frame = frame[frame["contender"] == "soful:size=4"]
     tuning = frame[frame["kind"] == "tune"]
     assert len(tuning) == 2 * 45
-    means = tuning.groupby(["ridge", "beta"])["regret"].mean()
+    means = tuning.groupby(["ridge", "number"])["regret"].mean()
     played = frame[frame["kind"] == "play"].iloc[0]
-    assert means[played["ridge"], played["beta"]] == means.min()
+    assert means[played["ridge"], played["number"]] == means.min()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".npz", ".parquet"])
@@ -179,6 +182,8 @@ def test_data_lists_the_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (("compare", "--policy", "ucb1"), list(RECIPES)),
         (("compare", "--policy", "soful:seize=3"), ["seize", "size, ridge, beta, dtype"]),
         (("compare", "--policy", "soful:size=1"), ["size", "1"]),
+        (("compare", "--policy", "soful:explore=luck"), ["luck", "ucb, thompson, inverse-gap"]),
+        (("compare", "--policy", "oful:explore=thompson,gamma=2"), ["gamma", "scale"]),
         (("compare", "--policy", "oful", "--policy", "oful"), ["twice"]),
         (("compare", "--policy", "dbslinucb", "--policy", "dbslinucb:compensation=1"), ["twice"]),
         (("compare", "--policy", "dbslinucb:compensation=abc"), ["compensation", "abc"]),
@@ -284,13 +289,20 @@ def test_the_docs_know_every_command_and_id() -> None:
         commands[match[1]].make_context(match[1], match[2].split())
 
 
-@pytest.mark.parametrize(("name", "least"), [("reproduction.md", 10), ("adaptive.md", 6)])
-def test_the_pages_of_results_have_a_verdict_for_every_claim(name: str, least: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "claims", "least"),
+    [
+        ("reproduction.md", CLAIMS, 10),
+        ("adaptive.md", adaptive.CLAIMS, 6),
+        ("exploration.md", exploration.CLAIMS, 3),
+    ],
+)
+def test_the_pages_of_results_have_a_verdict_for_every_claim(
+    name: str, claims: tuple[Claim, ...], least: int
+) -> None:
     """And their figures."""
-    from sketchbandit.experiments.claims import CLAIMS, OURS  # noqa: PLC0415
-
     page = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    for claim in CLAIMS if name == "reproduction.md" else OURS:
+    for claim in claims:
         (line,) = [line for line in page.splitlines() if line.startswith(f"| {claim.statement}")]
         assert re.search(r"\*\*(reproduced|partly|not)\*\* \|$", line)
     images = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page)

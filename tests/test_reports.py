@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from matplotlib.image import imread
 
@@ -235,13 +236,15 @@ def test_a_folder_without_finished_runs_has_no_report(folder: Path, tmp_path: Pa
 def test_differences_are_paired(results: Results) -> None:
     """Each contender less the first, permutation by permutation; and who warned."""
     header, rows = table(results, "synthetic-fd")
-    assert header[4] == "less OFUL's"
+    assert header[3:6] == ["regret", "worst", "less OFUL's"]
     line = next(row for row in rows if row[0] == "SOFUL, l = 50")
     difference = results.finals("synthetic-fd", spec("soful", size=50)) - results.finals(
         "synthetic-fd", spec("oful")
     )
-    assert float(line[4].split(" ± ")[0]) == pytest.approx(difference.mean(), abs=0.051)
-    assert rows[0][4] == ""
+    assert float(line[5].split(" ± ")[0]) == pytest.approx(difference.mean(), abs=0.051)
+    worst = results.finals("synthetic-fd", spec("soful", size=50)).max()
+    assert float(line[4]) == pytest.approx(worst, abs=0.051)
+    assert rows[0][5] == ""
     warned = results.finals("synthetic-fd", spec("soful", size=50), "warned").sum()
     assert line[-1] == (f"{warned:.0f} of 2" if warned else "")
 
@@ -260,6 +263,41 @@ def test_pareto_fronts() -> None:
     points = [(i * 7 % 11, i * 5 % 13) for i in range(20)]
     expected = {i for i in range(20) if not dominated(points, i)}
     assert set(pareto_optimal([p[0] for p in points], [p[1] for p in points])) == expected
+
+
+def test_rules_are_shown_with_every_permutation(results: Results) -> None:
+    """A dot each, the mean and the worst; of the table, the number of each rule under its own sign."""
+    name = "exploration-digits"
+    axis = DRAWN["permutations"](results, name).axes[1]
+    rules = [label for label, _ in results.series(name)]
+    assert [tick.get_text() for tick in axis.get_yticklabels()] == rules
+    dots = [len(np.asarray(one.get_offsets())) for one in axis.collections]
+    assert dots == [TINY.permutations, 1] * len(rules)
+    header, rows = table(results, name)
+    assert header[2] == "β, s, gamma, ε"
+    assert [row[2] for row in rows] == ["β = 0.1"] * 2 + [
+        "s = 0.1",
+        "gamma = 10",
+        "gamma = 10",
+        "ε = 0.1",
+        "",
+    ]
+    looks = {line.label: line.look for line in lines_of(results, name)}
+    assert looks["UCB"].colour == looks["UCB, 1 % uniform"].colour != looks["Thompson"].colour
+    assert looks["UCB"].dash != looks["UCB, 1 % uniform"].dash
+
+
+def test_regret_is_drawn_against_the_delay(results: Results) -> None:
+    """Means beside the worst permutations, for every rule and every delay that was played."""
+    name = "late-rewards-fixed"
+    left, right = DRAWN["delays"](results, name).axes
+    for axis, of in ((left, np.mean), (right, np.max)):
+        assert [tick.get_text() for tick in axis.get_xticklabels()] == ["0", "50"]
+        for line, (_, members) in zip(axis.lines, results.series(name), strict=True):
+            expected = [of(results.finals(name, member)) for member in members]
+            assert np.allclose(np.asarray(line.get_ydata()), expected)
+    labels = [row[0] for row in table(results, name)[1]]
+    assert labels[:2] == ["UCB, delay = 0", "UCB, delay = 50"]
 
 
 @pytest.fixture(autouse=True)

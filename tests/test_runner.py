@@ -126,7 +126,7 @@ def test_tuning_side_by_side_is_playing_one_by_one() -> None:
     tuned = perform(replace(A_RUN, kind="tune", contender=spec("soful", size=4), grid=grid))
     for row, (ridge, beta) in zip(tuned, grid, strict=True):
         alone = perform(replace(A_RUN, contender=spec("soful", size=4, ridge=ridge, beta=beta), points=1))
-        assert (row["ridge"], row["beta"]) == (ridge, beta)
+        assert (row["ridge"], row["number"]) == (ridge, beta)
         assert row["regret"] == alone[-1]["regret"]
 
 
@@ -134,6 +134,127 @@ def test_the_projection_of_cbrap_changes_with_the_permutation() -> None:
     """Its seed is that of the run unless one was given."""
     assert policies.build(spec("cbrap", size=3), 9, seed=5).seed == 5
     assert policies.build(spec("cbrap", size=3, seed=2), 9, seed=5).seed == 2
+
+
+RULES = {
+    "adaptive:explore=thompson": ("scale", (0.01, 0.1)),
+    "adaptive:explore=inverse-gap,growth=0.5": ("gamma", (1000.0, 100.0)),
+    "adaptive:explore=epsilon-greedy": ("explore.epsilon", (0.01, 0.1)),
+    "oful:explore=epsilon-greedy": ("epsilon", (0.01, 0.1)),
+    "cbrap:explore=ucb,floor=0.01,size=4": ("beta", (0.01, 0.1)),
+    "soful:explore=greedy,size=4": ("", (None,)),
+}
+
+
+@pytest.mark.parametrize("text", RULES)
+def test_of_a_rule_its_own_number_is_tuned(text: str, tmp_path: Path) -> None:
+    """On the grid of beta, gamma on ten over it; the best is played; who gives one is not tuned."""
+    setting, numbers = RULES[text]
+    race = replace(SMALL, series=(Series(label="it", members=(parse(text),)),))
+    amount = replace(TINY, betas=(0.01, 0.1), permutations=1)
+    (run,) = plan.tuning_runs([race], amount)
+    assert run.grid == tuple((ridge, number) for ridge in (0.2, 2.0) for number in numbers)
+    assert Run.from_json(run.to_json()) == run
+    rows = runner.run([race], amount, out=tmp_path, jobs=1).rows
+    tuning, played = rows[rows["kind"] == "tune"], rows[rows["kind"] == "play"].iloc[-1]
+    assert set(rows["contender"]) == {str(parse(text))}
+    assert len(tuning) == len(run.grid)
+    best = tuning.sort_values(["regret", "ridge", "number"]).iloc[0]
+    assert played["ridge"] == best["ridge"]
+    assert played["number"] == best["number"] or (numbers == (None,) and np.isnan(played["number"]))
+    for given in ("ridge", *filter(None, (setting, f"explore.{setting.removeprefix('explore.')}"))):
+        if given != "explore.":
+            assert policies.is_given(parse(text).with_settings(**{given: 1}))
+    assert not policies.is_given(parse(text))
+
+
+def test_the_rule_that_is_asked_for_is_built() -> None:
+    """Flat settings, or with a dot where the policy has one of that name."""
+    policy = policies.build(parse("adaptive:epsilon=8,explore=epsilon-greedy,explore.epsilon=0.2"), 200)
+    assert (policy.explore.epsilon, policy.sketch.epsilon) == (0.2, 8.0)
+    policy = policies.build(parse("cbrap:size=3,explore=thompson,scale=0.3,seed=2,explore.seed=9"), 9)
+    assert (policy.explore.scale, policy.explore.seed, policy.seed) == (0.3, 9, 2)
+    for wrong, words in (
+        ("adaptive:explore=boltzmann", "boltzmann.*thompson"),
+        ("adaptive:explore=thompson,gamma=3", "gamma"),
+        ("adaptive:explore=thompson,scale=-1", "scale"),
+        ("adaptive:explore=thompson,delay=-1", "delay"),
+        ("adaptive:explore=thompson,delay=soon", "delay"),
+    ):
+        with pytest.raises(sb.InputError, match=words):
+            policies.check(parse(wrong))
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("adaptive:explore=thompson,scale=0.1", "Adaptive, Thompson, s = 0.1"),
+        ("adaptive:explore=thompson,explore.scale=0.1", "Adaptive, Thompson, s = 0.1"),
+        ("adaptive:explore=thompson,horizon=rounds", "Adaptive, horizon = rounds, Thompson"),
+        (
+            "adaptive:epsilon=8,explore=epsilon-greedy,explore.epsilon=0.05,ridge=2",
+            "Adaptive, ε = 8, λ = 2, EpsilonGreedy, ε = 0.05",
+        ),
+        ("oful:explore=inverse-gap,growth=0.5,gamma=10", "OFUL, InverseGap, gamma = 10, growth = 0.5"),
+        ("soful:size=4,explore=ucb,beta=0.2,floor=0.01", "SOFUL, l = 4, UCB, β = 0.2, floor = 0.01"),
+        ("oful:explore=greedy,delay=100", "OFUL, delay = 100, Greedy"),
+        ("oful:beta=0.2", "OFUL, β = 0.2"),
+        ("adaptive", "Adaptive, anytime"),
+    ],
+)
+def test_labels_name_the_rule_and_its_number(text: str, label: str) -> None:
+    """After the settings of the policy, so that each number stands with what it belongs to."""
+    assert policies.label(parse(text)) == label
+
+
+@pytest.mark.parametrize("text", ["oful:explore=thompson", "cbrap:size=4,explore=epsilon-greedy"])
+def test_the_seed_of_the_run_makes_a_rule_repeat(text: str) -> None:
+    """Bit for bit; another one, or one that is given, draws otherwise. Arms are drawn from other numbers."""
+    run = Run(
+        kind="play", environment=spec("gaussian", dim=15, arms=40), contender=parse(text), rounds=50, seed=3
+    )
+    once, again = perform(run), perform(run)
+    given = perform(replace(run, contender=run.contender.with_settings(**{"explore.seed": 5})))
+    assert once[-1]["regret"] == again[-1]["regret"] != given[-1]["regret"]
+    first, second = (policies.build(run.contender, 15, seed=seed) for seed in (3, 4))
+    assert first.random.random() != second.random.random()
+    seed = first.explore.seed
+    assert seed not in {3, 4}, "the seed of the run draws the arms"
+    assert policies.build(run.contender.with_settings(**{"explore.seed": 5}), 15, seed=3).explore.seed == 5
+
+
+def test_rewards_may_come_late_in_a_run() -> None:
+    """As sb.play has it, for tuning too; fewer rounds make the delay shorter in proportion."""
+    contender = spec("oful", ridge=2, beta=0.1, delay=7)
+    (row,) = perform(replace(A_RUN, contender=contender, points=1, spectrum="no"))
+    policy = sb.oful(15, ridge=2.0, beta=0.1)
+    *_, last = sb.play(policy, sb.GaussianArms(dim=15, arms=4, seed=3), 60, delay=7)
+    assert (row["regret"], row["contender"]) == (last.total_regret, "oful:delay=7")
+    (tuned,) = perform(replace(A_RUN, kind="tune", contender=spec("oful", delay=7), grid=((2.0, 0.1),)))
+    assert tuned["regret"] == row["regret"]
+    late = replace(SMALL, series=(Series(label="late", members=(spec("oful", delay=40),)),))
+    assert plan.members_of(late, replace(TINY, rounds=0.25)) == [spec("oful", delay=10)]
+
+
+def test_the_rule_that_is_timed_is_warmed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for each rule and dtype; the settings of the policy itself make no difference."""
+    played: list[Any] = []
+
+    def play(policy: Any, *_: Any) -> list[Any]:
+        played.append(policy)
+        return []
+
+    monkeypatch.setattr(policies, "play", play)
+    policies._warm_up.cache_clear()
+    for text in (
+        "adaptive:explore=thompson,scale=0.1",
+        "adaptive:explore=thompson,scale=0.1,ridge=3,epsilon=4,delay=9",
+        "adaptive:explore=epsilon-greedy,explore.epsilon=0.5,dtype=float32",
+    ):
+        policies.warm_up(parse(text))
+    policies._warm_up.cache_clear()
+    assert [policy.explore.kind for policy in played] == ["thompson"] * 2 + ["epsilon-greedy"] * 2
+    assert [policy.sketch.dtype.name for policy in played[1:3]] == ["float64", "float32"]
 
 
 def test_the_grids_and_amounts_are_the_papers() -> None:
@@ -146,7 +267,7 @@ def test_the_grids_and_amounts_are_the_papers() -> None:
     tuned = {run.seed for run in plan.tuning_runs(everything, paper)}
     chosen = {
         (str(e.environment), str(m), plan.tuning_rounds_of(e, paper)): plan.Tuned(
-            ridge=1.0, beta=0.1, regret=0.0
+            ridge=1.0, number=0.1, regret=0.0
         )
         for e in everything
         for m in plan.members_of(e, paper)
@@ -181,6 +302,8 @@ def test_definitions_are_sound() -> None:
     assert len(mnist["SOFUL"]) == len(mnist["DBSLinUCB-FD"]) == len(mnist["CBRAP"]) == 10
     epsilons = [float(member.get("epsilon")) for member in mnist["DBSLinUCB-RFD"]]
     assert (min(epsilons), max(epsilons)) == (2.0, 25.0)
+    late = EXPERIMENTS["late-rewards-fixed"].series[2].members
+    assert [member.get("delay") for member in late] == [0, 100, 1000]
     assert {e.id for e in choose([])} == {e.id for e in EXPERIMENTS.values() if e.data in (None, "digits")}
     again = Experiment.from_dict(json.loads(json.dumps(asdict(SMALL))))
     assert again == SMALL
@@ -224,17 +347,17 @@ def test_a_thinned_sweep_keeps_its_ends() -> None:
 
 
 def test_the_best_pair_is_the_one_with_the_least_mean_regret() -> None:
-    """Over the tuning seeds; ties to the smaller ridge, then beta; runs of another length do not count."""
+    """Over the tuning seeds; ties to the smaller ridge, then number; runs of another length do not count."""
     common = {"kind": "tune", "environment": "e", "contender": "c", "rounds": 10}
     rows = [
-        {**common, "ridge": r, "beta": b, "regret": regret}
+        {**common, "ridge": r, "number": b, "regret": regret}
         for r, b, regrets in ((1.0, 0.1, (5, 9)), (2.0, 0.1, (6, 6)), (2.0, 1.0, (6, 6)), (3.0, 0.1, (1, 12)))
         for regret in regrets
     ]
-    longer = {**common, "rounds": 20, "ridge": 1.0, "beta": 0.1, "regret": 0.5}
+    longer = {**common, "rounds": 20, "ridge": 1.0, "number": 0.1, "regret": 0.5}
     assert plan.choices(pd.DataFrame([*rows, longer])) == {
-        ("e", "c", 10): plan.Tuned(ridge=2.0, beta=0.1, regret=6.0),
-        ("e", "c", 20): plan.Tuned(ridge=1.0, beta=0.1, regret=0.5),
+        ("e", "c", 10): plan.Tuned(ridge=2.0, number=0.1, regret=6.0),
+        ("e", "c", 20): plan.Tuned(ridge=1.0, number=0.1, regret=0.5),
     }
 
 
@@ -585,7 +708,7 @@ def test_the_runner_costs_little(tmp_path: Path) -> None:
     for run in plan.tuning_runs([race], amount):
         perform(run)
         chosen[str(run.environment), str(run.contender), run.rounds] = plan.Tuned(
-            ridge=2.0, beta=0.1, regret=0.0
+            ridge=2.0, number=0.1, regret=0.0
         )
     for run in plan.final_runs([race], amount, chosen):
         perform(run)

@@ -14,10 +14,16 @@ from sketchbandit.experiments.claims import OPEN
 from sketchbandit.experiments.definitions import EXPERIMENTS
 from sketchbandit.experiments.profiles import PROFILES
 from sketchbandit.experiments.reporting import Report, counts
+from sketchbandit.experiments.rules import listed
 from sketchbandit.experiments.tables import table
 from sketchbandit.policy.named import RECIPES, parameters
 
 commands = typer.Typer(rich_markup_mode="markdown")
+
+
+def _settings(name: str) -> list[str]:
+    return [setting for setting in parameters(name) if setting not in {"dtype", "explore"}]
+
 
 Out = Annotated[Path, typer.Option(help="Folder for results, figures and the report.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Processes at a time; by default one for each core.")]
@@ -70,8 +76,9 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
 
 @commands.command(
     epilog="Policies: "
-    + "; ".join(f"{name} ({', '.join(p for p in parameters(name) if p != 'dtype')})" for name in RECIPES)
-    + ". All take dtype=float32."
+    + "; ".join(f"{name} ({', '.join(_settings(name))})" for name in RECIPES)
+    + ". All take dtype=float32, delay=ROUNDS (rewards come late) and explore=RULE with the settings of the "
+    + f"rule, written explore.epsilon where the policy has a setting of that name: {listed()}."
 )
 def compare(  # noqa: PLR0917  (typer takes options so)
     policy: Annotated[list[str], typer.Option(help="NAME or NAME:KEY=VALUE,...; give it several times.")],
@@ -85,7 +92,9 @@ def compare(  # noqa: PLR0917  (typer takes options so)
     label: Annotated[str | None, typer.Option(help="The label column of your file.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds to play.")] = 2000,
     permutations: Annotated[int, typer.Option(min=1, help="Seeds to average over.")] = 5,
-    tune: Annotated[bool, typer.Option("--tune", help="Search ridge and beta on the paper's grids.")] = False,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="Search ridge and beta, or the rule's number.")
+    ] = False,
     jobs: Jobs = None,
     dask: Dask = None,
     out: Out = Path("comparison"),
@@ -96,9 +105,11 @@ def compare(  # noqa: PLR0917  (typer takes options so)
 
     Every policy sees the same arms: one random row of each label a round, scaled to length one, and a reward
     of 1 for the target label. Ridge is 1 and beta 0.1 where not given; --tune searches both for each policy
-    that gives neither.
+    that gives neither, and the number of another rule in place of beta.
 
     Example: `sketchbandit compare --policy dbslinucb:size=20,epsilon=8 --policy oful`
+
+    Example: `sketchbandit compare --policy adaptive --policy adaptive:explore=thompson,scale=0.1`
 
     Example: `sketchbandit compare --data mine.csv --label kind --policy soful:size=10 --policy oful --tune`
     """

@@ -34,7 +34,8 @@ def build(environment: Spec, seed: int) -> Environment:
 def title(environment: Spec) -> str:
     """What to call it in a figure."""
     if environment.name == "gaussian":
-        return f"synthetic, {environment.get('spectrum', 'flat')} spectrum"
+        arms = ", the same arms every round" if environment.get("fixed") else ""
+        return f"synthetic, {environment.get('spectrum', 'flat')} spectrum{arms}"
     name = str(environment.get("data"))
     return name if name in data.CATALOGUE else Path(name).name
 

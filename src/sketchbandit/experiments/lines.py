@@ -5,6 +5,7 @@ from typing import NamedTuple
 from sketchbandit.drawing import Look, looks
 from sketchbandit.experiments.policies import family
 from sketchbandit.experiments.results import Results
+from sketchbandit.experiments.rules import RULE
 from sketchbandit.experiments.specs import Spec
 
 _ADAPTIVE = Look("#009E73", "P")
@@ -18,6 +19,12 @@ _LOOKS = {
     "Adaptive": _ADAPTIVE,
     "Adaptive, anytime": _ADAPTIVE,
 }
+_RULE_LOOKS = {
+    "thompson": Look("#0072B2", "o"),
+    "inverse-gap": Look("#D55E00", "D"),
+    "epsilon-greedy": Look("#CC79A7", "v"),
+    "greedy": Look("#000000", "s"),
+}
 
 
 class Line(NamedTuple):
@@ -29,8 +36,13 @@ class Line(NamedTuple):
 
 
 def lines_of(results: Results, name: str) -> list[Line]:
-    """Every line of an experiment, in the look of its method or, if the experiment says so, in its own."""
+    """Every line of an experiment, in the look of its method or rule or, if it says so, in its own."""
     series = list(results.series(name))
     own = results.experiments[name].own_colours
-    given = [None if own else _LOOKS.get(family(members[0])) for _, members in series]
+    given = [None if own else _look(members[0]) for _, members in series]
     return [Line(*one, look) for one, look in zip(series, looks(given), strict=True)]
+
+
+def _look(policy: Spec) -> Look | None:
+    """That of its rule, unless the rule is UCB; then that of its method."""
+    return _RULE_LOOKS.get(str(policy.get(RULE))) or _LOOKS.get(family(policy))

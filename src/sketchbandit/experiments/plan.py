@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sketchbandit.experiments import policies
+from sketchbandit.experiments import policies, rules
 from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.profiles import FIRST_TUNING_SEED, TUNING_STRIDE, Profile
 from sketchbandit.experiments.runs import Run
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 class Tuned(NamedTuple):
-    """The pair of ridge and beta with the least mean regret on the tuning permutations."""
+    """The pair of ridge and rule's number with the least mean regret on the tuning permutations."""
 
     ridge: float
-    beta: float
+    number: float
+    """nan where the rule has none."""
     regret: float
 
 
@@ -42,8 +43,14 @@ def tuning_rounds_of(experiment: Experiment, profile: Profile) -> int:
 
 
 def series_of(experiment: Experiment, profile: Profile) -> tuple[Series, ...]:
-    """The series, thinned if the profile says so: the first, the last and what lies evenly between."""
-    return tuple(replace(s, members=_thinned(s.members, profile.sweep)) for s in experiment.series)
+    """The series, thinned if the profile says so: the first, the last and what lies evenly between.
+
+    Where fewer rounds are played, rewards are less late in proportion.
+    """
+    return tuple(
+        replace(s, members=tuple(_hastened(m, profile) for m in _thinned(s.members, profile.sweep)))
+        for s in experiment.series
+    )
 
 
 def members_of(experiment: Experiment, profile: Profile) -> list[Spec]:
@@ -53,7 +60,6 @@ def members_of(experiment: Experiment, profile: Profile) -> list[Spec]:
 
 def tuning_runs(experiments: Iterable[Experiment], profile: Profile) -> list[Run]:
     """One run for each contender and tuning permutation: it plays the whole grid."""
-    grid = tuple(product(profile.ridges, profile.betas))
     seeds = [FIRST_TUNING_SEED + TUNING_STRIDE * i for i in range(profile.tuning_permutations)]
     return _unique(
         Run(
@@ -62,7 +68,7 @@ def tuning_runs(experiments: Iterable[Experiment], profile: Profile) -> list[Run
             contender=member,
             rounds=tuning_rounds_of(experiment, profile),
             seed=seed,
-            grid=grid,
+            grid=tuple(product(profile.ridges, rules.numbers_of(member, profile.betas))),
         )
         for experiment in experiments
         for member in members_of(experiment, profile)
@@ -72,10 +78,10 @@ def tuning_runs(experiments: Iterable[Experiment], profile: Profile) -> list[Run
 
 
 def choices(rows: "pd.DataFrame") -> Choices:
-    """The best pair for each environment and contender; ties go to the smaller ridge, then beta."""
+    """The best pair for each environment and contender; ties go to the smaller ridge, then number."""
     tuning = rows[rows["kind"] == "tune"]
-    who, pair = ["environment", "contender", "rounds"], ["ridge", "beta"]
-    means = tuning.groupby([*who, *pair])["regret"].mean().to_frame().reset_index()
+    who, pair = ["environment", "contender", "rounds"], ["ridge", "number"]
+    means = tuning.groupby([*who, *pair], dropna=False)["regret"].mean().to_frame().reset_index()
     best = means.sort_values([*who, "regret", *pair]).drop_duplicates(subset=who)
     found = best[[*pair, "regret"]].to_numpy(dtype=np.float64).tolist()
     names = zip(best["environment"], best["contender"], best["rounds"], strict=True)
@@ -100,7 +106,7 @@ def runs_of(experiment: Experiment, member: Spec, profile: Profile, chosen: Choi
         tuned = chosen.get((str(experiment.environment), str(member), rounds))
         if tuned is None:
             return []
-        contender = member.with_settings(ridge=tuned.ridge, beta=tuned.beta)
+        contender = policies.tuned(member, tuned.ridge, tuned.number)
     rounds = rounds_of(experiment, profile)
     return [
         Run(
@@ -122,7 +128,7 @@ def permutations_of(experiment: Experiment, profile: Profile) -> int:
 
 
 def needs_tuning(experiment: Experiment, member: Spec) -> bool:
-    """Whether ridge and beta are to be found; who gives one of them plays with what was given."""
+    """Whether ridge and number are to be found; who gives one of them plays with what was given."""
     return experiment.kind == "play" and not policies.is_given(member)
 
 
@@ -131,6 +137,11 @@ def _thinned(members: tuple[Spec, ...], count: int) -> tuple[Spec, ...]:
         return members
     step = (len(members) - 1) / (count - 1)
     return tuple(members[round(i * step)] for i in range(count))
+
+
+def _hastened(member: Spec, profile: Profile) -> Spec:
+    delay = member.get(policies.DELAY)
+    return member if delay is None else member.with_settings(delay=round(delay * profile.rounds))
 
 
 def _unique(runs: Iterable[Run]) -> list[Run]:

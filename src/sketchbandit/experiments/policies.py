@@ -1,39 +1,56 @@
 """Policies by name: which there are, what they take, what to call them in a figure."""
 
 import inspect
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 from sketchbandit.environment import GaussianArms
 from sketchbandit.errors import InputError
+from sketchbandit.experiments import rules
 from sketchbandit.experiments.specs import Spec, Value, spec
-from sketchbandit.explore import DEFAULT_BETA
 from sketchbandit.playing import play
 from sketchbandit.policy import named
 from sketchbandit.policy.named import parameters, recipe
+from sketchbandit.sketch.checks import check_count
 
-TUNED = ("ridge", "beta")
 ROUNDS = "rounds"
 """As a horizon: as many as are played."""
+DELAY = "delay"
+"""How many rounds late the policy learns its rewards: said of the contender, and no setting of its policy."""
 
 
 def check(policy: Spec) -> None:
     """Refuse an unknown policy, an unknown setting or an impossible value, before any work starts."""
     try:  # which values are possible does not depend on the dimension, and 2 costs nothing
         build(policy, 2, rounds=1)
+        check_count(DELAY, policy.get(DELAY, 0), at_least=0)
     except (TypeError, ValueError) as error:
         raise InputError(f"{policy}: {error}") from error
 
 
 def is_given(policy: Spec) -> bool:
-    """Whether the policy says its ridge or its beta itself, and so is not tuned."""
-    return any(policy.get(name) is not None for name in TUNED)
+    """Whether the policy says its ridge or its rule's number itself, and so is not tuned."""
+    return untuned(policy) != policy
+
+
+def untuned(policy: Spec) -> Spec:
+    """The same without what is tuned."""
+    number = rules.number_of(policy)
+    return rules.without_settings(policy.without("ridge"), *([number.setting] if number else []))
+
+
+def tuned(policy: Spec, ridge: float, number: float | None) -> Spec:
+    """The same with what was found by tuning."""
+    found = rules.number_of(policy)
+    values = {} if found is None or number is None else {rules.key(policy, found.setting): number}
+    return policy.with_settings(ridge=ridge, **values)
 
 
 def with_defaults(policy: Spec) -> Spec:
-    """The same with ridge and beta given."""
-    ridge = inspect.signature(recipe(policy.name).make).parameters["ridge"].default
-    return spec(policy.name, **{"ridge": ridge, "beta": DEFAULT_BETA, **dict(policy.settings)})
+    """The same with its ridge given, and so not to be tuned."""
+    default = inspect.signature(recipe(policy.name).make).parameters["ridge"].default
+    return spec(policy.name, **{"ridge": default, **dict(policy.settings)})
 
 
 def build(policy: Spec, dim: int, seed: int = 0, rounds: int | None = None) -> Any:
@@ -41,7 +58,7 @@ def build(policy: Spec, dim: int, seed: int = 0, rounds: int | None = None) -> A
 
     ``horizon=rounds`` stands for as many as are played.
     """
-    settings = dict(policy.settings)
+    settings = dict(rules.seeded(policy.without(DELAY), seed).settings)
     if "seed" in parameters(policy.name):
         settings.setdefault("seed", seed)
     if settings.get("horizon") == ROUNDS:
@@ -57,20 +74,43 @@ def family(policy: Spec) -> str:
 
 
 def label(policy: Spec) -> str:
-    """The method with what tells it from its siblings, for a figure."""
+    """The method with what tells it from its siblings, for a figure; its rule and the rule's settings last.
+
+    >>> from sketchbandit.experiments.specs import parse
+    >>> label(parse("adaptive:explore=thompson,scale=0.1,ridge=2"))
+    'Adaptive, λ = 2, Thompson, s = 0.1'
+    """
     signs = {"size": recipe(policy.name).size_sign, "epsilon": "ε", "ridge": "λ", "beta": "β"}
+    of_rule = rules.settings_of(policy)
+    own = rules.without_settings(policy, *of_rule).without("compensation", rules.RULE)
+    if policy.get(rules.RULE) is None:
+        return ", ".join([family(policy), *_written(own, signs, hidden=ROUNDS)])
+    number = rules.number_of(policy)
+    name = family(policy).removesuffix(", anytime")  # a rule's name is long enough
+    of_rule_signs = {number.setting: number.sign} if number else {}
+    parts = [name, *_written(own, signs), rules.title(policy)]
+    return ", ".join([*parts, *_written(spec("", **of_rule), of_rule_signs)])
+
+
+def _written(given: Spec, signs: dict[str, str], hidden: Value | None = None) -> Iterable[str]:
     shown = sorted(
-        ((k, v) for k, v in policy.settings if k != "compensation" and v != ROUNDS),
+        ((k, v) for k, v in given.settings if v != hidden),
         key=lambda setting: (list(signs).index(setting[0]) if setting[0] in signs else 9, setting[0]),
     )
-    return ", ".join([family(policy), *(f"{signs.get(k, k)} = {v}" for k, v in shown)])
+    return (f"{signs.get(k, k)} = {v}" for k, v in shown)
+
+
+def warm_up(policy: Spec) -> None:
+    """Play a little, so that compiling the loops of a round is not timed."""
+    own = {*parameters(policy.name), DELAY} - {"dtype", rules.RULE}
+    _warm_up(policy.without(*own))
 
 
 @lru_cache(maxsize=64)
-def warm_up(name: str, dtype: str) -> None:
-    """Play a little, so that compiling the loops of a round is not timed: as few rows, and as a matrix."""
+def _warm_up(policy: Spec) -> None:
+    """As few rows, and as a matrix."""
     for dim, size in ((24, 4), (8, 6)):
-        small: dict[str, Value] = {"size": size, "epsilon": 2, "dtype": dtype}
-        settings = {key: value for key, value in small.items() if key in parameters(name)}
-        for _ in play(build(spec(name, **settings), dim), GaussianArms(dim=dim, arms=8), 60):
+        small: dict[str, Value] = {"size": size, "epsilon": 2}
+        known = {key: value for key, value in small.items() if key in parameters(policy.name)}
+        for _ in play(build(policy.with_settings(**known), dim), GaussianArms(dim=dim, arms=8), 60):
             pass

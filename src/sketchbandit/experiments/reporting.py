@@ -21,7 +21,7 @@ from sketchbandit.experiments.tables import table, write_csv
 from sketchbandit.files import replace_file
 
 _TITLE = "Revisiting Matrix Sketching in Linear Bandits: the paper's experiments, run again"
-_OURS_TITLE = "What we claim for the adaptive sketch"
+_OURS_TITLE = "What we claim ourselves"
 VERDICTS = (REPRODUCED, PARTLY, NOT, OPEN)
 
 Findings = list[tuple[Claim, Finding]]

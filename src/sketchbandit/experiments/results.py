@@ -15,7 +15,9 @@ from sketchbandit.errors import FileError
 from sketchbandit.experiments import plan
 from sketchbandit.experiments.definitions import EXPERIMENTS
 from sketchbandit.experiments.experiment import Experiment
+from sketchbandit.experiments.policies import DELAY
 from sketchbandit.experiments.profiles import Profile
+from sketchbandit.experiments.rules import number_of
 from sketchbandit.experiments.specs import Spec
 from sketchbandit.experiments.store import MANIFEST, Store
 
@@ -92,7 +94,7 @@ class Results:
 
     @cached_property
     def choices(self) -> plan.Choices:
-        """The ridge and beta found best."""
+        """The ridge and rule's number found best."""
         return plan.choices(self.all_rows)
 
     def has(self, name: str) -> bool:
@@ -159,8 +161,10 @@ def summary(results: Results, name: str) -> list[dict[str, Any]]:
         {
             "label": label + _differing(member, members),
             "ridge": results.final(name, member, "ridge").mean,
-            "beta": results.final(name, member, "beta").mean,
+            "number": results.final(name, member, "number").mean,
+            "sign": number.sign if (number := number_of(member)) else "",
             "regret": results.final(name, member, "regret"),
+            "worst": float(results.finals(name, member).max()),
             "beside": estimate_of_difference(results, name, member),
             "warned": int(results.finals(name, member, "warned").sum()),
             "permutations": len(results.finals(name, member)),
@@ -184,5 +188,6 @@ def estimate_of_difference(results: Results, name: str, member: Spec) -> Estimat
 def _differing(member: Spec, members: list[Spec]) -> str:
     """What tells a member from the others of its series."""
     signs = {"size": "l" if member.get("epsilon") is None else "l₀", "epsilon": "ε", "ridge": "λ"}
+    signs[DELAY] = "delay"
     shown = [key for key in signs if len({other.get(key) for other in members}) > 1]
     return "".join(f", {signs[key]} = {member.get(key)}" for key in shown)

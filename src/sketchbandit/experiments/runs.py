@@ -14,10 +14,10 @@ from scipy import sparse
 from sketchbandit._version import __version__
 from sketchbandit.environment import Environment
 from sketchbandit.errors import SketchTooSmallWarning
-from sketchbandit.experiments import approximation, environments, policies
+from sketchbandit.experiments import approximation, environments, policies, rules
 from sketchbandit.experiments.specs import Spec
 from sketchbandit.linalg import fd_bound, gram_spectrum
-from sketchbandit.playing import play
+from sketchbandit.playing import LateRewards, play
 
 Row = dict[str, Any]
 
@@ -29,8 +29,8 @@ class Run:
     Attributes
     ----------
     kind : str
-        "play": a policy plays and is timed. "tune": one policy a pair of ridge and beta plays, all of them
-        side by side on the same rounds, for the regret alone. "approximate": a sketch reads rows.
+        "play": a policy plays and is timed. "tune": one policy a pair of ridge and rule's number plays, all
+        of them side by side on the same rounds, for the regret alone. "approximate": a sketch reads rows.
     environment, contender : Spec
         Where, and what.
     rounds, seed : int
@@ -39,8 +39,8 @@ class Run:
         How many times on the way a row is written.
     spectrum : str
         Of the arms chosen: "no", or their rank and spectral error at the "end", or at "all" points.
-    grid : tuple of (ridge, beta)
-        For "tune".
+    grid : tuple of (ridge, number)
+        For "tune"; None for the number of a rule that has none.
 
     """
 
@@ -52,7 +52,7 @@ class Run:
     seed: int
     points: int = 1
     spectrum: str = "no"
-    grid: tuple[tuple[float, float], ...] = ()
+    grid: tuple[tuple[float, float | None], ...] = ()
 
     @property
     def key(self) -> str:
@@ -70,7 +70,7 @@ class Run:
         fields = json.loads(text)
         for name in ("environment", "contender"):
             fields[name] = Spec.from_list(fields[name])
-        fields["grid"] = tuple((ridge, beta) for ridge, beta in fields["grid"])
+        fields["grid"] = tuple((ridge, number) for ridge, number in fields["grid"])
         return cls(**fields)
 
 
@@ -83,7 +83,7 @@ def perform(run: Run) -> list[Row]:
         "run": run.key,
         "kind": run.kind,
         "environment": str(run.environment),
-        "contender": str(run.contender.without(*policies.TUNED)),
+        "contender": str(_untuned(run)),
         "seed": run.seed,
         "rounds": run.rounds,
         "version": __version__,
@@ -91,18 +91,23 @@ def perform(run: Run) -> list[Row]:
     return [{**common, **row} for row in rows]
 
 
+def _untuned(run: Run) -> Spec:
+    return run.contender if run.kind == "approximate" else policies.untuned(run.contender)
+
+
 def _play(run: Run) -> Iterator[Row]:
     environment = environments.build(run.environment, run.seed)
-    policies.warm_up(run.contender.name, str(run.contender.get("dtype", "float64")))
+    policies.warm_up(run.contender)
     policy = policies.build(run.contender, environment.dim, run.seed, run.rounds)
     chosen: list[Any] = []
     every = max(1, run.rounds // run.points)
     watch = None if run.spectrum == "no" else chosen.append
-    for row in play(policy, environment, run.rounds, every=every, clock=time.thread_time, watch=watch):
+    how = {"delay": run.contender.get(policies.DELAY, 0), "every": every, "watch": watch}
+    for row in play(policy, environment, run.rounds, clock=time.thread_time, **how):
         last = row.round == run.rounds
         yield {
             "ridge": policy.ridge,
-            "beta": policy.beta,
+            "number": rules.number_played(policy),
             "round": row.round,
             "reward": row.total_reward,
             "regret": row.total_regret,
@@ -131,23 +136,26 @@ def _spectrum(chosen: Sequence[Any], contender: Spec) -> Row:
 def _tune(run: Run) -> Iterator[Row]:
     environment = environments.build(run.environment, run.seed)
     contenders = [
-        policies.build(
-            run.contender.with_settings(ridge=ridge, beta=beta), environment.dim, run.seed, run.rounds
-        )
-        for ridge, beta in run.grid
+        policies.build(policies.tuned(run.contender, *pair), environment.dim, run.seed, run.rounds)
+        for pair in run.grid
     ]
-    regrets = _side_by_side(contenders, environment, run.rounds)
-    for (ridge, beta), regret in zip(run.grid, regrets, strict=True):
-        yield {"ridge": ridge, "beta": beta, "round": run.rounds, "regret": regret}
+    regrets = _side_by_side(contenders, environment, run.rounds, run.contender.get(policies.DELAY, 0))
+    for (ridge, number), regret in zip(run.grid, regrets, strict=True):
+        yield {"ridge": ridge, "number": number, "round": run.rounds, "regret": regret}
 
 
-def _side_by_side(contenders: Sequence[Any], environment: Environment, rounds: int) -> list[float]:
+def _side_by_side(
+    contenders: Sequence[Any], environment: Environment, rounds: int, delay: int
+) -> list[float]:
     """The regret of each policy, all playing the same rounds: the arms are drawn once."""
     regrets = [0.0] * len(contenders)
+    rewards = [LateRewards(delay) for _ in contenders]
     for drawn in environment.rounds(rounds):
         for index, policy in enumerate(contenders):
             chosen = policy.select(drawn.arms)
-            policy.update(drawn.arm(chosen), drawn.reward(chosen))
+            arrived = rewards[index].send(drawn.arm(chosen), drawn.reward(chosen))
+            if arrived is not None:
+                policy.update(*arrived)
             regrets[index] += drawn.regret(chosen)
     return regrets
 

@@ -21,7 +21,7 @@ SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in ("run", "kind", "environment", "contender")),
         *((name, pa.int64()) for name in ("seed", "rounds", "round")),
-        *((name, pa.float64()) for name in ("ridge", "beta", "reward", "regret", "seconds")),
+        *((name, pa.float64()) for name in ("ridge", "number", "reward", "regret", "seconds")),
         *((name, pa.int64()) for name in ("bytes", "peak_bytes", "sketch_size", "sketch_rows", "rank")),
         *((name, pa.float64()) for name in ("certificate", "budget", "delta", "error", "bound")),
         ("warned", pa.bool_()),
@@ -105,9 +105,9 @@ class Store:
         if not self._part_files():
             return pd.DataFrame(SCHEMA.empty_table().to_pandas())
         table: pd.DataFrame = self._read().to_pandas()
-        keys = ["environment", "contender", "kind", "seed", "ridge", "beta", "run", "round"]
+        keys = ["environment", "contender", "kind", "seed", "ridge", "number", "run", "round"]
         # A process that died while gathering leaves runs in two files; the rows are the same.
-        table = table.drop_duplicates(subset=["run", "ridge", "beta", "round"])
+        table = table.drop_duplicates(subset=["run", "ridge", "number", "round"])
         return table.sort_values(keys, kind="stable").reset_index(drop=True)
 
     def manifest(self) -> dict[str, Any] | None:

@@ -23,20 +23,22 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) 
 def contenders(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
     """Header and rows: every contender of an experiment at the end of its run.
 
-    The difference to the first one is paired by permutation; "too small" counts the runs in which the policy
-    warned that its sketch is heading for linear regret.
+    "worst" is the permutation of the most regret. The difference to the first one is paired by permutation;
+    "too small" counts the runs in which the policy warned that its sketch is heading for linear regret.
     """
     if results.experiments[name].kind == "approximate":
         return _approximation(results, name)
     lines = summary(results, name)
-    header = ["method", "λ", "β", "regret", f"less {lines[0]['label']}'s", "CPU seconds", "peak KiB"]
-    header += ["rows", "certificate", "too small"]
+    signs = {line["sign"]: None for line in lines if line["sign"]}
+    header = ["method", "λ", ", ".join(signs), "regret", "worst", f"less {lines[0]['label']}'s"]
+    header += ["CPU seconds", "peak KiB", "rows", "certificate", "too small"]
     rows = [
         [
             line["label"],
             f"{line['ridge']:g}",
-            f"{line['beta']:g}",
+            _number(line, signed=len(signs) > 1),
             f"{line['regret']:.1f}",
+            f"{line['worst']:.1f}",
             f"{line['beside']:+.1f}".replace("± +", "± ") if line is not lines[0] else "",
             f"{line['seconds']:.3f}",
             f"{line['kibibytes']:,.0f}",
@@ -47,6 +49,13 @@ def contenders(results: Results, name: str) -> tuple[list[str], list[list[str]]]
         for line in lines
     ]
     return header, rows
+
+
+def _number(line: dict[str, Any], *, signed: bool) -> str:
+    """That of the rule, with its sign where there are several; nothing for a rule without one."""
+    if not line["sign"]:
+        return ""
+    return f"{line['sign']} = {line['number']:g}" if signed else f"{line['number']:g}"
 
 
 def space(results: Results, name: str) -> tuple[list[str], list[list[str]]]:

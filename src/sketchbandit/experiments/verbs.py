@@ -80,7 +80,9 @@ def compare(
     Parameters
     ----------
     policies : sequence of str
-        "oful", "dbslinucb:size=50,epsilon=8", ... Ridge is 1 and beta 0.1 where neither given nor tuned.
+        "oful", "dbslinucb:size=50,epsilon=8", "adaptive:explore=thompson,scale=0.1", ... Ridge is 1 and beta
+        0.1, and the number of another rule that rule's default, where neither given nor tuned. ``delay=100``:
+        it learns every reward 100 rounds late.
     data : str
         A named data set, a file of your own (npz, csv, parquet: features and a label column), or
         "gaussian", "power-law", "low-rank" for the synthetic arms.
@@ -90,7 +92,8 @@ def compare(
         How long, and how many seeds.
     tune : bool
         Search ridge and beta on the paper's grids, on two further seeds and half the rounds, for every
-        policy that gives neither.
+        policy that gives neither. Of another rule its own number: scale, epsilon and 10/gamma on the grid
+        of beta.
     jobs, dask, out, resume, fresh, watcher
         As for ``reproduce``.
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from sketchbandit.experiments.figures.over_rounds import approximation, budget, curves, exponents, timed
+from sketchbandit.experiments.figures.rules import delays, permutations
 from sketchbandit.experiments.figures.trade_offs import epsilons, pareto, ridges
 from sketchbandit.experiments.results import Results
 
@@ -19,5 +20,7 @@ DRAWN: dict[str, Callable[[Results, str], Figure]] = {
     "pareto": pareto,
     "epsilons": epsilons,
     "ridges": ridges,
+    "permutations": permutations,
+    "delays": delays,
 }
 """By the ``figure`` of an experiment; what is not here is a table."""

@@ -26,8 +26,8 @@ def curves(results: Results, name: str) -> Figure:
     """Cumulative regret: mean and 95 % band."""
     with mpl.rc_context(STYLE):
         figure, (axis,) = panels(1, width=6.2)
-        _draw(axis, results, name, "regret")
-        axis.set(title=_title(results, name), ylabel="cumulative regret")
+        draw_regret(axis, results, name)
+        axis.set(title=_title(results, name))
         footnote(figure, results.profile.sentence)
     return figure
 
@@ -36,8 +36,8 @@ def timed(results: Results, name: str) -> Figure:
     """(a) cumulative regret, (b) running time, both over the rounds."""
     with mpl.rc_context(STYLE):
         figure, (left, right) = panels(2)
-        _draw(left, results, name, "regret")
-        left.set(title=f"(a) {_title(results, name)}", ylabel="cumulative regret")
+        draw_regret(left, results, name)
+        left.set(title=f"(a) {_title(results, name)}")
         _draw(right, results, name, "seconds")
         right.set(title="(b) running time, select + update", ylabel="CPU seconds, one thread")
         footnote(figure, results.profile.sentence)
@@ -129,6 +129,12 @@ def approximation(results: Results, name: str) -> Figure:
         figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
         figure.suptitle(f"{results.experiments[name].environment.get('data')} rows", fontsize=10)
     return figure
+
+
+def draw_regret(axis: Axes, results: Results, name: str) -> None:
+    """A line for each series, labelled at its end."""
+    _draw(axis, results, name, "regret")
+    axis.set_ylabel("cumulative regret")
 
 
 def _draw(axis: Axes, results: Results, name: str, column: str) -> None:

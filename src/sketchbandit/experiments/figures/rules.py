@@ -1,0 +1,63 @@
+"""Figures of the exploration rules: every permutation, and regret against the delay of rewards."""
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sketchbandit.drawing import STYLE, End, footnote, label_ends, panels
+from sketchbandit.experiments import environments
+from sketchbandit.experiments.figures.over_rounds import draw_regret
+from sketchbandit.experiments.lines import lines_of
+from sketchbandit.experiments.policies import DELAY
+from sketchbandit.experiments.results import Results
+
+_GRIDS = "s, ε and 10/gamma on the grid of beta"
+
+
+def permutations(results: Results, name: str) -> Figure:
+    """(a) regret over the rounds, (b) the regret of every permutation, with the mean and the worst."""
+    with mpl.rc_context(STYLE):
+        figure, (left, right) = panels(2, height=4.0)
+        draw_regret(left, results, name)
+        left.set(title=f"(a) {environments.title(results.experiments[name].environment)}")
+        lines = lines_of(results, name)
+        for place, line in enumerate(lines):
+            regrets = results.finals(name, line.members[0])
+            right.scatter(regrets, [place] * len(regrets), s=14, color=line.look.colour, alpha=0.45, lw=0)
+            right.scatter(regrets.mean(), place, s=160, color=line.look.colour, marker="|")
+            right.text(
+                regrets.max(), place - 0.18, f"{regrets.max():.0f}", ha="center", va="bottom", fontsize=7
+            )
+        right.set_yticks(range(len(lines)), labels=[line.label for line in lines])
+        right.set(title="(b) every permutation; bar: mean; number: worst", xlabel="regret at the end")
+        right.set(ylim=(len(lines) - 0.4, -0.7), xlim=(0, None))
+        footnote(figure, f"{results.profile.sentence}; {_GRIDS}")
+    return figure
+
+
+def delays(results: Results, name: str) -> Figure:
+    """(a) mean regret, (b) that of the worst permutation, against the delay."""
+    with mpl.rc_context(STYLE):
+        figure, (left, right) = panels(2, height=4.0)
+        _against_delay(left, results, name, worst=False)
+        _against_delay(right, results, name, worst=True)
+        title = environments.title(results.experiments[name].environment)
+        left.set(title=f"(a) {title}: mean", ylabel="regret at the end")
+        right.set(title="(b) the worst permutation")
+        footnote(figure, f"{results.profile.sentence}; {_GRIDS}")
+    return figure
+
+
+def _against_delay(axis: Axes, results: Results, name: str, *, worst: bool) -> None:
+    """Delays stand side by side, whatever their length."""
+    ends: list[End] = []
+    for line in lines_of(results, name):
+        found = [results.finals(name, member) for member in line.members]
+        heights = [float(regrets.max() if worst else regrets.mean()) for regrets in found]
+        places = range(len(heights))
+        axis.plot(places, heights, color=line.look.colour, ls=line.look.dash, marker=line.look.marker, ms=4)
+        ends.append((heights[-1], line.label, line.look.colour))
+        shown = [str(member.get(DELAY)) for member in line.members]
+    axis.set(xlabel="rounds until a reward arrives", ylim=(0, None), xlim=(-0.1, len(shown) - 1))
+    label_ends(axis, ends, len(shown) - 1, room=0.42)
+    axis.set_xticks(range(len(shown)), labels=shown)
