@@ -516,6 +516,8 @@ def ruled(*, per_rule: dict[str, float], seeds: tuple[float, ...] = (1.0, 1.0, 1
     [
         ("rules-worst", {"thompson": 109.0}, REPRODUCED),
         ("rules-worst", {"thompson": 111.0}, NOT),
+        ("rules-untuned", {"thompson": 109.0}, REPRODUCED),
+        ("rules-untuned", {"thompson": 111.0}, NOT),
         ("rules-alike", {"thompson": 81.0}, REPRODUCED),
         ("rules-alike", {"thompson": 79.0}, NOT),
         ("rules-alike", {"thompson": 126.0}, NOT),

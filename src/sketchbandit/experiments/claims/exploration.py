@@ -9,6 +9,7 @@ from sketchbandit.experiments.results import Results
 
 _PLACES = ("mnist", "cnae-9", "mfeat", "low-rank")
 _IDS = tuple(f"exploration-{name}" for name in _PLACES)
+_UNTUNED = "-untuned"
 _FLOOR = 0.01
 
 
@@ -25,10 +26,12 @@ def _everywhere(judge: Callable[[str], tuple[bool, str]]) -> Finding:
     return Finding(verdict(all(good), any(good)), text)
 
 
-def _worst(one: str, other: str, test: Callable[[float, float], bool]) -> Callable[[Results], Finding]:
+def _worst(
+    one: str, other: str, test: Callable[[float, float], bool], suffix: str = ""
+) -> Callable[[Results], Finding]:
     def judge(results: Results) -> Finding:
         def here(name: str) -> tuple[bool, str]:
-            mine, theirs = (float(_regrets(results, name, label).max()) for label in (one, other))
+            mine, theirs = (float(_regrets(results, name + suffix, label).max()) for label in (one, other))
             return test(mine, theirs), f"{mine:.0f} against {theirs:.0f}"
 
         return _everywhere(here)
@@ -106,6 +109,15 @@ CLAIMS = (
         rule=f"at least that {_ALL}",
         needs=_IDS,
         judge=_worst(rules.GREEDY, rules.THOMPSON, lambda mine, theirs: mine >= 1.5 * theirs),
+        whole=True,
+    ),
+    Claim(
+        id="rules-untuned",
+        statement="with its default Thompson's worst permutation is hardly worse than UCB's with its own",
+        paper="at most 1.1 times",
+        rule=f"at most that, nothing tuned, {_ALL}",
+        needs=tuple(name + _UNTUNED for name in _IDS),
+        judge=_worst(rules.THOMPSON, rules.UCB, lambda mine, theirs: mine <= 1.1 * theirs, _UNTUNED),
         whole=True,
     ),
     Claim(

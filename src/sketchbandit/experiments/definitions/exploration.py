@@ -38,6 +38,17 @@ def _side_by_side(name: str, environment: Spec) -> Experiment:
     )
 
 
+def _untuned(name: str, environment: Spec) -> Experiment:
+    """Every rule with its own defaults on the adaptive policy with its own: what a first try gives."""
+    return Experiment(
+        id=f"exploration-{name}-untuned",
+        title="the exploration rules side by side, all with their defaults",
+        environment=environment,
+        series=who.alone(*((label, spec("adaptive", ridge=1, **rule)) for label, rule in RULES.items())),
+        figure="permutations",
+    )
+
+
 def _late(name: str, title: str, **settings: Value) -> Experiment:
     """Every rule with every delay; exact, because the dimension is small."""
     return Experiment(
@@ -55,10 +66,14 @@ def _late(name: str, title: str, **settings: Value) -> Experiment:
     )
 
 
+_PLACES = {
+    "mnist": MNIST,
+    **{name: spec("classification", data=name) for name in ("cnae-9", "mfeat", "digits")},
+    "low-rank": LOW_RANK,
+}
 EXPERIMENTS = (
-    _side_by_side("mnist", MNIST),
-    *(_side_by_side(name, spec("classification", data=name)) for name in ("cnae-9", "mfeat", "digits")),
-    _side_by_side("low-rank", LOW_RANK),
+    *(_side_by_side(name, environment) for name, environment in _PLACES.items()),
+    *(_untuned(name, environment) for name, environment in _PLACES.items()),
     _late("drawn", "arms drawn anew each round"),
     _late("fixed", "the same arms every round", fixed=1),
 )

@@ -5,13 +5,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sketchbandit.drawing import STYLE, End, footnote, label_ends, panels
-from sketchbandit.experiments import environments
+from sketchbandit.experiments import environments, plan
 from sketchbandit.experiments.figures.over_rounds import draw_regret
 from sketchbandit.experiments.lines import lines_of
 from sketchbandit.experiments.policies import DELAY
 from sketchbandit.experiments.results import Results
-
-_GRIDS = "s, ε and 10/gamma on the grid of beta"
 
 
 def permutations(results: Results, name: str) -> Figure:
@@ -31,7 +29,7 @@ def permutations(results: Results, name: str) -> Figure:
         right.set_yticks(range(len(lines)), labels=[line.label for line in lines])
         right.set(title="(b) every permutation; bar: mean; number: worst", xlabel="regret at the end")
         right.set(ylim=(len(lines) - 0.4, -0.7), xlim=(0, None))
-        footnote(figure, f"{results.profile.sentence}; {_GRIDS}")
+        footnote(figure, _note(results, name))
     return figure
 
 
@@ -44,7 +42,7 @@ def delays(results: Results, name: str) -> Figure:
         title = environments.title(results.experiments[name].environment)
         left.set(title=f"(a) {title}: mean", ylabel="regret at the end")
         right.set(title="(b) the worst permutation")
-        footnote(figure, f"{results.profile.sentence}; {_GRIDS}")
+        footnote(figure, _note(results, name))
     return figure
 
 
@@ -61,3 +59,11 @@ def _against_delay(axis: Axes, results: Results, name: str, *, worst: bool) -> N
     axis.set(xlabel="rounds until a reward arrives", ylim=(0, None), xlim=(-0.1, len(shown) - 1))
     label_ends(axis, ends, len(shown) - 1, room=0.42)
     axis.set_xticks(range(len(shown)), labels=shown)
+
+
+def _note(results: Results, name: str) -> str:
+    """What was shrunk, and what was tuned."""
+    experiment = results.experiments[name]
+    tuned = plan.needs_tuning(experiment, experiment.series[0].members[0])
+    how = "s, ε and 10/gamma on the grid of beta" if tuned else "here nothing is tuned"
+    return f"{results.profile.sentence}; {how}"
