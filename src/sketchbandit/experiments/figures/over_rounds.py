@@ -131,19 +131,20 @@ def approximation(results: Results, name: str) -> Figure:
     return figure
 
 
-def draw_regret(axis: Axes, results: Results, name: str) -> None:
+def draw_regret(axis: Axes, results: Results, name: str, *, bands: bool = True) -> None:
     """A line for each series, labelled at its end."""
-    _draw(axis, results, name, "regret")
+    _draw(axis, results, name, "regret", bands=bands)
     axis.set_ylabel("cumulative regret")
 
 
-def _draw(axis: Axes, results: Results, name: str, column: str) -> None:
+def _draw(axis: Axes, results: Results, name: str, column: str, *, bands: bool = True) -> None:
     ends = []
     for line in lines_of(results, name):
         curve = results.curve(name, line.members[0], column)
         low, high = curve.mean - curve.half, curve.mean + curve.half
         axis.plot(curve.rounds, curve.mean, color=line.look.colour, ls=line.look.dash)
-        axis.fill_between(curve.rounds, low, high, color=line.look.colour, alpha=0.15, lw=0)
+        if bands:
+            axis.fill_between(curve.rounds, low, high, color=line.look.colour, alpha=0.15, lw=0)
         ends.append((float(curve.mean[-1]), line.label, line.look.colour))
         last = float(curve.rounds[-1])
     axis.set(xlabel="round", xlim=(0, last))

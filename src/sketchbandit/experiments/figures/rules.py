@@ -16,8 +16,8 @@ def permutations(results: Results, name: str) -> Figure:
     """(a) regret over the rounds, (b) the regret of every permutation, with the mean and the worst."""
     with mpl.rc_context(STYLE):
         figure, (left, right) = panels(2, height=4.0)
-        draw_regret(left, results, name)
-        left.set(title=f"(a) {environments.title(results.experiments[name].environment)}")
+        draw_regret(left, results, name, bands=False)  # the spread is beside it
+        left.set(title=f"(a) {environments.title(results.experiments[name].environment)}: mean")
         lines = lines_of(results, name)
         for place, line in enumerate(lines):
             regrets = results.finals(name, line.members[0])
