@@ -49,16 +49,18 @@ def delays(results: Results, name: str) -> Figure:
 def _against_delay(axis: Axes, results: Results, name: str, *, worst: bool) -> None:
     """Delays stand side by side, whatever their length."""
     ends: list[End] = []
-    for line in lines_of(results, name):
+    lines = lines_of(results, name)
+    shown = sorted({member.get(DELAY) for line in lines for member in line.members})
+    for line in lines:
         found = [results.finals(name, member) for member in line.members]
         heights = [float(regrets.max() if worst else regrets.mean()) for regrets in found]
-        places = range(len(heights))
+        places = [shown.index(member.get(DELAY)) for member in line.members]
         axis.plot(places, heights, color=line.look.colour, ls=line.look.dash, marker=line.look.marker, ms=4)
         ends.append((heights[-1], line.label, line.look.colour))
-        shown = [str(member.get(DELAY)) for member in line.members]
-    axis.set(xlabel="rounds until a reward arrives", ylim=(0, None), xlim=(-0.1, len(shown) - 1))
+    axis.set(xlabel="rounds until a reward arrives", xlim=(-0.1, len(shown) - 1))
+    axis.set_ylim(0, 1.25 * axis.dataLim.ymax)  # room for labels above the highest line
     label_ends(axis, ends, len(shown) - 1, room=0.42)
-    axis.set_xticks(range(len(shown)), labels=shown)
+    axis.set_xticks(range(len(shown)), labels=[str(delay) for delay in shown])
 
 
 def _note(results: Results, name: str) -> str:
