@@ -43,7 +43,12 @@ TINY = Profile(
 )
 
 
-ALIKE = ("exploration-low-rank", "exploration-low-rank-untuned", "late-rewards-drawn")
+ALIKE = (
+    "exploration-low-rank",
+    "exploration-low-rank-untuned",
+    "late-rewards-drawn",
+    "late-rewards-fixed-untuned",
+)
 """What others are made like, that are run here."""
 
 

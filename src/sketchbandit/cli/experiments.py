@@ -22,7 +22,7 @@ commands = typer.Typer(rich_markup_mode="markdown")
 
 
 def _settings(name: str) -> list[str]:
-    return [setting for setting in parameters(name) if setting not in {"dtype", "explore"}]
+    return [setting for setting in parameters(name) if setting not in {"dtype", "explore", "rewards"}]
 
 
 Out = Annotated[Path, typer.Option(help="Folder for results, figures and the report.")]

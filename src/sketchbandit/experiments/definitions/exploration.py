@@ -49,14 +49,17 @@ def _untuned(name: str, environment: Spec) -> Experiment:
     )
 
 
-def _late(name: str, title: str, **settings: Value) -> Experiment:
+def _late(name: str, title: str, given: dict[str, Value], **settings: Value) -> Experiment:
     """Every rule with every delay; exact, because the dimension is small."""
     return Experiment(
         id=f"late-rewards-{name}",
         title=f"rewards that come late, {title}",
         environment=spec("gaussian", **_FEW_ARMS, **settings),
         series=tuple(
-            Series(label=label, members=tuple(spec("adaptive", delay=delay, **rule) for delay in DELAYS))
+            Series(
+                label=label,
+                members=tuple(spec("adaptive", delay=delay, **given, **rule) for delay in DELAYS),
+            )
             for label, rule in RULES.items()
             if label != GROWING
         ),
@@ -74,6 +77,7 @@ _PLACES = {
 EXPERIMENTS = (
     *(_side_by_side(name, environment) for name, environment in _PLACES.items()),
     *(_untuned(name, environment) for name, environment in _PLACES.items()),
-    _late("drawn", "arms drawn anew each round"),
-    _late("fixed", "the same arms every round", fixed=1),
+    _late("drawn", "arms drawn anew each round", {}),
+    _late("fixed", "the same arms every round", {}, fixed=1),
+    _late("fixed-untuned", "the same arms every round, all rules with their defaults", {"ridge": 1}, fixed=1),
 )
