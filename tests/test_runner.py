@@ -136,36 +136,41 @@ def test_the_projection_of_cbrap_changes_with_the_permutation() -> None:
     assert policies.build(spec("cbrap", size=3, seed=2), 9, seed=5).seed == 2
 
 
-RULES = {
+RULES: dict[str, tuple[str | None, tuple[float | None, ...]]] = {
     "adaptive:explore=thompson": ("scale", (0.01, 0.1)),
     "adaptive:explore=inverse-gap,growth=0.5": ("gamma", (1000.0, 100.0)),
     "adaptive:explore=epsilon-greedy": ("explore.epsilon", (0.01, 0.1)),
     "oful:explore=epsilon-greedy": ("epsilon", (0.01, 0.1)),
     "cbrap:explore=ucb,floor=0.01,size=4": ("beta", (0.01, 0.1)),
-    "soful:explore=greedy,size=4": ("", (None,)),
+    "soful:explore=greedy,size=4": (None, (None,)),
 }
 
 
 @pytest.mark.parametrize("text", RULES)
-def test_of_a_rule_its_own_number_is_tuned(text: str, tmp_path: Path) -> None:
+def test_of_a_rule_its_own_number_is_tuned(text: str) -> None:
     """On the grid of beta, gamma on ten over it; the best is played; who gives one is not tuned."""
     setting, numbers = RULES[text]
-    race = replace(SMALL, series=(Series(label="it", members=(parse(text),)),))
+    contender = parse(text)
+    race = replace(SMALL, series=(Series(label="it", members=(contender,)),))
     amount = replace(TINY, betas=(0.01, 0.1), permutations=1)
     (run,) = plan.tuning_runs([race], amount)
     assert run.grid == tuple((ridge, number) for ridge in (0.2, 2.0) for number in numbers)
     assert Run.from_json(run.to_json()) == run
-    rows = runner.run([race], amount, out=tmp_path, jobs=1).rows
-    tuning, played = rows[rows["kind"] == "tune"], rows[rows["kind"] == "play"].iloc[-1]
-    assert set(rows["contender"]) == {str(parse(text))}
-    assert len(tuning) == len(run.grid)
+    tuning = pd.DataFrame(perform(run))
     best = tuning.sort_values(["regret", "ridge", "number"]).iloc[0]
-    assert played["ridge"] == best["ridge"]
-    assert played["number"] == best["number"] or (numbers == (None,) and np.isnan(played["number"]))
-    for given in ("ridge", *filter(None, (setting, f"explore.{setting.removeprefix('explore.')}"))):
-        if given != "explore.":
-            assert policies.is_given(parse(text).with_settings(**{given: 1}))
-    assert not policies.is_given(parse(text))
+    (final,) = plan.final_runs([race], amount, plan.choices(tuning))
+    played = perform(final)[-1]
+    assert (played["contender"], played["ridge"], played["number"]) == (
+        str(contender),
+        best["ridge"],
+        best["number"] if setting else None,
+    )
+    assert not policies.is_given(contender)
+    assert policies.is_given(contender.with_settings(ridge=1))
+    if setting:
+        assert final.contender.get(setting) == best["number"]
+        for written in (setting, f"explore.{setting.removeprefix('explore.')}"):
+            assert policies.is_given(contender.with_settings(**{written: 1}))
 
 
 def test_the_rule_that_is_asked_for_is_built() -> None:
