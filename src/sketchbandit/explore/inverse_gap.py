@@ -25,8 +25,8 @@ class InverseGap(Explore):
     Parameters
     ----------
     gamma : float or Confidence
-        How fast probability falls with the gap, in units of one over a reward: 0 is uniform, infinity greedy. A
-        Confidence: the theorem's, sqrt(8·K·t / bound), with ``theory.regression_bound`` of our estimate,
+        How fast probability falls with the gap, in units of one over a reward: 0 is uniform, infinity greedy.
+        A Confidence: the theorem's, sqrt(8·K·t / bound), with ``theory.regression_bound`` of our estimate,
         certificate included.
     growth : float
         gamma is multiplied by rounds^growth: 0 leaves it constant, 0.5 is what the theorem has.
