@@ -18,7 +18,7 @@ from sketchbandit.kernels.chances import (
     pick_by_gap,
     pick_from_each,
 )
-from sketchbandit.kernels.dense import grow_dense, leverage_dense
+from sketchbandit.kernels.dense import draw_dense, grow_dense, leverage_dense, turn_row
 from sketchbandit.kernels.per_action import leverage_above, may_win_dense, score_models
 from sketchbandit.kernels.rows import draw_rows, grow_rows, leverage_rows
 from sketchbandit.kernels.search import (
@@ -36,6 +36,7 @@ __all__ = [
     "best_mean",
     "best_means",
     "best_of_each",
+    "draw_dense",
     "draw_rows",
     "equal",
     "finite_means",
@@ -58,4 +59,5 @@ __all__ = [
     "search_many_dense",
     "search_many_rows",
     "search_rows",
+    "turn_row",
 ]

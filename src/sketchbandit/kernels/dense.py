@@ -58,3 +58,33 @@ def grow_dense(x, reward, pending, pending_count, most, whole, image, seen, thet
         b[j] += reward * x[j]
         row[j] *= scale
     return log1p(quadratic)
+
+
+@compiled
+def turn_row(lower, rows, back, count, row, p):
+    """p = M_count^-1 ... M_1^-1 L^-1 row, M^-1 = I + back·pp' for each of the rows before."""
+    dim = len(row)
+    need(lower.shape == (dim, dim) and rows.shape[1] == dim == len(p))
+    need(min(rows.shape[0], len(back)) >= count)
+    for i in range(dim):
+        p[i] = (row[i] - dot(lower[i], p, i)) / lower[i, i]
+    for k in range(count):
+        other = rows[k]
+        weight = back[k] * dot(other, p, dim)
+        for j in range(dim):
+            p[j] += weight * other[j]
+
+
+@compiled
+def draw_dense(lower, rows, shares, count, noise, drawn):
+    """L M_1 ... M_count z, M = I - share·pp' for each of the rows; z is written to."""
+    dim = len(noise)
+    need(lower.shape == (dim, dim) and rows.shape[1] == dim == len(drawn))
+    need(min(rows.shape[0], len(shares)) >= count)
+    for k in range(count - 1, -1, -1):
+        row = rows[k]
+        weight = shares[k] * dot(row, noise, dim)
+        for j in range(dim):
+            noise[j] -= weight * row[j]
+    for i in range(dim):
+        drawn[i] = dot(lower[i], noise, i + 1)

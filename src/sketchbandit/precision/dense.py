@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import AnyVector, SparseVector, invert_positive, invert_unscaled
 from sketchbandit.precision.factor import MOST_TRIES, least_jitter
 from sketchbandit.precision.inverse import Leverage, Step
+from sketchbandit.precision.root import UpdatedRoot
 from sketchbandit.sketch import Change
 
 _MOST_PENDING = 32  # rank-one updates that are taken together, at the speed of a matrix product
@@ -39,9 +39,7 @@ class DenseInverse:
         self._most_updates = max(256, dim)
         self.few = max(16, _CHEAP // inverse.size)
         """Vectors to look at one by one; a product with many costs about as much."""
-        # Once somebody draws from N(0, A^-1): L with LL' = P, and V' = Q L'^-1 as far as it is known.
-        self._root: Matrix | None = None
-        self._turned: Matrix = np.zeros((0, dim))
+        self._root: UpdatedRoot | None = None  # once somebody draws from N(0, A^-1)
         # Where a search leaves the arm it chose and its leverage: valid until the next one.
         self.chosen: tuple[Vector, Vector, Vector, Vector] | None = None
 
@@ -69,8 +67,8 @@ class DenseInverse:
     @property
     def nbytes(self) -> int:
         """Bytes of P and Q, and of what a search or a draw leaves."""
-        held = [self.inverse, self.pending, self._turned, *(self.chosen or ())]
-        return sum(array.nbytes for array in (held if self._root is None else [*held, self._root]))
+        held = [self.inverse, self.pending, *(self.chosen or ())]
+        return sum(array.nbytes for array in held) + (0 if self._root is None else self._root.nbytes)
 
     def holds(self, leverage: Leverage) -> bool:
         """Whether a leverage is counted in ``nbytes``."""
@@ -130,24 +128,12 @@ class DenseInverse:
         return solution
 
     def half(self, random: np.random.Generator) -> Vector:
-        """L (I - VV')^(1/2) z with P = LL', V = L^-1 Q' and z from N(0, I)."""
+        """A draw from N(0, A^-1), by a root of P that follows the pending updates."""
         if self._root is None:
-            self._root = _root_of(self.inverse)
-            self._turned = np.zeros((0, len(self.inverse)))
-        root = self._root
-        for row in self.pending[len(self._turned) : self.pending_count]:  # one by one, whenever somebody asks
-            added = solve_triangular(root, row, lower=True, check_finite=False)
-            self._turned = np.concatenate([self._turned, added[np.newaxis]])
-        drawn = random.standard_normal(len(self.inverse))
-        if self.pending_count:
-            turned = self._turned
-            lengths_sq, vectors = np.linalg.eigh(turned @ turned.T)
-            lengths_sq = np.clip(lengths_sq, np.finfo(np.float64).tiny, 1.0)
-            # V (I - (I - V'V)^(1/2)) (V'V)^-1 V'z is what is taken from z.
-            shares = (1.0 - np.sqrt(1.0 - lengths_sq)) / lengths_sq
-            drawn -= (vectors @ (shares * ((turned @ drawn) @ vectors))) @ turned
-        draw: Vector = root @ drawn
-        return draw
+            self._root = UpdatedRoot(self.inverse, len(self.pending))
+        for row in self.pending[self._root.count : self.pending_count]:
+            self._root.subtract(row)
+        return self._root.times(random.standard_normal(len(self.inverse)))
 
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
         """Add the row q = A^-1 x / sqrt(1 + x'A^-1 x) to Q."""
@@ -190,16 +176,4 @@ class DenseInverse:
             stop = start + 256
             self.inverse[start:stop] -= rows[:, start:stop].T @ rows
         self.pending_count = 0
-        self._root, self._turned = None, self._turned[:0]
-
-
-def _root_of(matrix: Matrix) -> Matrix:
-    """L with LL' = ``matrix``, and as little more as makes it positive where rounding has eaten that."""
-    jitter = 0.0
-    for _ in range(MOST_TRIES):
-        try:
-            shifted = matrix + jitter * np.eye(len(matrix)) if jitter else matrix
-            return np.asarray(np.linalg.cholesky(shifted), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            jitter = max(2.0 * jitter, 1e-16 * float(np.abs(matrix).max()))
-    raise np.linalg.LinAlgError("A^-1 is not positive semidefinite, whatever is added")
+        self._root = None
