@@ -68,7 +68,9 @@ class DenseInverse:
     def nbytes(self) -> int:
         """Bytes of P and Q, and of what a search or a draw leaves."""
         held = [self.inverse, self.pending, *(self.chosen or ())]
-        return sum(array.nbytes for array in held) + (0 if self._root is None else self._root.nbytes)
+        of_root: int = 0 if self._root is None else self._root.nbytes
+        total: int = of_root + sum(array.nbytes for array in held)
+        return total
 
     def holds(self, leverage: Leverage) -> bool:
         """Whether a leverage is counted in ``nbytes``."""
