@@ -55,6 +55,11 @@ class Service:
         body = {"decision": decision, "reward": reward}
         return await self.http.post(f"/v1/bandits/{name}/reward", json=body)
 
+    async def rewards(self, decision: str, *given: dict[str, Any], name: str = "b") -> httpx.Response:
+        """POST rewards of a slate."""
+        body = {"decision": decision, "rewards": list(given)}
+        return await self.http.post(f"/v1/bandits/{name}/reward", json=body)
+
     async def play(self, rounds: int, name: str = "b", seed: int = 0) -> None:
         """Decide and reward on random arms."""
         random = np.random.default_rng(seed)
@@ -99,6 +104,20 @@ def crash(found: Service) -> None:
     journal._task.cancel()
     journal._thread.shutdown()
     found.engine.release()
+
+
+async def crashing(state: Path, work: Callable[[Service], Any], **settings: Any) -> Service:
+    """Do something with a service and let it crash."""
+    async with service(state, **settings) as found:
+        await work(found)
+        crash(found)
+        found.upkeep.snapshot_all = found.engine.drain = _nothing  # type: ignore[method-assign]
+        found.engine.release = lambda: None  # type: ignore[method-assign]
+    return found
+
+
+async def _nothing() -> None:
+    """What a killed process does."""
 
 
 def error_of(answer: httpx.Response) -> tuple[int, str]:

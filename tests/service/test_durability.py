@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,8 @@ from sketchbandit.service.settings import Settings
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.connecting import default_url
 from sketchbandit.service.storage.database import Database, Fenced, InDoubt, Refused, StorageError
-from sketchbandit.service.storage.tables import DecisionRow, RewardRow
-from sketchbandit.service.storage.writing import Statements
-from tests.service.harness import DIM, Service, crash, error_of, in_loop, service
+from sketchbandit.service.storage.records import ActionRow, DecisionRow, EstimateRow, RewardRow, Statements
+from tests.service.harness import DIM, Service, crashing, error_of, in_loop, service
 
 POLICIES = [
     ("adaptive", {"size": 3, "epsilon": 1.0}),
@@ -55,22 +53,13 @@ def test_same_means_to_the_bit() -> None:
 
 def test_rows_and_tables_have_the_same_columns() -> None:
     """Rows are inserted by position."""
-    assert DecisionRow._fields == tuple(tables.decisions.columns.keys())
-    assert RewardRow._fields == tuple(tables.rewards.columns.keys())
-
-
-async def crashing(state: Path, work: Callable[[Service], Any], **settings: Any) -> Service:
-    """Do something with a service and let it crash."""
-    async with service(state, **settings) as found:
-        await work(found)
-        crash(found)
-        found.upkeep.snapshot_all = found.engine.drain = _nothing  # type: ignore[method-assign]
-        found.engine.release = lambda: None  # type: ignore[method-assign]
-    return found
-
-
-async def _nothing() -> None:
-    """What a killed process does."""
+    for fields, table in (
+        (DecisionRow._fields, tables.decisions),
+        (RewardRow._fields, tables.rewards),
+        (EstimateRow._fields, tables.estimates),
+        (ActionRow._fields, tables.actions),
+    ):
+        assert fields == tuple(table.columns.keys())
 
 
 @pytest.mark.parametrize(("policy", "parameters"), POLICIES)
@@ -92,7 +81,7 @@ async def test_a_crash_changes_nothing(tmp_path: Path, policy: str, parameters: 
     async with service(tmp_path / "a") as found:
         new = found.engine.bandit("b")
         assert same(new.policy, old.policy)
-        assert (new.totals, new.history.buckets) == (old.totals, old.history.buckets)
+        assert (new.totals, new.timeline.dump()) == (old.totals, old.timeline.dump())
         assert new.arms.ids() == ["x", "y"]
         assert new.open.keys() == old.open.keys()
         assert len(new.open) == 2

@@ -3,6 +3,7 @@
 import json
 import logging
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from sketchbandit.service import vectors
+from sketchbandit.service.comparing import LEAST, compare
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.decision_ids import decision_id, parse_decision_id
-from sketchbandit.service.history import BUCKETS, History, Meter
+from sketchbandit.service.history import BUCKETS, STRETCHES, Bucket, History, Meter
 from sketchbandit.service.logs import JsonFormatter, TextFormatter
+from sketchbandit.service.timeline import RANGES, Shares, Timeline
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -76,7 +79,7 @@ def test_history_loses_no_count(events: list[tuple[float, int]]) -> None:
     """However long, in at most 240 stretches, everything is counted, in its place."""
     history = History(start=0.0)
     for at, reward in sorted(events):
-        history.add(at, decisions=1, rewards=1, reward_sum=float(reward))
+        history.add(at, Bucket(decisions=1, rewards=1, reward_sum=float(reward)))
     assert len(history.buckets) <= BUCKETS
     assert sum(bucket.decisions for bucket in history.buckets) == len(events)
     assert sum(bucket.reward_sum for bucket in history.buckets) == sum(reward for _, reward in events)
@@ -145,3 +148,51 @@ def test_vectors_out_of_range(value: float) -> None:
     for matrix in (np.array([[0.0, 1.0], [value, 0.0]]), sparse.csr_array([[0.0, 1.0], [value, 0.0]])):
         with pytest.raises(Exception, match="arm 1"):
             vectors.check(matrix, 1e9)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e5), st.sampled_from("abc")), max_size=60), st.floats(0, 2e5))
+def test_a_range_of_time_holds_what_happened_in_it(events: list[tuple[float, str]], later: float) -> None:
+    """To the stretch: nothing of the time before, everything of the time since; and it survives JSON."""
+    timeline = Timeline(0.0)
+    for at, arm in sorted(events):
+        timeline.add(at, Bucket(decisions=1))
+        timeline.showed(at, arm)
+    now = max([later, *(at for at, _ in events)])
+    timeline = Timeline.undump(json.loads(json.dumps(timeline.dump())))
+    for name, seconds in RANGES.items():
+        view = timeline.view(name, now)
+        assert view.history.start <= now < view.history.start + len(view.history.buckets) * view.history.width
+        sure = sum(now - at < seconds * (1 - 1 / STRETCHES) for at, _ in events)
+        possible = sum(now - at <= seconds for at, _ in events)
+        assert sure <= view.total.decisions <= possible
+        assert sum(now - at < seconds * 11 / 12 for at, _ in events) <= view.shares.total() <= possible
+    assert timeline.view("all", now).total.decisions == len(events)
+    assert timeline.view("all", now).shares == Counter(arm for _, arm in events)
+
+
+def test_shares_of_many_arms_are_bounded() -> None:
+    """Beyond two hundred names they are counted together, and none is lost."""
+    shares = Shares(None)
+    for place in range(1000):
+        shares.add(0.0, str(place))
+        shares.add(0.0, "0")
+    found = shares.until(1.0)
+    assert (len(found), found["0"], found.total()) == (201, 1001, 2000)
+
+
+def test_the_uniform_value_is_within_its_interval() -> None:
+    """Over repetitions: 95 in 100 intervals hold the value that a uniform choice has."""
+    random = np.random.default_rng(0)
+    chances, rewards = np.array([0.7, 0.2, 0.1]), np.array([1.0, 0.4, 0.1])
+    held = 0
+    for _ in range(400):
+        total = Bucket()
+        for arm in random.choice(3, size=200, p=chances):
+            weighted = rewards[arm] / (3 * chances[arm])
+            total += Bucket(0, 1, rewards[arm], 0.0, 1, rewards[arm], weighted, weighted**2)
+        found = compare(total)
+        assert found is not None
+        assert found.mean_reward == pytest.approx(total.reward_sum / 200)
+        held += found.low <= rewards.mean() <= found.high
+    assert 0.92 <= held / 400 <= 0.98
+    assert compare(Bucket(compared=LEAST - 1)) is None

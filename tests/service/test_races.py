@@ -13,9 +13,8 @@ from sketchbandit.service.decision_ids import decision_id
 from sketchbandit.service.problems import Unavailable
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.database import InDoubt, StorageError
-from sketchbandit.service.storage.writing import Statements
-from tests.service.harness import DIM, Service, error_of, in_loop, service
-from tests.service.test_durability import crashing
+from sketchbandit.service.storage.records import Statements
+from tests.service.harness import DIM, Service, crashing, error_of, in_loop, service
 
 EYE = np.eye(DIM).tolist()
 
@@ -170,7 +169,7 @@ async def test_doubt_in_a_batch_that_is_taken_apart(tmp_path: Path) -> None:
         bandit = found.engine.bandit("b")
         database.commit = commit  # type: ignore[method-assign]
         row = {"id": 10**6, "name": "b", "config": "{}", "created": 0.0}  # the name is taken
-        futures = [found.engine.rewards.close(bandit, seq, "given", 1.0) for seq in bandit.open]
+        futures = [found.engine.rewards.close(bandit, seq, 0, "given", 1.0) for seq in bandit.open]
         bad = Statements((tables.bandits.insert().values(row),))
         futures.append(found.engine.journal.append(bad, lambda _: None))
         outcomes = await asyncio.gather(*futures, return_exceptions=True)

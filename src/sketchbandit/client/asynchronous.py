@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from sketchbandit.client import calls
-from sketchbandit.client.calls import Call, Decision, ServiceError, authorization, checked_url
+from sketchbandit.client.calls import Call, Decision, Reward, ServiceError, authorization, checked_url
 from sketchbandit.client.retries import Retries, outcome
 
 T = TypeVar("T")
@@ -32,7 +32,8 @@ class AsyncClient:
     async def create(self, name: str, dim: int, **settings: Any) -> "AsyncBandit":
         """Create a bandit, or find it if it is there with the same settings.
 
-        ``settings``: policy, parameters, reward_timeout, default_reward, max_open, exploration, log_arms.
+        ``settings``: policy, parameters, reward_timeout, default_reward, max_open, exploration, log_arms,
+        slates.
         """
         await self.call(calls.create(name, dim, settings))
         return AsyncBandit(self, name)
@@ -86,8 +87,8 @@ class AsyncBandit:
         """Choose an arm, as ``Bandit.select``."""
         return await self._client.call(calls.select(self.name, arms, top, key))
 
-    async def update(self, decision: Decision | str, reward: float) -> bool:
-        """Tell the reward of a decision; False if it was known already."""
+    async def update(self, decision: Decision | str, reward: Reward) -> bool:
+        """Tell the reward of a decision, or those of a slate, as ``Bandit.update``."""
         return await self._client.call(calls.update(self.name, decision, reward))
 
     async def select_many(
@@ -96,7 +97,7 @@ class AsyncBandit:
         """Several decisions with one request; what failed is an error in its place."""
         return await self._client.call(calls.select_many(self.name, sets, top))
 
-    async def update_many(self, pairs: Sequence[tuple[Decision | str, float]]) -> list[bool | ServiceError]:
+    async def update_many(self, pairs: Sequence[tuple[Decision | str, Reward]]) -> list[bool | ServiceError]:
         """Several rewards with one request, learned from in this order."""
         return await self._client.call(calls.update_many(self.name, pairs))
 

@@ -15,6 +15,9 @@ from sketchbandit.errors import InputError, InputTypeError, SketchBanditError
 
 T = TypeVar("T")
 
+Reward = float | Mapping[int, float] | Mapping[str, float]
+"""Of a decision; or of arms of its slate, by position (from 0) or by id."""
+
 JSON = "application/json"
 NPY = "application/x-npy"
 
@@ -52,7 +55,7 @@ class Decision:
     score, mean, propensity : float
         Its upper confidence bound, the reward expected, the probability with which it was chosen.
     top : list of dict
-        The arms ranked, where ``top`` was asked for.
+        The arms ranked, where ``top`` was asked for: position, index, arm, score, mean, propensity.
 
     """
 
@@ -175,12 +178,12 @@ def select_many(name: str, sets: Sequence[Any], top: int | None) -> Call[list[De
     return Call("POST", bandit_path(name, "decide", "batch"), read, _json({"decisions": asked}))
 
 
-def update(name: str, decision: Decision | str, reward: float) -> Call[bool]:
-    """POST a reward."""
+def update(name: str, decision: Decision | str, reward: Reward) -> Call[bool]:
+    """POST a reward, or those of a slate."""
     return Call("POST", bandit_path(name, "reward"), _is_learned, _json(_reward(decision, reward)))
 
 
-def update_many(name: str, pairs: Sequence[tuple[Decision | str, float]]) -> Call[list[bool | ServiceError]]:
+def update_many(name: str, pairs: Sequence[tuple[Decision | str, Reward]]) -> Call[list[bool | ServiceError]]:
     """POST several rewards."""
     given = [_reward(decision, reward) for decision, reward in pairs]
 
@@ -228,12 +231,24 @@ def _request(arms: Any, top: int | None) -> dict[str, Any]:
     return asked
 
 
-def _reward(decision: Decision | str, reward: float) -> dict[str, Any]:
+def _reward(decision: Decision | str, reward: Reward) -> dict[str, Any]:
+    asked: dict[str, Any] = {"decision": decision.id if isinstance(decision, Decision) else decision}
+    if not isinstance(reward, Mapping):
+        return {**asked, "reward": _value(reward)}
+    if not reward:
+        raise InputError("there are no rewards to be sent: give {position: reward} or {arm: reward}")
+    rewards = [
+        {"arm" if isinstance(which, str) else "position": which, "reward": _value(value)}
+        for which, value in reward.items()
+    ]
+    return {**asked, "rewards": rewards}
+
+
+def _value(reward: float) -> float:
     try:
-        value = float(reward)
+        return float(reward)
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"a reward must be a number, got {reward!r}") from error
-    return {"decision": decision.id if isinstance(decision, Decision) else decision, "reward": value}
 
 
 def _json(value: Any) -> bytes:

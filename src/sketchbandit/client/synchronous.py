@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from sketchbandit.client import calls
-from sketchbandit.client.calls import Call, Decision, ServiceError, authorization, checked_url
+from sketchbandit.client.calls import Call, Decision, Reward, ServiceError, authorization, checked_url
 from sketchbandit.client.retries import Retries, outcome
 
 T = TypeVar("T")
@@ -43,7 +43,8 @@ class Client:
     def create(self, name: str, dim: int, **settings: Any) -> "Bandit":
         """Create a bandit, or find it if it is there with the same settings.
 
-        ``settings``: policy, parameters, reward_timeout, default_reward, max_open, exploration, log_arms.
+        ``settings``: policy, parameters, reward_timeout, default_reward, max_open, exploration, log_arms,
+        slates.
         """
         self.call(calls.create(name, dim, settings))
         return Bandit(self, name)
@@ -109,15 +110,19 @@ class Bandit:
         """
         return self._client.call(calls.select(self.name, arms, top, key))
 
-    def update(self, decision: Decision | str, reward: float) -> bool:
-        """Tell the reward of a decision; False if it was known already."""
+    def update(self, decision: Decision | str, reward: Reward) -> bool:
+        """Tell the reward of a decision; False if it was known already.
+
+        Of a slate, ``{position: reward}`` or ``{arm: reward}`` tells those of the arms shown, some or all; a
+        number is that of the first.
+        """
         return self._client.call(calls.update(self.name, decision, reward))
 
     def select_many(self, sets: Sequence[Any], *, top: int | None = None) -> list[Decision | ServiceError]:
         """Several decisions with one request; what failed is an error in its place."""
         return self._client.call(calls.select_many(self.name, sets, top))
 
-    def update_many(self, pairs: Sequence[tuple[Decision | str, float]]) -> list[bool | ServiceError]:
+    def update_many(self, pairs: Sequence[tuple[Decision | str, Reward]]) -> list[bool | ServiceError]:
         """Several rewards with one request, learned from in this order."""
         return self._client.call(calls.update_many(self.name, pairs))
 

@@ -16,29 +16,15 @@ from sketchbandit.errors import SketchTooSmallWarning
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.decision_ids import decision_id
-from sketchbandit.service.history import History, Meter
+from sketchbandit.service.history import Bucket, Meter
+from sketchbandit.service.open_decisions import OpenDecision, Shown, held_bytes
 from sketchbandit.service.problems import Busy
+from sketchbandit.service.storage.records import DEFAULT, DecisionRow, RewardRow
 from sketchbandit.service.storage.snapshots import Snapshot
-from sketchbandit.service.storage.tables import DEFAULT, DecisionRow, RewardRow
-from sketchbandit.service.vectors import Vector, nbytes
+from sketchbandit.service.timeline import Timeline
+from sketchbandit.service.vectors import Vector
 
 _RECENT = 20
-_OVERHEAD = 400  # bytes of an open decision besides its features
-
-
-@dataclass(slots=True)
-class OpenDecision:
-    """What is kept until the reward comes: the features of the arm chosen, and no other."""
-
-    tag: str
-    at: float
-    features: Vector
-    key: str | None
-
-    @property
-    def nbytes(self) -> int:
-        """Roughly."""
-        return nbytes(self.features) + _OVERHEAD
 
 
 @dataclass
@@ -53,13 +39,17 @@ class Totals:
 
 @dataclass(slots=True)
 class Recent:
-    """One of the last decisions, for the dashboard."""
+    """One of the last arms shown, for the dashboard."""
 
+    seq: int
     decision: str
+    position: int
     at: float
     arm: str
     arms: int
     score: float
+    width: float | None
+    propensity: float | None
     reward: float | None = None
     kind: str | None = None
 
@@ -92,7 +82,7 @@ class Bandit:
         """Idempotency keys of open decisions: which decision, and a digest of the request."""
         self.meter = Meter()
         self.totals = Totals()
-        self.history = History(created)
+        self.timeline = Timeline(created)
         self.recent: deque[Recent] = deque(maxlen=_RECENT)
         self.snapshots: deque[Snapshotted] = deque()
         """Those written by this process, the newest last."""
@@ -108,54 +98,70 @@ class Bandit:
                 f"{self.config.max_open}: send rewards, or wait until old decisions expire"
             )
 
-    def pending_added(self, features: Vector) -> None:
-        """A decision waits for its commit."""
+    def pending_added(self, held: int) -> None:
+        """A decision waits for its commit, and its features take so many bytes."""
         self.on_the_way += 1
-        self.bytes_on_the_way += nbytes(features) + _OVERHEAD
+        self.bytes_on_the_way += held
 
-    def pending_removed(self, features: Vector) -> None:
+    def pending_removed(self, held: int) -> None:
         """It is committed, or failed."""
         self.on_the_way -= 1
-        self.bytes_on_the_way -= nbytes(features) + _OVERHEAD
+        self.bytes_on_the_way -= held
 
     # -- records of the journal -----------------------------------------------------------------------
 
     def opened(self, row: DecisionRow, features: Vector) -> None:
-        """A decision was committed."""
+        """An arm was shown: a decision was committed, or a further arm of its slate."""
         self.reopened(row, features)
-        self.totals.decisions += 1
-        self.history.add(row.at, decisions=1)
-        self.meter.count(row.at)
+        self.timeline.showed(row.at, _name(row))
+        if row.position == 0:
+            self.totals.decisions += 1
+            self.timeline.add(row.at, Bucket(decisions=1, width_sum=row.width or 0.0))
+            self.meter.count(row.at)
 
     def reopened(self, row: DecisionRow, features: Vector) -> None:
-        """A decision that was counted before a snapshot, and is still open."""
-        decision = OpenDecision(row.tag, row.at, features, row.key)
-        self.open[row.seq] = decision
-        self.open_bytes += decision.nbytes
+        """An arm that was counted before a snapshot, and still waits for its reward."""
+        first = row.seq - row.position
+        decision = self.open.setdefault(first, OpenDecision.of(row))
+        decision.waiting[row.position] = Shown(row.arm_id, features)
+        self.open_bytes += held_bytes(features)
         if row.key is not None and row.request is not None:
-            self.keys[row.key] = (row.seq, row.request)
-        arm = row.arm_id if row.arm_id is not None else str(row.arm_index)
-        name = decision_id(row.seq, row.tag)
-        self.recent.append(Recent(name, row.at, arm, row.arm_count, row.score))
+            self.keys[row.key] = (first, row.request)
+        self.recent.append(
+            Recent(
+                row.seq,
+                decision_id(first, row.tag),
+                row.position,
+                row.at,
+                _name(row),
+                row.arm_count,
+                row.score,
+                row.width,
+                row.propensity or None,
+            )
+        )
 
     def closed(self, row: RewardRow) -> None:
         """A reward was committed, or the default in its place: learn from it."""
-        decision = self.open.pop(row.decision)
-        self.open_bytes -= decision.nbytes
-        if decision.key is not None:
-            self.keys.pop(decision.key, None)
+        first = row.decision - row.position
+        decision = self.open[first]
+        shown = decision.waiting.pop(row.position)
+        self.open_bytes -= held_bytes(shown.features)
+        if not decision.waiting:
+            del self.open[first]
+            if decision.key is not None:
+                self.keys.pop(decision.key, None)
         if row.kind == DEFAULT:
             self.totals.defaults += 1
         else:
             self.totals.rewards += 1
         if row.reward is not None:
             self.totals.reward_sum += row.reward
-            self.history.add(row.at, rewards=1, reward_sum=row.reward)
+            self.timeline.add(row.at, _rewarded(row, decision, row.reward))
             with suppress(SketchTooSmallWarning):  # it comes when all is learned; health() keeps saying it
-                self.policy.update(decision.features, row.reward)
-        name = decision_id(row.decision, decision.tag)
+                self.policy.update(shown.features, row.reward)
         for recent in self.recent:
-            if recent.decision == name:
+            if recent.seq == row.decision:
                 recent.reward, recent.kind = row.reward, row.kind
 
     # -- time -----------------------------------------------------------------------------------------
@@ -165,13 +171,13 @@ class Bandit:
         timeout = self.config.reward_timeout
         return float("inf") if timeout is None else at + timeout
 
-    def overdue(self, now: float, most: int) -> list[int]:
-        """Open decisions whose time is over, the oldest first."""
-        found: list[int] = []
-        for seq, decision in self.open.items():  # in the order of the journal, so in that of time
-            if self.deadline(decision.at) > now or len(found) == most:
+    def overdue(self, now: float, most: int) -> list[tuple[int, int]]:
+        """Arms whose time is over, the oldest first: the first row of their decision, and the position."""
+        found: list[tuple[int, int]] = []
+        for first, decision in self.open.items():  # in the order of the journal, so in that of time
+            if self.deadline(decision.at) > now or len(found) >= most:
                 break
-            found.append(seq)
+            found.extend((first, position) for position in decision.waiting)
         return found
 
     # -- snapshots ------------------------------------------------------------------------------------
@@ -182,7 +188,7 @@ class Bandit:
             "bandit": [self.number, self.created],
             "oldest_open": min(self.open, default=seq + 1),
             "totals": asdict(self.totals),
-            "history": self.history.dump(),
+            "history": self.timeline.dump(),
         }
         return Snapshot(seq, copy.deepcopy(self.policy), state)
 
@@ -194,7 +200,7 @@ class Bandit:
         """Go back to a snapshot; open decisions come from the journal."""
         self.policy = snapshot.policy
         self.totals = Totals(**snapshot.state["totals"])
-        self.history = History.undump(snapshot.state["history"])
+        self.timeline = Timeline.undump(snapshot.state["history"])
 
     def sketch(self) -> dict[str, Any]:
         """The sketch in numbers, as far as it has them."""
@@ -209,3 +215,15 @@ class Bandit:
             "budget": sketch.budget if np.isfinite(certificate + sketch.budget) else None,
             "limit": sketch.error_limit if np.isfinite(certificate + sketch.error_limit) else None,
         }
+
+
+def _name(row: DecisionRow) -> str:
+    return row.arm_id if row.arm_id is not None else str(row.arm_index)
+
+
+def _rewarded(row: RewardRow, decision: OpenDecision, reward: float) -> Bucket:
+    """A reward, and what a uniform choice would have earned by it on average, where that can be told."""
+    if row.position or not decision.propensity:
+        return Bucket(rewards=1, reward_sum=reward)
+    weighted = reward / (decision.arm_count * decision.propensity)
+    return Bucket(0, 1, reward, 0.0, 1, reward, weighted, weighted * weighted)

@@ -1,7 +1,7 @@
-"""Which arm a policy would play, with what probability, and which would come next."""
+"""Which arms a policy would show, each with its probability."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,25 +11,21 @@ from sketchbandit.service.vectors import ArmSet
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """An arm that was ranked high."""
+class Pick:
+    """An arm to be shown."""
 
     index: int
     arm: str | None
     score: float
-
-
-class Choice(NamedTuple):
-    """What the policy makes of a set of arms."""
-
-    score: float
     mean: float
+    width: float
     propensity: float
-    ranking: list[Ranked]
-    """The arm to play first."""
+    """Given those before it; 0: not known."""
 
 
-def choose(policy: Any, arms: ArmSet, top: int, exploration: float, random: np.random.Generator) -> Choice:
+def choose(
+    policy: Any, arms: ArmSet, top: int, exploration: float, random: np.random.Generator
+) -> list[Pick]:
     """The arm to play, and ``top`` in all; nothing is changed."""
     count = len(arms)
     if top > count:
@@ -42,8 +38,9 @@ def choose(policy: Any, arms: ArmSet, top: int, exploration: float, random: np.r
         ranking = [index, *(other for other in best if other != index)][:top]
         ranked = arms.matrix[ranking]
         scores, means = policy.ucb(ranked).tolist(), policy.mean(ranked).tolist()
+        widths = policy.width(ranked).tolist()
     except (InputError, InputTypeError) as error:
         raise Invalid(str(error)) from error
     propensity = exploration / count + (1.0 - exploration) * (index == best[0])
     named = [None if arms.ids is None else arms.ids[i] for i in ranking]
-    return Choice(scores[0], means[0], propensity, list(map(Ranked, ranking, named, scores)))
+    return [Pick(*found, propensity) for found in zip(ranking, named, scores, means, widths, strict=True)]

@@ -27,6 +27,12 @@ class BanditConfig:
     max_open: int = 100_000
     exploration: float = 0.0
     log_arms: bool = False
+    slates: bool = False
+
+    @property
+    def reaches_all(self) -> bool:
+        """Whether every arm offered has a chance, so that the log can tell of any other policy."""
+        return self.exploration > 0.0
 
     def to_json(self) -> str:
         """As text, for the journal."""

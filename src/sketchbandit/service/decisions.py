@@ -1,24 +1,29 @@
 """Making decisions, each once for its idempotency key."""
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
 from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.choosing import choose
+from sketchbandit.service.choosing import Pick, choose
 from sketchbandit.service.clock import Clock
 from sketchbandit.service.decision_ids import decision_id, new_tags
 from sketchbandit.service.journal import Journal
-from sketchbandit.service.problems import Busy, Conflict
+from sketchbandit.service.open_decisions import held_bytes
+from sketchbandit.service.problems import Busy, Conflict, TooLarge
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.single_flight import SingleFlight
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.tables import DecisionRow
+from sketchbandit.service.storage.records import DecisionRow, Slate
 from sketchbandit.service.vectors import ArmSet, Vector, encode, encode_all
+
+_UNSAID = {"position": None, "mean": None, "propensity": None}
+"""What the rankings in journals of format 1 do not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +69,30 @@ class Decisions:
         if key is not None and (known := await self._known(bandit, key, request)) is not None:
             return known
         self.admit(bandit)
-        choice = choose(bandit.policy, arms, top or 1, bandit.config.exploration, self._random)
-        chosen = choice.ranking[0]
-        features = arms.row(chosen.index)
-        row = DecisionRow(
+        self._check_slate(bandit, top)
+        picks = choose(bandit.policy, arms, top or 1, bandit.config.exploration, self._random)
+        shown = picks if bandit.config.slates else picks[:1]
+        features = [arms.row(pick.index) for pick in shown]
+        first = DecisionRow(
             seq=0,  # given by the journal
             bandit=bandit.number,
             tag=next(self._tags),
             at=self._clock.now(),
-            arm_index=chosen.index,
-            arm_id=chosen.arm,
+            features=encode(features[0]),
             arm_count=len(arms),
-            features=encode(features),
-            score=choice.score,
-            mean=choice.mean,
-            propensity=choice.propensity,
             rounds=bandit.policy.rounds,
             key=key,
             request=None if key is None else request,
-            top=json.dumps([asdict(ranked) for ranked in choice.ranking]) if top else None,
+            top=json.dumps([_ranked(place, pick) for place, pick in enumerate(picks)]) if top else None,
             arms=encode_all(arms.matrix) if bandit.config.log_arms else None,
+            **_of(shown[0]),
         )
-        return await self._record(bandit, row, features)
+        further = [
+            first._replace(position=place, features=encode(features[place]), top=None, arms=None, **_of(pick))
+            for place, pick in enumerate(shown)
+            if place
+        ]
+        return await self._record(bandit, Slate((first, *further)), features)
 
     def admit(self, bandit: Bandit) -> None:
         """Refuse a decision that could not be kept."""
@@ -97,18 +104,24 @@ class Decisions:
                 "until old decisions expire"
             )
 
-    async def _record(self, bandit: Bandit, row: DecisionRow, features: Vector) -> Decided:
-        def apply(row: DecisionRow) -> Decided:
+    def _check_slate(self, bandit: Bandit, top: int | None) -> None:
+        if bandit.config.slates and (top or 1) > self._limits.slate:
+            raise TooLarge(f"top is {top}; a slate has up to {self._limits.slate} arms")
+
+    async def _record(self, bandit: Bandit, slate: Slate, features: Sequence[Vector]) -> Decided:
+        def apply(slate: Slate) -> Decided:
             self._registry.check(bandit)
-            bandit.opened(row, features)
-            return _decided(row)
+            for row, shown in zip(slate.rows, features, strict=True):
+                bandit.opened(row, shown)
+            return _decided(slate.rows[0])
 
         self._registry.check(bandit)
-        future = self._journal.append(row, apply)
-        bandit.pending_added(features)
-        future.add_done_callback(lambda _: bandit.pending_removed(features))
-        if row.key is not None:
-            self._on_the_way.add((bandit.number, row.key), future)
+        future = self._journal.append(slate, apply)
+        held = sum(map(held_bytes, features))
+        bandit.pending_added(held)
+        future.add_done_callback(lambda _: bandit.pending_removed(held))
+        if (key := slate.rows[0].key) is not None:
+            self._on_the_way.add((bandit.number, key), future)
         decided: Decided = await future
         return decided
 
@@ -127,6 +140,30 @@ class Decisions:
         return _decided(DecisionRow(*row))
 
 
+def _of(pick: Pick) -> dict[str, Any]:
+    """What a row of the journal says of the arm."""
+    return {
+        "arm_index": pick.index,
+        "arm_id": pick.arm,
+        "score": pick.score,
+        "mean": pick.mean,
+        "width": pick.width,
+        "propensity": pick.propensity,
+    }
+
+
+def _ranked(position: int, pick: Pick) -> dict[str, Any]:
+    """What the answer says of one of the ``top``."""
+    return {
+        "position": position,
+        "index": pick.index,
+        "arm": pick.arm,
+        "score": pick.score,
+        "mean": pick.mean,
+        "propensity": pick.propensity or None,
+    }
+
+
 def _decided(row: DecisionRow) -> Decided:
     return Decided(
         decision=decision_id(row.seq, row.tag),
@@ -135,5 +172,5 @@ def _decided(row: DecisionRow) -> Decided:
         score=row.score,
         mean=row.mean,
         propensity=row.propensity,
-        top=None if row.top is None else json.loads(row.top),
+        top=None if row.top is None else [{**_UNSAID, **ranked} for ranked in json.loads(row.top)],
     )

@@ -1,9 +1,11 @@
 """A learning curve of a whole life in constant memory."""
 
 import math
+from operator import add
 from typing import Any, NamedTuple, Self
 
 BUCKETS = 240
+STRETCHES = 120
 
 
 class Bucket(NamedTuple):
@@ -12,11 +14,18 @@ class Bucket(NamedTuple):
     decisions: int = 0
     rewards: int = 0
     reward_sum: float = 0.0
+    width_sum: float = 0.0
+    """Of the arms shown first: how unsure the policy was of them."""
+    compared: int = 0
+    """Rewards of arms shown first whose probability is known; of these:"""
+    compared_sum: float = 0.0
+    uniform_sum: float = 0.0
+    """The sum of reward / (arms · probability), which a uniform choice would have earned on average, ..."""
+    uniform_squares: float = 0.0
+    """... and of the squares of these."""
 
     def __add__(self, other: "Bucket") -> "Bucket":  # type: ignore[override]
-        return Bucket(
-            self.decisions + other.decisions, self.rewards + other.rewards, self.reward_sum + other.reward_sum
-        )
+        return Bucket(*map(add, self, other))
 
 
 class History:
@@ -24,7 +33,7 @@ class History:
 
     >>> history = History(start=0.0)
     >>> for second in range(1000):
-    ...     history.add(float(second), rewards=1, reward_sum=0.5)
+    ...     history.add(float(second), Bucket(rewards=1, reward_sum=0.5))
     >>> history.width, len(history.buckets), sum(bucket.rewards for bucket in history.buckets)
     (8.0, 125, 1000)
     """
@@ -34,11 +43,11 @@ class History:
         self.width = width
         self.buckets = buckets or [Bucket()]
 
-    def add(self, at: float, *, decisions: int = 0, rewards: int = 0, reward_sum: float = 0.0) -> None:
+    def add(self, at: float, happened: Bucket) -> None:
         """Count what happened at that time."""
         self.reach(at)
         place = min(max(int((at - self.start) / self.width), 0), len(self.buckets) - 1)
-        self.buckets[place] += Bucket(decisions, rewards, reward_sum)
+        self.buckets[place] += happened
 
     def reach(self, at: float) -> None:
         """Go on to that time, with empty stretches where nothing happened."""
@@ -63,6 +72,36 @@ class History:
     def undump(cls, saved: dict[str, Any]) -> Self:
         """Back from ``dump``."""
         return cls(saved["start"], saved["width"], [Bucket(*bucket) for bucket in saved["buckets"]])
+
+
+class Window:
+    """The last ``seconds``, in 120 stretches of equal length.
+
+    >>> window = Window(seconds=120.0)
+    >>> for second in range(1000):
+    ...     window.add(float(second), Bucket(rewards=1))
+    >>> seen = window.until(999.5, since=0.0)
+    >>> seen.start, len(seen.buckets), sum(bucket.rewards for bucket in seen.buckets)
+    (880.0, 120, 120)
+    """
+
+    def __init__(self, seconds: float, buckets: dict[int, Bucket] | None = None) -> None:
+        self.width = seconds / STRETCHES
+        self.buckets = buckets or {}
+
+    def add(self, at: float, happened: Bucket) -> None:
+        """Count what happened at that time."""
+        place = int(at // self.width)
+        self.buckets[place] = self.buckets.get(place, Bucket()) + happened
+        if len(self.buckets) > STRETCHES:
+            del self.buckets[min(self.buckets)]
+
+    def until(self, at: float, since: float) -> History:
+        """The stretches that end at that time; fewer where it has begun only lately."""
+        end = int(at // self.width)
+        start = max(end - STRETCHES + 1, int(since // self.width))
+        seen = [self.buckets.get(place, Bucket()) for place in range(start, end + 1)]
+        return History(start * self.width, self.width, seen)
 
 
 class Meter:

@@ -13,13 +13,19 @@ import sqlalchemy as sa
 from sketchbandit.service.metrics import Instruments
 from sketchbandit.service.problems import Busy, Problem, Unavailable
 from sketchbandit.service.storage.database import Database, Fenced, InDoubt, Refused, StorageError
-from sketchbandit.service.storage.tables import DecisionRow, RewardRow
-from sketchbandit.service.storage.writing import Record, Statements
+from sketchbandit.service.storage.records import (
+    ActionRow,
+    EstimateRow,
+    Record,
+    RewardRow,
+    Slate,
+    Statements,
+)
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-R = TypeVar("R", DecisionRow, RewardRow, Statements)
+R = TypeVar("R", Slate, RewardRow, EstimateRow, ActionRow, Statements)
 
 _MOST_RECORDS = 1000
 _PAUSE = 0.1
@@ -68,7 +74,7 @@ class Journal:
         self._last_seq += 1
         return self._last_seq
 
-    def admit(self) -> None:
+    def admit(self, count: int = 1) -> None:
         """Refuse more than can wait."""
         if self._fenced is not None:
             raise Unavailable(self._fenced)
@@ -76,16 +82,16 @@ class Journal:
             raise Unavailable("the server is shutting down")
         if self._doubtful:  # what is asked for may have happened already
             raise Unavailable(_DOUBT)
-        if len(self._waiting) >= self._most_waiting:
+        if len(self._waiting) + count > self._most_waiting:
             raise Busy(f"{len(self._waiting)} records wait to be written; try again in a moment")
 
     def append(self, record: R, apply: Callable[[R], Any]) -> asyncio.Future[Any]:
         """Commit the record, run ``apply`` on it, and give its result; Unavailable if that failed.
 
-        A decision or a reward gets its number here, so that numbers are in the order of the commits.
+        Records get their numbers here, so that these are in the order of the commits.
         """
         self.admit()
-        numbered = record if isinstance(record, Statements) else record._replace(seq=self.new_number())
+        numbered = record if isinstance(record, Statements) else record.numbered(self.new_number)
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(_Entry(numbered, apply, future))
         self._wake.set()

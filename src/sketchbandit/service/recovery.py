@@ -14,8 +14,8 @@ from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.storage import snapshots, tables
 from sketchbandit.service.storage.database import Database
 from sketchbandit.service.storage.paging import in_order
+from sketchbandit.service.storage.records import DecisionRow, RewardRow
 from sketchbandit.service.storage.snapshots import Snapshot, SnapshotFolder
-from sketchbandit.service.storage.tables import DecisionRow, RewardRow
 from sketchbandit.service.vectors import decode
 
 log = logging.getLogger(__name__)

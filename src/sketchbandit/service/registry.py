@@ -12,7 +12,7 @@ from sketchbandit.service.recovery import Recovered
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.single_flight import SingleFlight
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.writing import Statements
+from sketchbandit.service.storage.records import Statements
 from sketchbandit.service.vectors import Vector, encode, nbytes
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,9 @@
 """Taking rewards, each once, whenever they come."""
 
 import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -13,9 +16,24 @@ from sketchbandit.service.registry import Registry
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.single_flight import SingleFlight
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.tables import DEFAULT, GIVEN, RewardRow
+from sketchbandit.service.storage.records import DEFAULT, GIVEN, RewardRow
 
 LEARNED, KNOWN = "learned", "known"
+
+
+class Given(NamedTuple):
+    """The reward of an arm shown: the first one, unless a position or the id of an arm says which."""
+
+    reward: float
+    position: int | None = None
+    arm: str | None = None
+
+
+class Taken(NamedTuple):
+    """What became of it: LEARNED, or KNOWN if the same was there before."""
+
+    position: int
+    status: str
 
 
 class Rewards:
@@ -32,61 +50,128 @@ class Rewards:
         self.dropped = dropped
         """Decisions before this record are no longer in the journal."""
 
-    async def take(self, bandit: Bandit, decision: str, value: float) -> str:
-        """Learn from a reward once: LEARNED, or KNOWN if the same was there before."""
-        if not abs(value) <= self._limits.magnitude:
-            raise Invalid(
-                f"the reward is {value}; rewards are numbers up to {self._limits.magnitude:g} in size"
-            )
+    async def take(self, bandit: Bandit, decision: str, given: Sequence[Given]) -> list[Taken]:
+        """Learn from rewards, each once. If one of them is refused, none is learned from."""
         parsed = parse_decision_id(decision)
         if parsed is None:
             raise NotFound(f"{decision!r} is not the id of a decision")
-        seq, tag = parsed
-        await self._closing.over(seq)  # another answer to the same decision; if that fails, this one may try
-        opened = bandit.open.get(seq)
-        if opened is None:
-            return await self._answer_again(bandit, seq, tag, value)
-        if opened.tag != tag:
+        first, tag = parsed
+        if (opened := bandit.open.get(first)) is not None and opened.tag != tag:
             raise NotFound(f"there is no decision {decision!r}")
-        now = self._clock.now()
-        if bandit.deadline(opened.at) <= now:
+        rewards = await self._by_position(bandit, first, tag, given)
+        known: set[int] = set()
+        while True:
+            await self._settled(first, rewards)  # if another answer to the same arm fails, this one may try
+            opened = bandit.open.get(first)
+            waiting = () if opened is None else opened.waiting
+            if not (over := [place for place in rewards if place not in waiting and place not in known]):
+                break
+            for place in over:
+                await self._check_again(bandit, first, tag, place, rewards[place])
+                known.add(place)
+        new = [place for place in rewards if place not in known]
+        if new and opened is not None and bandit.deadline(opened.at) <= self._clock.now():
             raise Expired(_too_late(decision, bandit))
-        await self.close(bandit, seq, GIVEN, value)
-        return LEARNED
+        self._journal.admit(len(new))  # all of them or none
+        await asyncio.gather(*(self.close(bandit, first, place, GIVEN, rewards[place]) for place in new))
+        return [Taken(place, KNOWN if place in known else LEARNED) for place in rewards]
 
-    def close(self, bandit: Bandit, decision: int, kind: str, value: float | None) -> asyncio.Future[None]:
-        """Record the end of an open decision, and learn from it. Nothing may be awaited before this."""
+    def close(
+        self, bandit: Bandit, first: int, position: int, kind: str, value: float | None
+    ) -> asyncio.Future[None]:
+        """Record what became of an arm that waits, and learn from it. Nothing may be awaited before this."""
 
         def apply(row: RewardRow) -> None:
             self._registry.check(bandit)
             bandit.closed(row)
 
         self._registry.check(bandit)
-        row = RewardRow(0, decision, bandit.number, kind, value, self._clock.now())
+        seq = first + position
+        row = RewardRow(0, seq, bandit.number, kind, value, self._clock.now(), position)
         future = self._journal.append(row, apply)
-        self._closing.add(decision, future)
+        self._closing.add(seq, future)
         return future
 
     def is_closing(self, seq: int) -> bool:
         """Whether an answer to the decision is being written."""
         return seq in self._closing
 
-    async def _answer_again(self, bandit: Bandit, seq: int, tag: str, value: float) -> str:
-        """A reward for a decision that is not open."""
-        name = decision_id(seq, tag)
-        d, r = tables.decisions, tables.rewards
-        query = sa.select(r.c.kind, r.c.reward).join_from(d, r, r.c.decision == d.c.seq)
-        query = query.where(d.c.seq == seq, d.c.bandit == bandit.number, d.c.tag == tag)
+    async def _settled(self, first: int, places: Iterable[int]) -> None:
+        """Wait until no answer to any of these arms is being written."""
+        while any(self.is_closing(first + place) for place in places):
+            for place in places:
+                await self._closing.over(first + place)
+
+    async def _by_position(
+        self, bandit: Bandit, first: int, tag: str, given: Sequence[Given]
+    ) -> dict[int, float]:
+        """The rewards by position, checked as far as they can be without looking whether they are known."""
+        found: dict[int, float] = {}
+        for one in given:
+            if not abs(one.reward) <= self._limits.magnitude:
+                most = f"{self._limits.magnitude:g}"
+                raise Invalid(f"the reward is {one.reward}; rewards are numbers up to {most} in size")
+            place = one.position or 0
+            if one.arm is not None:
+                place = await self._position_of(bandit, first, tag, one.arm)
+            if place in found:
+                raise Invalid(f"position {place} is there twice: a shown arm has one reward")
+            found[place] = one.reward
+        return found
+
+    async def _position_of(self, bandit: Bandit, first: int, tag: str, arm: str) -> int:
+        """Where an arm was shown, by its id."""
+        opened = bandit.open.get(first)
+        if opened is not None and (place := opened.position_of(arm)) is not None:
+            return place
+        row = await self._row(bandit, first, tag)
+        ids = [row.arm_id]
+        if row.top is not None and bandit.config.slates:
+            ids = [ranked["arm"] for ranked in json.loads(row.top)]
+        if arm not in ids:
+            raise Invalid(
+                f"decision {decision_id(first, tag)} did not show the arm {arm!r}; name one that it showed, "
+                f"or give its position, 0 to {len(ids) - 1}"
+            )
+        return ids.index(arm)
+
+    async def _row(self, bandit: Bandit, first: int, tag: str) -> Any:
+        """The first row of a decision."""
+        d, name = tables.decisions, decision_id(first, tag)
+        query = sa.select(d).where(d.c.seq == first, d.c.bandit == bandit.number, d.c.tag == tag)
         found = await self._journal.read(lambda connection: connection.execute(query).one_or_none())
-        if found is None:
-            if bandit.number < seq < self.dropped:
+        if found is None or found.position:
+            if bandit.number < first < self.dropped:
                 raise Expired(f"decision {name} is so old that it was dropped from the journal")
             raise NotFound(f"bandit {bandit.name!r} has no decision {name!r}")
+        return found
+
+    async def _check_again(self, bandit: Bandit, first: int, tag: str, position: int, value: float) -> None:
+        """A reward for an arm that does not wait for one: it must be the one that is known."""
+        d, r, seq = tables.decisions, tables.rewards, first + position
+        query = sa.select(r.c.kind, r.c.reward).join_from(d, r, r.c.decision == d.c.seq)
+        query = query.where(d.c.seq == seq, d.c.bandit == bandit.number, d.c.tag == tag)
+        query = query.where(d.c.position == position)
+        found = await self._journal.read(lambda connection: connection.execute(query).one_or_none())
+        if found is None:
+            raise _no_position(await self._row(bandit, first, tag), bandit, position)
+        name = decision_id(first, tag)
         if found.kind == DEFAULT:
             raise Expired(_too_late(name, bandit))
         if found.reward != value:
-            raise Conflict(f"decision {name} has the reward {found.reward!r} already, not {value!r}")
-        return KNOWN
+            at = f" at position {position}" if position else ""
+            raise Conflict(f"decision {name} has the reward {found.reward!r}{at} already, not {value!r}")
+
+
+def _no_position(row: Any, bandit: Bandit, position: int) -> Invalid:
+    name = decision_id(row.seq, row.tag)
+    if not bandit.config.slates:
+        return Invalid(
+            f"position {position} of decision {name} has no reward: bandit {bandit.name!r} learns from the "
+            "first arm alone; create one with slates: true for a reward of each of the top"
+        )
+    shown = 1 if row.top is None else len(json.loads(row.top))
+    return Invalid(f"decision {name} has no position {position}: it showed {shown}, counted from 0")
 
 
 def _too_late(decision: str, bandit: Bandit) -> str:

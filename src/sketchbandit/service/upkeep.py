@@ -12,8 +12,7 @@ from sketchbandit.service.engine import Engine
 from sketchbandit.service.problems import Problem
 from sketchbandit.service.recovery import snapshot_folder
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.tables import DEFAULT
-from sketchbandit.service.storage.writing import Statements
+from sketchbandit.service.storage.records import DEFAULT, Statements
 
 log = logging.getLogger(__name__)
 
@@ -93,15 +92,15 @@ class Upkeep:
     # -- expiry ---------------------------------------------------------------------------------------
 
     async def expire(self, bandit: Bandit) -> int:
-        """The default reward for decisions that nobody answered in time; how many there were, up to 500."""
+        """The default reward for arms that nobody rewarded in time; how many there were, some 500 at most."""
         engine = self._engine
         overdue = [
-            seq
-            for seq in bandit.overdue(engine.clock.now(), _MOST_EXPIRED)
-            if not engine.rewards.is_closing(seq)
+            (first, position)
+            for first, position in bandit.overdue(engine.clock.now(), _MOST_EXPIRED)
+            if not engine.rewards.is_closing(first + position)
         ]
         default = bandit.config.default_reward
-        futures = [engine.rewards.close(bandit, seq, DEFAULT, default) for seq in overdue]
+        futures = [engine.rewards.close(bandit, *waiting, DEFAULT, default) for waiting in overdue]
         for outcome in await asyncio.gather(*futures, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -164,10 +163,11 @@ class Upkeep:
         last = await engine.journal.read(lambda connection: connection.execute(query).scalar())
         if last is None:
             return
-        r, s = tables.rewards, tables.service
+        r, e, s = tables.rewards, tables.estimates, tables.service
         statements = (
             d.delete().where(d.c.seq <= last),
             r.delete().where(r.c.decision <= last),
+            e.delete().where(e.c.decision <= last),
             s.update().values(dropped=last + 1),
         )
 
@@ -189,7 +189,7 @@ class Upkeep:
                 table.delete().where(
                     table.c.seq.between(start, start + _STRETCH - 1), table.c.bandit == number
                 )
-                for table in (tables.decisions, tables.rewards)
+                for table in (tables.decisions, tables.rewards, tables.estimates, tables.actions)
             )
             await engine.journal.append(Statements(statements), lambda _: None)
             return

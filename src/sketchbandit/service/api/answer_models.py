@@ -21,9 +21,12 @@ class ErrorAnswer(BaseModel):
 class RankedArm(BaseModel):
     """One of the ``top``."""
 
+    position: int | None
     index: int
     arm: str | None
     score: float
+    mean: float | None
+    propensity: Annotated[float | None, Field(description="Given those before it; null: not known now.")]
 
 
 class DecisionAnswer(BaseModel):
@@ -38,11 +41,22 @@ class DecisionAnswer(BaseModel):
     top: list[RankedArm] | None = None
 
 
+Status = Literal["learned", "known"]
+
+
+class TakenReward(BaseModel):
+    """One reward of several."""
+
+    position: int
+    status: Status
+
+
 class RewardAnswer(BaseModel):
-    """``learned``, or ``known`` if the same reward had been there before."""
+    """``learned`` if anything was, or ``known`` if the same had been there before."""
 
     decision: str
-    status: Literal["learned", "known"]
+    status: Status
+    rewards: Annotated[list[TakenReward] | None, Field(description="Each, where several were sent.")] = None
 
 
 class FailedItem(BaseModel):
@@ -90,6 +104,7 @@ class BanditAnswer(BaseModel):
     max_open: int
     exploration: float
     log_arms: bool
+    slates: bool
 
 
 class BanditsAnswer(BaseModel):
@@ -111,23 +126,44 @@ class SketchAnswer(BaseModel):
 
 
 class HistoryAnswer(BaseModel):
-    """The whole life of the bandit in at most 240 stretches of equal length."""
+    """The time asked for in at most 240 stretches of equal length."""
 
     start: float
-    width: float
+    width: Annotated[float, Field(description="Seconds of a stretch.")]
     decisions: list[int]
     rewards: list[int]
     reward_sum: list[float]
+    width_sum: Annotated[list[float], Field(description="Of the confidence widths of the arms shown first.")]
+
+
+class ComparisonAnswer(BaseModel):
+    """Mean rewards of the arms shown first: as they were chosen, and as if they had been drawn uniformly."""
+
+    count: Annotated[int, Field(description="Rewards whose probability is known.")]
+    mean_reward: float
+    uniform: Annotated[float, Field(description="Estimated by inverse propensities.")]
+    low: Annotated[float, Field(description="Of its 95 % interval.")]
+    high: float
+
+
+class ShareAnswer(BaseModel):
+    """How often an arm was shown."""
+
+    arm: Annotated[str, Field(description="Its id, or its index; empty: all others.")]
+    shown: int
 
 
 class RecentAnswer(BaseModel):
-    """One of the last decisions."""
+    """One of the last arms shown."""
 
     decision: str
+    position: int
     at: float
     arm: str
     arms: int
     score: float
+    width: float | None
+    propensity: float | None
     reward: float | None
     kind: str | None
 
@@ -153,7 +189,13 @@ class StatsAnswer(BaseModel):
     open_bytes: int
     health: str
     is_healthy: bool
+    range: Annotated[str, Field(description="Of the four that follow: hour, day, week or all.")]
     history: HistoryAnswer
+    comparison: Annotated[
+        ComparisonAnswer | None, Field(description="Against a uniform choice; null: it cannot be told.")
+    ]
+    comparison_note: Annotated[str | None, Field(description="Why it cannot.")]
+    shares: Annotated[list[ShareAnswer], Field(description="The arms shown most, and all others.")]
     recent: list[RecentAnswer]
 
 

@@ -7,16 +7,23 @@ from pydantic import BaseModel
 
 from sketchbandit.service.api.answer_models import (
     BanditAnswer,
+    ComparisonAnswer,
     ErrorBody,
     FailedItem,
     HistoryAnswer,
     RecentAnswer,
+    ShareAnswer,
     SketchAnswer,
     StatsAnswer,
 )
 from sketchbandit.service.api.bodies import JSON
 from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.comparing import LEAST, compare
+from sketchbandit.service.history import History
 from sketchbandit.service.problems import Problem
+from sketchbandit.service.timeline import OTHERS, View
+
+_MOST_SHARES = 10
 
 
 def json_response(answer: BaseModel, status: int = 200) -> Response:
@@ -39,10 +46,11 @@ def error_body(problem: Problem) -> ErrorBody:
     return ErrorBody(code=problem.code, message=str(problem))
 
 
-def stats_answer(bandit: Bandit, now: float) -> StatsAnswer:
-    """Everything that the dashboard shows of a bandit."""
-    totals, history, health = bandit.totals, bandit.history.until(now), bandit.policy.health()
+def stats_answer(bandit: Bandit, now: float, over: str) -> StatsAnswer:
+    """Everything that the dashboard shows of a bandit, over a range of time."""
+    totals, health, view = bandit.totals, bandit.policy.health(), bandit.timeline.view(over, now)
     learned = bandit.policy.rounds
+    comparison, note = _comparison(bandit, view)
     return StatsAnswer(
         name=bandit.name,
         policy=bandit.config.policy,
@@ -62,12 +70,43 @@ def stats_answer(bandit: Bandit, now: float) -> StatsAnswer:
         open_bytes=bandit.open_bytes,
         health=health.sentence,
         is_healthy=not health.heading_for_linear_regret,
-        history=HistoryAnswer(
-            start=history.start,
-            width=history.width,
-            decisions=[bucket.decisions for bucket in history.buckets],
-            rewards=[bucket.rewards for bucket in history.buckets],
-            reward_sum=[bucket.reward_sum for bucket in history.buckets],
-        ),
+        range=over,
+        history=_history(view.history),
+        comparison=comparison,
+        comparison_note=note,
+        shares=_shares(view),
         recent=[RecentAnswer(**asdict(recent)) for recent in reversed(bandit.recent)],
     )
+
+
+def _history(history: History) -> HistoryAnswer:
+    buckets = history.buckets
+    return HistoryAnswer(
+        start=history.start,
+        width=history.width,
+        decisions=[bucket.decisions for bucket in buckets],
+        rewards=[bucket.rewards for bucket in buckets],
+        reward_sum=[bucket.reward_sum for bucket in buckets],
+        width_sum=[bucket.width_sum for bucket in buckets],
+    )
+
+
+def _comparison(bandit: Bandit, view: View) -> tuple[ComparisonAnswer | None, str | None]:
+    """Against a uniform choice, or why that cannot be told."""
+    if not bandit.config.reaches_all:
+        return None, (
+            "Some arms are never drawn, so that nothing can be said of a uniform choice: create the bandit "
+            "with exploration (a share drawn uniformly), or with a rule that draws."
+        )
+    total = view.total
+    found = compare(total)
+    if found is None:
+        return None, f"{total.compared} rewards with a known probability so far; {LEAST} are needed."
+    return ComparisonAnswer(**asdict(found)), None
+
+
+def _shares(view: View) -> list[ShareAnswer]:
+    most = [(arm, count) for arm, count in view.shares.most_common(_MOST_SHARES + 1) if arm != OTHERS]
+    found = [ShareAnswer(arm=arm, shown=count) for arm, count in most[:_MOST_SHARES]]
+    rest = view.shares.total() - sum(share.shown for share in found)
+    return [*found, ShareAnswer(arm=OTHERS, shown=rest)] if rest else found

@@ -4,9 +4,9 @@ Lists stop at their first error (fail_fast): a body with a million of them is as
 """
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import Path
+from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -14,6 +14,9 @@ _NAME = r"^([^\x00-\x1f\x7f/.]|\.+[^\x00-\x1f\x7f/.])[^\x00-\x1f\x7f/]*$"
 """No control characters, no slash, more than dots."""
 BanditName = Annotated[
     str, Path(min_length=1, max_length=128, pattern=_NAME, description="The bandit's name.")
+]
+Range = Annotated[
+    Literal["hour", "day", "week", "all"], Query(alias="range", description="The last hour, ..., or ever.")
 ]
 ARM_ID = re.compile(r"[^\x00]{1,128}", re.DOTALL)
 ArmId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00]+$")]
@@ -70,6 +73,9 @@ class BanditRequest(RequestModel):
         Field(ge=0, le=1, description="Share of decisions drawn uniformly, for off-policy evaluation."),
     ] = 0.0
     log_arms: Annotated[bool, Field(description="Keep all arms of every decision in the journal.")] = False
+    slates: Annotated[
+        bool, Field(description="All of the top are shown: each has a reward of its own, or the default.")
+    ] = False
 
 
 class SparseArm(RequestModel):
@@ -159,11 +165,41 @@ class DecideBatchRequest(RequestModel):
     decisions: Annotated[list[Any], WithJsonSchema(_list_of(KeyedDecideRequest))]
 
 
+Position = Annotated[int, Field(ge=0, le=2**31 - 1, description="Of a shown arm in its slate, from 0.")]
+
+
+class ShownReward(RequestModel):
+    """The reward of one shown arm: by its position, or by its id."""
+
+    reward: Number
+    position: Position | None = None
+    arm: ArmId | None = None
+
+
 class RewardRequest(RequestModel):
-    """The reward of a decision."""
+    """The reward of a decision; of one of the arms of a slate; or several of them."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"decision": "2-0e5b7c1d9a44", "reward": 1},
+                {"decision": "2-0e5b7c1d9a44", "reward": 1, "position": 3},
+                {"decision": "2-0e5b7c1d9a44", "rewards": [{"position": 0, "reward": 0}]},
+                {"decision": "2-0e5b7c1d9a44", "rewards": [{"arm": "shoes-42", "reward": 1}]},
+            ]
+        }
+    )
 
     decision: Annotated[str, Field(max_length=64)]
-    reward: Number
+    reward: Annotated[
+        Number | None, Field(description="Of the first arm, unless position or arm says which.")
+    ] = None
+    position: Position | None = None
+    arm: ArmId | None = None
+    rewards: Annotated[
+        Annotated[list[ShownReward], Field(min_length=1, max_length=1000, fail_fast=True)] | None,
+        Field(description="Instead of reward: of several arms, each at most once; all are taken or none."),
+    ] = None
 
 
 class RewardBatchRequest(RequestModel):

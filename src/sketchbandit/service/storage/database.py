@@ -11,7 +11,8 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, Operationa
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.connecting import make_engine, parse_url, take_lock
-from sketchbandit.service.storage.writing import Record, write
+from sketchbandit.service.storage.records import Record
+from sketchbandit.service.storage.writing import write
 
 T = TypeVar("T")
 
@@ -83,11 +84,20 @@ class Database:
                     new = {"id": 1, "format": tables.FORMAT, "instance": secrets.token_hex(16)}
                     connection.execute(tables.service.insert().values(batch=0, seq=0, dropped=0, **new))
                     row = connection.execute(sa.select(tables.service)).one()
+                elif may_create and row.format < tables.FORMAT:
+                    tables.migrate(connection, row.format)
+                    row = connection.execute(sa.select(tables.service)).one()
         except DBAPIError as error:
             raise StorageError(f"cannot open the database {self}: {_reason(error)}") from error
         if row.format != tables.FORMAT:
+            way_out = (
+                "start `sketchbandit serve` on it once, which brings it up to date"
+                if row.format < tables.FORMAT
+                else "a later version has written it: use that one, or restore a backup"
+            )
             raise InputError(
-                f"the database {self} has format {row.format}, and this sketchbandit reads {tables.FORMAT}"
+                f"the database {self} has format {row.format}, and this sketchbandit reads {tables.FORMAT}; "
+                f"{way_out}"
             )
         self.instance = row.instance
         self._batch = row.batch

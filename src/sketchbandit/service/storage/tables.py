@@ -1,10 +1,9 @@
-"""The journal's tables. Decisions and rewards are only ever appended (and dropped when they are old)."""
-
-from typing import NamedTuple
+"""The journal's tables. Their rows are only ever appended (and dropped when they are old)."""
 
 import sqlalchemy as sa
+from sqlalchemy.schema import CreateColumn
 
-FORMAT = 1
+FORMAT = 2
 
 _metadata = sa.MetaData()
 _Sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite's rowid is called INTEGER
@@ -60,6 +59,9 @@ decisions = sa.Table(
     sa.Column("request", sa.String(32)),
     sa.Column("top", sa.Text),
     sa.Column("arms", sa.LargeBinary),
+    sa.Column("slate", sa.BigInteger),
+    sa.Column("position", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("width", sa.Double),
 )
 
 rewards = sa.Table(
@@ -71,53 +73,40 @@ rewards = sa.Table(
     sa.Column("kind", sa.String(8), nullable=False),
     sa.Column("reward", sa.Double),
     sa.Column("at", sa.Double, nullable=False),
+    sa.Column("position", sa.Integer, nullable=False, server_default="0"),
 )
 
-GIVEN = "given"
-DEFAULT = "default"
+estimates = sa.Table(
+    "sketchbandit_estimates",
+    _metadata,
+    sa.Column("seq", _Sequence, primary_key=True, autoincrement=False),
+    sa.Column("decision", sa.BigInteger, nullable=False, unique=True),
+    sa.Column("bandit", sa.BigInteger, nullable=False),
+    sa.Column("propensity", sa.Double, nullable=False),
+)
 
+actions = sa.Table(
+    "sketchbandit_actions",
+    _metadata,
+    sa.Column("seq", _Sequence, primary_key=True, autoincrement=False),
+    sa.Column("bandit", sa.BigInteger, nullable=False),
+    sa.Column("action", sa.String(128), nullable=False),
+    sa.Column("change", sa.String(8), nullable=False),
+)
 
-class DecisionRow(NamedTuple):
-    """A row of ``decisions``; its fields are the columns, in order."""
-
-    seq: int
-    """Its place in the journal; rewards and bandits are numbered in the same sequence."""
-    bandit: int
-    tag: str
-    """What makes the decision's id unguessable."""
-    at: float
-    arm_index: int
-    arm_id: str | None
-    arm_count: int
-    features: bytes
-    """Of the arm chosen."""
-    score: float
-    mean: float
-    propensity: float
-    rounds: int
-    """How many rewards the policy had learned from."""
-    key: str | None
-    """The client's idempotency key, and a digest of its request."""
-    request: str | None
-    top: str | None
-    """JSON: the further arms that were asked for."""
-    arms: bytes | None
-    """All arms (npy), where the bandit logs them."""
-
-
-class RewardRow(NamedTuple):
-    """A row of ``rewards``: the end of a decision."""
-
-    seq: int
-    decision: int
-    bandit: int
-    kind: str
-    """GIVEN by a client, or DEFAULT because nobody answered."""
-    reward: float | None
-    """None: nothing was learned."""
-    at: float
+_ADDED = {1: [(decisions, "slate"), (decisions, "position"), (decisions, "width"), (rewards, "position")]}
+"""By format: the columns that the next one has more."""
 
 
 def create(connection: sa.Connection) -> None:
     """Make the tables that are missing."""
     _metadata.create_all(connection)
+
+
+def migrate(connection: sa.Connection, found: int) -> None:
+    """Bring the tables of an earlier format up to this one: columns are added, no row is touched."""
+    for older in range(found, FORMAT):
+        for table, name in _ADDED[older]:
+            column = CreateColumn(table.c[name]).compile(dialect=connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {column}")
+    connection.execute(service.update().values(format=FORMAT))

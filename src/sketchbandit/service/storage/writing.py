@@ -2,22 +2,13 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.tables import DecisionRow, RewardRow
+from sketchbandit.service.storage.records import ActionRow, EstimateRow, Record, RewardRow, Slate, Statements
 
 _MOST_ROWS = 64
-
-
-class Statements(NamedTuple):
-    """Anything else that is to be committed with the batch: a new bandit, arms, deletions."""
-
-    statements: tuple[sa.Executable, ...]
-    arms: tuple[dict[str, object], ...] = ()
-    """Rows of ``tables.arms``; an arm that is there gets new features."""
 
 
 _PUT_ARM = sa.text(
@@ -25,7 +16,7 @@ _PUT_ARM = sa.text(
     "VALUES (:bandit, :arm, :place, :features) "
     "ON CONFLICT (bandit, arm) DO UPDATE SET features = excluded.features"  # it keeps its place
 )
-Record = DecisionRow | RewardRow | Statements
+_TABLES = {tables.rewards: RewardRow, tables.estimates: EstimateRow, tables.actions: ActionRow}
 
 
 def write(connection: sa.Connection, records: Sequence[Record]) -> None:
@@ -36,8 +27,10 @@ def write(connection: sa.Connection, records: Sequence[Record]) -> None:
                 connection.execute(statement)
             if record.arms:
                 connection.execute(_PUT_ARM, list(record.arms))
-    _insert(connection, tables.decisions, [r for r in records if isinstance(r, DecisionRow)])
-    _insert(connection, tables.rewards, [r for r in records if isinstance(r, RewardRow)])
+    shown = [row for record in records if isinstance(record, Slate) for row in record.rows]
+    _insert(connection, tables.decisions, shown)
+    for table, kind in _TABLES.items():
+        _insert(connection, table, [record for record in records if isinstance(record, kind)])
 
 
 def _insert(connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[object, ...]]) -> None:

@@ -6,7 +6,7 @@ from sketchbandit.service.api.answer_models import BanditAnswer, BanditsAnswer, 
 from sketchbandit.service.api.answers import bandit_answer, json_response, stats_answer
 from sketchbandit.service.api.bodies import read_json
 from sketchbandit.service.api.openapi import documented
-from sketchbandit.service.api.request_models import BanditName, BanditRequest
+from sketchbandit.service.api.request_models import BanditName, BanditRequest, Range
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.engine import Engine
 
@@ -43,8 +43,8 @@ def router(engine: Engine) -> APIRouter:
         return json_response(StatusAnswer(status="deleted"))
 
     @routes.get("/v1/bandits/{name}/stats", **documented(StatsAnswer, 404))
-    async def stats(name: BanditName) -> Response:
-        """Counts, learning curve, sketch, health, the last decisions."""
-        return json_response(stats_answer(engine.bandit(name), engine.clock.now()))
+    async def stats(name: BanditName, over: Range = "all") -> Response:
+        """Counts, sketch, health, the last decisions; and over a range of time: curve, comparison, shares."""
+        return json_response(stats_answer(engine.bandit(name), engine.clock.now(), over))
 
     return routes

@@ -1,6 +1,7 @@
 """Rewards: one, or a batch of them."""
 
 import json
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
@@ -10,7 +11,10 @@ from sketchbandit.service.api.batches import handle_each
 from sketchbandit.service.api.bodies import JSON, read_json
 from sketchbandit.service.api.openapi import documented
 from sketchbandit.service.api.request_models import BanditName, RewardBatchRequest, RewardRequest
+from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.engine import Engine
+from sketchbandit.service.problems import Invalid
+from sketchbandit.service.rewards import KNOWN, LEARNED, Given
 
 
 def router(engine: Engine) -> APIRouter:
@@ -19,7 +23,7 @@ def router(engine: Engine) -> APIRouter:
 
     @routes.post("/v1/bandits/{name}/reward", **documented(RewardAnswer, 404, 409, 410, body=RewardRequest))
     async def reward(name: BanditName, request: Request) -> Response:
-        """Tell the reward of a decision. The same again is no error; another one is."""
+        """Tell the reward of a decision, or of the arms of its slate. The same again is no error."""
         return Response(await handle_reward(engine, name, request), media_type=JSON)
 
     @routes.post(
@@ -31,8 +35,7 @@ def router(engine: Engine) -> APIRouter:
         asked = await read_json(request, RewardBatchRequest, engine)
 
         async def one(given: RewardRequest) -> RewardAnswer:
-            status = await engine.rewards.take(bandit, given.decision, given.reward)
-            return RewardAnswer.model_construct(decision=given.decision, status=status)
+            return RewardAnswer.model_construct(**await _take(engine, bandit, given))
 
         answers = await handle_each(RewardRequest, asked.rewards, one, engine.limits)
         return json_response(RewardBatchAnswer.model_construct(rewards=answers))
@@ -44,5 +47,25 @@ async def handle_reward(engine: Engine, name: str, request: Request) -> bytes:
     """One reward; gives a RewardAnswer as JSON."""
     bandit = engine.bandit(name)
     given = await read_json(request, RewardRequest, engine)
-    status = await engine.rewards.take(bandit, given.decision, given.reward)
-    return json.dumps({"decision": given.decision, "status": status}, separators=(",", ":")).encode()
+    return json.dumps(await _take(engine, bandit, given), separators=(",", ":")).encode()
+
+
+async def _take(engine: Engine, bandit: Bandit, asked: RewardRequest) -> dict[str, Any]:
+    """The answer to one request."""
+    taken = await engine.rewards.take(bandit, asked.decision, _given(asked))
+    status = LEARNED if any(one.status == LEARNED for one in taken) else KNOWN
+    several = {} if asked.rewards is None else {"rewards": [one._asdict() for one in taken]}
+    return {"decision": asked.decision, "status": status, **several}
+
+
+def _given(asked: RewardRequest) -> list[Given]:
+    """The rewards of a request: one, or several."""
+    one = None if asked.reward is None else Given(asked.reward, asked.position, asked.arm)
+    if (one is None) == (asked.rewards is None):
+        raise Invalid("give either reward (of one arm) or rewards (a list of {position, reward})")
+    if one is None and (asked.position is not None or asked.arm is not None):
+        raise Invalid("position and arm stand beside each of the rewards, not beside the list")
+    given = [one] if one else [Given(each.reward, each.position, each.arm) for each in asked.rewards or ()]
+    if any(each.position is not None and each.arm is not None for each in given):
+        raise Invalid("a shown arm is named by its position or by its id (arm), not by both")
+    return given
