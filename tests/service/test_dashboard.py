@@ -87,7 +87,42 @@ def test_it_renders_and_updates(server: ServerProcess, browser: Browser) -> None
     play(server.url, "good", 40, 40)
     expect(page.locator("#decisions")).to_have_text("102")
     expect(page.locator("#rate-summary")).to_contain_text("From ")
+    expect(page.locator("#width-summary")).to_contain_text("The mean width")
+    expect(page.locator("#comparison-note")).to_contain_text("Some arms are never drawn")
     assert failures == []
+    page.close()
+
+
+def test_what_a_shop_asks(server: ServerProcess, browser: Browser) -> None:
+    """Reward against the uniform choice with its interval, shares of arms, over the time that is chosen."""
+    with Client(server.url) as client:
+        shop = client.create("shop", 3, exploration=0.3, slates=True)
+        shop.put_arms({"good": [1.0, 0.0, 0.0], "bad": [0.0, 1.0, 0.0], EVIL[:100]: [0.0, 0.0, 1.0]})
+        for _ in range(150):
+            decision = shop.select(top=2)
+            rewards = {"good": 1.0, "bad": 0.1}
+            shop.update(decision, {a["arm"]: rewards.get(a["arm"], 0.4) for a in decision.top})
+    page = browser.new_page()
+    page.goto(f"{server.url}/#shop")
+    expect(page.locator("#decisions")).to_have_text("150")
+    expect(page.locator("#rewards")).to_have_text("300")
+    low, _, high, *_ = page.locator("#interval").inner_text().split()
+    assert float(low) < 0.5 < float(high)  # the truth
+    assert float(page.locator("#gain").inner_text()) > 0.2
+    expect(page.locator("#gain-text")).to_have_text("outside the interval")
+    expect(page.locator("#comparison-note")).to_contain_text("Estimated from 150 rewards")
+    expect(page.locator("#rate-chart .uniform")).to_have_count(1)
+    expect(page.locator("#shares tr")).to_have_count(3)
+    expect(page.locator("#shares tr").first).to_contain_text("good")
+    expect(page.locator("#shares")).to_contain_text(EVIL[:100])
+    expect(page.locator("#recent tr").first).to_contain_text("(place 2)")
+    for name in ("the last hour", "the last week"):
+        page.get_by_label("Over", exact=True).select_option(label=name)
+        expect(page.locator("#decisions")).to_have_text("150")
+    sketch, recent = (page.locator(part).bounding_box() for part in ("#sketch", "#recent"))
+    assert sketch is not None
+    assert recent is not None
+    assert sketch["y"] > recent["y"]
     page.close()
 
 
@@ -126,7 +161,7 @@ def test_keyboard_screen_reader_and_phone(server: ServerProcess, browser: Browse
     expect(page.locator("#bandits a[aria-current=true]")).to_have_text("good")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     tree = page.locator("body").aria_snapshot()
-    for name in ('img "Reward rate over time', 'navigation "Bandits"', "status: live", "meter"):
+    for name in ('img "Mean reward over time', 'navigation "Bandits"', "status: live", "meter"):
         assert name in tree, tree
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.emulate_media(color_scheme="light")

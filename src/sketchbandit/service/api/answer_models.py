@@ -173,6 +173,7 @@ class StatsAnswer(BaseModel):
 
     name: str
     policy: str
+    explore: Annotated[str, Field(description="The rule by which arms are chosen.")]
     dim: int
     now: float
     decisions: int

@@ -54,6 +54,7 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> StatsAnswer:
     return StatsAnswer(
         name=bandit.name,
         policy=bandit.config.policy,
+        explore="ucb",
         dim=bandit.config.dim,
         now=now,
         decisions=totals.decisions,

@@ -20,6 +20,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _PAGES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/dashboard.css": ("dashboard.css", "text/css; charset=utf-8"),
+    "/charts.js": ("charts.js", "text/javascript; charset=utf-8"),
     "/dashboard.js": ("dashboard.js", "text/javascript; charset=utf-8"),
 }
 

@@ -18,7 +18,10 @@ from sketchbandit.service.tokens import Tokens, allows
 log = logging.getLogger(__name__)
 
 _EVERYDAY = re.compile(r"/v1/bandits/[^/]+/((decide|reward)(/batch)?|arms(/.*)?)", re.DOTALL)
-_OPEN = {"/", "/dashboard.css", "/dashboard.js", "/healthz", "/readyz", "/openapi.json", "/favicon.ico"}
+_OPEN = {
+    *("/", "/dashboard.css", "/dashboard.js", "/charts.js", "/favicon.ico"),
+    *("/healthz", "/readyz", "/openapi.json"),
+}
 PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
