@@ -66,7 +66,7 @@ async def test_export(tmp_path: Path) -> None:
         await found.upkeep.round()
     done = invoke("service", "export", tmp_path / "state", tmp_path / "log.parquet")
     assert done.exit_code == 0, done.output
-    assert "14 decisions" in done.output
+    assert "14 rows" in done.output
     table = parquet.read_table(tmp_path / "log.parquet")
     assert table.schema == SCHEMA
     rows = table.to_pylist()

@@ -158,8 +158,9 @@ def export(
 ) -> None:
     """Write the decision log to a Parquet file, for off-policy evaluation.
 
-    One row a decision: the arm chosen and its features, the propensity, what the policy had learned, the
-    reward and whether it was given or the default. All arms offered too, for bandits created with log_arms.
+    One row an arm shown: its features, the propensity and whether it is exact or estimated, what the policy
+    had learned, the reward and whether it was given or the default. All arms offered too, for bandits
+    created with log_arms.
     A file that is there is replaced.
 
     Example: `sketchbandit service export bandit-state log.parquet --bandit shop`
@@ -168,7 +169,7 @@ def export(
 
     with complaints(), console.status("exporting"):
         count = exporting.export(folder, out, database=database, bandit=bandit)
-    console.print(f"{count} decisions in {out}", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"{count} rows in {out}", highlight=False, markup=False, soft_wrap=True)
 
 
 @group.command()

@@ -15,16 +15,21 @@ import numpy as np
 from sketchbandit.errors import SketchTooSmallWarning
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.decision_ids import decision_id
 from sketchbandit.service.history import Bucket, Meter
 from sketchbandit.service.open_decisions import OpenDecision, Shown, held_bytes
 from sketchbandit.service.problems import Busy
-from sketchbandit.service.storage.records import DEFAULT, DecisionRow, RewardRow
+from sketchbandit.service.recent_arms import RecentArms, arm_name
+from sketchbandit.service.storage.records import (
+    ADDED,
+    DEFAULT,
+    ActionRow,
+    DecisionRow,
+    EstimateRow,
+    RewardRow,
+)
 from sketchbandit.service.storage.snapshots import Snapshot
 from sketchbandit.service.timeline import Timeline
 from sketchbandit.service.vectors import Vector
-
-_RECENT = 20
 
 
 @dataclass
@@ -35,23 +40,6 @@ class Totals:
     rewards: int = 0
     defaults: int = 0
     reward_sum: float = 0.0
-
-
-@dataclass(slots=True)
-class Recent:
-    """One of the last arms shown, for the dashboard."""
-
-    seq: int
-    decision: str
-    position: int
-    at: float
-    arm: str
-    arms: int
-    score: float
-    width: float | None
-    propensity: float | None
-    reward: float | None = None
-    kind: str | None = None
 
 
 class Snapshotted(NamedTuple):
@@ -83,7 +71,7 @@ class Bandit:
         self.meter = Meter()
         self.totals = Totals()
         self.timeline = Timeline(created)
-        self.recent: deque[Recent] = deque(maxlen=_RECENT)
+        self.recent = RecentArms()
         self.snapshots: deque[Snapshotted] = deque()
         """Those written by this process, the newest last."""
 
@@ -113,7 +101,7 @@ class Bandit:
     def opened(self, row: DecisionRow, features: Vector) -> None:
         """An arm was shown: a decision was committed, or a further arm of its slate."""
         self.reopened(row, features)
-        self.timeline.showed(row.at, _name(row))
+        self.timeline.showed(row.at, arm_name(row))
         if row.position == 0:
             self.totals.decisions += 1
             self.timeline.add(row.at, Bucket(decisions=1, width_sum=row.width or 0.0))
@@ -127,19 +115,7 @@ class Bandit:
         self.open_bytes += held_bytes(features)
         if row.key is not None and row.request is not None:
             self.keys[row.key] = (first, row.request)
-        self.recent.append(
-            Recent(
-                row.seq,
-                decision_id(first, row.tag),
-                row.position,
-                row.at,
-                _name(row),
-                row.arm_count,
-                row.score,
-                row.width,
-                row.propensity or None,
-            )
-        )
+        self.recent.showed(row)
 
     def closed(self, row: RewardRow) -> None:
         """A reward was committed, or the default in its place: learn from it."""
@@ -160,9 +136,20 @@ class Bandit:
             self.timeline.add(row.at, _rewarded(row, decision, row.reward))
             with suppress(SketchTooSmallWarning):  # it comes when all is learned; health() keeps saying it
                 self.policy.update(shown.features, row.reward)
-        for recent in self.recent:
-            if recent.seq == row.decision:
-                recent.reward, recent.kind = row.reward, row.kind
+        self.recent.rewarded(row)
+
+    def estimated(self, row: EstimateRow) -> None:
+        """A probability was committed; for the comparison it counts if the reward has not come before."""
+        if (decision := self.open.get(row.decision)) is not None:
+            decision.propensity = row.propensity
+        self.recent.estimated(row)
+
+    def changed(self, row: ActionRow) -> None:
+        """An action was added or retired."""
+        if row.change == ADDED:
+            self.policy.add(row.action)
+        else:
+            self.policy.retire(row.action)
 
     # -- time -----------------------------------------------------------------------------------------
 
@@ -215,10 +202,6 @@ class Bandit:
             "budget": sketch.budget if np.isfinite(certificate + sketch.budget) else None,
             "limit": sketch.error_limit if np.isfinite(certificate + sketch.error_limit) else None,
         }
-
-
-def _name(row: DecisionRow) -> str:
-    return row.arm_id if row.arm_id is not None else str(row.arm_index)
 
 
 def _rewarded(row: RewardRow, decision: OpenDecision, reward: float) -> Bucket:

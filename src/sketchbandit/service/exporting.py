@@ -25,6 +25,7 @@ SCHEMA = pa.schema(
     [
         ("bandit", pa.string()),
         ("decision", pa.string()),
+        ("position", pa.int32()),
         ("decided_at", pa.timestamp("us", tz="UTC")),
         ("arm_index", pa.int32()),
         ("arm_id", pa.string()),
@@ -32,8 +33,10 @@ SCHEMA = pa.schema(
         ("feature_indices", pa.list_(pa.int32())),
         ("feature_values", pa.list_(pa.float64())),
         ("propensity", pa.float64()),
+        ("propensity_kind", pa.string()),
         ("score", pa.float64()),
         ("mean", pa.float64()),
+        ("width", pa.float64()),
         ("rounds", pa.int64()),
         ("reward", pa.float64()),
         ("reward_kind", pa.string()),
@@ -41,12 +44,14 @@ SCHEMA = pa.schema(
         ("arms", pa.list_(_ARM)),
     ]
 )
-"""One row a decision. ``feature_indices`` is null where the arm is dense; ``reward_kind`` is given, default
+"""One row an arm shown, so one a decision but for slates, whose rows have the ``decision`` in common and a
+``position`` each. ``propensity`` is given those before it; ``propensity_kind`` is exact, estimate, or null
+where it is not known. ``feature_indices`` is null where the arm is dense; ``reward_kind`` is given, default
 or null (open); ``rounds`` is what the policy had learned from; ``arms`` is there if the bandit logs them."""
 
 
 def export(state: Path, out: Path, *, database: str | None = None, bandit: str | None = None) -> int:
-    """Write the log of one bandit, or of all, and give the number of decisions.
+    """Write the log of one bandit, or of all, and give the number of rows.
 
     Parameters
     ----------
@@ -91,27 +96,32 @@ def _export(connection: sa.Connection, out: Path, wanted: str | None) -> int:
 
 
 def _decisions(connection: sa.Connection, numbers: list[int]) -> Iterator[Any]:
-    """The decisions of these bandits, each with what became of it."""
-    d, r = tables.decisions, tables.rewards
-    ended = [r.c.reward.label("given"), r.c.kind, r.c.at.label("ended")]
-    query = sa.select(d, *ended).join_from(d, r, r.c.decision == d.c.seq, isouter=True)
+    """The arms shown by these bandits, each with what became of it."""
+    d, r, e = tables.decisions, tables.rewards, tables.estimates
+    later = [r.c.reward.label("given"), r.c.kind, r.c.at.label("ended"), e.c.propensity.label("estimate")]
+    query = sa.select(d, *later).join_from(d, r, r.c.decision == d.c.seq, isouter=True)
+    query = query.join(e, e.c.decision == d.c.seq, isouter=True)
     return in_order(connection, query.where(d.c.bandit.in_(numbers)), d.c.seq, _PAGE)
 
 
 def _row(row: Any, name: str, dim: int) -> dict[str, Any]:
     chosen = _arm(decode(row.features, dim))
+    kind = "exact" if row.propensity else None if row.estimate is None else "estimate"
     return {
         "bandit": name,
-        "decision": decision_id(row.seq, row.tag),
+        "decision": decision_id(row.seq - row.position, row.tag),
+        "position": row.position,
         "decided_at": round(row.at * 1e6),
         "arm_index": row.arm_index,
         "arm_id": row.arm_id,
         "arm_count": row.arm_count,
         "feature_indices": chosen["indices"],
         "feature_values": chosen["values"],
-        "propensity": row.propensity,
+        "propensity": row.propensity or row.estimate,
+        "propensity_kind": kind,
         "score": row.score,
         "mean": row.mean,
+        "width": row.width,
         "rounds": row.rounds,
         "reward": row.given,
         "reward_kind": row.kind,

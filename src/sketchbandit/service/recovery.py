@@ -2,7 +2,7 @@
 
 import heapq
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,11 +14,15 @@ from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.storage import snapshots, tables
 from sketchbandit.service.storage.database import Database
 from sketchbandit.service.storage.paging import in_order
-from sketchbandit.service.storage.records import DecisionRow, RewardRow
+from sketchbandit.service.storage.records import ActionRow, DecisionRow, EstimateRow, RewardRow
 from sketchbandit.service.storage.snapshots import Snapshot, SnapshotFolder
 from sketchbandit.service.vectors import decode
 
 log = logging.getLogger(__name__)
+
+Row = DecisionRow | RewardRow | EstimateRow | ActionRow
+Replayed = tuple[Row, int | None]
+"""A row, and for a decision the place of its reward, if any."""
 
 INSTANCE = "instance"
 """A file of the state folder: which journal its snapshots belong to."""
@@ -129,11 +133,14 @@ def replay(
     """Bring bandits from their snapshots up to the end of the journal (or the record ``until``)."""
     if not bandits:
         return
-    opening = _decisions(connection, min(s.oldest_open for s in since.values()), until)
-    closing = _rewards(connection, min(s.seq for s in since.values()), until)
-    merged: Iterator[tuple[DecisionRow | RewardRow, int | None]]
-    merged = heapq.merge(opening, closing, key=lambda item: item[0].seq)
-    for row, answered_at in merged:
+    oldest, newest = min(s.oldest_open for s in since.values()), min(s.seq for s in since.values())
+    opening: Iterator[Replayed] = _decisions(connection, oldest, until)
+    others = (
+        _rows(connection, tables.rewards, RewardRow, newest + 1, until),
+        _rows(connection, tables.estimates, EstimateRow, oldest, until),
+        _rows(connection, tables.actions, ActionRow, newest + 1, until),
+    )
+    for row, answered_at in heapq.merge(opening, *others, key=lambda item: item[0].seq):
         if (bandit := bandits.get(row.bandit)) is not None:
             try:
                 _replay_one(bandit, row, since[row.bandit], answered_at)
@@ -145,19 +152,22 @@ def replay(
                 ) from error
 
 
-def _replay_one(bandit: Bandit, row: DecisionRow | RewardRow, start: Since, answered_at: int | None) -> None:
-    if isinstance(row, RewardRow):
+def _replay_one(bandit: Bandit, row: Row, start: Since, answered_at: int | None) -> None:
+    if isinstance(row, EstimateRow):
+        bandit.estimated(row)  # what it changes is in no snapshot
+    elif isinstance(row, RewardRow):
         if row.seq > start.seq:
             bandit.closed(row)
+    elif isinstance(row, ActionRow):
+        if row.seq > start.seq:
+            bandit.changed(row)
     elif row.seq > start.seq:
         bandit.opened(row, decode(row.features, bandit.config.dim))
     elif row.seq >= start.oldest_open and (answered_at is None or answered_at > start.seq):
         bandit.reopened(row, decode(row.features, bandit.config.dim))
 
 
-def _decisions(
-    connection: sa.Connection, start: int, until: int | None
-) -> Iterator[tuple[DecisionRow, int | None]]:
+def _decisions(connection: sa.Connection, start: int, until: int | None) -> Iterator[Replayed]:
     """Decisions in order, each with the place of its reward, if any."""
     d, r = tables.decisions, tables.rewards
     needed = [sa.null() if c.name in ("arms", "top") else c for c in d.columns]  # those can be large
@@ -169,11 +179,12 @@ def _decisions(
         yield DecisionRow(*row[:-1]), row[-1]
 
 
-def _rewards(connection: sa.Connection, after: int, until: int | None) -> Iterator[tuple[RewardRow, None]]:
-    r = tables.rewards
-    query = _up_to(sa.select(r).where(r.c.seq > after), r.c.seq, until)
-    for row in in_order(connection, query, r.c.seq, _PAGE):
-        yield RewardRow(*row), None
+def _rows(
+    connection: sa.Connection, table: sa.Table, kind: Callable[..., Row], start: int, until: int | None
+) -> Iterator[Replayed]:
+    query = _up_to(sa.select(table).where(table.c.seq >= start), table.c.seq, until)
+    for row in in_order(connection, query, table.c.seq, _PAGE):
+        yield kind(*row), None
 
 
 def _up_to(query: sa.Select[Any], seq: sa.Column[int], until: int | None) -> sa.Select[Any]:

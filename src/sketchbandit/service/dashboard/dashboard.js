@@ -66,6 +66,8 @@ function showStats(stats) {
     (stats.stored_arms ? `, ${whole.format(stats.stored_arms)} stored arms` : ""));
   setText("health", stats.health);
   byId("health").dataset.healthy = String(stats.is_healthy);
+  byId("alarm").hidden = stats.is_healthy;
+  setText("alarm", stats.is_healthy ? "" : stats.health);
   showRange(stats);
   showComparison(stats);
   showShares(stats.shares);
@@ -119,8 +121,9 @@ function showComparison(stats) {
   const sure = found && (found.mean_reward > found.high || found.mean_reward < found.low);
   setText("gain", found ? `${gain < 0 ? "−" : "+"}${compact.format(Math.abs(gain))}` : "unknown");
   setText("gain-text", !found ? "" : sure ? "outside the interval" : "within the interval: not sure");
-  setText("comparison-note", found ? `Estimated from ${whole.format(found.count)} rewards by the probabilities ` +
-    "with which their arms were chosen." : stats.comparison_note);
+  setText("comparison-note", found ? `The arms shown first earned ${compact.format(found.mean_reward)}. ` +
+    `Estimated from ${whole.format(found.count)} rewards by the probabilities with which their arms were chosen.` :
+    stats.comparison_note);
 }
 
 function showShares(shares) {
