@@ -69,6 +69,11 @@ class Service:
             answer = await self.reward(decided["decision"], float(random.standard_normal()), name)
             assert answer.status_code == 200, answer.text
 
+    async def settle(self) -> None:
+        """Wait until all estimates are written."""
+        while self.engine.estimator._tasks:
+            await asyncio.sleep(0.005)
+
     async def stats(self, name: str = "b") -> Any:
         """GET the stats."""
         return (await self.http.get(f"/v1/bandits/{name}/stats")).json()

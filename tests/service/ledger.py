@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-import sketchbandit as sb
 from sketchbandit.client import Client, Retries, ServiceError
 from sketchbandit.service.checking import check, same
 from sketchbandit.service.config import BanditConfig
@@ -145,7 +144,7 @@ def verify(ledgers: list[Ledger], state: Path, database: str | None) -> int:
         meant |= {_seq(decision): reward for decision, reward in ledger.meant.items()}
     assert set(keys) <= set().union(*(ledger.asked for ledger in ledgers))
     assert all(meant[decision] == reward for decision, reward in given.items())
-    never_killed = sb.adaptive(DIM, **config.parameters)
+    never_killed = config.build()
     for row in rewards:
         if row.reward is not None:
             never_killed.update(decode(by_seq[row.decision].features, DIM), row.reward)

@@ -52,8 +52,12 @@ class Decision:
         The place of the arm.
     arm : str or None
         Its id, where it is a stored one.
-    score, mean, propensity : float
-        Its upper confidence bound, the reward expected, the probability with which it was chosen.
+    score, mean : float
+        Its upper confidence bound (the mean, where the rule uses no widths), and the reward expected.
+    propensity : float or None
+        The probability with which it was chosen; None where it is not exact (Thompson sampling).
+    propensity_kind : str
+        "exact"; "estimate": it is estimated after the answer, for the log; "none": it is left out.
     top : list of dict
         The arms ranked, where ``top`` was asked for: position, index, arm, score, mean, propensity.
 
@@ -64,7 +68,8 @@ class Decision:
     arm: str | None
     score: float
     mean: float
-    propensity: float
+    propensity: float | None
+    propensity_kind: str
     top: list[dict[str, Any]] = field(default_factory=list)
 
     def __index__(self) -> int:
@@ -80,6 +85,7 @@ class Decision:
             answer["score"],
             answer["mean"],
             answer["propensity"],
+            answer["propensity_kind"],
             answer["top"] or [],
         )
 

@@ -43,8 +43,8 @@ class Client:
     def create(self, name: str, dim: int, **settings: Any) -> "Bandit":
         """Create a bandit, or find it if it is there with the same settings.
 
-        ``settings``: policy, parameters, reward_timeout, default_reward, max_open, exploration, log_arms,
-        slates.
+        ``settings``: policy, parameters, reward_timeout, default_reward, max_open, explore, exploration,
+        propensities, slates, log_arms.
         """
         self.call(calls.create(name, dim, settings))
         return Bandit(self, name)

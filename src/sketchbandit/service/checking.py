@@ -11,8 +11,8 @@ from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.recovery import Since, belongs, check_snapshot, replay, snapshot_folder
-from sketchbandit.service.storage import snapshots, tables
+from sketchbandit.service.recovery import Since, belongs, read_snapshot, replay, snapshot_folder
+from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.connecting import JOURNAL, default_url
 from sketchbandit.service.storage.database import Database
 from sketchbandit.service.storage.paging import in_order
@@ -111,9 +111,7 @@ def _check_bandit(connection: sa.Connection, state: Path, bandit: Bandit) -> Ite
     service = connection.execute(sa.select(tables.service)).one()
     for path in reversed(snapshot_folder(state, bandit.number).paths()):
         try:
-            snapshot = snapshots.read(path)
-            check_snapshot(snapshot, bandit, service.seq)
-            whole.append(snapshot)
+            whole.append(read_snapshot(path, bandit, service.seq))
         except (SketchBanditError, OSError) as error:
             yield Finding(f"{bandit.name}: snapshot {path.name}", False, str(error))
     since, origin = Since.of(None), "the beginning"

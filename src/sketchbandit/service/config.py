@@ -1,15 +1,19 @@
 """What a bandit is created with, and the policy that follows from it."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 from sketchbandit.errors import SketchBanditError
+from sketchbandit.explore import Explore
 from sketchbandit.policy import Confidence
 from sketchbandit.policy.named import RECIPES, build
+from sketchbandit.service.exploring import rule_from, rule_settings
 from sketchbandit.service.problems import Invalid, TooLarge
 from sketchbandit.service.settings import MIB, Limits
 
+ESTIMATE, NONE = "estimate", "none"
+"""What to do about probabilities that take time: estimate them after the answer, or leave them out."""
 _DENSE_BYTES = 13  # of an exact policy, for each of its dim² numbers: 1.6 matrices of float64
 _ROW_BYTES = 40  # of a fixed sketch, for each of its size·dim numbers: 2·size rows, the factor, buffers
 _DEFAULT_SIZE = 50  # of the policies that have one
@@ -28,11 +32,14 @@ class BanditConfig:
     exploration: float = 0.0
     log_arms: bool = False
     slates: bool = False
+    explore: Any = None
+    """As ``exploring.rule_settings`` keeps it."""
+    propensities: str = ESTIMATE
 
     @property
-    def reaches_all(self) -> bool:
-        """Whether every arm offered has a chance, so that the log can tell of any other policy."""
-        return self.exploration > 0.0
+    def rule(self) -> Explore:
+        """By which arms are chosen."""
+        return rule_from(self.explore, self.exploration)
 
     def to_json(self) -> str:
         """As text, for the journal."""
@@ -52,15 +59,24 @@ class BanditConfig:
             if value != theirs[name]
         )
 
-    def check(self, limits: Limits) -> None:
-        """Refuse what could not be built, or could outgrow the limits, before anything is allocated."""
+    def checked(self, limits: Limits) -> "BanditConfig":
+        """As it is kept. What could not be built, or could outgrow the limits, is refused."""
+        made = replace(self, explore=rule_settings(self.explore, self.exploration))
+        made._check(limits)
+        return made
+
+    def _check(self, limits: Limits) -> None:
+        """Before anything is allocated."""
         if self.dim > limits.dim:
             raise TooLarge(f"dim is {self.dim}; this server takes up to {limits.dim}")
         ridge = self.parameters.get("ridge", 1.0)
         if not isinstance(ridge, (int, float)) or not 1e-9 <= ridge <= 1e12:
             raise Invalid(f"ridge must be between 1e-9 and 1e12, got {ridge!r}")
         self._check_memory(limits.bandit_bytes)
+        if any(name.partition(".")[0] == "explore" for name in self.parameters):
+            raise Invalid("explore stands beside parameters, not among them")
         try:  # which values are possible does not depend on the dimension, and 2 costs nothing
+            build(self.policy, 2, **self._parameters())
             build(self.policy, 2, **self._settings())
         except (SketchBanditError, TypeError, ValueError) as error:
             text = str(error)
@@ -87,7 +103,20 @@ class BanditConfig:
         """A fresh policy."""
         return build(self.policy, self.dim, **self._settings())
 
+    def with_rule(self, policy: Any) -> Any:
+        """The policy with the rule of these settings, which snapshots of earlier versions do not hold."""
+        mine = build(self.policy, 2, **self._settings())  # rules do not depend on the dimension
+        if policy.explore.is_like(mine.explore):
+            return policy
+        scalars, arrays = policy.dump()
+        chosen = {name: value for name, value in mine.dump()[0].items() if name in ("explore", "random")}
+        return type(policy).undump({**scalars, **chosen}, arrays)
+
     def _settings(self) -> dict[str, Any]:
+        given = self._parameters()
+        return given if self.explore is None and not self.exploration else {**given, "explore": self.rule}
+
+    def _parameters(self) -> dict[str, Any]:
         settings = dict(self.parameters)
         if isinstance(settings.get("beta"), dict):
             settings["beta"] = Confidence(**settings["beta"])

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from sketchbandit.explore import Scores
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.choosing import Pick, choose
 from sketchbandit.service.clock import Clock
 from sketchbandit.service.decision_ids import decision_id, new_tags
+from sketchbandit.service.estimating import Estimator
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.open_decisions import held_bytes
 from sketchbandit.service.problems import Busy, Conflict, TooLarge
@@ -22,6 +24,7 @@ from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import DecisionRow, Slate
 from sketchbandit.service.vectors import ArmSet, Vector, encode, encode_all
 
+EXACT = "exact"
 _UNSAID = {"position": None, "mean": None, "propensity": None}
 """What the rankings in journals of format 1 do not have."""
 
@@ -35,7 +38,8 @@ class Decided:
     arm: str | None
     score: float
     mean: float
-    propensity: float
+    propensity: float | None
+    propensity_kind: str
     top: list[dict[str, Any]] | None
 
 
@@ -43,10 +47,18 @@ class Decisions:
     """The desk where decisions are made."""
 
     def __init__(
-        self, registry: Registry, journal: Journal, clock: Clock, limits: Limits, seed: int | None
+        self,
+        registry: Registry,
+        journal: Journal,
+        estimator: Estimator,
+        clock: Clock,
+        limits: Limits,
+        *,
+        seed: int | None,
     ) -> None:
         self._registry = registry
         self._journal = journal
+        self._estimator = estimator
         self._clock = clock
         self._limits = limits
         self._random = np.random.default_rng(seed)
@@ -70,7 +82,8 @@ class Decisions:
             return known
         self.admit(bandit)
         self._check_slate(bandit, top)
-        picks = choose(bandit.policy, arms, top or 1, bandit.config.exploration, self._random)
+        picks = choose(bandit.policy, arms, top or 1, self._random)
+        scores = self._estimator.scores(bandit, arms)
         shown = picks if bandit.config.slates else picks[:1]
         features = [arms.row(pick.index) for pick in shown]
         first = DecisionRow(
@@ -92,7 +105,7 @@ class Decisions:
             for place, pick in enumerate(shown)
             if place
         ]
-        return await self._record(bandit, Slate((first, *further)), features)
+        return await self._record(bandit, Slate((first, *further)), features, scores)
 
     def admit(self, bandit: Bandit) -> None:
         """Refuse a decision that could not be kept."""
@@ -108,12 +121,16 @@ class Decisions:
         if bandit.config.slates and (top or 1) > self._limits.slate:
             raise TooLarge(f"top is {top}; a slate has up to {self._limits.slate} arms")
 
-    async def _record(self, bandit: Bandit, slate: Slate, features: Sequence[Vector]) -> Decided:
+    async def _record(
+        self, bandit: Bandit, slate: Slate, features: Sequence[Vector], scores: Scores | None
+    ) -> Decided:
         def apply(slate: Slate) -> Decided:
             self._registry.check(bandit)
             for row, shown in zip(slate.rows, features, strict=True):
                 bandit.opened(row, shown)
-            return _decided(slate.rows[0])
+            if scores is not None:
+                self._estimator.begin(bandit, slate.rows, scores)
+            return _decided(bandit, slate.rows[0])
 
         self._registry.check(bandit)
         future = self._journal.append(slate, apply)
@@ -137,7 +154,7 @@ class Decisions:
         row = await self._journal.read(
             lambda connection: connection.execute(sa.select(table).where(table.c.seq == seq)).one()
         )
-        return _decided(DecisionRow(*row))
+        return _decided(bandit, DecisionRow(*row))
 
 
 def _of(pick: Pick) -> dict[str, Any]:
@@ -164,13 +181,14 @@ def _ranked(position: int, pick: Pick) -> dict[str, Any]:
     }
 
 
-def _decided(row: DecisionRow) -> Decided:
+def _decided(bandit: Bandit, row: DecisionRow) -> Decided:
     return Decided(
         decision=decision_id(row.seq, row.tag),
         index=row.arm_index,
         arm=row.arm_id,
         score=row.score,
         mean=row.mean,
-        propensity=row.propensity,
+        propensity=row.propensity or None,
+        propensity_kind=EXACT if row.propensity else bandit.config.propensities,
         top=None if row.top is None else [{**_UNSAID, **ranked} for ranked in json.loads(row.top)],
     )

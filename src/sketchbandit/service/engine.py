@@ -9,6 +9,7 @@ from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.clock import Clock
 from sketchbandit.service.decisions import Decisions
+from sketchbandit.service.estimating import Estimator
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.memory_quota import MemoryQuota
 from sketchbandit.service.metrics import Instruments
@@ -60,6 +61,7 @@ class Engine:
         """Take nothing more, and commit what waits."""
         log.info("stopping")
         self.is_ready = False
+        await self.estimator.close()
         await self.journal.close()
 
     def release(self) -> None:
@@ -88,7 +90,10 @@ class Engine:
             instruments=self.instruments,
         )
         self.registry = Registry(found, self.journal, clock, limits)
-        self.decisions = Decisions(self.registry, self.journal, clock, limits, self._seed)
+        self.estimator = Estimator(self.registry, self.journal, self.instruments)
+        self.decisions = Decisions(
+            self.registry, self.journal, self.estimator, clock, limits, seed=self._seed
+        )
         self.rewards = Rewards(self.registry, self.journal, clock, limits, found.dropped)
         self.instruments.watch(lambda: list(self.registry.bandits.values()))
         log.info("state read", extra={"bandits": len(found.bandits), "records": found.last_seq})

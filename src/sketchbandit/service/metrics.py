@@ -36,6 +36,9 @@ class Instruments:
             "commit_records", "Records in a group commit", (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000)
         )
         self.commit_failures = self._counter("commit_failures", "Commits that failed")
+        self.estimates_left_out = self._counter(
+            "estimates_left_out", "Probabilities that there was no time to estimate"
+        )
         self._request_seconds = self._histogram("request_seconds", "Time of a request", _SECONDS, ("route",))
         self._responses = self._counter("responses", "Responses by status", ("status",))
         self._children: dict[tuple[str, int], tuple[Histogram, Counter]] = {}

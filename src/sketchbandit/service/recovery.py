@@ -105,8 +105,7 @@ def newest_whole(folder: SnapshotFolder, bandit: Bandit, last_seq: int) -> Snaps
     """
     for path in folder.paths():
         try:
-            snapshot = snapshots.read(path)
-            check_snapshot(snapshot, bandit, last_seq)
+            snapshot = read_snapshot(path, bandit, last_seq)
         except (SketchBanditError, OSError) as error:
             log.warning("a snapshot cannot be used; going on without", extra={"reason": str(error)})
             folder.put_aside(path)
@@ -115,12 +114,14 @@ def newest_whole(folder: SnapshotFolder, bandit: Bandit, last_seq: int) -> Snaps
     return None
 
 
-def check_snapshot(snapshot: Snapshot, bandit: Bandit, last_seq: int) -> None:
-    """Refuse a snapshot that does not belong to the journal."""
+def read_snapshot(path: Path, bandit: Bandit, last_seq: int) -> Snapshot:
+    """A snapshot of the bandit; one that does not belong to the journal is refused."""
+    snapshot = snapshots.read(path)
     if not bandit.owns(snapshot):
         raise FileError(f"the snapshot at record {snapshot.seq} is of another bandit than {bandit.name!r}")
     if snapshot.seq > last_seq:
         raise FileError(f"the snapshot at record {snapshot.seq} is ahead of the journal, at {last_seq}")
+    return snapshot._replace(policy=bandit.config.with_rule(snapshot.policy))
 
 
 def replay(

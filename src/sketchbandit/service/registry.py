@@ -48,7 +48,7 @@ class Registry:
 
     async def create(self, name: str, config: BanditConfig) -> tuple[Bandit, bool]:
         """A bandit of that name and those settings, and whether it is new."""
-        config.check(self._limits)
+        config = config.checked(self._limits)
         await self._creating.over(name)
         if name in self.bandits:
             if differing := self.bandits[name].config.differences(config):

@@ -28,6 +28,10 @@ class ArmSet(NamedTuple):
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
 
+    def name(self, index: int) -> str | None:
+        """The id of one, if it has one."""
+        return None if self.ids is None else self.ids[index]
+
     def row(self, index: int) -> Vector:
         """One arm, not sharing memory with the others."""
         if isinstance(self.matrix, np.ndarray):

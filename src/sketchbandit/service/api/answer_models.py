@@ -37,7 +37,13 @@ class DecisionAnswer(BaseModel):
     arm: Annotated[str | None, Field(description="Its id, if it is a stored one.")]
     score: Annotated[float, Field(description="Its upper confidence bound.")]
     mean: Annotated[float, Field(description="The reward expected.")]
-    propensity: Annotated[float, Field(description="The probability with which this arm was chosen.")]
+    propensity: Annotated[
+        float | None, Field(description="The probability with which this arm was chosen, where it is exact.")
+    ]
+    propensity_kind: Annotated[
+        Literal["exact", "estimate", "none"],
+        Field(description="estimate: it is estimated after the answer, for the log; none: it is left out."),
+    ]
     top: list[RankedArm] | None = None
 
 
@@ -105,6 +111,8 @@ class BanditAnswer(BaseModel):
     exploration: float
     log_arms: bool
     slates: bool
+    explore: Annotated[dict[str, Any] | None, Field(description="The rule and all of its settings.")]
+    propensities: Literal["estimate", "none"]
 
 
 class BanditsAnswer(BaseModel):

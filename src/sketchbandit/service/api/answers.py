@@ -19,6 +19,7 @@ from sketchbandit.service.api.answer_models import (
 from sketchbandit.service.api.bodies import JSON
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.comparing import LEAST, compare
+from sketchbandit.service.exploring import reaches_all
 from sketchbandit.service.history import History
 from sketchbandit.service.problems import Problem
 from sketchbandit.service.timeline import OTHERS, View
@@ -54,7 +55,7 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> StatsAnswer:
     return StatsAnswer(
         name=bandit.name,
         policy=bandit.config.policy,
-        explore="ucb",
+        explore=bandit.config.rule.kind,
         dim=bandit.config.dim,
         now=now,
         decisions=totals.decisions,
@@ -94,7 +95,7 @@ def _history(history: History) -> HistoryAnswer:
 
 def _comparison(bandit: Bandit, view: View) -> tuple[ComparisonAnswer | None, str | None]:
     """Against a uniform choice, or why that cannot be told."""
-    if not bandit.config.reaches_all:
+    if not reaches_all(bandit.config.rule):
         return None, (
             "Some arms are never drawn, so that nothing can be said of a uniform choice: create the bandit "
             "with exploration (a share drawn uniformly), or with a rule that draws."

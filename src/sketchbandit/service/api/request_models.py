@@ -73,6 +73,17 @@ class BanditRequest(RequestModel):
         Field(ge=0, le=1, description="Share of decisions drawn uniformly, for off-policy evaluation."),
     ] = 0.0
     log_arms: Annotated[bool, Field(description="Keep all arms of every decision in the journal.")] = False
+    explore: Annotated[
+        dict[str, Any] | Annotated[str, Field(max_length=64)] | None,
+        Field(
+            description="How arms are chosen: ucb, thompson, inverse-gap, epsilon-greedy or greedy; or an "
+            'object such as {"rule": "thompson", "scale": 0.1, "floor": 0.01}.'
+        ),
+    ] = None
+    propensities: Annotated[
+        Literal["estimate", "none"],
+        Field(description="Probabilities that are not exact (Thompson): estimated after the answer, or not."),
+    ] = "estimate"
     slates: Annotated[
         bool, Field(description="All of the top are shown: each has a reward of its own, or the default.")
     ] = False

@@ -1,0 +1,78 @@
+"""Probabilities that take time: estimated after the answer, in a thread, and written to the journal."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from sketchbandit.explore import Scores
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.choosing import chances
+from sketchbandit.service.config import ESTIMATE
+from sketchbandit.service.journal import Journal
+from sketchbandit.service.metrics import Instruments
+from sketchbandit.service.problems import NotFound, Problem
+from sketchbandit.service.registry import Registry
+from sketchbandit.service.storage.records import DecisionRow, EstimateRow
+from sketchbandit.service.vectors import ArmSet
+
+log = logging.getLogger(__name__)
+
+_MOST_WAITING = 64
+_MOST_ARMS = 100  # of a decision: what is kept of it and the time grow with their square
+
+
+class Estimator:
+    """Estimates wait here. Where there is no time for one it is left out, and the log says nothing."""
+
+    def __init__(self, registry: Registry, journal: Journal, instruments: Instruments) -> None:
+        self._registry = registry
+        self._journal = journal
+        self._instruments = instruments
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="estimates")
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def scores(self, bandit: Bandit, arms: ArmSet) -> Scores | None:
+        """What the probabilities will follow from, as of now; None: they are exact, or there is no time."""
+        if bandit.policy.explore.exact_probabilities or bandit.config.propensities != ESTIMATE:
+            return None
+        if len(self._tasks) >= _MOST_WAITING or len(arms) > _MOST_ARMS:
+            self._instruments.estimates_left_out.inc()
+            return None
+        found: Scores = bandit.policy.scores(arms.matrix)
+        return found
+
+    def begin(self, bandit: Bandit, rows: Sequence[DecisionRow], scores: Scores) -> None:
+        """For the arms shown by a decision that is committed."""
+        task = asyncio.get_running_loop().create_task(self._estimate(bandit, rows, scores))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """When those that wait are written."""
+        await asyncio.gather(*self._tasks)
+        self._thread.shutdown()
+
+    async def _estimate(self, bandit: Bandit, rows: Sequence[DecisionRow], scores: Scores) -> None:
+        chosen = [row.arm_index for row in rows]
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(self._thread, chances, scores, chosen)
+            self._registry.check(bandit)
+            self._journal.admit(len(rows))
+            await asyncio.gather(
+                *(self._write(bandit, row.seq, chance) for row, chance in zip(rows, found, strict=True))
+            )
+        except NotFound:
+            pass  # it was deleted meanwhile
+        except Problem as problem:
+            self._instruments.estimates_left_out.inc()
+            log.debug("an estimate is left out", extra={"reason": str(problem)})
+        except Exception:
+            log.exception("an estimate failed")
+
+    def _write(self, bandit: Bandit, decision: int, chance: float) -> asyncio.Future[None]:
+        def apply(row: EstimateRow) -> None:
+            self._registry.check(bandit)
+            bandit.estimated(row)
+
+        return self._journal.append(EstimateRow(0, decision, bandit.number, chance), apply)

@@ -1,0 +1,58 @@
+"""A state folder as the version before slates and rules left it: format 1 of the journal."""
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+
+import sketchbandit as sb
+from sketchbandit.service.vectors import encode
+
+DIM = 3
+OPEN = "b-00000000000b"
+"""A decision with a ranking that waits for its reward; its idempotency key is "k"."""
+_SCHEMA = """
+CREATE TABLE sketchbandit_service (
+    id INTEGER NOT NULL PRIMARY KEY, format INTEGER NOT NULL, instance VARCHAR(32) NOT NULL,
+    batch BIGINT NOT NULL, seq BIGINT NOT NULL, dropped BIGINT NOT NULL);
+CREATE TABLE sketchbandit_bandits (
+    id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(128) UNIQUE, config TEXT NOT NULL, created DOUBLE NOT NULL);
+CREATE TABLE sketchbandit_arms (
+    bandit INTEGER NOT NULL, arm VARCHAR(128) NOT NULL, place INTEGER NOT NULL, features BLOB NOT NULL,
+    PRIMARY KEY (bandit, arm));
+CREATE TABLE sketchbandit_decisions (
+    seq INTEGER NOT NULL PRIMARY KEY, bandit BIGINT NOT NULL, tag VARCHAR(16) NOT NULL, at DOUBLE NOT NULL,
+    arm_index INTEGER NOT NULL, arm_id VARCHAR(128), arm_count INTEGER NOT NULL, features BLOB NOT NULL,
+    score DOUBLE NOT NULL, mean DOUBLE NOT NULL, propensity DOUBLE NOT NULL, rounds BIGINT NOT NULL,
+    "key" VARCHAR(128), request VARCHAR(32), top TEXT, arms BLOB);
+CREATE TABLE sketchbandit_rewards (
+    seq INTEGER NOT NULL PRIMARY KEY, decision BIGINT NOT NULL UNIQUE, bandit BIGINT NOT NULL,
+    kind VARCHAR(8) NOT NULL, reward DOUBLE, at DOUBLE NOT NULL);
+INSERT INTO sketchbandit_service VALUES (1, 1, '0123456789abcdef0123456789abcdef', 11, 11, 0);
+INSERT INTO sketchbandit_bandits VALUES (1, 'b', '{"default_reward": 0.0, "dim": 3, "exploration": 0.25,
+    "log_arms": false, "max_open": 100000, "parameters": {"beta": 0.5}, "policy": "adaptive",
+    "reward_timeout": null}', 1700000000.0);
+"""
+_INSERT = "INSERT INTO sketchbandit_decisions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_TOP = '[{"index": 1, "arm": null, "score": 0.5}, {"index": 0, "arm": null, "score": 0.4}]'
+
+
+def write(state: Path) -> sb.LinUCB:
+    """Write the folder, with a bandit ``b`` of five decisions, four of them rewarded; what it has learned."""
+    state.mkdir()
+    alone = sb.adaptive(DIM, explore=sb.UCB(0.5, floor=0.25))
+    connection = sqlite3.connect(state / "journal.sqlite")
+    connection.execute("PRAGMA journal_mode=WAL")
+    with connection:
+        connection.executescript(_SCHEMA)
+        for place in range(5):
+            seq, at, x = 2 * place + 2 + (place == 4), 1.7e9 + place, np.eye(DIM)[place % DIM] + 0.1 * place
+            decision = (seq, 1, f"{seq:012x}", at, place % DIM, None, DIM, encode(x), 0.5, 0.2, 0.75, place)
+            further = ("k", "digest", _TOP, None) if place == 4 else (None, None, None, None)
+            connection.execute(_INSERT, (*decision, *further))
+            if place < 4:
+                reward = (seq + 1, seq, 1, "given", float(place), at + 0.5)
+                connection.execute("INSERT INTO sketchbandit_rewards VALUES (?, ?, ?, ?, ?, ?)", reward)
+                alone.update(x, float(place))
+    connection.close()
+    return alone

@@ -1,0 +1,256 @@
+"""Rules over HTTP: what may be written, the probability of every decision, restarts, the log."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from sketchbandit.explore.named import RULES
+from sketchbandit.service.checking import check, same
+from sketchbandit.service.choosing import chances
+from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.exporting import export
+from sketchbandit.service.settings import Limits
+from tests.service.harness import DIM, Service, crashing, error_of, in_loop, service
+
+EXACT = [
+    "ucb",
+    {"rule": "ucb", "beta": 0.5, "floor": 0.2},
+    {"rule": "inverse-gap", "gamma": 5.0, "growth": 0.5},
+    {"rule": "inverse-gap", "gamma": 5.0, "eliminate": 0.3},
+    {"rule": "epsilon-greedy", "epsilon": 0.3},
+    {"rule": "greedy", "floor": 0.1},
+]
+THOMPSON = {"rule": "thompson", "scale": 0.5}
+
+
+def exported(state: Path, out: Path) -> list[dict[str, Any]]:
+    """The rows of the log."""
+    export(state, out)
+    rows: list[dict[str, Any]] = parquet.read_table(out).to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("explore", EXACT)
+@in_loop
+async def test_every_decision_tells_its_probability(tmp_path: Path, explore: Any) -> None:
+    """The one that the same policy tells for the arm, as the answer, the ranking and the log have it."""
+    random = np.random.default_rng(0)
+    async with service(tmp_path / "state") as found:
+        await found.create(explore=explore, slates=True)
+        alone = found.engine.bandit("b").config.build()
+        answers = []
+        for _ in range(30):
+            arms = random.standard_normal((5, DIM))
+            answer = (await found.decide(arms.tolist(), top=2)).json()
+            told = alone.probabilities(arms)
+            assert answer["propensity_kind"] == "exact"
+            assert answer["propensity"] == pytest.approx(told[answer["index"]], rel=1e-12)
+            second = answer["top"][1]
+            left = np.delete(np.arange(5), answer["index"])
+            chance = alone.probabilities(arms[left])[np.flatnonzero(left == second["index"])[0]]
+            if explore != "ucb" and "eliminate" not in explore:  # of the others the means decide alone
+                assert second["propensity"] == pytest.approx(chance, rel=1e-9)
+            reward = float(arms[answer["index"], 0])
+            await found.reward(answer["decision"], reward)
+            alone.update(arms[answer["index"]], reward)
+            answers.append(answer)
+        assert (await found.stats())["explore"] == (explore if isinstance(explore, str) else explore["rule"])
+    rows = exported(tmp_path / "state", tmp_path / "log")
+    assert [row["propensity"] for row in rows if row["position"] == 0] == [a["propensity"] for a in answers]
+    assert {row["propensity_kind"] for row in rows} == {"exact"}
+
+
+@in_loop
+async def test_exploration_is_the_floor(tmp_path: Path) -> None:
+    """Under either name p = (1 - share)·rule + share/K; the same settings in other words are the same."""
+    async with service(tmp_path) as found:
+        await found.create("old", exploration=0.4)
+        await found.create("new", explore={"rule": "ucb", "floor": 0.4})
+        arms = np.diag([3.0, 1.0, 1.0, 1.0]).tolist()
+        for name in ("old", "new"):
+            answers = [(await found.decide(arms, name)).json() for _ in range(50)]
+            assert {(a["index"] == 0, round(a["propensity"], 12)) for a in answers} == {
+                (True, 0.7),
+                (False, 0.1),
+            }
+        await found.create("t", explore="thompson")
+        again = await found.create("t", explore={"rule": "thompson", "scale": 0.1, "floor": 0.0})
+        assert again.status_code == 200
+        shown = (await found.http.get("/v1/bandits/t")).json()
+        assert shown["explore"] == {"rule": "thompson", "scale": 0.1, "samples": 10_000, "floor": 0.0}
+        assert (await found.create("t", explore=shown["explore"])).status_code == 200
+
+
+BAD = [
+    ("nonsense", "unknown exploration rule 'nonsense'; choose from ucb, thompson"),
+    ({"scale": 0.1}, '{"rule": "thompson", "scale": 0.1}'),
+    ({"rule": "thompson", "scale": -1}, "scale"),
+    ({"rule": "thompson", "scale": "much"}, "scale"),
+    ({"rule": "thompson", "gamma": 1}, "thompson has no setting 'gamma'; it takes scale"),
+    ({"rule": "greedy", "floor": 1.5}, "floor"),
+    ({"rule": "greedy", "floor": -0.1}, "floor"),
+    ({"rule": "epsilon-greedy", "epsilon": 2}, "epsilon"),
+    ({"rule": "inverse-gap", "gamma": {"noise": 1, "speed": 2}}, "rules are ucb, thompson"),
+    ({"rule": "thompson", "seed": 3}, "leave out seed"),
+    ({"rule": "thompson", "per": "batch"}, "leave out per"),
+    ({"rule": "thompson", "samples": 10**9}, "up to 100000"),
+    (5, "explore"),
+    ({"rule": ["ucb"]}, "unknown exploration rule"),
+]
+
+
+@pytest.mark.parametrize(("explore", "says"), BAD)
+@in_loop
+async def test_bad_rules_are_refused(tmp_path: Path, explore: Any, says: str) -> None:
+    """At creation, with what is wrong and what may be written; and nothing is created."""
+    async with service(tmp_path) as found:
+        status, message = error_of(
+            await found.http.put("/v1/bandits/b", json={"dim": DIM, "explore": explore})
+        )
+        assert status == 422
+        assert says in message
+        assert not found.engine.registry.bandits
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"explore": {"rule": "ucb", "floor": 0.1}, "exploration": 0.1}, "give one of them"),
+        ({"parameters": {"explore": "ucb"}}, "explore stands beside parameters"),
+        ({"parameters": {"explore.floor": 0.1}}, "explore stands beside parameters"),
+        ({"parameters": {"scale": 0.1}, "explore": "thompson"}, "adaptive has no setting 'scale'"),
+        ({"parameters": {"beta": 0.1}, "explore": "thompson"}, "leave out beta"),
+        ({"propensities": "guess"}, "propensities"),
+        ({"exploration": 1.5}, "exploration"),
+    ],
+)
+@in_loop
+async def test_settings_that_contradict(tmp_path: Path, settings: dict[str, Any], says: str) -> None:
+    """A share said twice, a rule among the parameters, a radius said twice."""
+    async with service(tmp_path) as found:
+        status, message = error_of(await found.http.put("/v1/bandits/b", json={"dim": DIM, **settings}))
+        assert status == 422
+        assert says in message
+        assert not found.engine.registry.bandits
+
+
+@in_loop
+async def test_thompson_is_estimated_after_the_answer(tmp_path: Path) -> None:
+    """The estimate is that of the policy as it was; for slates too; rewards may come before it."""
+    random = np.random.default_rng(1)
+    async with service(tmp_path / "state") as found:
+        await found.create(explore=THOMPSON, slates=True)
+        alone = found.engine.bandit("b").config.build()
+        wanted = []
+        for _ in range(6):
+            arms = random.standard_normal((4, DIM))
+            answer = (await found.decide(arms.tolist(), top=2)).json()
+            assert (answer["propensity"], answer["propensity_kind"]) == (None, "estimate")
+            wanted += chances(alone.scores(arms), [ranked["index"] for ranked in answer["top"]])
+            reward = float(random.standard_normal())
+            await found.reward(answer["decision"], reward)
+            alone.update(arms[answer["index"]], reward)
+        await found.settle()
+        recent = (await found.stats())["recent"]
+        assert [arm["propensity"] for arm in recent[::-1]] == wanted
+    rows = exported(tmp_path / "state", tmp_path / "log")
+    assert [row["propensity"] for row in rows] == wanted
+    assert {row["propensity_kind"] for row in rows} == {"estimate"}
+    assert all(finding.is_good for finding in check(tmp_path / "state"))
+
+
+def test_chances_of_a_slate_are_those_of_the_policy() -> None:
+    """In two steps as in one, copies of an arm included."""
+    random = np.random.default_rng(2)
+    policy = BanditConfig(DIM, explore={"rule": "thompson", "scale": 1.0, "floor": 0.1}).build()
+    for _ in range(5):
+        policy.update(random.standard_normal(DIM), float(random.standard_normal()))
+    arms = random.standard_normal((6, DIM))
+    arms[4] = arms[1]
+    for seed in range(10):
+        slate = policy.slate(arms, 4, random=np.random.default_rng(seed))
+        indices = policy.top(arms, 4, random=np.random.default_rng(seed)).tolist()
+        assert chances(policy.scores(arms), indices) == [choice.probability for choice in slate]
+
+
+@in_loop
+async def test_estimates_that_are_left_out(tmp_path: Path) -> None:
+    """By the setting, for very many arms, or by a crash: null in the log, and nothing else is lost."""
+
+    async def work(found: Service) -> None:
+        await found.create(explore=THOMPSON, propensities="none")
+        answer = (await found.decide()).json()
+        assert (answer["propensity"], answer["propensity_kind"]) == (None, "none")
+        await found.create("many", explore=THOMPSON)
+        await found.decide(np.ones((101, DIM)).tolist(), "many")
+        await found.create("crashed", explore=THOMPSON)
+        found.engine.estimator._thread.shutdown()  # as if it had not come to it
+        decision = (await found.decide(name="crashed")).json()["decision"]
+        await found.reward(decision, 1.0, "crashed")
+        assert "sketchbandit_estimates_left_out_total 1.0" in (await found.http.get("/metrics")).text
+
+    await crashing(tmp_path / "state", work)
+    async with service(tmp_path / "state") as found:
+        assert (await found.stats("crashed"))["rounds"] == 1
+        assert (await found.stats("crashed"))["comparison"] is None
+    rows = exported(tmp_path / "state", tmp_path / "log")
+    assert [(row["propensity"], row["propensity_kind"]) for row in rows] == [(None, None)] * 3
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+@in_loop
+async def test_a_crash_changes_nothing(tmp_path: Path, rule: str) -> None:
+    """Whatever is drawn, the policy is what the journal says, with a snapshot on the way or none."""
+
+    async def work(found: Service) -> None:
+        await found.create(explore={"rule": rule, "floor": 0.1}, slates=True)
+        await found.play(10)
+        decision = (await found.decide(top=3)).json()["decision"]
+        await found.settle()
+        await found.upkeep.snapshot(found.engine.bandit("b"))
+        await found.rewards(decision, {"position": 1, "reward": 1.0})
+        await found.play(10, seed=1)
+        await found.settle()
+
+    old = (await crashing(tmp_path, work)).engine.bandit("b")
+    async with service(tmp_path) as found:
+        new = found.engine.bandit("b")
+        assert same(new.policy, old.policy)
+        assert (new.totals, new.timeline.dump()) == (old.totals, old.timeline.dump())
+        assert [(d.propensity, *d.waiting) for d in new.open.values()] == [
+            (d.propensity, *d.waiting) for d in old.open.values()
+        ]
+    assert all(finding.is_good for finding in check(tmp_path))
+
+
+@in_loop
+async def test_the_log_tells_what_a_uniform_choice_would_earn(tmp_path: Path) -> None:
+    """2,000 decisions by inverse gaps: the truth is within the interval, of the log and of the stats."""
+    random = np.random.default_rng(3)
+    theta, truth = np.array([0.6, 0.3, -0.2, 0.1]), []
+    async with service(tmp_path / "state", limits=Limits(waiting=5000)) as found:
+        await found.create(explore={"rule": "inverse-gap", "gamma": 20.0})
+        for _ in range(10):
+            sets = random.random((200, 5, DIM))
+            asked = {"decisions": [{"arms": arms.tolist()} for arms in sets]}
+            decided = (await found.http.post("/v1/bandits/b/decide/batch", json=asked)).json()["decisions"]
+            chance = sets @ theta
+            truth += chance.mean(axis=1).tolist()
+            given = [
+                {"decision": one["decision"], "reward": float(random.random() < chances_of[one["index"]])}
+                for one, chances_of in zip(decided, chance, strict=True)
+            ]
+            answer = await found.http.post("/v1/bandits/b/reward/batch", json={"rewards": given})
+            assert answer.status_code == 200
+        comparison = (await found.stats())["comparison"]
+    rows = exported(tmp_path / "state", tmp_path / "log")
+    weighted = np.array([row["reward"] / (row["arm_count"] * row["propensity"]) for row in rows])
+    half = 1.96 * weighted.std(ddof=1) / np.sqrt(len(rows))
+    assert len(rows) == 2000
+    assert abs(weighted.mean() - np.mean(truth)) <= half < 0.05
+    assert comparison["uniform"] == pytest.approx(weighted.mean())
+    assert comparison["high"] - comparison["uniform"] == pytest.approx(half, rel=1e-3)
+    assert comparison["mean_reward"] > comparison["high"]  # and the bandit has learned

@@ -1,0 +1,114 @@
+"""State folders of the version before open, and go on."""
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from sketchbandit.errors import InputError
+from sketchbandit.service.checking import check
+from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.exporting import export
+from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.snapshots import SnapshotFolder, read
+from tests.service import old_state
+from tests.service.harness import in_loop, service
+
+
+@in_loop
+async def test_an_old_folder_opens(tmp_path: Path) -> None:
+    """Learned, open and logged as it was; exploration keeps its meaning; new settings have their defaults."""
+    alone = old_state.write(tmp_path / "state")
+    async with service(tmp_path / "state") as found:
+        bandit = found.engine.bandit("b")
+        assert np.array_equal(bandit.policy.theta, alone.theta)
+        assert (bandit.policy.explore.floor, bandit.policy.radius) == (0.25, 0.5)
+        assert (bandit.config.slates, bandit.config.explore, bandit.totals.decisions) == (False, None, 5)
+        arms = np.diag([9.0, 1.0, 1.0]).tolist()
+        answers = [(await found.decide(arms)).json() for _ in range(40)]
+        assert {round(12 * answer["propensity"], 9) for answer in answers} == {10.0, 1.0}
+        same = {"parameters": {"beta": 0.5}, "exploration": 0.25, "reward_timeout": None}
+        again = await found.http.put("/v1/bandits/b", json={"dim": old_state.DIM, **same})
+        assert again.status_code == 200  # clients create it at every start
+        assert (await found.reward(old_state.OPEN, 1.0)).json()["status"] == "learned"
+        assert (await found.reward("2-000000000002", 0.0)).json()["status"] == "known"
+        await found.play(5)
+    assert all(finding.is_good for finding in check(tmp_path / "state"))
+    assert export(tmp_path / "state", tmp_path / "log") == 50
+
+
+@in_loop
+async def test_a_key_of_an_old_decision(tmp_path: Path) -> None:
+    """The answer has the shape of today, with null for what was not written then."""
+    old_state.write(tmp_path / "state")
+    with sqlite3.connect(tmp_path / "state" / "journal.sqlite") as connection:
+        connection.execute("UPDATE sketchbandit_decisions SET request = 'd' WHERE request IS NOT NULL")
+    connection.close()
+    async with service(tmp_path / "state") as found:
+        decided = await found.engine.decisions._known(found.engine.bandit("b"), "k", "d")
+        assert decided is not None
+        assert decided.decision == old_state.OPEN
+        assert decided.top is not None
+        assert decided.top[1] == {
+            "position": None,
+            "mean": None,
+            "propensity": None,
+            "index": 0,
+            "arm": None,
+            "score": 0.4,
+        }
+
+
+def test_looking_at_an_old_folder_changes_nothing(tmp_path: Path) -> None:
+    """`check` and `export` say what to do."""
+    old_state.write(tmp_path / "state")
+    before = (tmp_path / "state" / "journal.sqlite").read_bytes()
+    with pytest.raises(InputError, match=r"format 1.*start `sketchbandit serve` on it once"):
+        check(tmp_path / "state")
+    with pytest.raises(InputError, match="format 1"):
+        export(tmp_path / "state", tmp_path / "log")
+    assert (tmp_path / "state" / "journal.sqlite").read_bytes() == before
+
+
+@in_loop
+async def test_an_old_snapshot_gets_the_rule_of_its_bandit(tmp_path: Path) -> None:
+    """It was written by a policy that knew of no share drawn uniformly; what it learned is untouched."""
+    old_state.write(tmp_path / "state")
+    async with service(tmp_path / "state"):
+        pass
+    (path,) = (tmp_path / "state").glob("snapshots/*/*.safetensors")
+    snapshot = read(path)
+    plain = BanditConfig(old_state.DIM, parameters={"beta": 0.5})
+    history = dict(snapshot.state["history"])
+    del history["windows"], history["shares"]
+    history["buckets"] = [bucket[:3] for bucket in history["buckets"]]
+    state = {**snapshot.state, "history": history}
+    SnapshotFolder(path.parent).write(snapshot._replace(policy=plain.with_rule(snapshot.policy), state=state))
+    assert read(path).policy.random is None
+    async with service(tmp_path / "state") as found:
+        policy = found.engine.bandit("b").policy
+        assert (policy.explore.floor, policy.rounds) == (0.25, 4)
+        assert (await found.stats())["decisions"] == 5
+    assert all(finding.is_good for finding in check(tmp_path / "state"))
+
+
+@in_loop
+async def test_columns_are_added_on_postgresql_too(tmp_path: Path, postgres_url: str) -> None:
+    """The same statements, on a journal that was made without them."""
+    async with service(tmp_path, database=postgres_url) as found:
+        await found.create()
+        await found.play(3)
+    engine = sa.create_engine(postgres_url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        for column in ("slate", "position", "width"):
+            connection.exec_driver_sql(f"ALTER TABLE sketchbandit_decisions DROP COLUMN {column}")
+        connection.exec_driver_sql("ALTER TABLE sketchbandit_rewards DROP COLUMN position")
+        connection.exec_driver_sql("DROP TABLE sketchbandit_estimates, sketchbandit_actions")
+        connection.execute(tables.service.update().values(format=1))
+    engine.dispose()
+    async with service(tmp_path, database=postgres_url) as found:
+        await found.play(3)
+        assert (await found.stats())["rounds"] == 6
+    assert all(finding.is_good for finding in check(tmp_path, postgres_url))
