@@ -16,7 +16,8 @@ class Server:
 
     def __init__(self, *options: str, database: str | None = None) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="sketchbandit-"))
-        command = [sys.executable, "-m", "sketchbandit", "serve", "--state", str(self._folder / "state")]
+        self.state = self._folder / "state"
+        command = [sys.executable, "-m", "sketchbandit", "serve", "--state", str(self.state)]
         command += ["--port", "0", "--log-format", "text", *options]
         if database is not None:
             command += ["--database", database]
@@ -38,12 +39,17 @@ class Server:
         pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGESIZE")
 
+    def stop(self) -> None:
+        """End it in order; its state stays until the end of the block."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(timeout=30)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=30)
+        self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)

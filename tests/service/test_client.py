@@ -101,6 +101,36 @@ def test_the_verbs_of_a_policy(server: ServerProcess) -> None:
         assert (gone.value.status, gone.value.code) == (404, "not_found")
 
 
+def test_slates_and_rules(server: ServerProcess) -> None:
+    """Each arm shown has its reward, by position or by id; what is wrong is said by the service."""
+    with Client(server.url) as client:
+        shop = client.create("shop", DIM, slates=True, explore={"rule": "inverse-gap", "gamma": 3.0})
+        shop.put_arms(dict(zip("abc", np.eye(DIM), strict=False)))
+        decision = shop.select(top=3)
+        assert [shown["position"] for shown in decision.top] == [0, 1, 2]
+        assert decision.propensity == pytest.approx(1 / 3)
+        assert decision.propensity_kind == "exact"
+        assert shop.update(decision, {0: 1.0, 2: 0.0}) is True
+        middle = decision.top[1]["arm"]
+        assert shop.update(decision, {middle: 0.5}) is True
+        assert shop.update(decision, {middle: 0.5, decision.top[0]["arm"]: 1.0}) is False
+        assert shop.update(decision.id, 1.0) is False
+        with pytest.raises(ServiceError, match="has no position 7") as refused:
+            shop.update(decision, {7: 1.0})
+        assert (refused.value.status, refused.value.code) == (422, "invalid")
+        other = shop.select(top=2)
+        learned, known, wrong = shop.update_many([(other, {1: 1.0}), (decision, {0: 1.0}), (other, {5: 1.0})])
+        assert (learned, known) == (True, False)
+        assert isinstance(wrong, ServiceError)
+        assert shop.stats("hour")["rounds"] == 4
+        assert shop.stats("hour")["range"] == "hour"
+        thompson = client.create("t", DIM, explore="thompson")
+        drawn = thompson.select(np.eye(DIM))
+        assert (drawn.propensity, drawn.propensity_kind) == (None, "estimate")
+        for bandit in (shop, thompson):
+            bandit.delete()
+
+
 def test_the_same_awaited(server: ServerProcess) -> None:
     """AsyncClient, many at once."""
 
@@ -116,6 +146,11 @@ def test_the_same_awaited(server: ServerProcess) -> None:
             (one,) = await bandit.select_many([np.eye(DIM)])
             assert isinstance(one, Decision)
             assert await bandit.update_many([(one, 0.5)]) == [True]
+            slates = await client.create("s", DIM, slates=True)
+            shown = await slates.select(np.eye(DIM), top=2)
+            assert await slates.update(shown, {1: 1.0}) is True
+            assert (await slates.stats("day"))["rounds"] == 1
+            await slates.delete()
             assert (await bandit.stats())["rounds"] == 21
             assert len(await client.bandits()) == 1
             with pytest.raises(ServiceError):
@@ -220,6 +255,8 @@ def test_what_cannot_be_sent() -> None:
                 client.bandit(name).stats()
         with pytest.raises(TypeError, match="a reward must be a number"):
             client.bandit("b").update("1-a", "x")  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="no rewards to be sent"):
+            client.bandit("b").update("1-a", {})
         assert repr(client.bandit("b")) == "<Bandit 'b'>"
         with pytest.raises(InputError, match="begins with http"):
             Client("127.0.0.1:8000")

@@ -7,11 +7,14 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
 from sketchbandit.client import Client, Retries, ServiceError
 from sketchbandit.client.calls import Call
+from sketchbandit.service.checking import check
+from sketchbandit.service.exporting import export
 from tests.service.ledger import DIM, NAME, Crowd, verify
 from tests.service.postgres import Postgres
 from tests.service.processes import free_port, zygote
@@ -48,6 +51,35 @@ def test_killed_fifty_times(tmp_path: Path, where: str, request: pytest.FixtureR
         server.stop()
     assert crowd.acknowledged >= 5 * KILLS
     assert verify(crowd.ledgers, state, database) >= crowd.acknowledged
+
+
+def test_killed_while_slates_are_drawn(tmp_path: Path) -> None:
+    """Random rules, slates and estimates: after every kill the state is what the journal says, to the bit."""
+    state, port = tmp_path / "state", free_port()
+    patient = Retries(attempts=400, first=0.01, most=0.05)
+    told: dict[str, dict[int, float]] = {}
+    with zygote(tmp_path) as forge:
+        server = forge.start(state, port)
+        with Client(server.url, retries=patient) as client:
+            shop = client.create(NAME, DIM, slates=True, explore={"rule": "thompson", "floor": 0.1})
+            arms = np.random.default_rng(0).standard_normal((6, DIM))
+            for number in range(60):
+                decision = shop.select(arms, top=3)
+                told[decision.id] = {place: float(number + place) for place in range(number % 4)}
+                if told[decision.id]:
+                    shop.update(decision, told[decision.id])
+                if number % 12 == 11:
+                    server.kill()
+                    assert all(finding.is_good for finding in check(state))
+                    server = forge.start(state, port)
+            for decision_id, rewards in told.items():
+                assert not rewards or shop.update(decision_id, rewards) is False  # none is lost
+            stats = shop.stats()
+        server.stop()
+    assert stats["decisions"] == 60
+    assert stats["rounds"] == sum(map(len, told.values()))
+    assert all(finding.is_good for finding in check(state))
+    assert export(state, tmp_path / "log") == 180
 
 
 def test_postgresql_restarts_under_load(tmp_path: Path, postgres_url: str, postgres_server: Postgres) -> None:

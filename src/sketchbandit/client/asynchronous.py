@@ -113,9 +113,9 @@ class AsyncBandit:
         """The ids of the stored arms."""
         return await self._client.call(calls.arms(self.name))
 
-    async def stats(self) -> dict[str, Any]:
-        """What the bandit is doing."""
-        return await self._client.call(calls.stats(self.name))
+    async def stats(self, over: str = "all") -> dict[str, Any]:
+        """What the bandit is doing, as ``Bandit.stats``."""
+        return await self._client.call(calls.stats(self.name, over))
 
     async def delete(self) -> None:
         """Delete the bandit and all it has learned."""

@@ -56,10 +56,10 @@ class Decision:
         Its upper confidence bound (the mean, where the rule uses no widths), and the reward expected.
     propensity : float or None
         The probability with which it was chosen; None where it is not exact (Thompson sampling).
-    propensity_kind : str
-        "exact"; "estimate": it is estimated after the answer, for the log; "none": it is left out.
     top : list of dict
         The arms ranked, where ``top`` was asked for: position, index, arm, score, mean, propensity.
+    propensity_kind : str
+        "exact"; "estimate": it is estimated after the answer, for the log; "none": it is left out.
 
     """
 
@@ -69,8 +69,8 @@ class Decision:
     score: float
     mean: float
     propensity: float | None
-    propensity_kind: str
     top: list[dict[str, Any]] = field(default_factory=list)
+    propensity_kind: str = "exact"
 
     def __index__(self) -> int:
         return self.index
@@ -85,8 +85,8 @@ class Decision:
             answer["score"],
             answer["mean"],
             answer["propensity"],
-            answer["propensity_kind"],
             answer["top"] or [],
+            answer.get("propensity_kind", "exact"),
         )
 
 
@@ -142,9 +142,9 @@ def delete(name: str) -> Call[None]:
     return Call("DELETE", bandit_path(name), lambda _: None)
 
 
-def stats(name: str) -> Call[dict[str, Any]]:
+def stats(name: str, over: str) -> Call[dict[str, Any]]:
     """GET what a bandit is doing."""
-    return Call("GET", bandit_path(name, "stats"), dict)
+    return Call("GET", f"{bandit_path(name, 'stats')}?range={quote(over, safe='')}", dict)
 
 
 def put_arms(name: str, arms: Mapping[str, Any]) -> Call[int]:

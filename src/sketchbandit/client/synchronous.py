@@ -138,9 +138,12 @@ class Bandit:
         """The ids of the stored arms."""
         return self._client.call(calls.arms(self.name))
 
-    def stats(self) -> dict[str, Any]:
-        """What the bandit is doing."""
-        return self._client.call(calls.stats(self.name))
+    def stats(self, over: str = "all") -> dict[str, Any]:
+        """What the bandit is doing.
+
+        ``over``: "hour", "day", "week" or "all", for its curve, shares and gain over a uniform choice.
+        """
+        return self._client.call(calls.stats(self.name, over))
 
     def delete(self) -> None:
         """Delete the bandit and all it has learned."""
