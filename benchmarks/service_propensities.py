@@ -74,8 +74,8 @@ def main() -> None:
     found = measure()
     print(
         f"{found.decisions:,} decisions by inverse gaps over HTTP in {found.seconds:.0f} s: the bandit "
-        f"earned {found.earned:.4f} a decision. A uniform choice would have earned {found.truth:.4f}; the log says "
-        f"{found.estimate:.4f} ± {found.half:.4f} (95 %), the dashboard {found.from_stats:.4f}"
+        f"earned {found.earned:.4f} a decision. A uniform choice would have earned {found.truth:.4f}; "
+        f"the log says {found.estimate:.4f} ± {found.half:.4f} (95 %), the dashboard {found.from_stats:.4f}"
     )
     assert found.decisions == 20_000, "decisions are missing from the log"
     assert abs(found.estimate - found.truth) <= found.half, "the truth is outside the interval"

@@ -12,6 +12,7 @@ from sketchbandit.environment import Classification
 BANDIT = "demo-digits"
 _DIM = 64
 _PARAMETERS = {"size": 10, "epsilon": 20.0, "beta": 1.0}  # so curious that one can watch it learn
+_SHARE = 0.1  # of decisions drawn uniformly, so that the gain over a uniform choice can be told
 _MEAN_DELAY = 2.0
 _ANSWERED = 0.95  # of the decisions
 _CLICKED = {True: 0.75, False: 0.05}  # how often the target is worth a reward, and anything else
@@ -41,7 +42,14 @@ def drive(url: str, *, token: str | None = None, rate: float = 20.0, seconds: fl
     with Client(url, token=token) as client:
         with suppress(ServiceError):  # what was learned before goes, so that there is something to watch
             client.bandit(BANDIT).delete()
-        bandit = client.create(BANDIT, _DIM, parameters=_PARAMETERS, reward_timeout=30.0, default_reward=None)
+        bandit = client.create(
+            BANDIT,
+            _DIM,
+            parameters=_PARAMETERS,
+            exploration=_SHARE,
+            reward_timeout=30.0,
+            default_reward=None,
+        )
         started = due_next = time.monotonic()
         for offered in environment.rounds(_ROUNDS):
             now = time.monotonic()
