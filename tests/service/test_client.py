@@ -131,6 +131,24 @@ def test_slates_and_rules(server: ServerProcess) -> None:
             bandit.delete()
 
 
+def test_actions(server: ServerProcess) -> None:
+    """A model for every action: chosen for a context, added, retired."""
+    with Client(server.url) as client:
+        shop = client.create("actions", DIM, actions=["red", "green"])
+        decision = shop.select_action(np.eye(DIM)[0])
+        assert (decision.action, decision.arm, decision.index) == ("red", "red", 0)
+        assert shop.update(decision, -1.0) is True
+        assert shop.select_action(sparse.csr_array(np.eye(DIM)[[0]])).action == "green"
+        assert shop.select_action({"age": 3.0}, ["red"]).action == "red"
+        assert shop.add_actions(["blue"]) == ["red", "green", "blue"]
+        shop.retire_action("green")
+        assert shop.actions() == {"actions": ["red", "blue"], "retired": ["green"]}
+        assert shop.select_action([1.0] + [0.0] * (DIM - 1), top=2).top[0]["arm"] == "blue"
+        with pytest.raises(ServiceError, match="'green' is retired"):
+            shop.select_action(np.eye(DIM)[0], ["green"])
+        shop.delete()
+
+
 def test_the_same_awaited(server: ServerProcess) -> None:
     """AsyncClient, many at once."""
 
@@ -150,6 +168,12 @@ def test_the_same_awaited(server: ServerProcess) -> None:
             shown = await slates.select(np.eye(DIM), top=2)
             assert await slates.update(shown, {1: 1.0}) is True
             assert (await slates.stats("day"))["rounds"] == 1
+            acting = await client.create("x", DIM, actions=["a", "b"])
+            assert (await acting.select_action(np.eye(DIM)[0])).action == "a"
+            assert await acting.add_actions(["c"]) == ["a", "b", "c"]
+            await acting.retire_action("a")
+            assert (await acting.actions())["retired"] == ["a"]
+            await acting.delete()
             await slates.delete()
             assert (await bandit.stats())["rounds"] == 21
             assert len(await client.bandits()) == 1

@@ -33,7 +33,7 @@ class AsyncClient:
         """Create a bandit, or find it if it is there with the same settings.
 
         ``settings``: policy, parameters, reward_timeout, default_reward, max_open, explore, exploration,
-        propensities, slates, log_arms.
+        propensities, slates, actions, log_arms.
         """
         await self.call(calls.create(name, dim, settings))
         return AsyncBandit(self, name)
@@ -112,6 +112,29 @@ class AsyncBandit:
     async def arms(self) -> list[str]:
         """The ids of the stored arms."""
         return await self._client.call(calls.arms(self.name))
+
+    async def select_action(
+        self,
+        context: Any,
+        actions: Sequence[str] | None = None,
+        *,
+        top: int | None = None,
+        key: str | None = None,
+    ) -> Decision:
+        """Choose an action for a context, as ``Bandit.select_action``."""
+        return await self._client.call(calls.select_action(self.name, context, actions, top, key))
+
+    async def add_actions(self, actions: Sequence[str]) -> list[str]:
+        """Offer new actions, or retired ones again; all that are offered now."""
+        return await self._client.call(calls.add_actions(self.name, actions))
+
+    async def retire_action(self, action: str) -> None:
+        """Offer an action no more; it still learns from rewards that come late."""
+        await self._client.call(calls.retire_action(self.name, action))
+
+    async def actions(self) -> dict[str, list[str]]:
+        """The names of the ``actions`` that are offered, and of the ``retired`` ones."""
+        return await self._client.call(calls.actions(self.name))
 
     async def stats(self, over: str = "all") -> dict[str, Any]:
         """What the bandit is doing, as ``Bandit.stats``."""

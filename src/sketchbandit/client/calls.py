@@ -51,7 +51,7 @@ class Decision:
     index : int
         The place of the arm.
     arm : str or None
-        Its id, where it is a stored one.
+        Its id, where it is a stored one; the action, where the bandit has actions.
     score, mean : float
         Its upper confidence bound (the mean, where the rule uses no widths), and the reward expected.
     propensity : float or None
@@ -74,6 +74,11 @@ class Decision:
 
     def __index__(self) -> int:
         return self.index
+
+    @property
+    def action(self) -> str | None:
+        """The action, where the bandit has actions: the same as ``arm``."""
+        return self.arm
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> "Decision":
@@ -172,6 +177,30 @@ def select(name: str, arms: Any, top: int | None, key: str | None) -> Call[Decis
         path = path if top is None else f"{path}?top={top:d}"
         return Call("POST", path, Decision.of, buffer.getvalue(), NPY, key)
     return Call("POST", path, Decision.of, _json(_request(arms, top)), key=key)
+
+
+def select_action(
+    name: str, context: Any, actions: Sequence[str] | None, top: int | None, key: str | None
+) -> Call[Decision]:
+    """POST a decision among actions."""
+    asked = {"context": features(context), "actions": None if actions is None else list(actions), "top": top}
+    return Call("POST", bandit_path(name, "decide"), Decision.of, _json(asked), key=key or uuid.uuid4().hex)
+
+
+def actions(name: str) -> Call[dict[str, list[str]]]:
+    """GET the names of the actions."""
+    return Call("GET", bandit_path(name, "actions"), dict)
+
+
+def add_actions(name: str, added: Sequence[str]) -> Call[list[str]]:
+    """POST actions."""
+    body = _json({"actions": list(added)})
+    return Call("POST", bandit_path(name, "actions"), lambda answer: list(answer["actions"]), body)
+
+
+def retire_action(name: str, action: str) -> Call[None]:
+    """DELETE an action."""
+    return Call("DELETE", bandit_path(name, "actions", action), lambda _: None)
 
 
 def select_many(name: str, sets: Sequence[Any], top: int | None) -> Call[list[Decision | ServiceError]]:

@@ -44,7 +44,7 @@ class Client:
         """Create a bandit, or find it if it is there with the same settings.
 
         ``settings``: policy, parameters, reward_timeout, default_reward, max_open, explore, exploration,
-        propensities, slates, log_arms.
+        propensities, slates, actions, log_arms.
         """
         self.call(calls.create(name, dim, settings))
         return Bandit(self, name)
@@ -137,6 +137,40 @@ class Bandit:
     def arms(self) -> list[str]:
         """The ids of the stored arms."""
         return self._client.call(calls.arms(self.name))
+
+    def select_action(
+        self,
+        context: Any,
+        actions: Sequence[str] | None = None,
+        *,
+        top: int | None = None,
+        key: str | None = None,
+    ) -> Decision:
+        """Choose an action for a context, for a bandit that was created with ``actions=[...]``.
+
+        Parameters
+        ----------
+        context
+            (dim,): numpy, scipy.sparse or a list; or named features.
+        actions : list of str, optional
+            Those that may be chosen; all that are offered unless it is given.
+        top, key
+            As for ``select``.
+
+        """
+        return self._client.call(calls.select_action(self.name, context, actions, top, key))
+
+    def add_actions(self, actions: Sequence[str]) -> list[str]:
+        """Offer new actions, or retired ones again; all that are offered now."""
+        return self._client.call(calls.add_actions(self.name, actions))
+
+    def retire_action(self, action: str) -> None:
+        """Offer an action no more; it still learns from rewards that come late."""
+        self._client.call(calls.retire_action(self.name, action))
+
+    def actions(self) -> dict[str, list[str]]:
+        """The names of the ``actions`` that are offered, and of the ``retired`` ones."""
+        return self._client.call(calls.actions(self.name))
 
     def stats(self, over: str = "all") -> dict[str, Any]:
         """What the bandit is doing.

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from sketchbandit.service.offered import ArmSet
 from sketchbandit.service.problems import Invalid, NotFound
-from sketchbandit.service.vectors import ArmSet, Matrix, Vector, nbytes, stack
+from sketchbandit.service.vectors import Matrix, Vector, nbytes, stack
 
 
 class ArmStore:

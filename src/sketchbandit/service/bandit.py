@@ -8,9 +8,7 @@ import copy
 from collections import deque
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from sketchbandit.errors import SketchTooSmallWarning
 from sketchbandit.service.arm_store import ArmStore
@@ -22,6 +20,7 @@ from sketchbandit.service.recent_arms import RecentArms, arm_name
 from sketchbandit.service.storage.records import (
     ADDED,
     DEFAULT,
+    RETIRED,
     ActionRow,
     DecisionRow,
     EstimateRow,
@@ -135,7 +134,7 @@ class Bandit:
             self.totals.reward_sum += row.reward
             self.timeline.add(row.at, _rewarded(row, decision, row.reward))
             with suppress(SketchTooSmallWarning):  # it comes when all is learned; health() keeps saying it
-                self.policy.update(shown.features, row.reward)
+                self._learn(shown, row.reward)
         self.recent.rewarded(row)
 
     def estimated(self, row: EstimateRow) -> None:
@@ -145,11 +144,18 @@ class Bandit:
         self.recent.estimated(row)
 
     def changed(self, row: ActionRow) -> None:
-        """An action was added or retired."""
-        if row.change == ADDED:
+        """An action was added or retired; what it is already it stays."""
+        is_offered = row.action in self.policy.actions
+        if row.change == ADDED and not is_offered:
             self.policy.add(row.action)
-        else:
+        elif row.change == RETIRED and is_offered:
             self.policy.retire(row.action)
+
+    def _learn(self, shown: Shown, reward: float) -> None:
+        if self.config.actions is None:
+            self.policy.update(shown.features, reward)
+        else:
+            self.policy.update(shown.features, shown.arm, reward)
 
     # -- time -----------------------------------------------------------------------------------------
 
@@ -188,20 +194,6 @@ class Bandit:
         self.policy = snapshot.policy
         self.totals = Totals(**snapshot.state["totals"])
         self.timeline = Timeline.undump(snapshot.state["history"])
-
-    def sketch(self) -> dict[str, Any]:
-        """The sketch in numbers, as far as it has them."""
-        sketch, certificate = self.policy.sketch, self.policy.health().certificate
-        size, rows = sketch.size, sketch.row_count
-        return {
-            "kind": type(sketch).__name__,
-            "size": size,
-            "rows": rows,
-            "is_exact": certificate == 0.0 and (sketch.is_dense or sketch.error_limit == 0.0),
-            "certificate": certificate if np.isfinite(certificate) else None,
-            "budget": sketch.budget if np.isfinite(certificate + sketch.budget) else None,
-            "limit": sketch.error_limit if np.isfinite(certificate + sketch.error_limit) else None,
-        }
 
 
 def _rewarded(row: RewardRow, decision: OpenDecision, reward: float) -> Bucket:

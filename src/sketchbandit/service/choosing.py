@@ -7,8 +7,8 @@ import numpy as np
 
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import Scores
+from sketchbandit.service.offered import Offered
 from sketchbandit.service.problems import Invalid
-from sketchbandit.service.vectors import ArmSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,33 +24,42 @@ class Pick:
     """Given those before it; 0: not known."""
 
 
-def choose(policy: Any, arms: ArmSet, top: int, random: np.random.Generator) -> list[Pick]:
+def choose(policy: Any, offered: Offered, top: int, random: np.random.Generator) -> list[Pick]:
     """The arm to play, and ``top`` in all; nothing is changed, the policy's generator neither."""
-    if top > len(arms):
-        raise Invalid(f"top is {top}, but there are {len(arms)} arms")
+    if top > len(offered):
+        raise Invalid(f"top is {top}, but there are {len(offered)} arms")
+    asked, options = offered.question()
     try:
         if not policy.explore.exact_probabilities:
-            return _without_probabilities(policy, arms, top, random)
+            return _without_probabilities(policy, offered, top, random)
         if top == 1:
-            chosen = [policy.choose(arms.matrix, random=random)]
+            chosen = [policy.choose(asked, random=random, **options)]
         else:
-            chosen = policy.slate(arms.matrix, top, random=random)
+            chosen = policy.slate(asked, top, random=random, **options)
     except (InputError, InputTypeError) as error:
         raise Invalid(str(error)) from error
-    return [Pick(c.index, arms.name(c.index), c.score, c.mean, c.width, c.probability) for c in chosen]
-
-
-def _without_probabilities(policy: Any, arms: ArmSet, top: int, random: np.random.Generator) -> list[Pick]:
-    """To know them would take much longer than to choose."""
-    if top == 1:
-        chosen = [policy.select(arms.matrix, random=random)]
-    else:
-        chosen = policy.top(arms.matrix, top, random=random).tolist()
-    rows = arms.matrix[chosen]
-    means, widths, radius = policy.mean(rows).tolist(), policy.width(rows).tolist(), policy.radius
+    places = [offered.index(choice) for choice in chosen]
     return [
-        Pick(index, arms.name(index), mean + radius * width, mean, width, 0.0)
-        for index, mean, width in zip(chosen, means, widths, strict=True)
+        Pick(place, offered.name(place), choice.score, choice.mean, choice.width, choice.probability)
+        for place, choice in zip(places, chosen, strict=True)
+    ]
+
+
+def _without_probabilities(
+    policy: Any, offered: Offered, top: int, random: np.random.Generator
+) -> list[Pick]:
+    """To know them would take much longer than to choose."""
+    asked, options = offered.question()
+    if top == 1:
+        chosen = [policy.select(asked, random=random, **options)]
+    else:
+        chosen = list(policy.top(asked, top, random=random, **options))
+    places = [offered.index(one) for one in chosen]
+    some, options = offered.question(places)
+    told = (verb(some, **options).tolist() for verb in (policy.ucb, policy.mean, policy.width))
+    return [
+        Pick(place, offered.name(place), score, mean, width, 0.0)
+        for place, score, mean, width in zip(places, *told, strict=True)
     ]
 
 

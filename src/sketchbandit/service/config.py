@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from sketchbandit.errors import SketchBanditError
 from sketchbandit.explore import Explore
-from sketchbandit.policy import Confidence
+from sketchbandit.policy import Confidence, PerAction
 from sketchbandit.policy.named import RECIPES, build
 from sketchbandit.service.exploring import rule_from, rule_settings
 from sketchbandit.service.problems import Invalid, TooLarge
@@ -35,6 +35,8 @@ class BanditConfig:
     explore: Any = None
     """As ``exploring.rule_settings`` keeps it."""
     propensities: str = ESTIMATE
+    actions: list[str] | None = None
+    """Those that it begins with; None: it chooses among arms."""
 
     @property
     def rule(self) -> Explore:
@@ -72,40 +74,50 @@ class BanditConfig:
         ridge = self.parameters.get("ridge", 1.0)
         if not isinstance(ridge, (int, float)) or not 1e-9 <= ridge <= 1e12:
             raise Invalid(f"ridge must be between 1e-9 and 1e12, got {ridge!r}")
-        self._check_memory(limits.bandit_bytes)
+        self.check_memory(limits, 1 if self.actions is None else len(self.actions))
         if any(name.partition(".")[0] == "explore" for name in self.parameters):
             raise Invalid("explore stands beside parameters, not among them")
         try:  # which values are possible does not depend on the dimension, and 2 costs nothing
             build(self.policy, 2, **self._parameters())
-            build(self.policy, 2, **self._settings())
+            self._build(2)
         except (SketchBanditError, TypeError, ValueError) as error:
             text = str(error)
             raise Invalid(text if self.policy in text else f"{self.policy}: {text}") from error
 
-    def _check_memory(self, most: int) -> None:
-        size = self.parameters.get("size", _DEFAULT_SIZE)
+    def check_memory(self, limits: Limits, models: int) -> None:
+        """Refuse so many models if they could come to hold more than the server allows."""
+        if models > limits.actions:
+            raise TooLarge(f"{models} actions, retired ones included; a bandit has up to {limits.actions}")
+        most, size = limits.bandit_bytes, self.parameters.get("size", _DEFAULT_SIZE)
+        of = f"{models} models of " if models > 1 else ""
         if not isinstance(size, int):
             raise Invalid(f"size must be an integer, got {size!r}")
-        if (held := _ROW_BYTES * size * self.dim) > most:
+        if (held := models * _ROW_BYTES * size * self.dim) > most:
             raise TooLarge(
-                f"{self.policy} with size {size} and dim {self.dim} can come to hold {held // MIB:,} MiB, "
-                f"and this server allows {most // MIB:,}; use a smaller size"
+                f"{of}{self.policy} with size {size} and dim {self.dim} can come to hold {held // MIB:,} MiB,"
+                f" and this server allows {most // MIB:,}; use a smaller size"
             )
         known = RECIPES.get(self.policy)
-        if known and known.can_turn_exact and (held := _DENSE_BYTES * self.dim**2) > most:
+        if known and known.can_turn_exact and (held := models * _DENSE_BYTES * self.dim**2) > most:
             raise TooLarge(
-                f"{self.policy} with dim {self.dim} can come to hold {held // MIB:,} MiB where the stream "
-                f"forces it to be exact, and this server allows {most // MIB:,}; use soful or cbscfd with a "
+                f"{of}{self.policy} with dim {self.dim} can come to hold {held // MIB:,} MiB where the stream"
+                f" forces it to be exact, and this server allows {most // MIB:,}; use soful or cbscfd with a "
                 "fixed size, or have the server started with a larger --max-bandit-mib"
             )
 
     def build(self) -> Any:
-        """A fresh policy."""
-        return build(self.policy, self.dim, **self._settings())
+        """A fresh policy, or a model for every action."""
+        return self._build(self.dim)
+
+    def _build(self, dim: int) -> Any:
+        def make() -> Any:
+            return build(self.policy, dim, **self._settings())
+
+        return make() if self.actions is None else PerAction(self.actions, make)
 
     def with_rule(self, policy: Any) -> Any:
         """The policy with the rule of these settings, which snapshots of earlier versions do not hold."""
-        mine = build(self.policy, 2, **self._settings())  # rules do not depend on the dimension
+        mine = self._build(2)  # rules do not depend on the dimension
         if policy.explore.is_like(mine.explore):
             return policy
         scalars, arrays = policy.dump()

@@ -15,6 +15,7 @@ from sketchbandit.service.clock import Clock
 from sketchbandit.service.decision_ids import decision_id, new_tags
 from sketchbandit.service.estimating import Estimator
 from sketchbandit.service.journal import Journal
+from sketchbandit.service.offered import Offered
 from sketchbandit.service.open_decisions import held_bytes
 from sketchbandit.service.problems import Busy, Conflict, TooLarge
 from sketchbandit.service.registry import Registry
@@ -22,7 +23,7 @@ from sketchbandit.service.settings import Limits
 from sketchbandit.service.single_flight import SingleFlight
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import DecisionRow, Slate
-from sketchbandit.service.vectors import ArmSet, Vector, encode, encode_all
+from sketchbandit.service.vectors import Vector, encode
 
 EXACT = "exact"
 _UNSAID = {"position": None, "mean": None, "propensity": None}
@@ -36,6 +37,7 @@ class Decided:
     decision: str
     index: int
     arm: str | None
+    action: str | None
     score: float
     mean: float
     propensity: float | None
@@ -68,7 +70,7 @@ class Decisions:
     async def decide(
         self,
         bandit: Bandit,
-        arms: ArmSet,
+        offered: Offered,
         *,
         top: int | None = None,
         key: str | None = None,
@@ -82,22 +84,22 @@ class Decisions:
             return known
         self.admit(bandit)
         self._check_slate(bandit, top)
-        picks = choose(bandit.policy, arms, top or 1, self._random)
-        scores = self._estimator.scores(bandit, arms)
+        picks = choose(bandit.policy, offered, top or 1, self._random)
+        scores = self._estimator.scores(bandit, offered)
         shown = picks if bandit.config.slates else picks[:1]
-        features = [arms.row(pick.index) for pick in shown]
+        features = [offered.row(pick.index) for pick in shown]
         first = DecisionRow(
             seq=0,  # given by the journal
             bandit=bandit.number,
             tag=next(self._tags),
             at=self._clock.now(),
             features=encode(features[0]),
-            arm_count=len(arms),
+            arm_count=len(offered),
             rounds=bandit.policy.rounds,
             key=key,
             request=None if key is None else request,
             top=json.dumps([_ranked(place, pick) for place, pick in enumerate(picks)]) if top else None,
-            arms=encode_all(arms.matrix) if bandit.config.log_arms else None,
+            arms=offered.log() if bandit.config.log_arms else None,
             **_of(shown[0]),
         )
         further = [
@@ -186,6 +188,7 @@ def _decided(bandit: Bandit, row: DecisionRow) -> Decided:
         decision=decision_id(row.seq, row.tag),
         index=row.arm_index,
         arm=row.arm_id,
+        action=None if bandit.config.actions is None else row.arm_id,
         score=row.score,
         mean=row.mean,
         propensity=row.propensity or None,

@@ -12,10 +12,10 @@ from sketchbandit.service.choosing import chances
 from sketchbandit.service.config import ESTIMATE
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.metrics import Instruments
+from sketchbandit.service.offered import Offered
 from sketchbandit.service.problems import NotFound, Problem
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.storage.records import DecisionRow, EstimateRow
-from sketchbandit.service.vectors import ArmSet
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +33,15 @@ class Estimator:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="estimates")
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def scores(self, bandit: Bandit, arms: ArmSet) -> Scores | None:
+    def scores(self, bandit: Bandit, offered: Offered) -> Scores | None:
         """What the probabilities will follow from, as of now; None: they are exact, or there is no time."""
         if bandit.policy.explore.exact_probabilities or bandit.config.propensities != ESTIMATE:
             return None
-        if len(self._tasks) >= _MOST_WAITING or len(arms) > _MOST_ARMS:
+        if len(self._tasks) >= _MOST_WAITING or len(offered) > _MOST_ARMS:
             self._instruments.estimates_left_out.inc()
             return None
-        found: Scores = bandit.policy.scores(arms.matrix)
+        asked, options = offered.question()
+        found: Scores = bandit.policy.scores(asked, **options)
         return found
 
     def begin(self, bandit: Bandit, rows: Sequence[DecisionRow], scores: Scores) -> None:

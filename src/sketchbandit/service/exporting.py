@@ -1,5 +1,6 @@
 """The decision log as Parquet, for off-policy evaluation: ``sketchbandit service export``."""
 
+import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -42,12 +43,14 @@ SCHEMA = pa.schema(
         ("reward_kind", pa.string()),
         ("rewarded_at", pa.timestamp("us", tz="UTC")),
         ("arms", pa.list_(_ARM)),
+        ("actions", pa.list_(pa.string())),
     ]
 )
 """One row an arm shown, so one a decision but for slates, whose rows have the ``decision`` in common and a
 ``position`` each. ``propensity`` is given those before it; ``propensity_kind`` is exact, estimate, or null
 where it is not known. ``feature_indices`` is null where the arm is dense; ``reward_kind`` is given, default
-or null (open); ``rounds`` is what the policy had learned from; ``arms`` is there if the bandit logs them."""
+or null (open); ``rounds`` is what the policy had learned from; ``arms`` or ``actions``, all that were
+offered, is there if the bandit logs them; where it has actions, the features are those of the context."""
 
 
 def export(state: Path, out: Path, *, database: str | None = None, bandit: str | None = None) -> int:
@@ -73,7 +76,7 @@ def export(state: Path, out: Path, *, database: str | None = None, bandit: str |
 
 def _export(connection: sa.Connection, out: Path, wanted: str | None) -> int:
     rows = connection.execute(sa.select(tables.bandits).where(tables.bandits.c.name.is_not(None))).all()
-    known = {row.id: (row.name, BanditConfig.from_json(row.config).dim) for row in rows}
+    known = {row.id: (row.name, BanditConfig.from_json(row.config)) for row in rows}
     if wanted is not None:
         known = {number: found for number, found in known.items() if found[0] == wanted}
         if not known:
@@ -104,8 +107,8 @@ def _decisions(connection: sa.Connection, numbers: list[int]) -> Iterator[Any]:
     return in_order(connection, query.where(d.c.bandit.in_(numbers)), d.c.seq, _PAGE)
 
 
-def _row(row: Any, name: str, dim: int) -> dict[str, Any]:
-    chosen = _arm(decode(row.features, dim))
+def _row(row: Any, name: str, config: BanditConfig) -> dict[str, Any]:
+    chosen, has_arms = _arm(decode(row.features, config.dim)), config.actions is None
     kind = "exact" if row.propensity else None if row.estimate is None else "estimate"
     return {
         "bandit": name,
@@ -126,7 +129,8 @@ def _row(row: Any, name: str, dim: int) -> dict[str, Any]:
         "reward": row.given,
         "reward_kind": row.kind,
         "rewarded_at": None if row.ended is None else round(row.ended * 1e6),
-        "arms": None if row.arms is None else [_arm(arm) for arm in decode_all(row.arms, dim)],
+        "arms": [_arm(arm) for arm in decode_all(row.arms, config.dim)] if row.arms and has_arms else None,
+        "actions": json.loads(row.arms) if row.arms and not has_arms else None,
     }
 
 

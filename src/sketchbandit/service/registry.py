@@ -1,18 +1,20 @@
 """The bandits of a server by name: created, deleted, given arms."""
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from sketchbandit.policy import PerAction
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.clock import Clock
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.journal import Journal
-from sketchbandit.service.problems import Conflict, NotFound, TooLarge
+from sketchbandit.service.problems import Conflict, Invalid, NotFound, TooLarge
 from sketchbandit.service.recovery import Recovered
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.single_flight import SingleFlight
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.records import Statements
+from sketchbandit.service.storage.records import ADDED, RETIRED, ActionRow, Statements
 from sketchbandit.service.vectors import Vector, encode, nbytes
 
 log = logging.getLogger(__name__)
@@ -93,6 +95,8 @@ class Registry:
     async def put_arms(self, bandit: Bandit, arms: Mapping[str, Vector]) -> int:
         """Store arms under their ids, replacing those known; how many there are now."""
         self.check(bandit)  # its dimension is what the arms were read for
+        if bandit.config.actions is not None:
+            raise Invalid(f"bandit {bandit.name!r} has actions, and no arms; POST new ones to /actions")
         count = len(bandit.arms) + sum(arm not in bandit.arms for arm in arms)
         if count > self._limits.arms:
             raise TooLarge(f"{count} arms; a bandit stores up to {self._limits.arms}")
@@ -126,3 +130,35 @@ class Registry:
             Statements((table.delete().where(where),)),
             lambda _: bandit.arms.remove(arm) if arm in bandit.arms else None,
         )
+
+    async def add_actions(self, bandit: Bandit, actions: Sequence[str]) -> None:
+        """Offer new actions, or retired ones again; those that are offered stay as they are."""
+        models = models_of(bandit)
+        known = {*models.actions, *models.retired}
+        bandit.config.check_memory(self._limits, len(known | set(actions)))
+        await self._change(bandit, [name for name in actions if name not in models.actions], ADDED)
+
+    async def retire_action(self, bandit: Bandit, action: str) -> None:
+        """Offer an action no more; decisions for it stay open, and its model learns from their rewards."""
+        models = models_of(bandit)
+        if action not in models.actions:
+            known = "has retired it already" if action in models.retired else "has no such action"
+            raise NotFound(f"the action {action!r} cannot be retired: bandit {bandit.name!r} {known}")
+        await self._change(bandit, [action], RETIRED)
+
+    async def _change(self, bandit: Bandit, actions: Sequence[str], change: str) -> None:
+        def apply(row: ActionRow) -> None:
+            self.check(bandit)
+            bandit.changed(row)
+
+        self.check(bandit)
+        self._journal.admit(len(actions))
+        rows = [ActionRow(0, bandit.number, action, change) for action in actions]
+        await asyncio.gather(*(self._journal.append(row, apply) for row in rows))
+
+
+def models_of(bandit: Bandit) -> PerAction:
+    """The models of a bandit with actions."""
+    if not isinstance(bandit.policy, PerAction):
+        raise Invalid(f"bandit {bandit.name!r} chooses among arms; one with actions is created with actions")
+    return bandit.policy

@@ -22,6 +22,8 @@ class Limits:
     bandits: int = 100
     open_bytes: int = 256 * MIB
     """Features of open decisions, over all bandits."""
+    actions: int = 1000
+    """Of one bandit, retired ones included."""
     slate: int = 1000
     """Arms shown together, each with a reward of its own."""
     batch: int = 1000

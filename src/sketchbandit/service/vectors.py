@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,27 +16,6 @@ Matrix = Any
 """Arms: a float64 array (K, dim), or a CSR matrix."""
 
 _DENSE, _SPARSE = b"D", b"S"
-
-
-class ArmSet(NamedTuple):
-    """The arms of one decision."""
-
-    matrix: Matrix
-    ids: Sequence[str | None] | None
-    """Where they were stored under names."""
-
-    def __len__(self) -> int:
-        return int(self.matrix.shape[0])
-
-    def name(self, index: int) -> str | None:
-        """The id of one, if it has one."""
-        return None if self.ids is None else self.ids[index]
-
-    def row(self, index: int) -> Vector:
-        """One arm, not sharing memory with the others."""
-        if isinstance(self.matrix, np.ndarray):
-            return self.matrix[index].copy()
-        return self.matrix[[index]]
 
 
 def from_sparse(indices: Sequence[int], values: Sequence[float], dim: int, at: str) -> Vector:
@@ -74,17 +53,18 @@ def stack(rows: Sequence[Vector]) -> Matrix:
     )
 
 
-def check(matrix: Matrix, magnitude: float) -> None:
-    """Refuse NaN, inf and arms so long that sums could overflow."""
+def check(matrix: Matrix, magnitude: float, name: str | None = None) -> None:
+    """Refuse NaN, inf and arms so long that sums could overflow; ``name`` is what a single one is called."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = (
             np.einsum("ij,ij->i", matrix, matrix) if isinstance(matrix, np.ndarray) else _row_squares(matrix)
         )
     if not squares.max(initial=0.0) <= magnitude**2:  # NaN ends here too
         at = int(np.flatnonzero(~(squares <= magnitude**2))[0])
+        called = name or f"arm {at}"
         if np.isfinite(squares[at]):
-            raise Invalid(f"arm {at} has length {squares[at] ** 0.5:g}; the limit is {magnitude:g}")
-        raise Invalid(f"arm {at} contains NaN, inf or a number that is too large")
+            raise Invalid(f"{called} has length {squares[at] ** 0.5:g}; the limit is {magnitude:g}")
+        raise Invalid(f"{called} contains NaN, inf or a number that is too large")
 
 
 def _row_squares(matrix: Any) -> NDArray[np.float64]:

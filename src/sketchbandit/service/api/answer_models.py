@@ -34,7 +34,8 @@ class DecisionAnswer(BaseModel):
 
     decision: str
     index: Annotated[int, Field(description="Place of the arm in the request, or among the stored ones.")]
-    arm: Annotated[str | None, Field(description="Its id, if it is a stored one.")]
+    arm: Annotated[str | None, Field(description="Its id, if it is a stored one; or the action.")]
+    action: Annotated[str | None, Field(description="The action, where the bandit has such.")]
     score: Annotated[float, Field(description="Its upper confidence bound.")]
     mean: Annotated[float, Field(description="The reward expected.")]
     propensity: Annotated[
@@ -97,6 +98,13 @@ class StoredAnswer(BaseModel):
     count: int
 
 
+class ActionsAnswer(BaseModel):
+    """The names of a bandit's actions."""
+
+    actions: Annotated[list[str], Field(description="Those that are offered.")]
+    retired: Annotated[list[str], Field(description="Those that are offered no more, but still learn.")]
+
+
 class BanditAnswer(BaseModel):
     """A bandit and its settings."""
 
@@ -113,6 +121,7 @@ class BanditAnswer(BaseModel):
     slates: bool
     explore: Annotated[dict[str, Any] | None, Field(description="The rule and all of its settings.")]
     propensities: Literal["estimate", "none"]
+    actions: Annotated[list[str] | None, Field(description="Those that it began with.")]
 
 
 class BanditsAnswer(BaseModel):
@@ -193,6 +202,7 @@ class StatsAnswer(BaseModel):
     decisions_per_second: float
     rounds: Annotated[int, Field(description="Rewards that the policy has learned from.")]
     stored_arms: int
+    actions: Annotated[int | None, Field(description="Offered now; null: it chooses among arms.")]
     sketch: SketchAnswer
     policy_bytes: int
     open_bytes: int

@@ -19,6 +19,7 @@ from sketchbandit.service.api.answer_models import (
 from sketchbandit.service.api.bodies import JSON
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.comparing import LEAST, compare
+from sketchbandit.service.describing import describe
 from sketchbandit.service.exploring import reaches_all
 from sketchbandit.service.history import History
 from sketchbandit.service.problems import Problem
@@ -49,7 +50,7 @@ def error_body(problem: Problem) -> ErrorBody:
 
 def stats_answer(bandit: Bandit, now: float, over: str) -> StatsAnswer:
     """Everything that the dashboard shows of a bandit, over a range of time."""
-    totals, health, view = bandit.totals, bandit.policy.health(), bandit.timeline.view(over, now)
+    totals, told, view = bandit.totals, describe(bandit.policy), bandit.timeline.view(over, now)
     learned = bandit.policy.rounds
     comparison, note = _comparison(bandit, view)
     return StatsAnswer(
@@ -67,11 +68,12 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> StatsAnswer:
         decisions_per_second=bandit.meter.rate(now, bandit.created),
         rounds=learned,
         stored_arms=len(bandit.arms),
-        sketch=SketchAnswer(**bandit.sketch()),
+        actions=None if bandit.config.actions is None else len(bandit.policy.actions),
+        sketch=SketchAnswer(**told.sketch),
         policy_bytes=bandit.policy.nbytes,
         open_bytes=bandit.open_bytes,
-        health=health.sentence,
-        is_healthy=not health.heading_for_linear_regret,
+        health=told.sentence,
+        is_healthy=told.is_healthy,
         range=over,
         history=_history(view.history),
         comparison=comparison,

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 from sketchbandit._version import __version__
 from sketchbandit.service.api.fast_path import FastPath
 from sketchbandit.service.api.gate import PAGE_HEADERS, Gate, problem_response
-from sketchbandit.service.api.routes import arms, bandits, decisions, operations, rewards
+from sketchbandit.service.api.routes import actions, arms, bandits, decisions, operations, rewards
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.problems import Invalid, NotAllowed, NotFound, Problem
 from sketchbandit.service.tokens import Tokens
@@ -46,7 +46,7 @@ def make_api(engine: Engine) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for part in (bandits, arms, decisions, rewards, operations):
+    for part in (bandits, arms, actions, decisions, rewards, operations):
         api.include_router(part.router(engine))
     for path, (name, kind) in _PAGES.items():
         api.add_api_route(path, _page(name, kind), include_in_schema=False)

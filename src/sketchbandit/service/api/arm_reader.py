@@ -18,8 +18,9 @@ from sketchbandit.service.api.request_models import (
 )
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.engine import Engine
+from sketchbandit.service.offered import ActionSet, ArmSet, Offered
 from sketchbandit.service.problems import Invalid, Malformed, TooLarge
-from sketchbandit.service.vectors import ArmSet, Vector, check, from_named, from_sparse, stack
+from sketchbandit.service.vectors import Vector, check, from_named, from_sparse, stack
 
 _HEADER_BYTES = 10_000  # of an npy file: more is not a matrix of numbers
 _FEATURES: TypeAdapter[Any] = TypeAdapter(Features)
@@ -35,17 +36,54 @@ class ArmReader:
         self._memory = engine.memory
         self._limits = engine.limits
 
-    def from_json(self, body: bytes) -> tuple[ArmSet, int | None]:
-        """The arms and ``top`` of a JSON request."""
-        try:  # dense arms first: a quarter of the time
-            dense = DenseDecideRequest.model_validate_json(body)
-        except ValidationError:
-            asked = parse(DecideRequest, body)
-            return self.from_list(asked.arms), asked.top
-        return self._from_dense(dense.arms), dense.top
+    def from_json(self, body: bytes) -> tuple[Offered, int | None]:
+        """The arms (or actions) and ``top`` of a JSON request."""
+        if self._bandit.config.actions is None:
+            try:  # dense arms first: a quarter of the time
+                dense = DenseDecideRequest.model_validate_json(body)
+            except ValidationError:
+                pass
+            else:
+                return self._from_dense(dense.arms), dense.top
+        asked = parse(DecideRequest, body)
+        return self.offered(asked), asked.top
+
+    def offered(self, asked: DecideRequest) -> Offered:
+        """What a request is to be decided among."""
+        name = self._bandit.name
+        if self._bandit.config.actions is None:
+            if asked.context is not None or asked.actions is not None:
+                raise Invalid(
+                    f"bandit {name!r} chooses among arms: send arms; it was created without actions"
+                )
+            return self.from_list(asked.arms)
+        if asked.arms is not None or asked.context is None:
+            raise Invalid(f"bandit {name!r} has actions: send a context, {self._dim} features, and no arms")
+        self._memory.take(self._scope, 8 * self._cells(asked.context))
+        context = self.features(asked.context, "the context")
+        check(stack([context]), self._limits.magnitude, "the context")
+        return ActionSet(context, self._actions(asked.actions))
+
+    def _actions(self, asked: Sequence[str] | None) -> Sequence[str]:
+        """Those that may be chosen."""
+        models, name = self._bandit.policy, self._bandit.name
+        names = models.actions if asked is None else asked
+        if not names:
+            empty = "all of its actions are retired" if asked is None else "the list of actions is empty"
+            raise Invalid(f"bandit {name!r} has nothing to choose from: {empty}")
+        for action in names:
+            if action not in models.actions:
+                if action in models.retired:
+                    raise Invalid(f"the action {action!r} is retired; POST it to /actions to offer it again")
+                raise Invalid(f"bandit {name!r} has no action {action!r}; POST it to /actions first")
+        if len(set(names)) != len(names):
+            raise Invalid("an action is there twice; name each once")
+        return names
 
     def from_npy(self, body: bytes) -> ArmSet:
         """A matrix of arms in numpy's file format, read without unpickling."""
+        if self._bandit.config.actions is not None:
+            raise Invalid(f"bandit {self._bandit.name!r} has actions: send the context as JSON")
         buffer = io.BytesIO(body)
         try:
             version = np.lib.format.read_magic(buffer)

@@ -17,7 +17,7 @@ from sketchbandit.service.tokens import Tokens, allows
 
 log = logging.getLogger(__name__)
 
-_EVERYDAY = re.compile(r"/v1/bandits/[^/]+/((decide|reward)(/batch)?|arms(/.*)?)", re.DOTALL)
+_EVERYDAY = re.compile(r"/v1/bandits/[^/]+/((decide|reward)(/batch)?|(arms|actions)(/.*)?)", re.DOTALL)
 _OPEN = {
     *("/", "/dashboard.css", "/dashboard.js", "/charts.js", "/favicon.ico"),
     *("/healthz", "/readyz", "/openapi.json"),

@@ -84,6 +84,10 @@ class BanditRequest(RequestModel):
         Literal["estimate", "none"],
         Field(description="Probabilities that are not exact (Thompson): estimated after the answer, or not."),
     ] = "estimate"
+    actions: Annotated[
+        Annotated[list[ArmId], Field(min_length=1, max_length=1000, fail_fast=True)] | None,
+        Field(description="A model for each of these actions, and a context of dim features, not arms."),
+    ] = None
     slates: Annotated[
         bool, Field(description="All of the top are shown: each has a reward of its own, or the default.")
     ] = False
@@ -137,7 +141,7 @@ class DenseDecideRequest(RequestModel):
 
 
 class DecideRequest(RequestModel):
-    """The arms to choose from."""
+    """The arms to choose from; or the context, for a bandit with actions."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -146,6 +150,7 @@ class DecideRequest(RequestModel):
                 {"arms": [{"user=7": 1, "price": 0.3}, {"user=7": 1, "price": 0.9}], "top": 2},
                 {"arms": ["shoes-42", "shoes-43"]},
                 {},
+                {"context": [0.6, 0.8], "actions": ["red", "green"]},
             ]
         }
     )
@@ -153,6 +158,11 @@ class DecideRequest(RequestModel):
     arms: Annotated[
         Annotated[list[Arm], Field(fail_fast=True)] | None,
         Field(description="Features, or ids of stored arms; without any: all stored arms."),
+    ] = None
+    context: Annotated[Features | None, Field(description="For a bandit with actions: its features.")] = None
+    actions: Annotated[
+        Annotated[list[ArmId], Field(fail_fast=True)] | None,
+        Field(description="For a bandit with actions: those that may be chosen; without: all offered."),
     ] = None
     top: Top | None = None
 
@@ -234,3 +244,9 @@ class ArmsRequest(RequestModel):
             }
         ),
     ]
+
+
+class ActionsRequest(RequestModel):
+    """Actions to be offered: new ones, or retired ones again."""
+
+    actions: Annotated[list[ArmId], Field(min_length=1, max_length=1000, fail_fast=True)]

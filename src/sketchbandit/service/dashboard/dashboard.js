@@ -63,7 +63,8 @@ function showStats(stats) {
   if (stats.range !== byId("range").value) return; // another one was chosen meanwhile
   setText("name", stats.name);
   setText("about", `${stats.policy}, ${stats.explore}, ${whole.format(stats.dim)} features` +
-    (stats.stored_arms ? `, ${whole.format(stats.stored_arms)} stored arms` : ""));
+    (stats.stored_arms ? `, ${whole.format(stats.stored_arms)} stored arms` : "") +
+    (stats.actions === null ? "" : ` of a context, ${whole.format(stats.actions)} actions`));
   setText("health", stats.health);
   byId("health").dataset.healthy = String(stats.is_healthy);
   byId("alarm").hidden = stats.is_healthy;

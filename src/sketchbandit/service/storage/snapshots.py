@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from sketchbandit import files
 from sketchbandit.errors import FileError, SketchBanditError
-from sketchbandit.loading import policy_from
+from sketchbandit.policy import PerAction, Policy
 
 _KIND = "service-snapshot"
 
@@ -64,7 +64,8 @@ def read(path: Path) -> Snapshot:
         raise FileError(f"{path} is a {contents.kind}, not a snapshot of the service")
     try:
         saved = contents.scalars["policy"]
-        policy = policy_from(saved["kind"], saved["scalars"], contents.arrays)
+        family = PerAction if PerAction.has_kind(saved["kind"]) else Policy
+        policy = family.of_kind(saved["kind"]).undump(saved["scalars"], contents.arrays)
         return Snapshot(int(contents.scalars["seq"]), policy, dict(contents.scalars["state"]))
     except SketchBanditError:
         raise

@@ -72,10 +72,10 @@ def router(engine: Engine) -> APIRouter:
         reader = ArmReader(request, bandit, engine)
 
         async def one(wanted: KeyedDecideRequest) -> DecisionAnswer:
-            arms = reader.from_list(wanted.arms)
+            offered = reader.offered(wanted)
             digest = _digest(wanted.model_dump_json(exclude={"key"}).encode()) if wanted.key else ""
             decided = await engine.decisions.decide(
-                bandit, arms, top=wanted.top, key=wanted.key, request=digest
+                bandit, offered, top=wanted.top, key=wanted.key, request=digest
             )
             return DecisionAnswer(**asdict(decided))
 
@@ -93,13 +93,10 @@ async def handle_decide(engine: Engine, name: str, request: Request) -> bytes:
         engine.decisions.admit(bandit)  # before any work; with a key it may be there already
     body = await read_body(request, engine)
     reader = ArmReader(request, bandit, engine)
-    if kind == NPY:
-        arms = reader.from_npy(body)
-    else:
-        arms, said = reader.from_json(body)
-        top = said or top
+    offered, said = (reader.from_npy(body), None) if kind == NPY else reader.from_json(body)
+    top = said or top
     digest = "" if key is None else _digest(f"{kind} {top} ".encode() + body)
-    decided = await engine.decisions.decide(bandit, arms, top=top, key=key, request=digest)
+    decided = await engine.decisions.decide(bandit, offered, top=top, key=key, request=digest)
     return json.dumps(asdict(decided), separators=(",", ":")).encode()
 
 

@@ -1,0 +1,44 @@
+"""The sketch and the health of a bandit in words and numbers, also where it has a model for every action."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sketchbandit.policy import PerAction
+
+
+class Described(NamedTuple):
+    """What is told of a policy; of many models the one that has most to tell."""
+
+    sketch: dict[str, Any]
+    sentence: str
+    is_healthy: bool
+
+
+def describe(policy: Any) -> Described:
+    """A policy, or the worst of the models of actions: an unhealthy one, or that of the largest error."""
+    if not isinstance(policy, PerAction):
+        return _of_one(policy)
+    models = policy.policies
+    found = {name: _of_one(model) for name, model in models.items()}
+    worst = min(found, key=lambda name: (found[name].is_healthy, -(found[name].sketch["certificate"] or 0.0)))
+    rows = sum(one.sketch["rows"] for one in found.values())
+    is_exact = all(one.sketch["is_exact"] for one in found.values())
+    sketch = {**found[worst].sketch, "rows": rows, "is_exact": is_exact}
+    sentence = f"{len(models)} models, the worst that of {worst!r}: {found[worst].sentence}"
+    return Described(sketch, sentence, found[worst].is_healthy)
+
+
+def _of_one(policy: Any) -> Described:
+    sketch, health = policy.sketch, policy.health()
+    certificate = health.certificate
+    told = {
+        "kind": type(sketch).__name__,
+        "size": sketch.size,
+        "rows": sketch.row_count,
+        "is_exact": certificate == 0.0 and (sketch.is_dense or sketch.error_limit == 0.0),
+        "certificate": certificate if np.isfinite(certificate) else None,
+        "budget": sketch.budget if np.isfinite(certificate + sketch.budget) else None,
+        "limit": sketch.error_limit if np.isfinite(certificate + sketch.error_limit) else None,
+    }
+    return Described(told, health.sentence, not health.heading_for_linear_regret)
