@@ -54,7 +54,7 @@ def test_killed_fifty_times(tmp_path: Path, where: str, request: pytest.FixtureR
 
 
 def test_killed_while_slates_are_drawn(tmp_path: Path) -> None:
-    """Random rules, slates and estimates: after every kill the state is what the journal says, to the bit."""
+    """Rules that draw, slates, actions, estimates: after every kill the state is what the journal says."""
     state, port = tmp_path / "state", free_port()
     patient = Retries(attempts=400, first=0.01, most=0.05)
     told: dict[str, dict[int, float]] = {}
@@ -62,24 +62,31 @@ def test_killed_while_slates_are_drawn(tmp_path: Path) -> None:
         server = forge.start(state, port)
         with Client(server.url, retries=patient) as client:
             shop = client.create(NAME, DIM, slates=True, explore={"rule": "thompson", "floor": 0.1})
+            banner = client.create("banner", DIM, actions=["a", "b"], explore="inverse-gap")
             arms = np.random.default_rng(0).standard_normal((6, DIM))
             for number in range(60):
+                chosen = banner.select_action(arms[number % 6])
+                assert banner.update(chosen, float(number % 2)) is True
                 decision = shop.select(arms, top=3)
                 told[decision.id] = {place: float(number + place) for place in range(number % 4)}
                 if told[decision.id]:
                     shop.update(decision, told[decision.id])
                 if number % 12 == 11:
+                    banner.add_actions([f"new-{number}"])
+                    banner.retire_action("b" if number == 11 else f"new-{number - 12}")
                     server.kill()
                     assert all(finding.is_good for finding in check(state))
                     server = forge.start(state, port)
             for decision_id, rewards in told.items():
                 assert not rewards or shop.update(decision_id, rewards) is False  # none is lost
             stats = shop.stats()
+            assert banner.actions()["actions"] == ["a", "new-59"]
+            assert banner.stats()["rounds"] == 60
         server.stop()
     assert stats["decisions"] == 60
     assert stats["rounds"] == sum(map(len, told.values()))
     assert all(finding.is_good for finding in check(state))
-    assert export(state, tmp_path / "log") == 180
+    assert export(state, tmp_path / "log") == 240
 
 
 def test_postgresql_restarts_under_load(tmp_path: Path, postgres_url: str, postgres_server: Postgres) -> None:

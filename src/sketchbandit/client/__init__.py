@@ -18,8 +18,8 @@ except ModuleNotFoundError as error:
         "sketchbandit.client needs httpx: pip install 'sketchbandit[client]'", name="httpx"
     ) from error
 
+from sketchbandit.client.answers import Decision, ServiceError
 from sketchbandit.client.asynchronous import AsyncBandit, AsyncClient
-from sketchbandit.client.calls import Decision, ServiceError
 from sketchbandit.client.retries import Retries
 from sketchbandit.client.synchronous import Bandit, Client
 

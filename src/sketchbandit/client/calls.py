@@ -4,14 +4,15 @@ import io
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.errors import InputError, InputTypeError, SketchBanditError
+from sketchbandit.client.answers import Decision, ServiceError, failure
+from sketchbandit.errors import InputError, InputTypeError
 
 T = TypeVar("T")
 
@@ -20,79 +21,6 @@ Reward = float | Mapping[int, float] | Mapping[str, float]
 
 JSON = "application/json"
 NPY = "application/x-npy"
-
-
-class ServiceError(SketchBanditError):
-    """An answer that is not a success, or none at all.
-
-    Attributes
-    ----------
-    status : int
-        The HTTP status; 0 if the service could not be reached.
-    code : str
-        A word for it: "not_found", "conflict", "expired", "busy", ...
-
-    """
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-
-
-@dataclass(frozen=True)
-class Decision:
-    """The arm to play. ``arms[decision]`` is it: a decision can be used as an index.
-
-    Attributes
-    ----------
-    id : str
-        What ``update`` needs, later or in another process.
-    index : int
-        The place of the arm.
-    arm : str or None
-        Its id, where it is a stored one; the action, where the bandit has actions.
-    score, mean : float
-        Its upper confidence bound (the mean, where the rule uses no widths), and the reward expected.
-    propensity : float or None
-        The probability with which it was chosen; None where it is not exact (Thompson sampling).
-    top : list of dict
-        The arms ranked, where ``top`` was asked for: position, index, arm, score, mean, propensity.
-    propensity_kind : str
-        "exact"; "estimate": it is estimated after the answer, for the log; "none": it is left out.
-
-    """
-
-    id: str
-    index: int
-    arm: str | None
-    score: float
-    mean: float
-    propensity: float | None
-    top: list[dict[str, Any]] = field(default_factory=list)
-    propensity_kind: str = "exact"
-
-    def __index__(self) -> int:
-        return self.index
-
-    @property
-    def action(self) -> str | None:
-        """The action, where the bandit has actions: the same as ``arm``."""
-        return self.arm
-
-    @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> "Decision":
-        """From the service's answer."""
-        return cls(
-            answer["decision"],
-            answer["index"],
-            answer["arm"],
-            answer["score"],
-            answer["mean"],
-            answer["propensity"],
-            answer["top"] or [],
-            answer.get("propensity_kind", "exact"),
-        )
 
 
 @dataclass(frozen=True)
@@ -208,7 +136,7 @@ def select_many(name: str, sets: Sequence[Any], top: int | None) -> Call[list[De
     asked = [{**_request(arms, top), "key": uuid.uuid4().hex} for arms in sets]
 
     def read(answer: Any) -> list[Decision | ServiceError]:
-        return [_failure(found) or Decision.of(found) for found in answer["decisions"]]
+        return [failure(found) or Decision.of(found) for found in answer["decisions"]]
 
     return Call("POST", bandit_path(name, "decide", "batch"), read, _json({"decisions": asked}))
 
@@ -223,7 +151,7 @@ def update_many(name: str, pairs: Sequence[tuple[Decision | str, Reward]]) -> Ca
     given = [_reward(decision, reward) for decision, reward in pairs]
 
     def read(answer: Any) -> list[bool | ServiceError]:
-        return [_failure(found) or _is_learned(found) for found in answer["rewards"]]
+        return [failure(found) or _is_learned(found) for found in answer["rewards"]]
 
     return Call("POST", bandit_path(name, "reward", "batch"), read, _json({"rewards": given}))
 
@@ -236,24 +164,8 @@ def features(arm: Any) -> Any:
     return arm.tolist() if isinstance(arm, np.ndarray) else arm
 
 
-def refusal(status: int, body: bytes) -> ServiceError:
-    """The error that an answer tells."""
-    try:
-        error = json.loads(body)["error"]
-        return ServiceError(status, error["code"], error["message"])
-    except (ValueError, KeyError, TypeError):
-        return ServiceError(status, "unknown", f"the service answered {status}: {body[:200]!r}")
-
-
 def _is_learned(answer: Mapping[str, Any]) -> bool:
     return bool(answer["status"] == "learned")
-
-
-def _failure(answer: Mapping[str, Any]) -> ServiceError | None:
-    """The error of an item of a batch, if it is one."""
-    if "error" not in answer:
-        return None
-    return ServiceError(answer["status_code"], answer["error"]["code"], answer["error"]["message"])
 
 
 def _request(arms: Any, top: int | None) -> dict[str, Any]:

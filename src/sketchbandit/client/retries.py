@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from sketchbandit.client.calls import ServiceError, refusal
+from sketchbandit.client.answers import ServiceError, refusal
 
 _AGAIN = {429, 502, 503, 504}
 

@@ -7,7 +7,8 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from sketchbandit.client import calls
-from sketchbandit.client.calls import Call, Decision, Reward, ServiceError, authorization, checked_url
+from sketchbandit.client.answers import Decision, ServiceError
+from sketchbandit.client.calls import Call, Reward, authorization, checked_url
 from sketchbandit.client.retries import Retries, outcome
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 _COUNTERS = {
     "decisions": "Decisions made",
     "rewards": "Rewards received",
-    "defaults": "Decisions nobody answered in time",
+    "defaults": "Arms shown that nobody rewarded in time",
 }
 _GAUGES = {
     "reward_sum": "Sum of all rewards",

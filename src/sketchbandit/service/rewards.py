@@ -69,11 +69,11 @@ class Rewards:
             for place in over:
                 await self._check_again(bandit, first, tag, place, rewards[place])
                 known.add(place)
-        new = [place for place in rewards if place not in known]
-        if new and opened is not None and bandit.deadline(opened.at) <= self._clock.now():
-            raise Expired(_too_late(decision, bandit))
-        self._journal.admit(len(new))  # all of them or none
-        await asyncio.gather(*(self.close(bandit, first, place, GIVEN, rewards[place]) for place in new))
+        if new := [place for place in rewards if place not in known]:
+            if opened is not None and bandit.deadline(opened.at) <= self._clock.now():
+                raise Expired(_too_late(decision, bandit))
+            self._journal.admit(len(new))  # all of them or none
+            await asyncio.gather(*(self.close(bandit, first, place, GIVEN, rewards[place]) for place in new))
         return [Taken(place, KNOWN if place in known else LEARNED) for place in rewards]
 
     def close(

@@ -195,7 +195,7 @@ class StatsAnswer(BaseModel):
     now: float
     decisions: int
     rewards: int
-    defaults: Annotated[int, Field(description="Decisions nobody answered in time.")]
+    defaults: Annotated[int, Field(description="Arms shown that nobody rewarded in time.")]
     mean_reward: float | None
     open: int
     max_open: int
