@@ -1,6 +1,6 @@
 """Which arms a policy would show, each with its probability."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -64,20 +64,11 @@ def _without_probabilities(
 
 
 def chances(scores: Scores, chosen: list[int]) -> list[float]:
-    """The probability of each arm that was chosen, given those before it."""
+    """The probability of each arm that was chosen, given those before it, where the rule samples them."""
     left = np.arange(len(scores.means))
     found: list[float] = []
     for index in chosen:
         place = int(np.searchsorted(left, index))
-        found.append(float(_among(scores, left).probabilities()[place]))
+        found.append(float(scores.among(left).probabilities()[place]))
         left = np.delete(left, place)
     return found
-
-
-def _among(scores: Scores, left: Any) -> Scores:
-    """The scores of those that are left."""
-    if len(left) == len(scores.means) or scores.covariance is None or scores.first_copies is None:
-        return scores
-    _, first, of = np.unique(scores.first_copies[left], return_index=True, return_inverse=True)
-    covariance = scores.covariance[np.ix_(left, left)]
-    return replace(scores, means=scores.means[left], covariance=covariance, first_copies=first[of])
