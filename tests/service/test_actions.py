@@ -159,8 +159,13 @@ async def test_the_same_action_added_at_once(tmp_path: Path) -> None:
         answers = await asyncio.gather(*(actions(found, "black") for _ in range(5)))
         assert {answer.status_code for answer in answers} == {200}
         assert found.engine.bandit("b").policy.actions == (*NAMES, "black")
+        answers = await asyncio.gather(*(actions(found, *(f"{i}-{k}" for k in range(400))) for i in range(4)))
+        assert sorted(answer.status_code for answer in answers) == [200, 200, 413, 413]  # 1000 at most
+        gone = await asyncio.gather(*(found.http.delete("/v1/bandits/b/actions/0-0") for _ in range(3)))
+        assert sorted(answer.status_code for answer in gone) == [200, 404, 404]
+        order = found.engine.bandit("b").policy.actions
     async with service(tmp_path) as found:
-        assert found.engine.bandit("b").policy.actions == (*NAMES, "black")
+        assert found.engine.bandit("b").policy.actions == order
     assert all(finding.is_good for finding in check(tmp_path))
 
 

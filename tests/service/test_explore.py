@@ -84,6 +84,21 @@ async def test_exploration_is_the_floor(tmp_path: Path) -> None:
         assert (await found.create("t", explore=shown["explore"])).status_code == 200
 
 
+@in_loop
+async def test_a_theorem_s_radius_for_a_rule(tmp_path: Path) -> None:
+    """An object where the rule takes one; it is kept over a restart, and the same again is no error."""
+    radius = {"noise": 0.1, "theta_norm": 1.0, "arm_norm": 1.0, "delta": 0.01}
+    for name, setting in (("ucb", "beta"), ("thompson", "scale")):
+        rule = {"rule": name, setting: radius}
+        async with service(tmp_path / name) as found:
+            await found.create(explore=rule)
+            await found.play(3)
+            policy = found.engine.bandit("b").policy
+        async with service(tmp_path / name) as found:
+            assert same(found.engine.bandit("b").policy, policy)
+            assert (await found.create(explore=rule)).status_code == 200
+
+
 BAD = [
     ("nonsense", "unknown exploration rule 'nonsense'; choose from ucb, thompson"),
     ({"scale": 0.1}, '{"rule": "thompson", "scale": 0.1}'),

@@ -28,7 +28,7 @@ def rule_settings(given: Any, exploration: float) -> dict[str, Any] | None:
     try:
         rule = rule_of(given)
     except (SketchBanditError, TypeError, ValueError) as error:
-        raise Invalid(f"explore: {error}; rules are {', '.join(RULES)}") from error
+        raise Invalid(f"explore: {str(error)[:300]}; rules are {', '.join(RULES)}") from error
     if isinstance(rule, Thompson) and rule.samples > _MOST_SAMPLES:
         raise Invalid(f"explore: samples is {rule.samples}; up to {_MOST_SAMPLES} are drawn")
     return {name: value for name, value in rule.settings().items() if name not in _OURS}

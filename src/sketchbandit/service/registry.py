@@ -30,6 +30,8 @@ class Registry:
         self._clock = clock
         self._limits = limits
         self._creating: SingleFlight[str] = SingleFlight()
+        self._changing: SingleFlight[int] = SingleFlight()
+        """Bandits whose actions are being changed."""
 
     def get(self, name: str) -> Bandit:
         """By name."""
@@ -134,6 +136,7 @@ class Registry:
     async def add_actions(self, bandit: Bandit, actions: Sequence[str]) -> None:
         """Offer new actions, or retired ones again; those that are offered stay as they are."""
         models = models_of(bandit)
+        await self._changing.over(bandit.number)
         known = {*models.actions, *models.retired}
         bandit.config.check_memory(self._limits, len(known | set(actions)))
         await self._change(bandit, [name for name in actions if name not in models.actions], ADDED)
@@ -141,6 +144,7 @@ class Registry:
     async def retire_action(self, bandit: Bandit, action: str) -> None:
         """Offer an action no more; decisions for it stay open, and its model learns from their rewards."""
         models = models_of(bandit)
+        await self._changing.over(bandit.number)
         if action not in models.actions:
             known = "has retired it already" if action in models.retired else "has no such action"
             raise NotFound(f"the action {action!r} cannot be retired: bandit {bandit.name!r} {known}")
@@ -154,7 +158,9 @@ class Registry:
         self.check(bandit)
         self._journal.admit(len(actions))
         rows = [ActionRow(0, bandit.number, action, change) for action in actions]
-        await asyncio.gather(*(self._journal.append(row, apply) for row in rows))
+        future = asyncio.gather(*(self._journal.append(row, apply) for row in rows))
+        self._changing.add(bandit.number, future)
+        await future
 
 
 def models_of(bandit: Bandit) -> PerAction:
