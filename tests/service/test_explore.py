@@ -102,17 +102,19 @@ async def test_a_theorem_s_radius_for_a_rule(tmp_path: Path) -> None:
 BAD = [
     ("nonsense", "unknown exploration rule 'nonsense'; choose from ucb, thompson"),
     ({"scale": 0.1}, '{"rule": "thompson", "scale": 0.1}'),
-    ({"rule": "thompson", "scale": -1}, "scale"),
+    ({"rule": "thompson", "scale": -1}, "at least 0, got -1; it takes scale, samples, floor"),
     ({"rule": "thompson", "scale": "much"}, "scale"),
-    ({"rule": "thompson", "gamma": 1}, "thompson has no setting 'gamma'; it takes scale"),
+    ({"rule": "thompson", "gamma": 1}, "thompson has no setting 'gamma'; it takes scale, samples, floor"),
     ({"rule": "greedy", "floor": 1.5}, "floor"),
     ({"rule": "greedy", "floor": -0.1}, "floor"),
     ({"rule": "epsilon-greedy", "epsilon": 2}, "epsilon"),
-    ({"rule": "inverse-gap", "gamma": {"noise": 1, "speed": 2}}, "rules are ucb, thompson"),
+    ({"rule": "inverse-gap", "gamma": {"noise": 1, "speed": 2}}, "it takes gamma, growth, eliminate, floor"),
     ({"rule": "thompson", "seed": 3}, "leave out seed"),
     ({"rule": "thompson", "per": "batch"}, "leave out per"),
     ({"rule": "thompson", "samples": 10**9}, "up to 100000"),
-    (5, "explore"),
+    (5, 'a mapping such as {"rule": "thompson", "scale": 0.1}, got 5'),
+    ([], "a mapping such as"),
+    ("ucb" * 1000, "unknown exploration rule"),
     ({"rule": ["ucb"]}, "unknown exploration rule"),
 ]
 

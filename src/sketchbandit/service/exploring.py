@@ -4,7 +4,7 @@ from typing import Any
 
 from sketchbandit.errors import SketchBanditError
 from sketchbandit.explore import Explore, InverseGap, Thompson
-from sketchbandit.explore.named import RULES, rule_of
+from sketchbandit.explore.named import RULES, rule_of, rule_parameters
 from sketchbandit.service.problems import Invalid
 
 _SEED = 0  # of a generator that is never drawn from: the service gives its own with every decision
@@ -19,19 +19,34 @@ def rule_settings(given: Any, exploration: float) -> dict[str, Any] | None:
     """
     if given is None:
         return None
+    takes = _taken_by(given)
     if isinstance(given, dict):
         for name in _OURS:
             if name in given:
                 raise Invalid(f"explore: leave out {name}; the service draws by itself, for every decision")
         if "floor" in given and exploration:
             raise Invalid("explore: floor and exploration are the same share; give one of them")
+        if takes and (unknown := [name for name in given if name not in ("rule", *takes)]):
+            raise Invalid(f"explore: {given['rule']} has no setting {unknown[0]!r:.80}{_hint(takes)}")
     try:
         rule = rule_of(given)
     except (SketchBanditError, TypeError, ValueError) as error:
-        raise Invalid(f"explore: {str(error)[:300]}; rules are {', '.join(RULES)}") from error
+        raise Invalid(f"explore: {str(error)[:300]}{_hint(takes)}") from error
     if isinstance(rule, Thompson) and rule.samples > _MOST_SAMPLES:
         raise Invalid(f"explore: samples is {rule.samples}; up to {_MOST_SAMPLES} are drawn")
     return {name: value for name, value in rule.settings().items() if name not in _OURS}
+
+
+def _taken_by(given: Any) -> list[str]:
+    """The settings that the rule takes; none if it is not known."""
+    name = given.get("rule") if isinstance(given, dict) else given
+    if not isinstance(name, str) or name not in RULES:
+        return []
+    return [setting for setting in rule_parameters(name) if setting not in _OURS]
+
+
+def _hint(takes: list[str]) -> str:
+    return f"; it takes {', '.join(takes)}" if takes else ""
 
 
 def rule_from(settings: dict[str, Any] | None, exploration: float) -> Explore:

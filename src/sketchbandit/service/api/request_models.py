@@ -74,7 +74,8 @@ class BanditRequest(RequestModel):
     ] = 0.0
     log_arms: Annotated[bool, Field(description="Keep all arms of every decision in the journal.")] = False
     explore: Annotated[
-        dict[str, Any] | Annotated[str, Field(max_length=64)] | None,
+        Any,
+        WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}]}),
         Field(
             description="How arms are chosen: ucb, thompson, inverse-gap, epsilon-greedy or greedy; or an "
             'object such as {"rule": "thompson", "scale": 0.1, "floor": 0.01}.'
