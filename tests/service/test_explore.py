@@ -1,5 +1,6 @@
 """Rules over HTTP: what may be written, the probability of every decision, restarts, the log."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,29 @@ async def test_estimates_that_are_left_out(tmp_path: Path) -> None:
         assert (await found.stats("crashed"))["comparison"] is None
     rows = exported(tmp_path / "state", tmp_path / "log")
     assert [(row["propensity"], row["propensity_kind"]) for row in rows] == [(None, None)] * 3
+
+
+@in_loop
+async def test_answers_do_not_wait_for_estimates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decisions and rewards go on while one takes its time; beyond 64 that wait the others go without."""
+    gate = threading.Event()
+
+    def slow(scores: Any, chosen: list[int]) -> list[float]:
+        gate.wait(10)
+        return chances(scores, chosen)
+
+    monkeypatch.setattr("sketchbandit.service.estimating.chances", slow)
+    async with service(tmp_path / "state") as found:
+        await found.create(explore=THOMPSON)
+        for _ in range(70):
+            decided = (await found.decide()).json()
+            assert (await found.reward(decided["decision"], 1.0)).json()["status"] == "learned"
+        assert not gate.is_set()
+        assert "sketchbandit_estimates_left_out_total 6.0" in (await found.http.get("/metrics")).text
+        gate.set()
+    rows = exported(tmp_path / "state", tmp_path / "log")
+    assert [row["propensity_kind"] for row in rows] == ["estimate"] * 64 + [None] * 6
+    assert all(finding.is_good for finding in check(tmp_path / "state"))
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
