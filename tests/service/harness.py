@@ -73,6 +73,7 @@ class Service:
         """Wait until all estimates are written."""
         while self.engine.estimator._tasks:
             await asyncio.sleep(0.005)
+        await self.engine.journal.probe()
 
     async def stats(self, name: str = "b") -> Any:
         """GET the stats."""

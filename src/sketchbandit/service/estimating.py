@@ -51,7 +51,7 @@ class Estimator:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """When those that wait are written."""
+        """When those that wait are made; the journal writes them."""
         await asyncio.gather(*self._tasks)
         self._thread.shutdown()
 
@@ -61,28 +61,37 @@ class Estimator:
             found = await asyncio.get_running_loop().run_in_executor(self._thread, _unhurried, scores, chosen)
             self._registry.check(bandit)
             self._journal.admit(len(rows))
-            await asyncio.gather(
-                *(self._write(bandit, row.seq, chance) for row, chance in zip(rows, found, strict=True))
-            )
+            for row, chance in zip(rows, found, strict=True):
+                self._write(bandit, row.seq, chance)
         except NotFound:
             pass  # it was deleted meanwhile
         except Problem as problem:
-            self._instruments.estimates_left_out.inc()
-            log.debug("an estimate is left out", extra={"reason": str(problem)})
+            self._leave_out(problem)
         except Exception:
             log.exception("an estimate failed")
 
-    def _write(self, bandit: Bandit, decision: int, chance: float) -> asyncio.Future[None]:
+    def _write(self, bandit: Bandit, decision: int, chance: float) -> None:
+        """With the next commit: one of its own would hold up decisions and rewards."""
+
         def apply(row: EstimateRow) -> None:
             self._registry.check(bandit)
             bandit.estimated(row)
 
-        return self._journal.append(EstimateRow(0, decision, bandit.number, chance), apply)
+        row = EstimateRow(0, decision, bandit.number, chance)
+        self._journal.append(row, apply, can_wait=True).add_done_callback(self._written)
+
+    def _written(self, future: asyncio.Future[None]) -> None:
+        if not future.cancelled() and (problem := future.exception()) is not None:
+            self._leave_out(problem)
+
+    def _leave_out(self, problem: BaseException) -> None:
+        self._instruments.estimates_left_out.inc()
+        log.debug("an estimate is left out", extra={"reason": str(problem)})
 
 
 def _unhurried(scores: Scores, chosen: list[int]) -> list[float]:
-    """The probabilities, with half of a core at most, so that answers need not wait for them."""
+    """The probabilities, with a quarter of a core at most, so that answers need not wait for them."""
     started = perf_counter()
     found = chances(scores, chosen)
-    sleep(perf_counter() - started)
+    sleep(3.0 * (perf_counter() - started))
     return found

@@ -85,17 +85,24 @@ class Journal:
         if len(self._waiting) + count > self._most_waiting:
             raise Busy(f"{len(self._waiting)} records wait to be written; try again in a moment")
 
-    def append(self, record: R, apply: Callable[[R], Any]) -> asyncio.Future[Any]:
+    def append(self, record: R, apply: Callable[[R], Any], *, can_wait: bool = False) -> asyncio.Future[Any]:
         """Commit the record, run ``apply`` on it, and give its result; Unavailable if that failed.
 
-        Records get their numbers here, so that these are in the order of the commits.
+        Records get their numbers here, so that these are in the order of the commits. One that ``can_wait``
+        is committed with the next that cannot, or when ``flush`` is called.
         """
         self.admit()
         numbered = record if isinstance(record, Statements) else record.numbered(self.new_number)
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(_Entry(numbered, apply, future))
-        self._wake.set()
+        if not can_wait:
+            self._wake.set()
         return future
+
+    def flush(self) -> None:
+        """Commit what could wait."""
+        if self._waiting:
+            self._wake.set()
 
     async def read(self, query: Callable[[sa.Connection], T]) -> T:
         """What ``query`` finds in the database."""
@@ -138,13 +145,17 @@ class Journal:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            while self._waiting:
-                batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_RECORDS))]
+            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_RECORDS))]
+            if self._waiting:  # more than go into one commit
+                self._wake.set()
+            if batch:
                 await self._commit(batch)
-                while self._doubtful and not self._is_closing and not await self._settle():
-                    await asyncio.sleep(_PAUSE)
+            while self._doubtful and not self._is_closing and not await self._settle():
+                await asyncio.sleep(_PAUSE)
             if self._is_closing:
-                return
+                if not self._waiting:
+                    return
+                self._wake.set()
 
     async def _commit(self, batch: list[_Entry]) -> None:
         loop = asyncio.get_running_loop()

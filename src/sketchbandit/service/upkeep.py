@@ -78,6 +78,7 @@ class Upkeep:
             await self._round()
 
     async def _round(self) -> None:
+        self._engine.journal.flush()
         if self._engine.journal.trouble is not None:  # nobody else may try, where /readyz keeps traffic away
             await self._engine.journal.probe()
         for bandit in list(self._engine.registry.bandits.values()):
