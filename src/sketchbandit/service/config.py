@@ -117,12 +117,10 @@ class BanditConfig:
 
     def with_rule(self, policy: Any) -> Any:
         """The policy with the rule of these settings, which snapshots of earlier versions do not hold."""
-        mine = self._build(2)  # rules do not depend on the dimension
-        if policy.explore.is_like(mine.explore):
-            return policy
-        scalars, arrays = policy.dump()
-        chosen = {name: value for name, value in mine.dump()[0].items() if name in ("explore", "random")}
-        return type(policy).undump({**scalars, **chosen}, arrays)
+        rule = self._build(2).explore  # which does not depend on the dimension
+        if not policy.explore.is_like(rule):
+            policy.explore = rule
+        return policy
 
     def _settings(self) -> dict[str, Any]:
         given = self._parameters()
