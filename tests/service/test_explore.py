@@ -172,6 +172,7 @@ async def test_thompson_is_estimated_after_the_answer(tmp_path: Path) -> None:
             await found.reward(answer["decision"], reward)
             alone.update(arms[answer["index"]], reward)
         await found.settle()
+        assert found.engine.bandit("b").timeline.view("all", 0.0).total.compared == 6
         recent = (await found.stats())["recent"]
         assert [arm["propensity"] for arm in recent[::-1]] == wanted
     rows = exported(tmp_path / "state", tmp_path / "log")
@@ -250,8 +251,7 @@ async def test_a_crash_changes_nothing(tmp_path: Path, rule: str) -> None:
         await found.create(explore={"rule": rule, "floor": 0.1}, slates=True)
         await found.play(10)
         decision = (await found.decide(top=3)).json()["decision"]
-        await found.settle()
-        await found.upkeep.snapshot(found.engine.bandit("b"))
+        await found.upkeep.snapshot(found.engine.bandit("b"))  # estimates may still come
         await found.rewards(decision, {"position": 1, "reward": 1.0})
         await found.play(10, seed=1)
         await found.settle()
@@ -261,6 +261,8 @@ async def test_a_crash_changes_nothing(tmp_path: Path, rule: str) -> None:
         new = found.engine.bandit("b")
         assert same(new.policy, old.policy)
         assert (new.totals, new.timeline.dump()) == (old.totals, old.timeline.dump())
+        assert new.timeline.view("all", 0.0).total.compared == 20
+        assert new.unweighed == {}
         assert [(d.propensity, *d.waiting) for d in new.open.values()] == [
             (d.propensity, *d.waiting) for d in old.open.values()
         ]

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from sketchbandit.errors import SketchTooSmallWarning
 from sketchbandit.service.arm_store import ArmStore
-from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.comparing import Unweighed
+from sketchbandit.service.config import ESTIMATE, BanditConfig
 from sketchbandit.service.history import Bucket, Meter
 from sketchbandit.service.open_decisions import OpenDecision, Shown, held_bytes
 from sketchbandit.service.problems import Busy
@@ -29,6 +30,8 @@ from sketchbandit.service.storage.records import (
 from sketchbandit.service.storage.snapshots import Snapshot
 from sketchbandit.service.timeline import Timeline
 from sketchbandit.service.vectors import Vector
+
+_MOST_UNWEIGHED = 1000
 
 
 @dataclass
@@ -70,6 +73,8 @@ class Bandit:
         self.meter = Meter()
         self.totals = Totals()
         self.timeline = Timeline(created)
+        self.unweighed: dict[int, Unweighed] = {}
+        """Rewards that came before the estimate of their probability."""
         self.recent = RecentArms()
         self.snapshots: deque[Snapshotted] = deque()
         """Those written by this process, the newest last."""
@@ -132,16 +137,29 @@ class Bandit:
             self.totals.rewards += 1
         if row.reward is not None:
             self.totals.reward_sum += row.reward
-            self.timeline.add(row.at, _rewarded(row, decision, row.reward))
+            self.timeline.add(row.at, Bucket(rewards=1, reward_sum=row.reward))
+            if row.position == 0:
+                self._compare(first, Unweighed(row.at, row.reward, decision.arm_count), decision.propensity)
             with suppress(SketchTooSmallWarning):  # it comes when all is learned; health() keeps saying it
                 self._learn(shown, row.reward)
         self.recent.rewarded(row)
 
     def estimated(self, row: EstimateRow) -> None:
-        """A probability was committed; for the comparison it counts if the reward has not come before."""
+        """A probability was committed, before the reward or after it."""
         if (decision := self.open.get(row.decision)) is not None:
             decision.propensity = row.propensity
+        if (rewarded := self.unweighed.pop(row.decision, None)) is not None:
+            self._compare(row.decision, rewarded, row.propensity)
         self.recent.estimated(row)
+
+    def _compare(self, first: int, rewarded: Unweighed, propensity: float) -> None:
+        """Count what a uniform choice would have earned by a reward, now or when the probability is known."""
+        if propensity:
+            self.timeline.add(rewarded.at, rewarded.weighted(propensity))
+        elif self.config.propensities == ESTIMATE:
+            self.unweighed[first] = rewarded
+            if len(self.unweighed) > _MOST_UNWEIGHED:
+                del self.unweighed[next(iter(self.unweighed))]  # the oldest
 
     def changed(self, row: ActionRow) -> None:
         """An action was added or retired; what it is already it stays."""
@@ -182,6 +200,7 @@ class Bandit:
             "oldest_open": min(self.open, default=seq + 1),
             "totals": asdict(self.totals),
             "history": self.timeline.dump(),
+            "unweighed": [[first, *rewarded] for first, rewarded in self.unweighed.items()],
         }
         return Snapshot(seq, copy.deepcopy(self.policy), state)
 
@@ -194,11 +213,5 @@ class Bandit:
         self.policy = snapshot.policy
         self.totals = Totals(**snapshot.state["totals"])
         self.timeline = Timeline.undump(snapshot.state["history"])
-
-
-def _rewarded(row: RewardRow, decision: OpenDecision, reward: float) -> Bucket:
-    """A reward, and what a uniform choice would have earned by it on average, where that can be told."""
-    if row.position or not decision.propensity:
-        return Bucket(rewards=1, reward_sum=reward)
-    weighted = reward / (decision.arm_count * decision.propensity)
-    return Bucket(0, 1, reward, 0.0, 1, reward, weighted, weighted * weighted)
+        unweighed = snapshot.state.get("unweighed", [])
+        self.unweighed = {first: Unweighed(*rewarded) for first, *rewarded in unweighed}

@@ -2,12 +2,26 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sketchbandit.service.history import Bucket
 
 LEAST = 30
 """Rewards: with fewer the interval would say little, and what it says could be wrong."""
 _QUANTILE = 1.959964  # of the normal distribution, for 95 %
+
+
+class Unweighed(NamedTuple):
+    """A reward of an arm shown first."""
+
+    at: float
+    reward: float
+    arm_count: int
+
+    def weighted(self, propensity: float) -> Bucket:
+        """What it tells of a uniform choice, given the probability with which its arm was chosen."""
+        value = self.reward / (self.arm_count * propensity)
+        return Bucket(compared=1, compared_sum=self.reward, uniform_sum=value, uniform_squares=value * value)
 
 
 @dataclass(frozen=True)
