@@ -1,6 +1,7 @@
 """Rules over HTTP: what may be written, the probability of every decision, restarts, the log."""
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,7 @@ async def test_answers_do_not_wait_for_estimates(tmp_path: Path, monkeypatch: py
         return chances(scores, chosen)
 
     monkeypatch.setattr("sketchbandit.service.estimating.chances", slow)
+    monkeypatch.setattr("sketchbandit.service.estimating.sleep", lambda _: None)
     async with service(tmp_path / "state") as found:
         await found.create(explore=THOMPSON)
         for _ in range(70):
@@ -237,9 +239,25 @@ async def test_answers_do_not_wait_for_estimates(tmp_path: Path, monkeypatch: py
         assert not gate.is_set()
         assert "sketchbandit_estimates_left_out_total 6.0" in (await found.http.get("/metrics")).text
         gate.set()
+        await found.settle()
     rows = exported(tmp_path / "state", tmp_path / "log")
     assert [row["propensity_kind"] for row in rows] == ["estimate"] * 64 + [None] * 6
     assert all(finding.is_good for finding in check(tmp_path / "state"))
+
+
+@in_loop
+async def test_a_shutdown_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimates that are not made in time are left out; nothing else is."""
+    monkeypatch.setattr("sketchbandit.service.estimating._PATIENCE", 0.05)
+    monkeypatch.setattr("sketchbandit.service.estimating.sleep", lambda _: time.sleep(0.1))
+    async with service(tmp_path / "state") as found:
+        await found.create(explore=THOMPSON)
+        for _ in range(20):
+            await found.decide()
+        started = time.perf_counter()
+    assert time.perf_counter() - started < 1.5
+    kinds = [row["propensity_kind"] for row in exported(tmp_path / "state", tmp_path / "log")]
+    assert (len(kinds), kinds[-1]) == (20, None)
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))

@@ -20,6 +20,7 @@ from sketchbandit.service.storage.records import DecisionRow, EstimateRow
 log = logging.getLogger(__name__)
 
 _MOST_WAITING = 64
+_PATIENCE = 2.0  # seconds, at shutdown
 _MOST_ARMS = 100  # of a decision: what is kept of it and the time grow with their square
 
 
@@ -51,9 +52,11 @@ class Estimator:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """When those that wait are made; the journal writes them."""
-        await asyncio.gather(*self._tasks)
-        self._thread.shutdown()
+        """When those that wait are made, or after two seconds; the journal writes them."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_PATIENCE)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _estimate(self, bandit: Bandit, rows: Sequence[DecisionRow], scores: Scores) -> None:
         chosen = [row.arm_index for row in rows]
