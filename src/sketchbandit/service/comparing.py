@@ -9,6 +9,8 @@ from sketchbandit.service.history import Bucket
 LEAST = 30
 """Rewards: with fewer the interval would say little, and what it says could be wrong."""
 _QUANTILE = 1.959964  # of the normal distribution, for 95 %
+_MOST_ERRORS = 3.0  # standard errors by which the mean weight may be off
+_ROUNDING = 1e-9
 
 
 class Unweighed(NamedTuple):
@@ -20,8 +22,16 @@ class Unweighed(NamedTuple):
 
     def weighted(self, propensity: float) -> Bucket:
         """What it tells of a uniform choice, given the probability with which its arm was chosen."""
-        value = self.reward / (self.arm_count * propensity)
-        return Bucket(compared=1, compared_sum=self.reward, uniform_sum=value, uniform_squares=value * value)
+        weight = 1.0 / (self.arm_count * propensity)
+        value = weight * self.reward
+        return Bucket(
+            compared=1,
+            compared_sum=self.reward,
+            uniform_sum=value,
+            uniform_squares=value * value,
+            weight_sum=weight,
+            weight_squares=weight * weight,
+        )
 
 
 @dataclass(frozen=True)
@@ -38,15 +48,38 @@ class Comparison:
 
 
 def compare(total: Bucket) -> Comparison | None:
-    """None: too few rewards whose probability is known.
+    """None: ``doubts`` says why not.
 
-    >>> compare(Bucket(compared=100, compared_sum=60.0, uniform_sum=25.0, uniform_squares=31.0))
-    Comparison(count=100, mean_reward=0.6, uniform=0.25, low=0.1517..., high=0.3482...)
+    >>> one = Unweighed(at=0.0, reward=1.0, arm_count=2)
+    >>> compare(sum([one.weighted(0.5)] * 100, Bucket()))
+    Comparison(count=100, mean_reward=1.0, uniform=1.0, low=1.0, high=1.0)
     """
-    count = total.compared
-    if count < LEAST:
+    if doubts(total) is not None:
         return None
-    uniform = total.uniform_sum / count
-    variance = max(total.uniform_squares / count - uniform**2, 0.0) / (count - 1)
-    half = _QUANTILE * math.sqrt(variance)
+    count = total.compared
+    uniform, error = _mean(total.uniform_sum, total.uniform_squares, count)
+    half = _QUANTILE * error
     return Comparison(count, total.compared_sum / count, uniform, uniform - half, uniform + half)
+
+
+def doubts(total: Bucket) -> str | None:
+    """Why the rewards cannot tell what a uniform choice would earn; None: they can.
+
+    Weights are 1 on average, whatever the rule. If they are not, arms that a uniform choice would play were
+    drawn so rarely that the rewards seen do not stand for them, and the interval would be wrong.
+    """
+    if total.compared < LEAST:
+        return f"{total.compared} rewards with a known probability so far; {LEAST} are needed."
+    mean, error = _mean(total.weight_sum, total.weight_squares, total.compared)
+    if abs(mean - 1.0) > _MOST_ERRORS * error + _ROUNDING:
+        return (
+            "Some arms were drawn too rarely to tell what a uniform choice would earn: the weights of the "
+            f"rewards seen have a mean of {mean:.2g}, not 1. More time helps, or a larger share drawn uniformly."
+        )
+    return None
+
+
+def _mean(total: float, squares: float, count: int) -> tuple[float, float]:
+    """The mean and its standard error."""
+    mean = total / count
+    return mean, math.sqrt(max(squares / count - mean**2, 0.0) / (count - 1))

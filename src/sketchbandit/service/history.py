@@ -22,7 +22,10 @@ class Bucket(NamedTuple):
     uniform_sum: float = 0.0
     """The sum of reward / (arms · probability), which a uniform choice would have earned on average, ..."""
     uniform_squares: float = 0.0
-    """... and of the squares of these."""
+    """... and of the squares of these; ..."""
+    weight_sum: float = 0.0
+    weight_squares: float = 0.0
+    """... of 1 / (arms · probability), and of the squares of these."""
 
     def __add__(self, other: "Bucket") -> "Bucket":  # type: ignore[override]
         return Bucket(*map(add, self, other))

@@ -18,7 +18,7 @@ from sketchbandit.service.api.answer_models import (
 )
 from sketchbandit.service.api.bodies import JSON
 from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.comparing import LEAST, compare
+from sketchbandit.service.comparing import compare, doubts
 from sketchbandit.service.describing import describe
 from sketchbandit.service.exploring import reaches_all
 from sketchbandit.service.history import History
@@ -104,9 +104,7 @@ def _comparison(bandit: Bandit, view: View) -> tuple[ComparisonAnswer | None, st
         )
     total = view.total
     found = compare(total)
-    if found is None:
-        return None, f"{total.compared} rewards with a known probability so far; {LEAST} are needed."
-    return ComparisonAnswer(**asdict(found)), None
+    return (None, doubts(total)) if found is None else (ComparisonAnswer(**asdict(found)), None)
 
 
 def _shares(view: View) -> list[ShareAnswer]:
