@@ -9,7 +9,7 @@ from sketchbandit.service.history import Bucket
 LEAST = 30
 """Rewards: with fewer the interval would say little, and what it says could be wrong."""
 _QUANTILE = 1.959964  # of the normal distribution, for 95 %
-_MOST_ERRORS = 3.0  # standard errors by which the mean weight may be off
+_MOST_ERRORS = 4.0  # standard errors by which the mean weight may be off
 _ROUNDING = 1e-9
 
 
@@ -74,7 +74,7 @@ def doubts(total: Bucket) -> str | None:
     if abs(mean - 1.0) > _MOST_ERRORS * error + _ROUNDING:
         return (
             "Some arms were drawn too rarely to tell what a uniform choice would earn: the weights of the "
-            f"rewards seen have a mean of {mean:.2g}, not 1. More time helps, or a larger share drawn uniformly."
+            f"rewards seen have a mean of {mean:.2g}, not 1. More time helps, or a larger uniform share."
         )
     return None
 
