@@ -184,16 +184,18 @@ def test_the_uniform_value_is_within_its_interval() -> None:
     """Over repetitions: 95 in 100 intervals hold the value that a uniform choice has."""
     random = np.random.default_rng(0)
     chances, rewards = np.array([0.7, 0.2, 0.1]), np.array([1.0, 0.4, 0.1])
-    held = 0
+    held = shown = 0
     for _ in range(400):
         total = Bucket()
         for arm in random.choice(3, size=200, p=chances):
             total += Unweighed(0.0, rewards[arm], 3).weighted(chances[arm])
         found = compare(total)
-        assert found is not None
-        assert found.mean_reward == pytest.approx(total.compared_sum / 200)
-        held += found.low <= rewards.mean() <= found.high
-    assert 0.92 <= held / 400 <= 0.98
+        if found is not None:  # a few are too far off to be shown, by their weights
+            shown += 1
+            assert found.mean_reward == pytest.approx(total.compared_sum / 200)
+            held += found.low <= rewards.mean() <= found.high
+    assert shown > 390
+    assert 0.92 <= held / shown <= 0.98
 
 
 def test_what_was_drawn_too_rarely_is_not_compared() -> None:
