@@ -1,6 +1,7 @@
 """Ways to explore: what a rule claims of its choices holds, and chance is apart from what is learned."""
 
 import copy
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -313,6 +314,37 @@ def test_some_rules_leave_a_log_that_can_be_used() -> None:
     """What the test above must not pass by: most of the rules are put to it."""
     usable = [rule for rule in RANDOM if trained(rule).probabilities(ARMS["five"]).min() >= 1e-3]
     assert len(usable) >= 8, usable
+
+
+def test_a_long_ranking_with_a_floor_is_uniform_among_those_left() -> None:
+    """Every place: the rule's next, or in a share of all any that is left, alike."""
+    policy = trained_alike(trained("ucb"), sb.UCB(0.3, floor=0.6, seed=3))
+    arms = some_arms(6)
+    order = trained("ucb").top(arms, 6).tolist()
+    seen = np.zeros((6, 6))
+    turns = 6_000
+    for _ in range(turns):
+        left = list(order)
+        for place, choice in enumerate(policy.slate(arms, 6)):
+            expected = 0.6 / len(left) + 0.4 * (choice.index == left[0])
+            assert choice.probability == pytest.approx(expected)
+            seen[place, left.index(choice.index)] += 1
+            left.remove(choice.index)
+    for place in range(5):
+        chances = np.full(6 - place, 0.6 / (6 - place)) + 0.4 * np.eye(6 - place)[0]
+        assert stats.chisquare(seen[place, : 6 - place], turns * chances).pvalue > 1e-4
+
+
+def test_a_long_ranking_takes_no_more_memory_than_its_arms() -> None:
+    """All of 20,000 arms in order, with a floor: places keep nothing but two numbers."""
+    policy = sb.oful(2, explore=sb.EpsilonGreedy(0.2, seed=0))
+    arms = np.random.default_rng(0).standard_normal((20_000, 2))
+    tracemalloc.start()
+    ranking = policy.top(arms, 20_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sorted(ranking.tolist()) == list(range(20_000))
+    assert peak < 20e6
 
 
 def test_what_arms_share_costs_no_digits() -> None:

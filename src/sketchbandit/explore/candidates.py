@@ -106,6 +106,10 @@ class Left(Candidates):
         """That of the whole set."""
         return self._whole.width(int(self._indices[index]))
 
+    def widths(self) -> Vector:
+        """Those of the whole set."""
+        return self._whole.widths()[self._indices]
+
     def most_widths(self) -> Vector:
         """Those of the whole set."""
         return self._whole.most_widths()[self._indices]

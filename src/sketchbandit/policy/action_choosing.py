@@ -95,7 +95,7 @@ class ActionChoosing(ActionModels):
         Where chance plays a part, each place is chosen by itself, among the actions that are left.
         """
         offer = self._offer(actions)
-        places, _ = self._ranked(context, k, offer, random)
+        places, _ = self._ranked(context, k, offer, random, with_chances=False)
         return [offer.names[place.index] for place in places]
 
     def slate(
@@ -104,21 +104,25 @@ class ActionChoosing(ActionModels):
         """What ``top`` chooses; the probability of each is that of its place, given the places before."""
         offer = self._offer(actions)
         with unless_refused(self._generator(random), self._columns):
-            places, candidates = self._ranked(context, k, offer, random)
-            return [_told(candidates, offer, place.index, place.probability()) for place in places]
+            places, candidates = self._ranked(context, k, offer, random, with_chances=True)
+        return [_told(candidates, offer, place.index, place.probability) for place in places]
 
     def _ranked(
-        self, context: Any, k: int, offer: Offer, random: Random | None
+        self, context: Any, k: int, offer: Offer, random: Random | None, *, with_chances: bool
     ) -> tuple[list[Place], ActionCandidates]:
         wanted, rule, generator = check_count("k", k, at_least=1), self._explore, self._generator(random)
         if wanted > len(offer.names):
             raise InputError(f"k is {wanted}, but there are {len(offer.names)} actions")
         candidates = self._candidates(self._read(context), offer)
         with unless_refused(generator, self._columns):
-            asked = ranked(
-                candidates, wanted, rule, lambda some, count: best_of(some, count, rule, generator), generator
+            places = ranked(
+                candidates,
+                wanted,
+                rule,
+                lambda some, count: best_of(some, count, rule, generator),
+                generator,
+                with_chances=with_chances,
             )
-            places = list(asked)
             self._columns.remember(context)
         return places, candidates
 

@@ -3,7 +3,6 @@
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +13,15 @@ from sketchbandit.explore.base import chances_of, with_share
 from sketchbandit.explore.candidates import Left
 from sketchbandit.sketch.columns import ColumnNames
 
+Best = Callable[[Candidates, int], list[int]]
+
 
 class Place(NamedTuple):
     """An arm at its place in a ranking."""
 
     index: int  # type: ignore[assignment]  # tuples have a method of that name
-    probability: Callable[[], float]
-    """With which it has come there, given the places before."""
+    probability: float
+    """With which it has come there, given the places before; 0 where nobody asked."""
 
 
 def check_generator(random: Any) -> np.random.Generator:
@@ -79,29 +80,54 @@ def ranked(
     candidates: Candidates,
     count: int,
     rule: Explore,
-    best: Callable[[Candidates, int], list[int]],
+    best: Best,
     random: np.random.Generator,
-) -> Iterator[Place]:
+    *,
+    with_chances: bool,
+) -> list[Place]:
     """Arms one after another, each by the rule, or uniformly, among those that are left.
 
     ``best``: the first choices of the rule among some arms.
     """
-    if not rule.is_random:
-        for index in best(candidates, count):
-            yield Place(index, lambda: 1.0)
-        return
-    left, among, shown = np.arange(len(candidates)), candidates, set[int]()
-    order = iter(() if rule.draws else best(candidates, count))
-    first = next(order, -1)
+    if rule.draws:
+        return _drawn_one_by_one(candidates, count, rule, best, random, with_chances=with_chances)
+    order, share = best(candidates, count), rule.uniform_share
+    if not share:
+        return [Place(index, 1.0) for index in order]
+    places: list[Place] = []
+    left = list(range(len(candidates)))
+    where = left.copy()  # of an arm in that list; -1: it was chosen
+    ahead = iter(order)
+    own = next(ahead)
+    while len(places) < count:
+        while where[own] < 0:
+            own = next(ahead)
+        drawn = random.random()
+        index = own if drawn >= share else left[min(int(drawn / share * len(left)), len(left) - 1)]
+        places.append(Place(index, share / len(left) + (1.0 - share) * (index == own)))
+        at, last = where[index], left.pop()
+        if at < len(left):  # the last takes its place
+            left[at], where[last] = last, at
+        where[index] = -1
+    return places
+
+
+def _drawn_one_by_one(
+    candidates: Candidates,
+    count: int,
+    rule: Explore,
+    best: Best,
+    random: np.random.Generator,
+    *,
+    with_chances: bool,
+) -> list[Place]:
+    left, among, places = np.arange(len(candidates)), candidates, []
     for _ in range(count):
-        if rule.draws:
-            (own,) = best(among, 1)
-        else:
-            while first in shown:
-                first = next(order)
-            own = int(np.searchsorted(left, first))
-        place = shared_with_all(own, len(left), rule.uniform_share, random)
-        shown.add(int(left[place]))
-        yield Place(int(left[place]), partial(chance_of, rule, among, place, own))
-        left = np.delete(left, place)
-        among = Left(candidates, left)
+        (own,) = best(among, 1)
+        at = shared_with_all(own, len(left), rule.uniform_share, random)
+        chance = chance_of(rule, among, at, own) if with_chances else 0.0
+        places.append(Place(int(left[at]), chance))
+        left = np.delete(left, at)
+        if len(places) < count:
+            among = Left(candidates, left)
+    return places

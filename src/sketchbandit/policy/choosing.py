@@ -105,7 +105,7 @@ class Choosing(JoinedPolicy):
 
         Where chance plays a part, each place is chosen by itself, among the arms that are left.
         """
-        places, _ = self._ranked(arms, k, random)
+        places, _ = self._ranked(arms, k, random, with_chances=False)
         return np.array([place.index for place in places], dtype=np.intp)
 
     def slate(self, arms: Any, k: int, *, random: Random | None = None) -> list[Choice]:
@@ -116,11 +116,12 @@ class Choosing(JoinedPolicy):
         >>> [choice.probability for choice in policy.slate([[1.0, 0.0], [0.0, 2.0]], 2)]
         [0.75, 1.0]
         """
-        with self._unless_refused(self._generator(random)):
-            places, candidates = self._ranked(arms, k, random)
-            return [_told(candidates, place.index, place.probability()) for place in places]
+        places, candidates = self._ranked(arms, k, random, with_chances=True)
+        return [_told(candidates, place.index, place.probability) for place in places]
 
-    def _ranked(self, arms: Any, k: int, random: Random | None) -> tuple[list[Place], ArmCandidates]:
+    def _ranked(
+        self, arms: Any, k: int, random: Random | None, *, with_chances: bool
+    ) -> tuple[list[Place], ArmCandidates]:
         wanted, read, rule = check_count("k", k, at_least=1), self._read(arms), self._explore
         if wanted > len(read):
             raise InputError(f"k is {wanted}, but there are {len(read)} arms")
@@ -130,7 +131,7 @@ class Choosing(JoinedPolicy):
             return self._best(some, count, rule, generator)
 
         with self._unless_refused(generator):
-            places = list(ranked(candidates, wanted, rule, best, generator))
+            places = ranked(candidates, wanted, rule, best, generator, with_chances=with_chances)
         self._columns.remember(arms)
         return places, candidates
 
