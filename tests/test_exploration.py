@@ -27,9 +27,9 @@ RANDOM: dict[str, Callable[[], sb.Explore]] = {
     "greedy-floor": lambda: sb.Greedy(floor=0.1, seed=1),
     "epsilon": lambda: sb.EpsilonGreedy(0.3, seed=1),
     "epsilon-floor": lambda: sb.EpsilonGreedy(0.3, floor=0.5, seed=1),
-    "thompson": lambda: sb.Thompson(0.5, samples=100_000, seed=1),
-    "thompson-floor": lambda: sb.Thompson(0.5, samples=100_000, floor=0.25, seed=1),
-    "thompson-theorem": lambda: sb.Thompson(THEOREM, samples=100_000, seed=1),
+    "thompson": lambda: sb.Thompson(0.5, samples=5_000, seed=1),
+    "thompson-floor": lambda: sb.Thompson(0.5, samples=5_000, floor=0.25, seed=1),
+    "thompson-theorem": lambda: sb.Thompson(THEOREM, samples=5_000, seed=1),
     "gap": lambda: sb.InverseGap(20.0, seed=1),
     "gap-floor": lambda: sb.InverseGap(20.0, floor=0.25, seed=1),
     "gap-growing": lambda: sb.InverseGap(3.0, growth=0.5, seed=1),
@@ -83,6 +83,8 @@ def assert_chosen_as_claimed(policy: Any, arms: Any, count: int) -> None:
 def test_choices_are_as_probable_as_claimed(rule: str, arms: str) -> None:
     """10^5 choices, fewer where they take widths: one arm, two, duplicates, ties."""
     policy = trained(rule)
+    if "thompson" in rule:
+        policy.explore = rule_of({**policy.explore.settings(), "samples": 100_000})
     few = arms not in {"five", "twins"} or policy.explore.settings().get("eliminate") is not None
     assert_chosen_as_claimed(policy, ARMS[arms], 5_000 if few else 100_000)
 
@@ -110,7 +112,7 @@ def test_every_recipe_takes_every_rule(name: str, rule: str) -> None:
         for twin, convert in zip(twins, (np.asarray, csr_array, np.ndarray.tolist), strict=True)
     )
     assert dense == sparse == listed
-    assert policy.probabilities(arms) == pytest.approx(policy.probabilities(csr_array(arms)), abs=0.01)
+    assert policy.probabilities(arms) == pytest.approx(policy.probabilities(csr_array(arms)), abs=0.04)
 
 
 def test_probabilities_by_the_formulas() -> None:
@@ -163,10 +165,9 @@ def test_the_sampled_probability_has_the_error_it_states() -> None:
     policy, arms = trained("thompson"), ARMS["five"]
     exact = trained_alike(policy, sb.Thompson(0.5, samples=2_000_000)).probabilities(arms)
     few = trained_alike(policy, sb.Thompson(0.5, samples=1_000))
-    turns = [np.linalg.qr(np.random.default_rng(i).standard_normal((5, 5)))[0] for i in range(200)]
     scatter = []
-    for turn in turns:  # the estimate depends on the scores alone: another order is another estimate
-        order = turn[0].argsort()
+    for seed in range(200):  # the estimate depends on the scores alone: another order is another estimate
+        order = np.random.default_rng(seed).permutation(5)
         scatter.append(few.probabilities(arms[order])[order.argsort()] - exact)
     measured = np.sqrt(np.mean(np.square(scatter), axis=0))
     assert measured == pytest.approx(few.scores(arms).standard_errors(), rel=0.35, abs=2e-4)
@@ -290,7 +291,7 @@ def test_slates(rule: str) -> None:
         left = list(range(5))
         for place in places:
             chance = policy.probabilities(arms[left])[left.index(place.index)]
-            assert place.probability == pytest.approx(chance, abs=0.01 if "thompson" in rule else 1e-9)
+            assert place.probability == pytest.approx(chance, abs=0.04 if "thompson" in rule else 1e-9)
             left.remove(place.index)
     assert sorted(policy.top(arms, 5)) == list(range(5))
 
