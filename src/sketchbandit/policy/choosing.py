@@ -1,6 +1,5 @@
 """How a policy chooses."""
 
-import math
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -11,13 +10,10 @@ from sketchbandit.arms import (
     Arms,
     Batch,
     DenseArms,
-    Scan,
     batch_of,
     in_set,
     is_vector,
-    read_arms,
     read_sets,
-    refuse,
 )
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
@@ -31,15 +27,15 @@ from sketchbandit.policy.chance import (
     shared_with_all,
     unless_refused,
 )
-from sketchbandit.policy.joined import JoinedPolicy
+from sketchbandit.policy.scoring import Scoring
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.checks import check_count
 
 Random = np.random.Generator
 
 
-class Choosing(JoinedPolicy):
-    """The verbs that learn nothing: select, choose, top, and the numbers they follow from.
+class Choosing(Scoring):
+    """The verbs that choose, and learn nothing.
 
     ``random`` is the generator to draw from, where chance plays a part: the policy's own unless it is given.
     """
@@ -181,28 +177,7 @@ class Choosing(JoinedPolicy):
                     raise in_set(number, error) from error
         return choices
 
-    # -- numbers --------------------------------------------------------------------------------------
-
-    def mean(self, arms: Any) -> Any:
-        """The mean reward of every arm, (K,); a number for a single arm (dim,)."""
-        means = self._scan(self._read(arms)).means
-        return float(means[0]) if is_vector(arms) else means
-
-    def width(self, arms: Any) -> Any:
-        """sqrt(x'A^-1 x) for every arm, (K,); a number for a single arm (dim,)."""
-        widths = self._candidates(self._read(arms)).widths()
-        return float(widths[0]) if is_vector(arms) else widths
-
-    def ucb(self, arms: Any) -> Any:
-        """mean + radius·width for every arm, (K,); a number for a single arm (dim,)."""
-        candidates = self._candidates(self._read(arms))
-        scores = upper_bound(candidates.means, candidates.radius, candidates.widths())
-        return float(scores[0]) if is_vector(arms) else scores
-
     # -- how ----------------------------------------------------------------------------------------
-
-    def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
-        return read_arms(self._columns.align(arms), self._dim, self._dtype, may_be_empty=may_be_empty)
 
     def _read_set(self, arms: Any) -> Arms:
         """One set of several."""
@@ -255,24 +230,6 @@ class Choosing(JoinedPolicy):
         choice = _told(candidates, index, chance_of(self._explore, candidates, index, own))
         candidates.keep()
         return choice
-
-    def _candidates(self, arms: Arms) -> ArmCandidates:
-        """The arms as a rule sees them, if all of their scores are finite."""
-        radius, scan = self.radius, self._scan(arms)
-        with np.errstate(over="ignore"):
-            most = np.abs(scan.means).max() + radius * np.sqrt(scan.norms_sq.max() / self._precision.shift)
-        if not math.isfinite(most):
-            raise refuse(arms, scan.norms_sq, scan.means)
-        return ArmCandidates(scan, self._precision, radius)
-
-    def _scan(self, arms: Arms) -> Scan:
-        """Means and norms, if all of them are finite."""
-        self._precision.sync()  # an estimate of the user's may not
-        with np.errstate(over="ignore", invalid="ignore"):
-            scan = self._estimate.scan(arms)
-        if not (np.isfinite(scan.norms_sq).all() and np.isfinite(scan.means).all()):
-            raise refuse(arms, scan.norms_sq, scan.means)
-        return scan
 
 
 def _told(candidates: Candidates, index: int, probability: float) -> Choice:

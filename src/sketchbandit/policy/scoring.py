@@ -1,0 +1,51 @@
+"""What a policy expects of arms, and how sure it is."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.arms import Arms, Scan, is_vector, read_arms, refuse
+from sketchbandit.explore import ArmCandidates, upper_bound
+from sketchbandit.policy.joined import JoinedPolicy
+
+
+class Scoring(JoinedPolicy):
+    """The numbers that choices follow from."""
+
+    def mean(self, arms: Any) -> Any:
+        """The mean reward of every arm, (K,); a number for a single arm (dim,)."""
+        means = self._scan(self._read(arms)).means
+        return float(means[0]) if is_vector(arms) else means
+
+    def width(self, arms: Any) -> Any:
+        """sqrt(x'A^-1 x) for every arm, (K,); a number for a single arm (dim,)."""
+        widths = self._candidates(self._read(arms)).widths()
+        return float(widths[0]) if is_vector(arms) else widths
+
+    def ucb(self, arms: Any) -> Any:
+        """mean + radius·width for every arm, (K,); a number for a single arm (dim,)."""
+        candidates = self._candidates(self._read(arms))
+        scores = upper_bound(candidates.means, candidates.radius, candidates.widths())
+        return float(scores[0]) if is_vector(arms) else scores
+
+    def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
+        return read_arms(self._columns.align(arms), self._dim, self._dtype, may_be_empty=may_be_empty)
+
+    def _candidates(self, arms: Arms) -> ArmCandidates:
+        """The arms as a rule sees them, if all of their scores are finite."""
+        radius, scan = self.radius, self._scan(arms)
+        with np.errstate(over="ignore"):
+            most = np.abs(scan.means).max() + radius * np.sqrt(scan.norms_sq.max() / self._precision.shift)
+        if not math.isfinite(most):
+            raise refuse(arms, scan.norms_sq, scan.means)
+        return ArmCandidates(scan, self._precision, radius)
+
+    def _scan(self, arms: Arms) -> Scan:
+        """Means and norms, if all of them are finite."""
+        self._precision.sync()  # an estimate of the user's may not
+        with np.errstate(over="ignore", invalid="ignore"):
+            scan = self._estimate.scan(arms)
+        if not (np.isfinite(scan.norms_sq).all() and np.isfinite(scan.means).all()):
+            raise refuse(arms, scan.norms_sq, scan.means)
+        return scan
