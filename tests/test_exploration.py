@@ -409,6 +409,27 @@ def test_a_rule_is_replaced_not_changed() -> None:
     assert models.ucb(ARMS["one"][0]).tolist() == pytest.approx([0.5 + np.sqrt(2.0), 2.0])
 
 
+def test_likely_slips() -> None:
+    """A choice in place of its arm or action, beta set by itself, play with a model per action."""
+    arms = np.eye(5)
+    policy: Any = sb.oful(5, explore=sb.Thompson(0.1, seed=0))
+    before = saved(policy)
+    choice = policy.choose(arms, random=np.random.default_rng(0))
+    with pytest.raises(sb.InputTypeError, match=r"give the arm itself, arms\[choice.index\]"):
+        policy.update(choice, 1.0)
+    with pytest.raises(sb.InputTypeError, match=r"policy.explore = sb.UCB\(0.5\)"):
+        policy.beta = 0.5
+    assert saved(policy) == before
+    models = sb.PerAction(["a", "b"], lambda: sb.oful(5))
+    with pytest.raises(sb.InputTypeError, match=r"give its name, choice.action"):
+        models.update(arms[0], models.choose(arms[0]), 1.0)
+    with pytest.raises(sb.InputTypeError, match="play needs a policy over arms"):
+        next(sb.play(models, sb.GaussianArms(dim=5, arms=2), 1))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"PerAction.__init__\(\) got an unexpected keyword"):
+        sb.PerAction(["a"], lambda: sb.oful(5), explore=sb.Greedy())  # type: ignore[call-arg]
+    assert repr(sb.Greedy()) == "Greedy()"
+
+
 def test_replicas_are_reseeded() -> None:
     """Copies choose alike, until they are told not to."""
     one = trained("thompson", 3)
@@ -463,7 +484,8 @@ def test_a_rule_of_the_users_is_checked(tmp_path: Path) -> None:
             "seed": None,
         }
     )
-    assert loaded.choose(np.eye(3)).probability == pytest.approx(2.0 / 3.0)
+    choice = loaded.choose(np.eye(3))
+    assert choice.probability == pytest.approx([2.0 / 3.0, 1.0 / 6.0, 1.0 / 6.0][choice.index])
     assert rule_of("test-own").floor == 0.0
     for wrong in ([0.9, 0.9, 0.9], [0.5, 0.5], [-0.5, 1.0, 0.5], [np.nan, 1.0, 0.0]):
         with pytest.raises(sb.InputError, match=r"Own.probabilities must return 3 numbers that sum to one"):
@@ -521,7 +543,10 @@ def test_subclasses_of_thompson_are_heard() -> None:
         (lambda: sb.Greedy(floor=float("nan")), "floor must be finite"),
         (lambda: sb.Greedy(seed=-1), "seed must be at least 0"),
         (lambda: sb.Greedy(seed=WRONG), "seed must be an integer"),
-        (lambda: sb.oful(3, beta=0.2, explore=sb.Thompson(0.1)), "beta is 0.2, but explore=Thompson.*leave"),
+        (
+            lambda: sb.oful(3, beta=0.2, explore=sb.Thompson(0.1)),
+            "beta is 0.2, but explore=Thompson.*leave out beta",
+        ),
         (lambda: sb.cbrap(3, size=2, explore=sb.Thompson(THEOREM)), "CBRAP takes a constant beta"),
         (
             lambda: sb.cbrap(9, size=2, explore=WRONG),

@@ -17,7 +17,7 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit import files
-from sketchbandit.experiments import environments, plan, policies, runner, store
+from sketchbandit.experiments import environments, plan, policies, rules, runner, store
 from sketchbandit.experiments.definitions import EXPERIMENTS, choose
 from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.pool import Failure, Result, run_all
@@ -739,3 +739,16 @@ def test_bad_contenders_and_data_are_found_before_any_work(
     with pytest.raises(FileNotFoundError, match=r"mnist\.npz"):
         runner.run([missing], TINY, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_setting_of_both_the_sketch_and_the_rule_is_not_guessed() -> None:
+    """``epsilon`` is the sketch's; whoever means the rule's has to say so."""
+    for text in (
+        "adaptive:explore=epsilon-greedy,explore.epsilon=0.1",
+        "oful:explore=epsilon-greedy,epsilon=0.1",
+    ):
+        rules.refuse_ambiguous(parse(text))
+    both = "adaptive:epsilon=8,explore=epsilon-greedy,explore.epsilon=0.1"
+    rules.refuse_ambiguous(parse(both))
+    with pytest.raises(sb.InputError, match=r"write explore\.epsilon=0\.1, beside the sketch's"):
+        rules.refuse_ambiguous(parse("adaptive:explore=epsilon-greedy,epsilon=0.1"))

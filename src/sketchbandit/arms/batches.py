@@ -28,7 +28,7 @@ def read_sets(batch: Any) -> AnyArray | list[Any]:
     if hasattr(batch, "ndim") and batch.ndim != 3:
         raise InputError(
             f"a batch is an array (sets, arms, dim) or a list of sets, got {batch.ndim} dimensions; "
-            "for one set there is select"
+            "for one set there are select and choose"
         )
     if isinstance(batch, (str, bytes)) or not hasattr(batch, "__iter__"):
         raise InputTypeError(

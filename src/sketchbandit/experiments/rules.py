@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sketchbandit.errors import InputError
 from sketchbandit.experiments.specs import Spec, Value
 from sketchbandit.explore.named import RULES, rule_class, rule_parameters
 from sketchbandit.policy import Policy
@@ -79,6 +80,19 @@ def seeded(policy: Spec, seed: int) -> Spec:
     if policy.get(RULE) is None or "seed" in settings_of(policy):
         return policy
     return policy.with_settings(**{f"{_DOTTED}seed": _FIRST_SEED + seed})
+
+
+def refuse_ambiguous(policy: Spec) -> None:
+    """Refuse a setting that both the sketch and the rule have, where only one of them is said."""
+    if policy.get(RULE) is None:
+        return
+    both = set(parameters(policy.name)) & set(rule_parameters(str(policy.get(RULE)))) - {"beta", "seed"}
+    for name in both:
+        if policy.get(name) is not None and policy.get(_DOTTED + name) is None:
+            raise InputError(
+                f"{policy}: both the sketch and the rule have {name}; for the rule's write "
+                f"{_DOTTED}{name}={policy.get(name)}, beside the sketch's or without it"
+            )
 
 
 def title(policy: Spec) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from sketchbandit import data as data_sets
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.experiments import policies as known
-from sketchbandit.experiments import reporting, runner
+from sketchbandit.experiments import reporting, rules, runner
 from sketchbandit.experiments.definitions import choose
 from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.profiles import Profile
@@ -106,6 +106,7 @@ def compare(
     for text in policies:
         asked = parse(text)
         known.check(asked)
+        rules.refuse_ambiguous(asked)
         member = asked if tune and not known.is_given(asked) else known.with_defaults(asked)
         if known.label(asked) in series:
             raise InputError(f"{text} is there twice: {known.label(asked)}")

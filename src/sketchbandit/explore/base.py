@@ -78,7 +78,7 @@ class Explore(Kinds, ABC):
         shown = [
             f"{one.name}={getattr(self, one.name)!r}"
             for place, one in enumerate(given)
-            if hasattr(self, one.name) and (not place or getattr(self, one.name) != one.default)
+            if hasattr(self, one.name) and (_is_main(place, one) or getattr(self, one.name) != one.default)
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -184,6 +184,10 @@ def setting_names(rule: type[Explore]) -> tuple[str, ...]:
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     named = list(inspect.signature(rule).parameters.values())
     return tuple(parameter.name for parameter in named if parameter.kind in kinds)
+
+
+def _is_main(place: int, parameter: inspect.Parameter) -> bool:
+    return place == 0 and parameter.kind is not inspect.Parameter.KEYWORD_ONLY
 
 
 def one_hot(index: int, count: int) -> Vector:

@@ -23,6 +23,9 @@ class Greedy(Explore):
     beta = 0.0
     draws = False
 
+    def __init__(self, *, floor: float = 0.0, seed: int | None = None) -> None:
+        super().__init__(floor=floor, seed=seed)
+
     def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
         """The arms of the largest means."""
         del random

@@ -1,7 +1,7 @@
 """Actions and their models: which there are, which are offered, what they hold, and files."""
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -10,7 +10,7 @@ from sketchbandit.arrays import AnyArray, Arrays, Scalars, taken_from
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.explore import Explore
 from sketchbandit.policy.action_board import Board
-from sketchbandit.policy.action_names import Action, check_action, made_by, read_names, some_of
+from sketchbandit.policy.action_names import Action, check_action, read_names, some_of
 from sketchbandit.policy.exploring import Exploring, copy_of_rule
 from sketchbandit.policy.files import Part, content_of, restored_generator
 from sketchbandit.policy.health import Health
@@ -31,11 +31,6 @@ class ActionModels(Exploring):
 
     _kinds: ClassVar[dict[str, type[Any]]] = {}
     _noun = "set of models"
-
-    def __init__(self, actions: Iterable[Action], factory: Callable[[], Policy]) -> None:
-        names = read_names(actions)
-        template = copy.deepcopy(made_by(factory))
-        self._set_up(template, {name: copy.deepcopy(template) for name in names}, set(), ColumnNames())
 
     def _set_up(
         self, template: Policy, models: dict[Action, Policy], retired: set[Action], columns: ColumnNames

@@ -182,7 +182,9 @@ class Choosing(Scoring):
     def _read_set(self, arms: Any) -> Arms:
         """One set of several."""
         if is_vector(arms):
-            raise InputError("one vector is no set of arms (arms, dim); for one set there is select")
+            raise InputError(
+                "one vector is no set of arms (arms, dim); for one set there are select and choose"
+            )
         read = self._read(arms)
         self._columns.remember(arms)
         return read

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sketchbandit.arrays import Vector
-from sketchbandit.errors import InputError
+from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
 from sketchbandit.explore.base import check_factor, setting_names
@@ -95,6 +95,10 @@ class JoinedPolicy(Exploring):
     def beta(self) -> float | Confidence:
         """As given."""
         return self._beta
+
+    @beta.setter
+    def beta(self, value: Any) -> None:
+        raise InputTypeError(f"beta is a setting of the rule; set that: policy.explore = sb.UCB({value!r})")
 
     @property
     def sketch(self) -> Any:  # a Sketch: which one, whoever made the policy knows

@@ -9,6 +9,7 @@ import numpy as np
 from sketchbandit.arms import DenseArms, is_scalar, is_vector, read_reward, read_rewards, refuse
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
+from sketchbandit.explore import Choice
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.choosing import Choosing
 from sketchbandit.policy.health import Complaints, say
@@ -51,6 +52,8 @@ class Policy(Choosing):
         return complaints
 
     def _learn_any(self, arm: Any, reward: Any) -> Complaints:
+        if isinstance(arm, Choice):
+            raise InputTypeError("the arm is a Choice: give the arm itself, arms[choice.index]")
         if isinstance(arm, (int, np.integer)):
             raise InputTypeError(f"the arm is {arm}: give the arm itself, arms[{arm}], not its index")
         if is_scalar(reward) or is_vector(arm):

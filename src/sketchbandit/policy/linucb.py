@@ -85,9 +85,7 @@ class LinUCB(Policy):
         rule = copy_of_rule(UCB() if explore is None else explore)
         model = copy.deepcopy(rewards or Linear())
         if rule.beta is not None and beta is not None:
-            raise InputError(
-                f"beta is {beta}, but explore={rule!r} says itself what widths count for; leave out beta"
-            )
+            raise InputError(f"beta is {beta}, but explore={rule!r} has its own number; leave out beta")
         radius = next(given for given in (rule.beta, beta, DEFAULT_BETA) if given is not None)
         self._set_up(sketch, ridge, radius, explore=rule, estimate=model)
 

@@ -74,7 +74,7 @@ def parameters(name: str, explore: Any = None) -> list[str]:
     if explore is None or "explore" not in own:
         return own
     settings = setting_names(type(rule_of(explore)))
-    return own + [name for name in settings if name not in own] + [_OF_RULE + name for name in settings]
+    return own + [_OF_RULE + name if name in own else name for name in settings]
 
 
 def build(name: str, dim: int, **settings: Any) -> Policy:
@@ -89,7 +89,7 @@ def build(name: str, dim: int, **settings: Any) -> Policy:
     """
     known = parameters(name, settings.get("explore"))
     for key in settings:
-        if key not in known:
+        if key not in known and key.removeprefix(_OF_RULE) not in known[len(parameters(name)) :]:
             raise InputError(f"{name} has no setting {key!r}; it takes {', '.join(known)}")
     own = parameters(name)
     made = {key: value for key, value in settings.items() if key in own}

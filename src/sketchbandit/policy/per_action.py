@@ -1,16 +1,20 @@
 """A model for every action: the disjoint setting."""
 
 import copy
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from sketchbandit.arms import is_scalar, read_reward, read_rewards
-from sketchbandit.errors import InputError, MergeKindError
+from sketchbandit.errors import InputError, InputTypeError, MergeKindError
+from sketchbandit.explore import ActionChoice
 from sketchbandit.policy.action_choosing import ActionChoosing
-from sketchbandit.policy.action_names import Action
+from sketchbandit.policy.action_names import Action, made_by, read_names
 from sketchbandit.policy.health import Complaints, say
+from sketchbandit.policy.learning import Policy
 from sketchbandit.sharing import both_locks, holds_the_lock
+from sketchbandit.sketch.columns import ColumnNames
 
 
 class PerAction(ActionChoosing):
@@ -47,6 +51,11 @@ class PerAction(ActionChoosing):
 
     kind = "per-action"
 
+    def __init__(self, actions: Iterable[Action], factory: Callable[[], Policy]) -> None:
+        names = read_names(actions)
+        template = copy.deepcopy(made_by(factory))
+        self._set_up(template, {name: copy.deepcopy(template) for name in names}, set(), ColumnNames())
+
     # -- learning -----------------------------------------------------------------------------------
 
     @holds_the_lock
@@ -72,6 +81,8 @@ class PerAction(ActionChoosing):
             and action in self._models
         ):
             return _said_of(action, self._models[action]._learn(context, reward))
+        if isinstance(action, ActionChoice):
+            raise InputTypeError("the action is an ActionChoice: give its name, choice.action")
         if is_scalar(action):
             name = self._known(action)
             source = self._source(context)
