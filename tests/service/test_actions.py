@@ -121,7 +121,7 @@ async def test_bad_bandits_and_actions(tmp_path: Path) -> None:
     """Names twice or none, too many, arms where there are actions and the other way round."""
     limits = Limits(actions=4, bandit_bytes=MIB)
     async with service(tmp_path, limits=limits) as found:
-        for names in ([], ["a", "a"], [""], ["x" * 129], "ab", [1]):
+        for names in ([], ["a", "a"], [""], ["x" * 129], "ab", [1], ["."], [".."], ["a/../.."]):
             answer = await found.http.put("/v1/bandits/b", json={"dim": DIM, "actions": names})
             assert error_of(answer)[0] == 422, names
         too_many = await found.http.put("/v1/bandits/b", json={"dim": DIM, "actions": list("abcde")})
@@ -132,10 +132,15 @@ async def test_bad_bandits_and_actions(tmp_path: Path) -> None:
         await found.create(actions=NAMES)
         await found.create("arms")
         assert error_of(await actions(found, "x", "y"))[0] == 413
+        assert "no part that is . or .." in error_of(await actions(found, ".."))[1]
         assert error_of(await found.http.delete("/v1/bandits/b/actions/pink"))[0] == 404
-        assert (await found.http.delete("/v1/bandits/b/actions/red")).status_code == 200
-        assert "has retired it already" in error_of(await found.http.delete("/v1/bandits/b/actions/red"))[1]
+        for _ in range(2):  # again is no error: clients repeat what was not answered
+            gone = await found.http.delete("/v1/bandits/b/actions/red")
+            assert (gone.status_code, gone.json()["retired"]) == (200, ["red"])
         assert error_of(await actions(found, "x", "y"))[0] == 413  # retired ones hold memory too
+        for arm in (".", "..", "a/./b"):
+            put = await found.http.put("/v1/bandits/arms/arms", json={"arms": {arm: CONTEXT}})
+            assert (error_of(put)[0], ". or .." in error_of(put)[1]) == (422, True)
         put = await found.http.put("/v1/bandits/b/arms", json={"arms": {"a": CONTEXT}})
         assert (error_of(put)[0], "has actions" in error_of(put)[1]) == (422, True)
         for request in (
@@ -162,7 +167,7 @@ async def test_the_same_action_added_at_once(tmp_path: Path) -> None:
         answers = await asyncio.gather(*(actions(found, *(f"{i}-{k}" for k in range(4))) for i in range(4)))
         assert sorted(answer.status_code for answer in answers) == [200, 200, 413, 413]
         gone = await asyncio.gather(*(found.http.delete("/v1/bandits/b/actions/0-0") for _ in range(3)))
-        assert sorted(answer.status_code for answer in gone) == [200, 404, 404]
+        assert {answer.status_code for answer in gone} == {200}
         order = found.engine.bandit("b").policy.actions
     async with service(tmp_path) as found:
         assert found.engine.bandit("b").policy.actions == order

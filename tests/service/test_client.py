@@ -149,6 +149,23 @@ def test_actions(server: ServerProcess) -> None:
         shop.delete()
 
 
+@pytest.mark.parametrize("name", [".", "..", "", "a/../.."])
+def test_dots_are_not_sent(name: str) -> None:
+    """A path that ends in them is that of the bandit, and DELETE would delete it: nothing is asked."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        raise AssertionError(request.url)
+
+    with Client() as client:
+        client._http = httpx.Client(transport=httpx.MockTransport(answer), base_url="http://localhost")
+        shop = client.bandit("shop")
+        for call in (shop.retire_action, shop.remove_arm):
+            with pytest.raises(InputError, match="cannot stand in a path"):
+                call(name)
+        with pytest.raises(InputError, match="name"):
+            client.bandit(name).delete()
+
+
 def test_the_same_awaited(server: ServerProcess) -> None:
     """AsyncClient, many at once."""
 

@@ -57,6 +57,9 @@ def bandit_path(name: str, *rest: str) -> str:
     """The path of a bandit, or of something of it."""
     if not name or "/" in name:
         raise InputError(f"a bandit's name is not empty and has no slash, got {name!r}")
+    for part in (name, *rest):  # quoting does not hide dots: the path of the bandit itself would be asked for
+        if not part or {".", ".."}.intersection(part.split("/")):
+            raise InputError(f"{part!r} cannot stand in a path; a name is not empty, and no part is . or ..")
     return "/".join(["/v1/bandits", quote(name, safe=""), *(quote(part, safe="") for part in rest)])
 
 

@@ -142,13 +142,16 @@ class Registry:
         await self._change(bandit, [name for name in actions if name not in models.actions], ADDED)
 
     async def retire_action(self, bandit: Bandit, action: str) -> None:
-        """Offer an action no more; decisions for it stay open, and its model learns from their rewards."""
+        """Offer an action no more; decisions for it stay open, and its model learns from their rewards.
+
+        One that is retired already stays so: a client that got no answer asks again.
+        """
         models = models_of(bandit)
         await self._changing.over(bandit.number)
-        if action not in models.actions:
-            known = "has retired it already" if action in models.retired else "has no such action"
-            raise NotFound(f"the action {action!r} cannot be retired: bandit {bandit.name!r} {known}")
-        await self._change(bandit, [action], RETIRED)
+        if action in models.actions:
+            await self._change(bandit, [action], RETIRED)
+        elif action not in models.retired:
+            raise NotFound(f"the action {action!r} cannot be retired: bandit {bandit.name!r} has none such")
 
     async def _change(self, bandit: Bandit, actions: Sequence[str], change: str) -> None:
         def apply(row: ActionRow) -> None:

@@ -15,6 +15,7 @@ from sketchbandit.service.api.request_models import (
     DenseDecideRequest,
     Features,
     SparseArm,
+    undotted,
 )
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.engine import Engine
@@ -134,6 +135,10 @@ class ArmReader:
         for arm, given in arms.items():
             if not ARM_ID.fullmatch(arm):
                 raise Invalid(f"an arm's id has 1 to 128 characters, got {arm[:150]!r}")
+            try:
+                undotted(arm)
+            except ValueError as error:
+                raise Invalid(f"an arm's id: {error}") from None
             try:
                 features = _FEATURES.validate_python(given)
             except ValidationError as error:

@@ -7,7 +7,7 @@ import re
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 _NAME = r"^([^\x00-\x1f\x7f/.]|\.+[^\x00-\x1f\x7f/.])[^\x00-\x1f\x7f/]*$"
@@ -20,6 +20,16 @@ Range = Annotated[
 ]
 ARM_ID = re.compile(r"[^\x00]{1,128}", re.DOTALL)
 ArmId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00]+$")]
+
+
+def undotted(name: str) -> str:
+    """Refuse "." and ".." between slashes: on the way clients and proxies would read another path."""
+    if {".", ".."}.intersection(name.split("/")):
+        raise ValueError(f"{name!r} cannot stand in a path; names and ids have no part that is . or ..")
+    return name
+
+
+NewId = Annotated[ArmId, AfterValidator(undotted)]
 Key = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")]
 
 
@@ -86,7 +96,7 @@ class BanditRequest(RequestModel):
         Field(description="Probabilities that are not exact (Thompson): estimated after the answer, or not."),
     ] = "estimate"
     actions: Annotated[
-        Annotated[list[ArmId], Field(min_length=1, max_length=1000, fail_fast=True)] | None,
+        Annotated[list[NewId], Field(min_length=1, max_length=1000, fail_fast=True)] | None,
         Field(description="A model for each of these actions, and a context of dim features, not arms."),
     ] = None
     slates: Annotated[
@@ -250,4 +260,4 @@ class ArmsRequest(RequestModel):
 class ActionsRequest(RequestModel):
     """Actions to be offered: new ones, or retired ones again."""
 
-    actions: Annotated[list[ArmId], Field(min_length=1, max_length=1000, fail_fast=True)]
+    actions: Annotated[list[NewId], Field(min_length=1, max_length=1000, fail_fast=True)]
