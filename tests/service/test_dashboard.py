@@ -96,7 +96,7 @@ def test_it_renders_and_updates(server: ServerProcess, browser: Browser) -> None
 def test_what_a_shop_asks(server: ServerProcess, browser: Browser) -> None:
     """Reward against the uniform choice with its interval, shares of arms, over the time that is chosen."""
     with Client(server.url) as client:
-        shop = client.create("shop", 3, exploration=0.3, slates=True)
+        shop = client.create("shop", 3, exploration=0.5, slates=True, reward_timeout=None)
         shop.put_arms({"good": [1.0, 0.0, 0.0], "bad": [0.0, 1.0, 0.0], EVIL[:100]: [0.0, 0.0, 1.0]})
         for _ in range(200):
             decision = shop.select(top=2)
@@ -112,6 +112,7 @@ def test_what_a_shop_asks(server: ServerProcess, browser: Browser) -> None:
     assert float(page.locator("#gain").inner_text()) > 0.0
     expect(page.locator("#gain-text")).to_have_text("outside the interval")
     expect(page.locator("#comparison-note")).to_contain_text("Estimated from 200 rewards")
+    expect(page.locator("#comparison-note")).to_contain_text("whether a decision is answered")
     expect(page.locator("#rate-chart .uniform")).to_have_count(1)
     expect(page.locator("#shares tr")).to_have_count(3)
     expect(page.locator("#shares tr").first).to_contain_text("good")

@@ -14,8 +14,10 @@ from sketchbandit.service.checking import check, same
 from sketchbandit.service.choosing import chances
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.exporting import export
+from sketchbandit.service.history import Bucket
 from sketchbandit.service.settings import Limits
 from tests.service.harness import DIM, Service, crashing, error_of, in_loop, service
+from tests.service.test_rewards import set_clock
 
 EXACT = [
     "ucb",
@@ -161,7 +163,7 @@ async def test_thompson_is_estimated_after_the_answer(tmp_path: Path) -> None:
     """The estimate is that of the policy as it was; for slates too; rewards may come before it."""
     random = np.random.default_rng(1)
     async with service(tmp_path / "state") as found:
-        await found.create(explore=THOMPSON, slates=True)
+        await found.create(explore=THOMPSON, slates=True, reward_timeout=None)
         alone = found.engine.bandit("b").config.build()
         wanted = []
         for _ in range(6):
@@ -279,7 +281,8 @@ async def test_a_crash_changes_nothing(tmp_path: Path, rule: str) -> None:
         new = found.engine.bandit("b")
         assert same(new.policy, old.policy)
         assert (new.totals, new.timeline.dump()) == (old.totals, old.timeline.dump())
-        assert new.timeline.view("all", 0.0).total.compared == 20
+        assert new.held.dump() == old.held.dump()
+        assert sum((bucket for _, bucket in new.held.due(1e18)), Bucket()).compared == 20
         assert new.unweighed == {}
         assert [(d.propensity, *d.waiting) for d in new.open.values()] == [
             (d.propensity, *d.waiting) for d in old.open.values()
@@ -293,7 +296,7 @@ async def test_the_log_tells_what_a_uniform_choice_would_earn(tmp_path: Path) ->
     random = np.random.default_rng(3)
     theta, truth = np.array([0.6, 0.3, -0.2, 0.1]), []
     async with service(tmp_path / "state", limits=Limits(waiting=5000)) as found:
-        await found.create(explore={"rule": "inverse-gap", "gamma": 20.0})
+        await found.create(explore={"rule": "inverse-gap", "gamma": 20.0}, reward_timeout=None)
         for _ in range(10):
             sets = random.random((200, 5, DIM))
             asked = {"decisions": [{"arms": arms.tolist()} for arms in sets]}
@@ -306,7 +309,9 @@ async def test_the_log_tells_what_a_uniform_choice_would_earn(tmp_path: Path) ->
             ]
             answer = await found.http.post("/v1/bandits/b/reward/batch", json={"rewards": given})
             assert answer.status_code == 200
-        comparison = (await found.stats())["comparison"]
+        stats = await found.stats()
+        comparison = stats["comparison"]
+        assert "only if whether a decision is answered" in stats["comparison_note"]
     rows = exported(tmp_path / "state", tmp_path / "log")
     weighted = np.array([row["reward"] / (row["arm_count"] * row["propensity"]) for row in rows])
     half = 1.96 * weighted.std(ddof=1) / np.sqrt(len(rows))
@@ -315,3 +320,42 @@ async def test_the_log_tells_what_a_uniform_choice_would_earn(tmp_path: Path) ->
     assert comparison["uniform"] == pytest.approx(weighted.mean())
     assert comparison["high"] - comparison["uniform"] == pytest.approx(half, rel=1e-3)
     assert comparison["mean_reward"] > comparison["high"]  # and the bandit has learned
+
+
+@in_loop
+async def test_clicks_do_not_count_before_what_was_not_clicked(tmp_path: Path) -> None:
+    """Decisions are compared when their time is over, all of a stretch at once; a restart loses none."""
+
+    async def show(found: Service, count: int) -> float:
+        """Decisions, of which each fourth is clicked at once and the others never; the share of clicks."""
+        for place in range(count):
+            decided = (await found.decide()).json()
+            if place % 4 == 0:
+                assert (await found.reward(decided["decision"], 1.0)).status_code == 200
+        return 0.25
+
+    async with service(tmp_path, limits=Limits(waiting=5000)) as found:
+        time = set_clock(found)
+        await found.create(explore={"rule": "greedy", "floor": 1.0}, reward_timeout=600.0)
+        share = await show(found, 200)
+        stats = await found.stats()
+        assert stats["comparison"] is None
+        assert "0 rewards with a known probability" in stats["comparison_note"]
+        assert "when 600 seconds (reward_timeout) are over" in stats["comparison_note"]
+        time.at += 300.0
+        await show(found, 40)
+        time.at += 310.0
+        await show(found, 4)  # records that would let go what is held, before the defaults are taken
+        assert (await found.stats())["comparison"] is None
+        await found.upkeep.round()
+        await found.upkeep.snapshot(found.engine.bandit("b"))
+    async with service(tmp_path) as found:
+        stats = await found.stats()
+        assert (stats["comparison"]["count"], stats["comparison"]["mean_reward"]) == (200, share)
+        assert stats["comparison_note"] is None
+        time = set_clock(found)
+        time.at += 1000.0
+        await found.upkeep.round()
+        for over in ("hour", "all"):
+            stats = (await found.http.get(f"/v1/bandits/b/stats?range={over}")).json()
+            assert (stats["comparison"]["count"], stats["comparison"]["mean_reward"]) == (244, share)

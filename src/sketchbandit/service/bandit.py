@@ -14,6 +14,7 @@ from sketchbandit.errors import SketchTooSmallWarning
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.comparing import Unweighed
 from sketchbandit.service.config import ESTIMATE, BanditConfig
+from sketchbandit.service.held_back import HeldBack
 from sketchbandit.service.history import Bucket, Meter
 from sketchbandit.service.open_decisions import OpenDecision, Shown, held_bytes
 from sketchbandit.service.problems import Busy
@@ -28,7 +29,7 @@ from sketchbandit.service.storage.records import (
     RewardRow,
 )
 from sketchbandit.service.storage.snapshots import Snapshot
-from sketchbandit.service.timeline import Timeline
+from sketchbandit.service.timeline import Timeline, View
 from sketchbandit.service.vectors import Vector
 
 _MOST_UNWEIGHED = 1000
@@ -73,6 +74,8 @@ class Bandit:
         self.meter = Meter()
         self.totals = Totals()
         self.timeline = Timeline(created)
+        self.held = HeldBack(config.reward_timeout or 0.0)
+        """What is not yet in the timeline: decisions are compared when the time for their reward is over."""
         self.unweighed: dict[int, Unweighed] = {}
         """Rewards that came before the estimate of their probability."""
         self.recent = RecentArms()
@@ -110,6 +113,7 @@ class Bandit:
             self.totals.decisions += 1
             self.timeline.add(row.at, Bucket(decisions=1, width_sum=row.width or 0.0))
             self.meter.count(row.at)
+            self._release(row.at)
 
     def reopened(self, row: DecisionRow, features: Vector) -> None:
         """An arm that was counted before a snapshot, and still waits for its reward."""
@@ -139,9 +143,12 @@ class Bandit:
             self.totals.reward_sum += row.reward
             self.timeline.add(row.at, Bucket(rewards=1, reward_sum=row.reward))
             if row.position == 0:
-                self._compare(first, Unweighed(row.at, row.reward, decision.arm_count), decision.propensity)
+                counts_at = row.at if self.config.reward_timeout is None else self.deadline(decision.at)
+                rewarded = Unweighed(counts_at, row.reward, decision.arm_count)
+                self._compare(first, rewarded, decision.propensity)
             with suppress(SketchTooSmallWarning):  # it comes when all is learned; health() keeps saying it
                 self._learn(shown, row.reward)
+        self._release(row.at)
         self.recent.rewarded(row)
 
     def estimated(self, row: EstimateRow) -> None:
@@ -155,11 +162,28 @@ class Bandit:
     def _compare(self, first: int, rewarded: Unweighed, propensity: float) -> None:
         """Count what a uniform choice would have earned by a reward, now or when the probability is known."""
         if propensity:
-            self.timeline.add(rewarded.at, rewarded.weighted(propensity))
+            takes = self.timeline if self.config.reward_timeout is None else self.held
+            takes.add(rewarded.at, rewarded.weighted(propensity))
         elif self.config.propensities == ESTIMATE:
             self.unweighed[first] = rewarded
             if len(self.unweighed) > _MOST_UNWEIGHED:
                 del self.unweighed[next(iter(self.unweighed))]  # the oldest
+
+    def _release(self, now: float) -> None:
+        """Count what was held back of decisions whose time is over."""
+        if self.held.has_news(now):
+            for at, happened in self.held.release(self._settled(now)):
+                self.timeline.add(at, happened)
+
+    def _settled(self, now: float) -> float:
+        """Until when no deadline is ahead of a decision that is open: its default may not be taken yet."""
+        oldest = next(iter(self.open.values()), None)
+        return now if oldest is None else min(now, self.deadline(oldest.at))
+
+    def compared(self, view: View, now: float) -> Bucket:
+        """Everything in a view, with what was due since the last record."""
+        due = self.held.due(self._settled(now))
+        return sum((happened for at, happened in due if at > view.history.start), view.total)
 
     def changed(self, row: ActionRow) -> None:
         """An action was added or retired; what it is already it stays."""
@@ -200,6 +224,7 @@ class Bandit:
             "oldest_open": min(self.open, default=seq + 1),
             "totals": asdict(self.totals),
             "history": self.timeline.dump(),
+            "held": self.held.dump(),
             "unweighed": [[first, *rewarded] for first, rewarded in self.unweighed.items()],
         }
         return Snapshot(seq, copy.deepcopy(self.policy), state)
@@ -213,5 +238,7 @@ class Bandit:
         self.policy = snapshot.policy
         self.totals = Totals(**snapshot.state["totals"])
         self.timeline = Timeline.undump(snapshot.state["history"])
+        if "held" in snapshot.state:  # those of earlier versions do not have it
+            self.held.undump(snapshot.state["held"])
         unweighed = snapshot.state.get("unweighed", [])
         self.unweighed = {first: Unweighed(*rewarded) for first, *rewarded in unweighed}

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from sketchbandit.service.history import Bucket
 
-LEAST = 30
-"""Rewards: with fewer the interval would say little, and what it says could be wrong."""
+LEAST = 100
+"""Rewards of equal weight that those seen are worth: with fewer the interval is too narrow too often."""
 _QUANTILE = 1.959964  # of the normal distribution, for 95 %
 _MOST_ERRORS = 4.0  # standard errors by which the mean weight may be off
 _ROUNDING = 1e-9
@@ -17,6 +17,7 @@ class Unweighed(NamedTuple):
     """A reward of an arm shown first."""
 
     at: float
+    """When it counts: at the deadline of its decision, or when it came if there is none."""
     reward: float
     arm_count: int
 
@@ -65,11 +66,17 @@ def compare(total: Bucket) -> Comparison | None:
 def doubts(total: Bucket) -> str | None:
     """Why the rewards cannot tell what a uniform choice would earn; None: they can.
 
+    n rewards of weights w are worth (Σ w)² / Σ w² of equal weight (the effective sample size): where a few
+    rewards weigh most, it is their number that counts.
     Weights are 1 on average, whatever the rule. If they are not, arms that a uniform choice would play were
     drawn so rarely that the rewards seen do not stand for them, and the interval would be wrong.
     """
-    if total.compared < LEAST:
-        return f"{total.compared} rewards with a known probability so far; {LEAST} are needed."
+    worth = total.weight_sum * total.weight_sum / total.weight_squares if total.compared else 0.0
+    if not worth >= LEAST:  # or it is not a number: a weight was too large for its square
+        return (
+            f"{total.compared} rewards with a known probability so far, worth {worth:.1f} of a "
+            f"uniform choice; {LEAST} are needed. More time helps, or a larger uniform share."
+        )
     mean, error = _mean(total.weight_sum, total.weight_squares, total.compared)
     if abs(mean - 1.0) > _MOST_ERRORS * error + _ROUNDING:
         return (
@@ -82,4 +89,4 @@ def doubts(total: Bucket) -> str | None:
 def _mean(total: float, squares: float, count: int) -> tuple[float, float]:
     """The mean and its standard error."""
     mean = total / count
-    return mean, math.sqrt(max(squares / count - mean**2, 0.0) / (count - 1))
+    return mean, math.sqrt(max(squares / count - mean * mean, 0.0) / (count - 1))

@@ -213,7 +213,7 @@ class StatsAnswer(BaseModel):
     comparison: Annotated[
         ComparisonAnswer | None, Field(description="Against a uniform choice; null: it cannot be told.")
     ]
-    comparison_note: Annotated[str | None, Field(description="Why it cannot.")]
+    comparison_note: Annotated[str | None, Field(description="Why it cannot; or what it takes for granted.")]
     shares: Annotated[list[ShareAnswer], Field(description="The arms shown most, and all others.")]
     recent: list[RecentAnswer]
 

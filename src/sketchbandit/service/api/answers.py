@@ -26,6 +26,10 @@ from sketchbandit.service.problems import Problem
 from sketchbandit.service.timeline import OTHERS, View
 
 _MOST_SHARES = 10
+_ANSWERED = (
+    "It holds only if whether a decision is answered does not depend on its arm: those without an answer do not "
+    "count. With reward_timeout and default_reward they do."
+)
 
 
 def json_response(answer: BaseModel, status: int = 200) -> Response:
@@ -52,7 +56,7 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> StatsAnswer:
     """Everything that the dashboard shows of a bandit, over a range of time."""
     totals, told, view = bandit.totals, describe(bandit.policy), bandit.timeline.view(over, now)
     learned = bandit.policy.rounds
-    comparison, note = _comparison(bandit, view)
+    comparison, note = _comparison(bandit, view, now)
     return StatsAnswer(
         name=bandit.name,
         policy=bandit.config.policy,
@@ -95,16 +99,22 @@ def _history(history: History) -> HistoryAnswer:
     )
 
 
-def _comparison(bandit: Bandit, view: View) -> tuple[ComparisonAnswer | None, str | None]:
-    """Against a uniform choice, or why that cannot be told."""
+def _comparison(bandit: Bandit, view: View, now: float) -> tuple[ComparisonAnswer | None, str | None]:
+    """Against a uniform choice, and what it takes for granted; or why that cannot be told."""
     if not reaches_all(bandit.config.rule):
         return None, (
             "Some arms are never drawn, so that nothing can be said of a uniform choice: create the bandit "
             "with exploration (a share drawn uniformly), or with a rule that draws."
         )
-    total = view.total
+    total, timeout = bandit.compared(view, now), bandit.config.reward_timeout
     found = compare(total)
-    return (None, doubts(total)) if found is None else (ComparisonAnswer(**asdict(found)), None)
+    if found is None:
+        wait = (
+            "" if timeout is None else f" Decisions count when {timeout:g} seconds (reward_timeout) are over."
+        )
+        return None, f"{doubts(total)}{wait}"
+    takes_answers = timeout is None or bandit.config.default_reward is None
+    return ComparisonAnswer(**asdict(found)), _ANSWERED if takes_answers else None
 
 
 def _shares(view: View) -> list[ShareAnswer]:

@@ -123,8 +123,8 @@ function showComparison(stats) {
   setText("gain", found ? `${gain < 0 ? "−" : "+"}${compact.format(Math.abs(gain))}` : "unknown");
   setText("gain-text", !found ? "" : sure ? "outside the interval" : "within the interval: not sure");
   setText("comparison-note", found ? `The arms shown first earned ${compact.format(found.mean_reward)}. ` +
-    `Estimated from ${whole.format(found.count)} rewards by the probabilities with which their arms were chosen.` :
-    stats.comparison_note);
+    `Estimated from ${whole.format(found.count)} rewards by the probabilities with which their arms were chosen. ` +
+    (stats.comparison_note ?? "") : stats.comparison_note);
 }
 
 function showShares(shares) {
