@@ -91,6 +91,12 @@ BAD = [
     ([{"position": 1, "arm": "b", "reward": 1.0}], 422, "not by both"),
     ([{"position": -1, "reward": 1.0}], 422, "position"),
     ([{"position": 1}], 422, "reward"),
+    ([{"action": "b", "reward": 1.0}], 422, "chooses among arms: name a shown one by position or arm"),
+    (
+        [{"place": 1, "reward": 1.0}],
+        422,
+        "rewards.0.place: there is no such field; known are reward, position",
+    ),
     ([], 422, "rewards"),
 ]
 
@@ -231,3 +237,56 @@ async def test_copies_of_the_rewards_of_a_slate(tmp_path: Path) -> None:
         stats = await found.stats()
         assert (stats["rounds"], stats["open"]) == (3, 0)
     assert all(finding.is_good for finding in check(tmp_path))
+
+
+@in_loop
+async def test_ids_mean_the_same_whenever_they_are_sent(tmp_path: Path) -> None:
+    """An id is offered once; in journals of earlier versions where it was shown twice the first is meant."""
+    async with service(tmp_path) as found:
+        decision = (await shown(found))["decision"]
+        before = state(found)
+        twice = await found.decide(["a", [1.0, 0.0, 0.0, 0.0], "a"], top=2)
+        assert error_of(twice) == (422, "the arm 'a' is there twice")
+        assert state(found) == before
+        bandit = found.engine.bandit("b")
+        bandit.open[_first(found)].waiting[2].arm = "a"
+        for status in ("learned", "known"):
+            answer = await found.rewards(decision, {"arm": "a", "reward": 1.0})
+            assert answer.json()["rewards"] == [{"position": 0, "status": status}]
+        assert bandit.policy.rounds == 1
+
+
+@in_loop
+async def test_rewards_again_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two reads however many arms there are: where they were shown, and what is known."""
+    async with service(tmp_path) as found:
+        decision = (await shown(found, top=4))["decision"]
+        given = [{"arm": arm, "reward": 1.0} for arm in "abcd"]
+        assert (await found.rewards(decision, *given)).json()["status"] == "learned"
+        journal, reads = found.engine.journal, []
+        read = journal.read
+
+        def counted(query: Any) -> Any:
+            reads.append(query)
+            return read(query)
+
+        monkeypatch.setattr(journal, "read", counted)
+        assert (await found.rewards(decision, *given)).json()["status"] == "known"
+        assert len(reads) == 2
+
+
+@in_loop
+async def test_rewards_of_actions_by_name(tmp_path: Path) -> None:
+    """As action or as arm, in a slate and alone; both at once are refused."""
+    async with service(tmp_path) as found:
+        await found.create(slates=True, actions=["red", "green"])
+        asked = {"context": [1.0, 0.0, 0.0, 0.0], "top": 2}
+        decision = (await found.http.post("/v1/bandits/b/decide", json=asked)).json()["decision"]
+        both = await found.rewards(decision, {"action": "red", "arm": "red", "reward": 1.0})
+        assert (error_of(both)[0], "by arm or by action, not by both" in error_of(both)[1]) == (422, True)
+        answer = await found.rewards(decision, {"action": "green", "reward": 1.0})
+        assert answer.json()["status"] == "learned"
+        body = {"decision": decision, "action": "red", "reward": -1.0}
+        assert (await found.http.post("/v1/bandits/b/reward", json=body)).json()["status"] == "learned"
+        models = found.engine.bandit("b").policy
+        assert (models["green"].theta[0] > 0.0, models["red"].theta[0] < 0.0) == (True, True)

@@ -56,7 +56,14 @@ class ArmStore:
             self._places = {arm: place for place, arm in enumerate(self._vectors)}
         if ids is None:
             return ArmSet(self._matrix, self.ids())
-        if len(set(ids)) != len(ids):
-            twice = next(arm for place, arm in enumerate(ids) if arm in ids[:place])
-            raise Invalid(f"the arm {twice!r} is there twice")
+        check_once(ids)
         return ArmSet(self._matrix[[self._places[arm] for arm in ids]], ids)
+
+
+def check_once(ids: Sequence[str]) -> None:
+    """Refuse an id that is there twice: a reward by id would not say which."""
+    seen: set[str] = set()
+    for arm in ids:
+        if arm in seen:
+            raise Invalid(f"the arm {arm!r} is there twice")
+        seen.add(arm)

@@ -39,6 +39,12 @@ class OpenDecision:
         """As the row of one of its arms tells; nothing waits yet."""
         return cls(row.tag, row.at, row.key, row.arm_count, row.propensity if row.position == 0 else 0.0)
 
-    def position_of(self, arm: str) -> int | None:
-        """Where an arm was shown; None if none of that id waits."""
-        return next((place for place, shown in self.waiting.items() if shown.arm == arm), None)
+    def positions(self) -> dict[str, int]:
+        """Where arms were shown first, by id, as far as that is sure: from the first on while all wait."""
+        found: dict[str, int] = {}
+        for place, (position, shown) in enumerate(self.waiting.items()):
+            if position != place:
+                break
+            if shown.arm is not None:
+                found.setdefault(shown.arm, place)
+        return found

@@ -66,9 +66,8 @@ class Rewards:
             waiting = () if opened is None else opened.waiting
             if not (over := [place for place in rewards if place not in waiting and place not in known]):
                 break
-            for place in over:
-                await self._check_again(bandit, first, tag, place, rewards[place])
-                known.add(place)
+            await self._check_again(bandit, first, tag, {place: rewards[place] for place in over})
+            known.update(over)
         if new := [place for place in rewards if place not in known]:
             if opened is not None and bandit.deadline(opened.at) <= self._clock.now():
                 raise Expired(_too_late(decision, bandit))
@@ -107,33 +106,35 @@ class Rewards:
     ) -> dict[int, float]:
         """The rewards by position, checked as far as they can be without looking whether they are known."""
         found: dict[int, float] = {}
+        places = await self._positions(bandit, first, tag, [one.arm for one in given if one.arm is not None])
         for one in given:
             if not abs(one.reward) <= self._limits.magnitude:
                 most = f"{self._limits.magnitude:g}"
                 raise Invalid(f"the reward is {one.reward}; rewards are numbers up to {most} in size")
-            place = one.position or 0
-            if one.arm is not None:
-                place = await self._position_of(bandit, first, tag, one.arm)
+            place = one.position or 0 if one.arm is None else places[one.arm]
             if place in found:
                 raise Invalid(f"position {place} is there twice: a shown arm has one reward")
             found[place] = one.reward
         return found
 
-    async def _position_of(self, bandit: Bandit, first: int, tag: str, arm: str) -> int:
-        """Where an arm was shown, by its id."""
-        opened = bandit.open.get(first)
-        if opened is not None and (place := opened.position_of(arm)) is not None:
-            return place
+    async def _positions(self, bandit: Bandit, first: int, tag: str, arms: Sequence[str]) -> dict[str, int]:
+        """Where arms were shown first, by id; read once, if memory does not tell."""
+        opened = bandit.open.get(first) if arms else None
+        places = {} if opened is None else opened.positions()
+        if all(arm in places for arm in arms):
+            return places
         row = await self._row(bandit, first, tag)
         ids = [row.arm_id]
         if row.top is not None and bandit.config.slates:
             ids = [ranked["arm"] for ranked in json.loads(row.top)]
-        if arm not in ids:
-            raise Invalid(
-                f"decision {decision_id(first, tag)} did not show the arm {arm!r}; name one that it showed, "
-                f"or give its position, 0 to {len(ids) - 1}"
-            )
-        return ids.index(arm)
+        places = {arm: place for place, arm in reversed([*enumerate(ids)])}
+        for arm in arms:
+            if arm not in places:
+                raise Invalid(
+                    f"decision {decision_id(first, tag)} did not show the arm {arm!r}; name one that it "
+                    f"showed, or give its position, 0 to {len(ids) - 1}"
+                )
+        return places
 
     async def _row(self, bandit: Bandit, first: int, tag: str) -> Any:
         """The first row of a decision."""
@@ -146,21 +147,23 @@ class Rewards:
             raise NotFound(f"bandit {bandit.name!r} has no decision {name!r}")
         return found
 
-    async def _check_again(self, bandit: Bandit, first: int, tag: str, position: int, value: float) -> None:
-        """A reward for an arm that does not wait for one: it must be the one that is known."""
-        d, r, seq = tables.decisions, tables.rewards, first + position
-        query = sa.select(r.c.kind, r.c.reward).join_from(d, r, r.c.decision == d.c.seq)
-        query = query.where(d.c.seq == seq, d.c.bandit == bandit.number, d.c.tag == tag)
-        query = query.where(d.c.position == position)
-        found = await self._journal.read(lambda connection: connection.execute(query).one_or_none())
-        if found is None:
-            raise _no_position(await self._row(bandit, first, tag), bandit, position)
+    async def _check_again(self, bandit: Bandit, first: int, tag: str, given: dict[int, float]) -> None:
+        """Rewards for arms that do not wait for one, by position: they must be those that are known."""
+        d, r = tables.decisions, tables.rewards
+        query = sa.select(d.c.position, r.c.kind, r.c.reward).join_from(d, r, r.c.decision == d.c.seq)
+        query = query.where(d.c.seq.in_([first + position for position in given]))
+        query = query.where(d.c.bandit == bandit.number, d.c.tag == tag, d.c.position == d.c.seq - first)
+        rows = await self._journal.read(lambda connection: connection.execute(query).all())
+        known = {row.position: row for row in rows}
         name = decision_id(first, tag)
-        if found.kind == DEFAULT:
-            raise Expired(_too_late(name, bandit))
-        if found.reward != value:
-            at = f" at position {position}" if position else ""
-            raise Conflict(f"decision {name} has the reward {found.reward!r}{at} already, not {value!r}")
+        for position, value in given.items():
+            if (found := known.get(position)) is None:
+                raise _no_position(await self._row(bandit, first, tag), bandit, position)
+            if found.kind == DEFAULT:
+                raise Expired(_too_late(name, bandit))
+            if found.reward != value:
+                at = f" at position {position}" if position else ""
+                raise Conflict(f"decision {name} has the reward {found.reward!r}{at} already, not {value!r}")
 
 
 def _no_position(row: Any, bandit: Bandit, position: int) -> Invalid:

@@ -27,8 +27,8 @@ from sketchbandit.service.timeline import OTHERS, View
 
 _MOST_SHARES = 10
 _ANSWERED = (
-    "It holds only if whether a decision is answered does not depend on its arm: those without an answer do not "
-    "count. With reward_timeout and default_reward they do."
+    "It holds only if whether a decision is answered does not depend on its arm: those without an answer do "
+    "not count. With reward_timeout and default_reward they do."
 )
 
 

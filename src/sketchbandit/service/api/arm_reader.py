@@ -17,6 +17,7 @@ from sketchbandit.service.api.request_models import (
     SparseArm,
     undotted,
 )
+from sketchbandit.service.arm_store import check_once
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.offered import ActionSet, ArmSet, Offered
@@ -68,18 +69,21 @@ class ArmReader:
     def _actions(self, asked: Sequence[str] | None) -> Sequence[str]:
         """Those that may be chosen."""
         models, name = self._bandit.policy, self._bandit.name
-        names = models.actions if asked is None else asked
-        if not names:
+        offered = models.actions
+        if not (offered if asked is None else asked):
             empty = "all of its actions are retired" if asked is None else "the list of actions is empty"
             raise Invalid(f"bandit {name!r} has nothing to choose from: {empty}")
-        for action in names:
-            if action not in models.actions:
+        if asked is None:
+            return offered
+        known = set(offered)
+        for action in asked:
+            if action not in known:
                 if action in models.retired:
                     raise Invalid(f"the action {action!r} is retired; POST it to /actions to offer it again")
                 raise Invalid(f"bandit {name!r} has no action {action!r}; POST it to /actions first")
-        if len(set(names)) != len(names):
+        if len(set(asked)) != len(asked):
             raise Invalid("an action is there twice; name each once")
-        return names
+        return asked
 
     def from_npy(self, body: bytes) -> ArmSet:
         """A matrix of arms in numpy's file format, read without unpickling."""
@@ -125,6 +129,7 @@ class ArmReader:
             for place, arm in enumerate(arms)
         ]
         ids = [arm if isinstance(arm, str) else None for arm in arms]
+        check_once([arm for arm in ids if arm is not None])
         return ArmSet(self._checked(stack(rows)).matrix, ids if any(ids) else None)
 
     def stored(self, arms: Mapping[str, Any]) -> dict[str, Vector]:

@@ -1,7 +1,8 @@
 """Reading request bodies: limited, typed, never executed."""
 
 import re
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect, Request
@@ -93,10 +94,26 @@ def complaint(error: ValidationError, model: type[RequestModel] | None = None) -
     if first["type"] == "json_invalid":
         return Malformed(text)
     if first["type"] == "extra_forbidden" and model is not None:
-        return Invalid(f"{where}: there is no such field; known are {', '.join(model.model_fields)}")
+        return Invalid(
+            f"{where}: there is no such field; known are {', '.join(_model_at(path, model).model_fields)}"
+        )
     if first["type"] in ("list_type", "dict_type") and len(path) == 2 and path[0] == "arms":
         return Invalid(f"arm {path[1]} must be {_KINDS}")
     return Invalid(text)
+
+
+def _model_at(path: Sequence[int | str], model: type[RequestModel]) -> type[RequestModel]:
+    """The model, or the one inside it, that the last field of a path belongs to."""
+    for part in path[:-1]:
+        if isinstance(part, str) and part in model.model_fields:
+            model = _model_in(model.model_fields[part].annotation) or model
+    return model
+
+
+def _model_in(annotation: Any) -> type[RequestModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, RequestModel):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
 def _too_long(limits: Limits) -> TooLarge:

@@ -201,11 +201,12 @@ Position = Annotated[int, Field(ge=0, le=2**31 - 1, description="Of a shown arm 
 
 
 class ShownReward(RequestModel):
-    """The reward of one shown arm: by its position, or by its id."""
+    """The reward of one shown arm: by its position, by its id, or by the name of the action."""
 
     reward: Number
     position: Position | None = None
     arm: ArmId | None = None
+    action: ArmId | None = None
 
 
 class RewardRequest(RequestModel):
@@ -224,10 +225,11 @@ class RewardRequest(RequestModel):
 
     decision: Annotated[str, Field(max_length=64)]
     reward: Annotated[
-        Number | None, Field(description="Of the first arm, unless position or arm says which.")
+        Number | None, Field(description="Of the first arm, unless position, arm or action says which.")
     ] = None
     position: Position | None = None
     arm: ArmId | None = None
+    action: Annotated[ArmId | None, Field(description="For a bandit with actions, as arm.")] = None
     rewards: Annotated[
         Annotated[list[ShownReward], Field(min_length=1, max_length=1000, fail_fast=True)] | None,
         Field(description="Instead of reward: of several arms, each at most once; all are taken or none."),

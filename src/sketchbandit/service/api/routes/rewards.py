@@ -10,7 +10,12 @@ from sketchbandit.service.api.answers import json_response
 from sketchbandit.service.api.batches import handle_each
 from sketchbandit.service.api.bodies import JSON, read_json
 from sketchbandit.service.api.openapi import documented
-from sketchbandit.service.api.request_models import BanditName, RewardBatchRequest, RewardRequest
+from sketchbandit.service.api.request_models import (
+    BanditName,
+    RewardBatchRequest,
+    RewardRequest,
+    ShownReward,
+)
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.problems import Invalid
@@ -52,20 +57,31 @@ async def handle_reward(engine: Engine, name: str, request: Request) -> bytes:
 
 async def _take(engine: Engine, bandit: Bandit, asked: RewardRequest) -> dict[str, Any]:
     """The answer to one request."""
-    taken = await engine.rewards.take(bandit, asked.decision, _given(asked))
+    taken = await engine.rewards.take(bandit, asked.decision, _given(asked, bandit))
     status = LEARNED if any(one.status == LEARNED for one in taken) else KNOWN
     several = {} if asked.rewards is None else {"rewards": [one._asdict() for one in taken]}
     return {"decision": asked.decision, "status": status, **several}
 
 
-def _given(asked: RewardRequest) -> list[Given]:
+def _given(asked: RewardRequest, bandit: Bandit) -> list[Given]:
     """The rewards of a request: one, or several."""
-    one = None if asked.reward is None else Given(asked.reward, asked.position, asked.arm)
-    if (one is None) == (asked.rewards is None):
+    if (asked.reward is None) == (asked.rewards is None):
         raise Invalid("give either reward (of one arm) or rewards (a list of {position, reward})")
-    if one is None and (asked.position is not None or asked.arm is not None):
-        raise Invalid("position and arm stand beside each of the rewards, not beside the list")
-    given = [one] if one else [Given(each.reward, each.position, each.arm) for each in asked.rewards or ()]
-    if any(each.position is not None and each.arm is not None for each in given):
-        raise Invalid("a shown arm is named by its position or by its id (arm), not by both")
-    return given
+    if asked.rewards is None:
+        return [_one(asked, asked.reward, bandit)]
+    if _said(asked):
+        raise Invalid("position, arm and action stand beside each of the rewards, not beside the list")
+    return [_one(each, each.reward, bandit) for each in asked.rewards]
+
+
+def _one(asked: RewardRequest | ShownReward, reward: float | None, bandit: Bandit) -> Given:
+    """One reward, and which arm it belongs to."""
+    if len(said := _said(asked)) > 1:
+        raise Invalid(f"a shown arm is named once: by {' or by '.join(said)}, not by both")
+    if asked.action is not None and bandit.config.actions is None:
+        raise Invalid(f"bandit {bandit.name!r} chooses among arms: name a shown one by position or arm")
+    return Given(reward or 0.0, asked.position, asked.arm if asked.action is None else asked.action)
+
+
+def _said(asked: RewardRequest | ShownReward) -> list[str]:
+    return [name for name in ("position", "arm", "action") if getattr(asked, name) is not None]
