@@ -443,6 +443,10 @@ BAD: dict[str, tuple[Callable[[sb.PerAction], Any], str]] = {
         lambda m: m.update([X[0], X[1] * 1.2e154, X[1] * 1.2e154], ["a", "b", "b"], [1.0, 1.0, 1.0]),
         "overflow",
     ),
+    "too long among many": (
+        lambda m: m.update([X[0], X[1], X[1] * 1e200], ["a", "b", "b"], [1.0, 1.0, 1.0]),
+        "context 2 is too long: .*rescale the contexts",
+    ),
     "merge": (lambda m: m.merge(of_rule(sb.UCB(0.5))), "beta is|explore is"),
     "merge dim": (lambda m: m.merge(sb.PerAction(NAMES, lambda: sb.oful(3))), "dim is 12 here and 3 there"),
     "merge kind": (lambda m: m.merge(sb.oful(DIM)), "cannot merge LinUCB into PerAction"),

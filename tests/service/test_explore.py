@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,7 @@ async def test_thompson_is_estimated_after_the_answer(tmp_path: Path) -> None:
     async with service(tmp_path / "state") as found:
         await found.create(explore=THOMPSON, slates=True, reward_timeout=None)
         alone = found.engine.bandit("b").config.build()
-        wanted = []
+        wanted: list[float] = []
         for _ in range(6):
             arms = random.standard_normal((4, DIM))
             answer = (await found.decide(arms.tolist(), top=2)).json()
@@ -195,7 +196,7 @@ def test_chances_of_a_slate_are_those_of_the_policy() -> None:
     for seed in range(10):
         slate = policy.slate(arms, 4, random=np.random.default_rng(seed))
         indices = policy.top(arms, 4, random=np.random.default_rng(seed)).tolist()
-        assert chances(policy.scores(arms), indices) == [choice.probability for choice in slate]
+        assert list(chances(policy.scores(arms), indices)) == [choice.probability for choice in slate]
 
 
 @in_loop
@@ -208,18 +209,22 @@ async def test_estimates_that_are_left_out(tmp_path: Path) -> None:
         assert (answer["propensity"], answer["propensity_kind"]) == (None, "none")
         await found.create("many", explore=THOMPSON)
         await found.decide(np.ones((101, DIM)).tolist(), "many")
+        await found.create("long", explore={**THOMPSON, "samples": 100_000}, slates=True)
+        await found.decide(np.ones((11, DIM)).tolist(), "long", top=10)
+        await found.create("overflows", explore={**THOMPSON, "scale": 1e160})
+        assert (await found.decide(name="overflows")).status_code == 200
         await found.create("crashed", explore=THOMPSON)
         found.engine.estimator._thread.shutdown()  # as if it had not come to it
         decision = (await found.decide(name="crashed")).json()["decision"]
         await found.reward(decision, 1.0, "crashed")
-        assert "sketchbandit_estimates_left_out_total 1.0" in (await found.http.get("/metrics")).text
+        assert "sketchbandit_estimates_left_out_total 3.0" in (await found.http.get("/metrics")).text
 
     await crashing(tmp_path / "state", work)
     async with service(tmp_path / "state") as found:
         assert (await found.stats("crashed"))["rounds"] == 1
         assert (await found.stats("crashed"))["comparison"] is None
     rows = exported(tmp_path / "state", tmp_path / "log")
-    assert [(row["propensity"], row["propensity_kind"]) for row in rows] == [(None, None)] * 3
+    assert [(row["propensity"], row["propensity_kind"]) for row in rows] == [(None, None)] * 14
 
 
 @in_loop
@@ -227,12 +232,12 @@ async def test_answers_do_not_wait_for_estimates(tmp_path: Path, monkeypatch: py
     """Decisions and rewards go on while one takes its time; beyond 64 that wait the others go without."""
     gate = threading.Event()
 
-    def slow(scores: Any, chosen: list[int]) -> list[float]:
+    def slow(scores: Any, chosen: list[int]) -> Iterator[float]:
         gate.wait(10)
         return chances(scores, chosen)
 
     monkeypatch.setattr("sketchbandit.service.estimating.chances", slow)
-    monkeypatch.setattr("sketchbandit.service.estimating.sleep", lambda _: None)
+    monkeypatch.setattr("sketchbandit.service.estimating._REST", 0.0)
     async with service(tmp_path / "state") as found:
         await found.create(explore=THOMPSON)
         for _ in range(70):
@@ -249,14 +254,21 @@ async def test_answers_do_not_wait_for_estimates(tmp_path: Path, monkeypatch: py
 
 @in_loop
 async def test_a_shutdown_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Estimates that are not made in time are left out; nothing else is."""
+    """Estimates that are not made in time are left out; nothing else is. The thread ends soon, too."""
+
+    def slow(scores: Any, chosen: list[int]) -> Iterator[float]:
+        for _ in range(200):
+            time.sleep(0.05)
+            yield from chances(scores, chosen)
+
     monkeypatch.setattr("sketchbandit.service.estimating._PATIENCE", 0.05)
-    monkeypatch.setattr("sketchbandit.service.estimating.sleep", lambda _: time.sleep(0.1))
+    monkeypatch.setattr("sketchbandit.service.estimating.chances", slow)
     async with service(tmp_path / "state") as found:
         await found.create(explore=THOMPSON)
         for _ in range(20):
             await found.decide()
         started = time.perf_counter()
+    found.engine.estimator._thread.shutdown(wait=True)
     assert time.perf_counter() - started < 1.5
     kinds = [row["propensity_kind"] for row in exported(tmp_path / "state", tmp_path / "log")]
     assert (len(kinds), kinds[-1]) == (20, None)
@@ -359,3 +371,29 @@ async def test_clicks_do_not_count_before_what_was_not_clicked(tmp_path: Path) -
         for over in ("hour", "all"):
             stats = (await found.http.get(f"/v1/bandits/b/stats?range={over}")).json()
             assert (stats["comparison"]["count"], stats["comparison"]["mean_reward"]) == (244, share)
+
+
+@in_loop
+async def test_no_rest_at_shutdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits is estimated without pauses."""
+    monkeypatch.setattr("sketchbandit.service.estimating._REST", 1e6)
+    async with service(tmp_path / "state") as found:
+        await found.create(explore=THOMPSON)
+        for _ in range(5):
+            await found.decide()
+    kinds = [row["propensity_kind"] for row in exported(tmp_path / "state", tmp_path / "log")]
+    assert kinds == ["estimate"] * 5
+
+
+@in_loop
+async def test_rankings_that_would_take_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused where the rule draws for each place; the first arm alone, and other rules, are not."""
+    monkeypatch.setattr("sketchbandit.service.choosing._MOST_RANKED", 11)
+    async with service(tmp_path) as found:
+        for rule, status in (("thompson", 422), ("inverse-gap", 422), ("epsilon-greedy", 200)):
+            await found.create(rule, explore=rule)
+            answer = await found.decide(name=rule, top=3)
+            assert answer.status_code == status
+            if status == 422:
+                assert "top times arms may be 11; ask for fewer" in error_of(answer)[1]
+            assert (await found.decide(name=rule, top=2)).status_code == 200

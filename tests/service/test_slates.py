@@ -153,7 +153,7 @@ async def test_the_default_for_each_arm_without_a_reward(tmp_path: Path) -> None
 @in_loop
 async def test_memory_of_slates_is_bounded(tmp_path: Path) -> None:
     """Features of all arms shown count; a slate that is too long is refused."""
-    async with service(tmp_path, limits=Limits(open_bytes=2000, slate=3)) as found:
+    async with service(tmp_path, limits=Limits(open_bytes=2600, slate=3)) as found:
         await shown(found)
         held = (await found.stats())["open_bytes"]
         assert held == 3 * (8 * DIM + 400)
@@ -290,3 +290,15 @@ async def test_rewards_of_actions_by_name(tmp_path: Path) -> None:
         assert (await found.http.post("/v1/bandits/b/reward", json=body)).json()["status"] == "learned"
         models = found.engine.bandit("b").policy
         assert (models["green"].theta[0] > 0.0, models["red"].theta[0] < 0.0) == (True, True)
+
+
+@in_loop
+async def test_a_slate_that_does_not_fit(tmp_path: Path) -> None:
+    """The bound on the features of open decisions holds for all arms of a slate, and nothing is kept."""
+    async with service(tmp_path, limits=Limits(open_bytes=1500)) as found:
+        await shown(found, top=1)
+        before = state(found)
+        assert error_of(await found.decide(top=4))[0] == 413
+        assert error_of(await found.decide(top=3))[0] == 429
+        assert state(found) == before
+        assert (await found.decide(top=2)).status_code == 200

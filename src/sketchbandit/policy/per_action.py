@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.arms import is_scalar, read_reward, read_rewards
-from sketchbandit.errors import InputError, InputTypeError, MergeKindError
+from sketchbandit.errors import InputError, InputTypeError, MergeKindError, RowError
 from sketchbandit.explore import ActionChoice
 from sketchbandit.policy.action_choosing import ActionChoosing
 from sketchbandit.policy.action_names import Action, made_by, read_names
@@ -104,8 +104,12 @@ class PerAction(ActionChoosing):
         for place, name in enumerate(names):
             places.setdefault(name, []).append(place)
         parts = [(name, self._models[name], source[some], values[some]) for name, some in places.items()]
-        for _, policy, rows, mine in parts:
-            policy._check_many(policy._read_rows(rows), mine)
+        for name, policy, rows, mine in parts:
+            try:
+                policy._check_many(policy._read_rows(rows), mine)
+            except RowError as error:  # it counts within the action's part
+                why = error.why.replace("arms", "contexts")
+                raise RowError("context", places[name][error.row], why) from error
         complaints: Complaints = ()
         for name, policy, rows, mine in parts:
             complaints += _said_of(name, policy._learn_any(rows, mine))

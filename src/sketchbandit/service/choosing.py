@@ -1,5 +1,6 @@
 """Which arms a policy would show, each with its probability."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,8 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import Scores
 from sketchbandit.service.offered import Offered
 from sketchbandit.service.problems import Invalid
+
+_MOST_RANKED = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,11 @@ def choose(policy: Any, offered: Offered, top: int, random: np.random.Generator)
     """The arm to play, and ``top`` in all; nothing is changed, the policy's generator neither."""
     if top > len(offered):
         raise Invalid(f"top is {top}, but there are {len(offered)} arms")
+    if top > 1 and policy.explore.draws and top * len(offered) > _MOST_RANKED:
+        raise Invalid(
+            f"top is {top}, among {len(offered)} arms: where a rule draws, each place takes a look at all of "
+            f"them, and top times arms may be {_MOST_RANKED}; ask for fewer, or use ucb or epsilon-greedy"
+        )
     asked, options = offered.question()
     try:
         if not policy.explore.exact_probabilities:
@@ -63,12 +71,10 @@ def _without_probabilities(
     ]
 
 
-def chances(scores: Scores, chosen: list[int]) -> list[float]:
+def chances(scores: Scores, chosen: list[int]) -> Iterator[float]:
     """The probability of each arm that was chosen, given those before it, where the rule samples them."""
     left = np.arange(len(scores.means))
-    found: list[float] = []
     for index in chosen:
         place = int(np.searchsorted(left, index))
-        found.append(float(scores.among(left).probabilities()[place]))
+        yield float(scores.among(left).probabilities()[place])
         left = np.delete(left, place)
-    return found

@@ -85,8 +85,8 @@ class Decisions:
         self.admit(bandit)
         self._check_slate(bandit, top)
         picks = choose(bandit.policy, offered, top or 1, self._random)
-        scores = self._estimator.scores(bandit, offered)
         shown = picks if bandit.config.slates else picks[:1]
+        scores = self._estimator.scores(bandit, offered, len(shown))
         features = [offered.row(pick.index) for pick in shown]
         first = DecisionRow(
             seq=0,  # given by the journal
@@ -113,10 +113,17 @@ class Decisions:
         """Refuse a decision that could not be kept."""
         bandit.admit()
         self._journal.admit()
-        if self._registry.open_bytes >= self._limits.open_bytes:
+        self._admit_bytes(1)
+
+    def _admit_bytes(self, held: int) -> None:
+        """Refuse features that do not fit beside those of the open decisions."""
+        most = self._limits.open_bytes
+        if held > most:
+            raise TooLarge(f"the features of the decision take {held} bytes; those of all may take {most}")
+        if self._registry.open_bytes + held > most:
             raise Busy(
-                f"the features of open decisions take {self._limits.open_bytes} bytes; send rewards, or wait "
-                "until old decisions expire"
+                f"the features of open decisions may take {most} bytes, and this one does not fit; send "
+                "rewards, or wait until old decisions expire"
             )
 
     def _check_slate(self, bandit: Bandit, top: int | None) -> None:
@@ -135,8 +142,9 @@ class Decisions:
             return _decided(bandit, slate.rows[0])
 
         self._registry.check(bandit)
-        future = self._journal.append(slate, apply)
         held = sum(map(held_bytes, features))
+        self._admit_bytes(held)
+        future = self._journal.append(slate, apply)
         bandit.pending_added(held)
         future.add_done_callback(lambda _: bandit.pending_removed(held))
         if (key := slate.rows[0].key) is not None:

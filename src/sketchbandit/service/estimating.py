@@ -4,8 +4,10 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from time import perf_counter, sleep
+from threading import Event
+from time import perf_counter
 
+from sketchbandit.errors import InputError
 from sketchbandit.explore import Scores
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.choosing import chances
@@ -22,6 +24,8 @@ log = logging.getLogger(__name__)
 _MOST_WAITING = 64
 _PATIENCE = 2.0  # seconds, at shutdown
 _MOST_ARMS = 100  # of a decision: what is kept of it and the time grow with their square
+_MOST_DRAWS = 10_000_000  # for all places of a decision: a second or so
+_REST = 3.0  # times as long as an estimate takes: a quarter of a core at most, so that answers need not wait
 
 
 class Estimator:
@@ -33,16 +37,26 @@ class Estimator:
         self._instruments = instruments
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="estimates")
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = Event()
+        """No rests any more; ..."""
+        self._stopped = Event()
+        """... and no further place."""
 
-    def scores(self, bandit: Bandit, offered: Offered) -> Scores | None:
-        """What the probabilities will follow from, as of now; None: they are exact, or there is no time."""
-        if bandit.policy.explore.exact_probabilities or bandit.config.propensities != ESTIMATE:
+    def scores(self, bandit: Bandit, offered: Offered, places: int) -> Scores | None:
+        """What the probabilities will follow from, as of now; None: they are exact, or cannot be told."""
+        rule = bandit.policy.explore
+        if rule.exact_probabilities or bandit.config.propensities != ESTIMATE:
             return None
-        if len(self._tasks) >= _MOST_WAITING or len(offered) > _MOST_ARMS:
+        draws = places * len(offered) * rule.samples
+        if len(self._tasks) >= _MOST_WAITING or len(offered) > _MOST_ARMS or draws > _MOST_DRAWS:
             self._instruments.estimates_left_out.inc()
             return None
         asked, options = offered.question()
-        found: Scores = bandit.policy.scores(asked, **options)
+        try:
+            found: Scores = bandit.policy.scores(asked, **options)
+        except InputError as error:  # they overflow, where the choice did not
+            self._leave_out(error)
+            return None
         return found
 
     def begin(self, bandit: Bandit, rows: Sequence[DecisionRow], scores: Scores) -> None:
@@ -52,16 +66,25 @@ class Estimator:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """When those that wait are made, or after two seconds; the journal writes them."""
+        """When those that wait are made, or after two seconds; the journal writes them.
+
+        One that takes longer is not waited for: its thread ends after the place that it is at.
+        """
+        self._closing.set()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_PATIENCE)
+        self._stopped.set()
         self._thread.shutdown(wait=False, cancel_futures=True)
+        for task in self._tasks:
+            task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _estimate(self, bandit: Bandit, rows: Sequence[DecisionRow], scores: Scores) -> None:
         chosen = [row.arm_index for row in rows]
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._thread, _unhurried, scores, chosen)
+            found = await asyncio.get_running_loop().run_in_executor(
+                self._thread, self._unhurried, scores, chosen
+            )
             self._registry.check(bandit)
             self._journal.admit(len(rows))
             for row, chance in zip(rows, found, strict=True):
@@ -91,10 +114,12 @@ class Estimator:
         self._instruments.estimates_left_out.inc()
         log.debug("an estimate is left out", extra={"reason": str(problem)})
 
-
-def _unhurried(scores: Scores, chosen: list[int]) -> list[float]:
-    """The probabilities, with a quarter of a core at most, so that answers need not wait for them."""
-    started = perf_counter()
-    found = chances(scores, chosen)
-    sleep(3.0 * (perf_counter() - started))
-    return found
+    def _unhurried(self, scores: Scores, chosen: list[int]) -> list[float]:
+        """The probabilities, and a rest; at a stop some of them, for which nobody waits."""
+        started, found = perf_counter(), []
+        for chance in chances(scores, chosen):
+            found.append(chance)
+            if self._stopped.is_set():
+                return found
+        self._closing.wait(_REST * (perf_counter() - started))
+        return found

@@ -155,7 +155,7 @@ def replay(
 
 def _replay_one(bandit: Bandit, row: Row, start: Since, answered_at: int | None) -> None:
     if isinstance(row, EstimateRow):
-        bandit.estimated(row)  # what it changes is in no snapshot
+        bandit.estimated(row)  # of open decisions no snapshot has it; those rewarded count once, in either
     elif isinstance(row, RewardRow):
         if row.seq > start.seq:
             bandit.closed(row)

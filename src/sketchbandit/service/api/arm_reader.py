@@ -69,7 +69,7 @@ class ArmReader:
     def _actions(self, asked: Sequence[str] | None) -> Sequence[str]:
         """Those that may be chosen."""
         models, name = self._bandit.policy, self._bandit.name
-        offered = models.actions
+        offered: Sequence[str] = models.actions
         if not (offered if asked is None else asked):
             empty = "all of its actions are retired" if asked is None else "the list of actions is empty"
             raise Invalid(f"bandit {name!r} has nothing to choose from: {empty}")
