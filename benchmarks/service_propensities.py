@@ -45,7 +45,8 @@ def measure(decisions: int = 20_000, *, seed: int = 0) -> Outcome:
     started = time.perf_counter()
     with Server() as server, tempfile.TemporaryDirectory() as folder:
         with Client(server.url) as client:
-            bandit = client.create("b", _DIM, explore={"rule": "inverse-gap", "gamma": 50.0})
+            rule = {"rule": "inverse-gap", "gamma": 50.0}
+            bandit = client.create("b", _DIM, explore=rule, reward_timeout=None)  # rewards count as they come
             for _ in range(decisions // _TOGETHER):
                 sets = random.random((_TOGETHER, _ARMS, _DIM)) * 2.0
                 chances = sets @ theta

@@ -155,7 +155,7 @@ def replay(
 
 def _replay_one(bandit: Bandit, row: Row, start: Since, answered_at: int | None) -> None:
     if isinstance(row, EstimateRow):
-        bandit.estimated(row)  # of open decisions no snapshot has it; those rewarded count once, in either
+        bandit.estimated(row)  # open decisions are in no snapshot; of rewards, those that wait for it are
     elif isinstance(row, RewardRow):
         if row.seq > start.seq:
             bandit.closed(row)
