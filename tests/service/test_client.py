@@ -124,7 +124,9 @@ def test_slates_and_rules(server: ServerProcess) -> None:
         assert isinstance(wrong, ServiceError)
         assert shop.stats("hour")["rounds"] == 4
         assert shop.stats("hour")["range"] == "hour"
-        thompson = client.create("t", DIM, explore="thompson")
+        thompson = client.create("t", DIM, explore=sb.Thompson(0.2, seed=4))  # the service draws by itself
+        (made,) = (one for one in client.bandits() if one["name"] == "t")
+        assert (made["explore"]["rule"], made["explore"]["scale"]) == ("thompson", 0.2)
         drawn = thompson.select(np.eye(DIM))
         assert (drawn.propensity, drawn.propensity_kind) == (None, "estimate")
         for bandit in (shop, thompson):
@@ -296,6 +298,14 @@ def test_what_cannot_be_sent() -> None:
                 client.bandit(name).stats()
         with pytest.raises(TypeError, match="a reward must be a number"):
             client.bandit("b").update("1-a", "x")  # type: ignore[arg-type]
+        for wrong in (
+            lambda: client.bandit("b").add_actions("blue"),
+            lambda: client.bandit("b").select_action([1.0], "blue"),
+        ):
+            with pytest.raises(TypeError, match=r"actions are given as a list: \['blue'\]"):
+                wrong()
+        with pytest.raises(TypeError, match="explore is the class Thompson; give one of it"):
+            client.create("b", 3, explore=sb.Thompson)
         with pytest.raises(InputError, match="no rewards to be sent"):
             client.bandit("b").update("1-a", {})
         assert repr(client.bandit("b")) == "<Bandit 'b'>"

@@ -53,6 +53,9 @@ def authorization(token: str | None) -> dict[str, str]:
     return {} if token is None else {"authorization": f"Bearer {token}"}
 
 
+_OF_THE_PROCESS = {"seed", "per"}  # settings of a rule that the service does not take
+
+
 def bandit_path(name: str, *rest: str) -> str:
     """The path of a bandit, or of something of it."""
     if not name or "/" in name:
@@ -64,7 +67,13 @@ def bandit_path(name: str, *rest: str) -> str:
 
 
 def create(name: str, dim: int, settings: Mapping[str, Any]) -> Call[None]:
-    """PUT a bandit."""
+    """PUT a bandit; ``explore`` may be a rule of the library."""
+    rule = settings.get("explore")
+    if isinstance(rule, type):
+        raise InputTypeError(f"explore is the class {rule.__name__}; give one of it, made by calling it")
+    if rule is not None and hasattr(rule, "settings"):
+        kept = {key: value for key, value in rule.settings().items() if key not in _OF_THE_PROCESS}
+        settings = {**settings, "explore": {key: value for key, value in kept.items() if value is not None}}
     return Call("PUT", bandit_path(name), lambda _: None, _json({"dim": dim, **settings}))
 
 
@@ -114,7 +123,11 @@ def select_action(
     name: str, context: Any, actions: Sequence[str] | None, top: int | None, key: str | None
 ) -> Call[Decision]:
     """POST a decision among actions."""
-    asked = {"context": features(context), "actions": None if actions is None else list(actions), "top": top}
+    asked = {
+        "context": features(context),
+        "actions": None if actions is None else _names(actions),
+        "top": top,
+    }
     return Call("POST", bandit_path(name, "decide"), Decision.of, _json(asked), key=key or uuid.uuid4().hex)
 
 
@@ -125,7 +138,7 @@ def actions(name: str) -> Call[dict[str, list[str]]]:
 
 def add_actions(name: str, added: Sequence[str]) -> Call[list[str]]:
     """POST actions."""
-    body = _json({"actions": list(added)})
+    body = _json({"actions": _names(added)})
     return Call("POST", bandit_path(name, "actions"), lambda answer: list(answer["actions"]), body)
 
 
@@ -192,6 +205,12 @@ def _reward(decision: Decision | str, reward: Reward) -> dict[str, Any]:
         for which, value in reward.items()
     ]
     return {**asked, "rewards": rewards}
+
+
+def _names(actions: Sequence[str]) -> list[str]:
+    if isinstance(actions, str):
+        raise InputTypeError(f"actions are given as a list: [{actions!r}]")
+    return list(actions)
 
 
 def _value(reward: float) -> float:

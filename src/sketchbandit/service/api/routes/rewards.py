@@ -40,7 +40,7 @@ def router(engine: Engine) -> APIRouter:
         asked = await read_json(request, RewardBatchRequest, engine)
 
         async def one(given: RewardRequest) -> RewardAnswer:
-            return RewardAnswer.model_construct(**await _take(engine, bandit, given))
+            return RewardAnswer.model_validate(await _take(engine, bandit, given))
 
         answers = await handle_each(RewardRequest, asked.rewards, one, engine.limits)
         return json_response(RewardBatchAnswer.model_construct(rewards=answers))
