@@ -63,7 +63,8 @@ class Shared:
             return copy.deepcopy(self._unlocked())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        for name, value in state.items():  # vars(self) would make every attribute slower from then on
+            setattr(self, name, value)
         self._lock = self._make_lock()
 
     def _unlocked(self) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.theory import Confidence
 
-_BOUND = "_is_bound"
 FIELDS = {field.name for field in fields(Confidence)}
 
 
@@ -46,6 +45,7 @@ class Explore(Kinds, ABC):
     """By which widths count; None: as the policy says."""
     floor: float = 0.0
     seed: int | None = None
+    _is_bound = False  # to a policy
 
     draws: ClassVar[bool] = True
     """Whether ``choose`` makes use of the generator."""
@@ -57,7 +57,7 @@ class Explore(Kinds, ABC):
         self.seed = None if seed is None else check_count("seed", seed, at_least=0)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if _BOUND in vars(self) and name in setting_names(type(self)):
+        if self._is_bound and name in setting_names(type(self)):
             raise InputError(
                 f"the rule is a policy's, which has read its {name}; give the policy another rule: "
                 f"policy.explore = {type(self).__name__}({name}={value!r})"
@@ -66,11 +66,11 @@ class Explore(Kinds, ABC):
 
     def bind(self) -> None:
         """A policy chooses by it from now on: its settings stay as they are."""
-        vars(self)[_BOUND] = True
+        self._is_bound = True
 
     def unbind(self) -> None:
         """It is a copy, and no policy's yet."""
-        vars(self).pop(_BOUND, None)
+        self._is_bound = False
 
     def __repr__(self) -> str:
         """The first setting, and those that are not as by default."""
@@ -145,13 +145,13 @@ class Explore(Kinds, ABC):
         """Whether the other is the same rule but for its seed."""
         if type(self) is not type(other):
             return False
-        mine, theirs = (vars(rule) | {"seed": None, _BOUND: True} for rule in (self, other))
+        mine, theirs = (vars(rule) | {"seed": None, "_is_bound": True} for rule in (self, other))
         return mine.keys() == theirs.keys() and all(np.array_equal(mine[key], theirs[key]) for key in mine)
 
     def check_kind(self) -> None:
         """Refuse a rule of which a file would lose something."""
         super().check_kind()
-        lost = [name for name in vars(self) if name not in (*setting_names(type(self)), _BOUND)]
+        lost = [name for name in vars(self) if name not in (*setting_names(type(self)), "_is_bound")]
         if lost and type(self).dump is Explore.dump:
             raise InputTypeError(
                 f"{type(self).__name__} has attributes ({', '.join(lost)}) that are no arguments of its "
