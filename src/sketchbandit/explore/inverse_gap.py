@@ -79,14 +79,9 @@ class InverseGap(Explore):
         return self.gamma if isinstance(self.gamma, Confidence) else 0.0
 
     def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
-        """Drawn from ``probabilities``, one after another."""
-        chances = self.probabilities(candidates)
-        chosen: list[int] = []
-        for _ in range(count):
-            left = chances.sum()
-            chosen.append(pick(chances / left if chosen else chances, random.random()))
-            chances[chosen[-1]] = 0.0
-        return chosen
+        """One arm, drawn from ``probabilities``: a rule that draws is asked for one at a time."""
+        del count
+        return [pick(self.probabilities(candidates), random.random())]
 
     def probabilities(self, candidates: Candidates) -> Vector:
         """1 / (K + gamma·gap), K the arms that were not eliminated."""

@@ -22,40 +22,45 @@ def finite_means(arms, theta, shift, radius, means):
 
 
 @compiled
-def best_mean(arms, theta, means):
-    """The arm of the largest mean; -1 if one is not finite."""
-    if not finite_means(arms, theta, 1.0, 1.0, means):
-        return -1
-    best = 0
-    for k in range(1, len(arms)):
+def _largest_between(means, start, stop):
+    best = start
+    for k in range(start + 1, stop):
         if means[k] > means[best]:
             best = k
     return best
 
 
 @compiled
+def _need_filled_sets(arms, bounds, found):
+    """Whether the sets lie one after the other among so many arms, none is empty, and each has its answer."""
+    need(len(bounds) == len(found) + 1 and bounds[0] >= 0 and bounds[-1] <= arms)
+    for i in range(len(found)):
+        need(bounds[i] < bounds[i + 1])
+
+
+@compiled
+def best_mean(arms, theta, means):
+    """The arm of the largest mean; -1 if one is not finite."""
+    if not finite_means(arms, theta, 1.0, 1.0, means):
+        return -1
+    return _largest_between(means, 0, len(arms))
+
+
+@compiled
 def best_means(arms, theta, bounds, means, found):
     """The arm of the largest mean of each of many sets; False if a mean is not finite."""
-    need(len(bounds) == len(found) + 1 and bounds[0] >= 0 and bounds[-1] <= len(arms))
+    _need_filled_sets(len(arms), bounds, found)
     if not finite_means(arms, theta, 1.0, 1.0, means):
         return False
     for i in range(len(found)):
-        need(bounds[i] < bounds[i + 1])
-        best = bounds[i]
-        for k in range(bounds[i] + 1, bounds[i + 1]):
-            if means[k] > means[best]:
-                best = k
-        found[i] = best - bounds[i]
+        found[i] = _largest_between(means, bounds[i], bounds[i + 1]) - bounds[i]
     return True
 
 
 @compiled
 def pick_by_gap(means, gamma, drawn):
     """The arm that a uniform draw falls on, with chances 1 / (K + gamma·gap), the rest to the best arm."""
-    best = 0
-    for k in range(1, len(means)):
-        if means[k] > means[best]:
-            best = k
+    best = _largest_between(means, 0, len(means))
     chances = np.empty(len(means))
     others = 0.0
     for k in range(len(means)):
@@ -76,9 +81,9 @@ def pick_by_gap(means, gamma, drawn):
 @compiled
 def pick_from_each(means, bounds, gamma, drawn, found):
     """The same for many sets, of which the i-th has the arms bounds[i] to bounds[i + 1]."""
-    need(len(bounds) == len(found) + 1 == len(drawn) + 1 and bounds[0] >= 0 and bounds[-1] <= len(means))
+    _need_filled_sets(len(means), bounds, found)
+    need(len(drawn) == len(found))
     for i in range(len(found)):
-        need(bounds[i] < bounds[i + 1])
         found[i] = pick_by_gap(means[bounds[i] : bounds[i + 1]], gamma, drawn[i])
 
 
@@ -93,9 +98,8 @@ def best_along(arms, means, direction, radius):
 def best_of_each(arms, means, bounds, direction, radius, found):
     """The same for many sets, of which the i-th has the arms bounds[i] to bounds[i + 1]."""
     need(arms.shape[1] == len(direction) and len(means) == len(arms))
-    need(len(bounds) == len(found) + 1 and bounds[0] >= 0 and bounds[-1] <= len(arms))
+    _need_filled_sets(len(arms), bounds, found)
     for i in range(len(found)):
-        need(bounds[i] < bounds[i + 1])
         found[i] = _best_between(arms, means, direction, radius, bounds[i], bounds[i + 1]) - bounds[i]
 
 

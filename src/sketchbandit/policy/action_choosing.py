@@ -12,15 +12,7 @@ from sketchbandit.explore import UCB, ActionChoice, Explore, Scores
 from sketchbandit.policy.action_candidates import ActionCandidates, Draws
 from sketchbandit.policy.action_models import ActionModels, Offer
 from sketchbandit.policy.action_names import Action
-from sketchbandit.policy.chance import (
-    Place,
-    best_of,
-    chance_of,
-    check_generator,
-    ranked,
-    shared_with_all,
-    unless_refused,
-)
+from sketchbandit.policy.chance import Place, best_of, chance_of, check_generator, ranked, shared_with_all
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.rows import complaint, row_source
@@ -56,7 +48,7 @@ class ActionChoosing(ActionModels):
                     return offer.names[
                         shared_with_all(own, len(offer.names), self._share, generator) if self._share else own
                     ]
-            with unless_refused(generator, self._columns):
+            with self._unless_refused(generator):
                 read = self._read(context)
                 own = self._own(read, offer, self._explore, generator)
                 self._columns.remember(context)
@@ -71,7 +63,7 @@ class ActionChoosing(ActionModels):
         ActionChoice(action='a', probability=0.75, mean=0.0, width=1.0, score=0.0)
         """
         offer, generator = self._offer(actions), self._generator(random)
-        with unless_refused(generator, self._columns):
+        with self._unless_refused(generator):
             choice = self._chosen(self._read(context), offer, self._explore, generator)
             self._columns.remember(context)
         return choice
@@ -103,8 +95,7 @@ class ActionChoosing(ActionModels):
     ) -> list[ActionChoice]:
         """What ``top`` chooses; the probability of each is that of its place, given the places before."""
         offer = self._offer(actions)
-        with unless_refused(self._generator(random), self._columns):
-            places, candidates = self._ranked(context, k, offer, random, with_chances=True)
+        places, candidates = self._ranked(context, k, offer, random, with_chances=True)
         return [_told(candidates, offer, place.index, place.probability) for place in places]
 
     def _ranked(
@@ -114,15 +105,8 @@ class ActionChoosing(ActionModels):
         if wanted > len(offer.names):
             raise InputError(f"k is {wanted}, but there are {len(offer.names)} actions")
         candidates = self._candidates(self._read(context), offer)
-        with unless_refused(generator, self._columns):
-            places = ranked(
-                candidates,
-                wanted,
-                rule,
-                lambda some, count: best_of(some, count, rule, generator),
-                generator,
-                with_chances=with_chances,
-            )
+        with self._unless_refused(generator):
+            places = ranked(candidates, wanted, rule, generator, with_chances=with_chances)
             self._columns.remember(context)
         return places, candidates
 
@@ -136,7 +120,7 @@ class ActionChoosing(ActionModels):
         Thompson sampling with ``per="batch"`` draws one theta for every action and all of the contexts.
         """
         offer, generator = self._offer(actions), self._generator(random)
-        with unless_refused(generator, self._columns):
+        with self._unless_refused(generator):
             read, rule = self._read_many(contexts), self._for_batch(offer, generator)
             chosen = []
             for i in range(len(read)):
@@ -150,7 +134,7 @@ class ActionChoosing(ActionModels):
     ) -> list[ActionChoice]:
         """``choose`` for n contexts, (n, dim): the same choices as those of ``select_many``."""
         offer, generator = self._offer(actions), self._generator(random)
-        with unless_refused(generator, self._columns):
+        with self._unless_refused(generator):
             read, rule = self._read_many(contexts), self._for_batch(offer, generator)
             chosen = [self._chosen(_one_of(read, i), offer, rule, generator) for i in range(len(read))]
             self._columns.remember(contexts)
@@ -173,9 +157,6 @@ class ActionChoosing(ActionModels):
         return scores
 
     # -- how ----------------------------------------------------------------------------------------
-
-    def _generator(self, random: Random | None) -> Random:
-        return self._random if random is None else check_generator(random)
 
     def _for_batch(self, offer: Offer, random: Random) -> Explore:
         draws: Any = Draws([self._models[name] for name in offer.names])  # all that a rule asks for

@@ -12,10 +12,11 @@ from sketchbandit.explore import Explore
 from sketchbandit.policy.action_board import Board
 from sketchbandit.policy.action_names import Action, check_action, read_names, some_of
 from sketchbandit.policy.exploring import Exploring, copy_of_rule
-from sketchbandit.policy.files import Part, content_of, restored_generator
+from sketchbandit.policy.files import Part, content_of
 from sketchbandit.policy.health import Health
+from sketchbandit.policy.learner import Learner
 from sketchbandit.policy.learning import Policy
-from sketchbandit.sketch.columns import ColumnNames, Name
+from sketchbandit.sketch.columns import ColumnNames
 
 
 class Offer(NamedTuple):
@@ -26,7 +27,7 @@ class Offer(NamedTuple):
     board: Board
 
 
-class ActionModels(Exploring):
+class ActionModels(Learner):
     """What ``PerAction`` holds and tells. All models, their sketches and this have one lock."""
 
     _kinds: ClassVar[dict[str, type[Any]]] = {}
@@ -154,21 +155,6 @@ class ActionModels(Exploring):
         return dict(self._models)
 
     @property
-    def dim(self) -> int:
-        """Length of a context."""
-        return self._dim
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype in which contexts are read and stored; sums are float64 whatever it is."""
-        return self._dtype
-
-    @property
-    def columns(self) -> tuple[Name, ...] | None:
-        """The names of the features, if contexts came from a DataFrame; later ones are put in this order."""
-        return self._columns.names
-
-    @property
     def rounds(self) -> int:
         """How many rewards were learned from, by all models."""
         return sum(policy._rounds for policy in self._models.values())
@@ -200,9 +186,7 @@ class ActionModels(Exploring):
             "retired": list(self.retired),
             "columns": self._columns.names,
         }
-        if self._explore.is_random:
-            own["random"] = self._random.bit_generator.state
-        return {**own, "parts": parts}, arrays
+        return {**own, **self._saved_chance(), "parts": parts}, arrays
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
@@ -220,6 +204,5 @@ class ActionModels(Exploring):
         models = {name: restored(str(i)) for i, name in enumerate(names)}
         made = cls.__new__(cls)
         made._set_up(restored("template"), models, retired, ColumnNames(scalars.get("columns")))
-        if "random" in scalars:
-            made._random = restored_generator(scalars["random"])
+        made._restore_chance(scalars)
         return made

@@ -1,7 +1,7 @@
 """Chance around a rule: the share that is drawn uniformly, and one place after another."""
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -12,8 +12,6 @@ from sketchbandit.explore import Candidates, Explore
 from sketchbandit.explore.base import chances_of, with_share
 from sketchbandit.explore.candidates import Left
 from sketchbandit.sketch.columns import ColumnNames
-
-Best = Callable[[Candidates, int], list[int]]
 
 
 class Place(NamedTuple):
@@ -80,18 +78,14 @@ def ranked(
     candidates: Candidates,
     count: int,
     rule: Explore,
-    best: Best,
     random: np.random.Generator,
     *,
     with_chances: bool,
 ) -> list[Place]:
-    """Arms one after another, each by the rule, or uniformly, among those that are left.
-
-    ``best``: the first choices of the rule among some arms.
-    """
+    """Arms one after another, each by the rule, or uniformly, among those that are left."""
     if rule.draws:
-        return _drawn_one_by_one(candidates, count, rule, best, random, with_chances=with_chances)
-    order, share = best(candidates, count), rule.uniform_share
+        return _drawn_one_by_one(candidates, count, rule, random, with_chances=with_chances)
+    order, share = best_of(candidates, count, rule, random), rule.uniform_share
     if not share:
         return [Place(index, 1.0) for index in order]
     places: list[Place] = []
@@ -116,14 +110,13 @@ def _drawn_one_by_one(
     candidates: Candidates,
     count: int,
     rule: Explore,
-    best: Best,
     random: np.random.Generator,
     *,
     with_chances: bool,
 ) -> list[Place]:
     left, among, places = np.arange(len(candidates)), candidates, []
     for _ in range(count):
-        (own,) = best(among, 1)
+        (own,) = best_of(among, 1, rule, random)
         at = shared_with_all(own, len(left), rule.uniform_share, random)
         chance = chance_of(rule, among, at, own) if with_chances else 0.0
         places.append(Place(int(left[at]), chance))

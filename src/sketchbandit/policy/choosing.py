@@ -1,6 +1,5 @@
 """How a policy chooses."""
 
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -18,15 +17,7 @@ from sketchbandit.arms import (
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import ArmCandidates, Candidates, Choice, Explore, Scores, upper_bound
-from sketchbandit.policy.chance import (
-    Place,
-    best_of,
-    chance_of,
-    check_generator,
-    ranked,
-    shared_with_all,
-    unless_refused,
-)
+from sketchbandit.policy.chance import Place, best_of, chance_of, check_generator, ranked, shared_with_all
 from sketchbandit.policy.scoring import Scoring
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.checks import check_count
@@ -60,9 +51,10 @@ class Choosing(Scoring):
                 own = self._search(arms, self._explore, generator)
                 if own is not None:
                     return shared_with_all(own, len(arms), self._share, generator) if self._share else own
-            read = self._read(arms)
-            own = self._own(read, self._explore, generator)
-            self._columns.remember(arms)
+            with self._unless_refused(generator):
+                read = self._read(arms)
+                own = self._own(read, self._explore, generator)
+                self._columns.remember(arms)
             return shared_with_all(own, len(read), self._share, generator)
 
     def choose(self, arms: Any, *, random: Random | None = None) -> Choice:
@@ -122,12 +114,8 @@ class Choosing(Scoring):
         if wanted > len(read):
             raise InputError(f"k is {wanted}, but there are {len(read)} arms")
         generator, candidates = self._generator(random), self._candidates(read)
-
-        def best(some: Candidates, count: int) -> list[int]:
-            return self._best(some, count, rule, generator)
-
         with self._unless_refused(generator):
-            places = ranked(candidates, wanted, rule, best, generator, with_chances=with_chances)
+            places = ranked(candidates, wanted, rule, generator, with_chances=with_chances)
         self._columns.remember(arms)
         return places, candidates
 
@@ -189,16 +177,10 @@ class Choosing(Scoring):
         self._columns.remember(arms)
         return read
 
-    def _generator(self, random: Random | None) -> Random:
-        return self._random if random is None else check_generator(random)
-
-    def _unless_refused(self, random: Random) -> AbstractContextManager[None]:
-        return unless_refused(random, self._columns)
-
     def _own(self, arms: Arms, rule: Explore, random: Random) -> int:
         """What the rule chooses, before the uniform share."""
         own = self._search(arms.array, rule, random) if isinstance(arms, DenseArms) else None
-        return self._best(self._candidates(arms), 1, rule, random)[0] if own is None else own
+        return best_of(self._candidates(arms), 1, rule, random)[0] if own is None else own
 
     def _search(self, arms: AnyArray, rule: Explore, random: Random) -> int | None:
         """The same among dense arms in one call; None: there is none, or a score is not finite."""
@@ -218,11 +200,6 @@ class Choosing(Scoring):
     def _ready(self, sets: AnyArray | list[Any]) -> Batch | None:
         """All the arms of a batch in one array, if they can be read as they are."""
         return batch_of(sets, self._dim, self._dtype)
-
-    def _best(self, candidates: Candidates, count: int, rule: Explore, random: Random) -> list[int]:
-        """What a rule has answered, if it is ``count`` different arms."""
-        with self._unless_refused(random):
-            return best_of(candidates, count, rule, random)
 
     def _chosen(self, arms: Arms, rule: Explore, random: Random) -> Choice:
         """``choose`` by a rule that may be one draw of the policy's."""

@@ -10,17 +10,17 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
 from sketchbandit.explore.base import check_factor, setting_names
-from sketchbandit.policy.exploring import Exploring
 from sketchbandit.policy.health import Health, HealthWatch, mass_to_look_at
+from sketchbandit.policy.learner import Learner
 from sketchbandit.precision import Precision, Saved
 from sketchbandit.sharing import Lock
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_real
-from sketchbandit.sketch.columns import ColumnNames, Name
+from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.theory import Confidence
 
 
-class JoinedPolicy(Exploring):
+class JoinedPolicy(Learner):
     """What ``Choosing`` and ``Policy`` stand on."""
 
     _kinds: ClassVar[dict[str, type[Any]]] = {}
@@ -77,16 +77,6 @@ class JoinedPolicy(Exploring):
     # -- what it tells ------------------------------------------------------------------------------
 
     @property
-    def dim(self) -> int:
-        """Length of an arm."""
-        return self._dim
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype in which arms are read and stored; sums are float64 whatever it is."""
-        return self._dtype
-
-    @property
     def ridge(self) -> float:
         """lambda."""
         return self._ridge
@@ -114,11 +104,6 @@ class JoinedPolicy(Exploring):
     def estimate(self) -> Any:  # an Estimate
         """What is believed of the rewards. The policy feeds it: for looking at, by the thread that plays."""
         return self._estimate
-
-    @property
-    def columns(self) -> tuple[Name, ...] | None:
-        """The names of the features, if arms came as a DataFrame; later ones are put in this order."""
-        return self._columns.names
 
     @property
     def theta(self) -> Vector:

@@ -1,6 +1,5 @@
 """How a policy learns."""
 
-import copy
 import math
 from typing import Any
 
@@ -8,14 +7,14 @@ import numpy as np
 
 from sketchbandit.arms import DenseArms, is_scalar, is_vector, read_reward, read_rewards, refuse
 from sketchbandit.arrays import AnyArray, Vector
-from sketchbandit.errors import InputError, InputTypeError, MergeError, MergeKindError
+from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.explore import Choice
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.choosing import Choosing
 from sketchbandit.policy.health import Complaints, say
 from sketchbandit.policy.steps import learn_many, learn_one
 from sketchbandit.precision import Leverage
-from sketchbandit.sharing import both_locks, holds_the_lock
+from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.change import ONE_APPENDED
 from sketchbandit.sketch.rows import RowBatch, read_rows
 
@@ -134,18 +133,6 @@ class Policy(Choosing):
         if not math.isfinite(reward):
             raise InputError(f"the reward is {reward}; rewards must be finite")
         raise InputError(f"the arm's squared length is {norm_sq:g} and its reward {reward:g}; rescale them")
-
-    @holds_the_lock
-    def merge(self, other: Any) -> None:
-        """Take in what another policy of the same settings has learned, both having started from nothing."""
-        if type(other) is not type(self):
-            raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
-        if other is self:
-            other = copy.deepcopy(self)
-        with both_locks(self, other):
-            complaints = self._absorb(other)
-        if complaints:
-            say(complaints)
 
     def _absorb(self, other: Any) -> Complaints:
         """``merge`` for whoever holds both locks: what there is to warn of is returned."""

@@ -8,7 +8,7 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate import Estimate, Linear
 from sketchbandit.explore import DEFAULT_BETA, UCB, Explore
 from sketchbandit.policy.exploring import copy_of_rule
-from sketchbandit.policy.files import Part, content_of, restored_generator, restored_parts
+from sketchbandit.policy.files import Part, content_of, restored_parts
 from sketchbandit.policy.health import HealthWatch
 from sketchbandit.policy.learning import Policy
 from sketchbandit.sketch import Sketch
@@ -115,9 +115,13 @@ class LinUCB(Policy):
             "rounds": self._rounds,
             "columns": self._columns.names,
         }
-        if self._explore.is_random:
-            own["random"] = self._random.bit_generator.state
-        return {**own, "reward_mass": self._estimate.reward_mass, **self._watch.dump(), **scalars}, arrays
+        return {
+            **own,
+            **self._saved_chance(),
+            "reward_mass": self._estimate.reward_mass,
+            **self._watch.dump(),
+            **scalars,
+        }, arrays
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
@@ -138,6 +142,5 @@ class LinUCB(Policy):
         policy._rounds = check_count("rounds", scalars["rounds"], at_least=0)
         policy._watch = HealthWatch.undump(scalars)
         policy._columns = ColumnNames(scalars.get("columns"))
-        if "random" in scalars:
-            policy._random = restored_generator(scalars["random"])
+        policy._restore_chance(scalars)
         return policy

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.arms import is_scalar, read_reward, read_rewards
-from sketchbandit.errors import InputError, InputTypeError, MergeKindError, RowError
+from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.explore import ActionChoice
 from sketchbandit.policy.action_choosing import ActionChoosing
 from sketchbandit.policy.action_names import Action, made_by, read_names
 from sketchbandit.policy.health import Complaints, say
 from sketchbandit.policy.learning import Policy
-from sketchbandit.sharing import both_locks, holds_the_lock
+from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.columns import ColumnNames
 
 
@@ -22,6 +22,9 @@ class PerAction(ActionChoosing):
 
     What is learned of one action tells nothing of another. A new action has the prior's width, so that it is
     tried. For actions that have features of their own one policy over arms learns faster.
+
+    A merge adds up the actions that both have. Those that only the other has come as they are there, retired
+    or not. Models that were handed out before are no longer those in use.
 
     Threads may share it: every public call is atomic.
 
@@ -117,24 +120,8 @@ class PerAction(ActionChoosing):
 
     # -- merging ------------------------------------------------------------------------------------
 
-    @holds_the_lock
-    def merge(self, other: Any) -> None:
-        """Take in what another of the same settings has learned, both having started from nothing.
-
-        Actions that both have add up. Those that only the other has come as they are there, retired or not.
-        Models that were handed out before are no longer those in use.
-        """
-        if type(other) is not type(self):
-            raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
-        if other is self:
-            other = copy.deepcopy(self)
-        with both_locks(self, other):
-            complaints = self._absorb(other)
-        if complaints:
-            say(complaints)
-
     def _absorb(self, other: "PerAction") -> Complaints:
-        """``merge`` for whoever holds both locks; on copies, so that all of it is done or nothing."""
+        """On copies, so that all of it is done or nothing."""
         copy.deepcopy(self._template)._absorb(other._template)  # says which setting differs
         columns = self._columns.merged(other._columns)
         models = dict(self._models)
