@@ -136,6 +136,24 @@ async def test_top_ranks_as_the_policy_does(tmp_path: Path) -> None:
 
 
 @in_loop
+async def test_npy_arms_are_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loops are compiled anew for arrays that are read-only, while the first request waits."""
+    seen: list[bool] = []
+    async with service(tmp_path) as found:
+        await found.create()
+        policy = found.engine.bandit("b").policy
+        choose = policy.choose
+        monkeypatch.setattr(
+            type(policy),
+            "choose",
+            lambda _, arms, **options: seen.append(arms.flags.writeable) or choose(arms, **options),
+        )
+        headers = {"content-type": "application/x-npy"}
+        await found.http.post("/v1/bandits/b/decide", content=npy(np.eye(DIM)), headers=headers)
+    assert seen == [True]
+
+
+@in_loop
 async def test_npy_bodies(tmp_path: Path) -> None:
     """float32 and float64, either order, with top in the query; anything else in a file is refused."""
     random = np.random.default_rng(3)

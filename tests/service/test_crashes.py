@@ -158,9 +158,7 @@ def test_a_full_disk_is_a_503_and_then_it_goes_on(tmp_path: Path) -> None:
                 break
         assert server.is_alive()
         server.limit_files(-1)
-        before = crowd.acknowledged
-        while crowd.acknowledged <= before + 50:
-            time.sleep(0.01)
+        crowd.await_rewards(50)
         crowd.stop()
         crowd.ledgers[0].asked.add("of-the-test")
         server.stop()

@@ -1,5 +1,6 @@
 """What the people see who run it: commands, logs, metrics, the Parquet log, the demo."""
 
+import errno
 import json
 import logging
 import os
@@ -277,3 +278,16 @@ def test_without_the_extra_the_command_says_what_to_install(missing: str) -> Non
     assert done.returncode == 1
     assert "pip install 'sketchbandit[service]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_full_disk_does_not_stop_a_loop_from_being_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled code cannot be kept for the next process: this one runs it all the same."""
+    pytest.importorskip("numba")
+    from sketchbandit.kernels.compiling import compiled  # noqa: PLC0415  (numba is an extra)
+
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    loop = compiled(lambda number: number + 1)
+    monkeypatch.setattr(loop._cache._cache_file, "save", no_room)
+    assert loop(1) == 2

@@ -1,6 +1,7 @@
 """How the loops are compiled, and what makes a compiled one out of date."""
 
 import hashlib
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,23 @@ def _compiler(fastmath: set[str]) -> Any:
             made: Any = njit(cache=True, fastmath=fastmath, error_model="numpy")(function)
         except RuntimeError:  # neither the package's folder nor the user's can be written
             return njit(fastmath=fastmath, error_model="numpy")(function)
+        made._cache.save_overload = _if_there_is_room(made._cache.save_overload)
         # A loop contains those that it calls, of other files too: all of them must be as they were.
         with suppress(AttributeError):  # a numba that keeps it elsewhere looks at one file only
             made._cache._cache_file._source_stamp = _SOURCES.hexdigest()
         return made
 
     return compile_one
+
+
+def _if_there_is_room(save: Callable[..., None]) -> Callable[..., None]:
+    """A full disk costs the next process the time to compile again; this one goes on."""
+
+    def save_or_not(*compiled: Any) -> None:
+        with suppress(OSError):
+            save(*compiled)
+
+    return save_or_not
 
 
 compiled: Any = _compiler({"contract"})

@@ -106,7 +106,7 @@ class ArmReader:
         if shape[1] != self._dim:
             raise self._wrong_dim("arms have", shape[1])
         self._reserve(shape[0], shape[0] * self._dim)
-        payload = body[buffer.tell() :]
+        payload = bytearray(memoryview(body)[buffer.tell() :])  # writable: the loops are compiled for that
         if len(payload) != shape[0] * shape[1] * dtype.itemsize:
             raise Malformed(f"the npy file says {shape} {dtype}, and {len(payload)} bytes follow")
         matrix = np.frombuffer(payload, dtype).reshape(shape, order="F" if is_fortran else "C")
