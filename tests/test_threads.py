@@ -16,6 +16,7 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit.kernels import kernels
+from sketchbandit.kernels.view import COLUMNS, PLAIN, ROWS
 from sketchbandit.sketch.tally import Tally
 from tests.policies import EVERY, Matrix, saved, unit
 
@@ -332,29 +333,37 @@ def test_compiled_loops_look_before_they_read() -> None:
         lambda: compiled.norm_sq(x, short),
         lambda: compiled.project_arms(rows, np.ones((7, 3)), np.empty((5, 3))),
         lambda: compiled.project_arms(rows, np.ones((8, 3)), np.empty((4, 3))),
-        lambda: compiled.scan(rows, short, y, u),
-        lambda: compiled.scan(rows, x, y[:4], u),
+        lambda: compiled.scan(rows, PLAIN, short, y, u),
+        lambda: compiled.scan(rows, PLAIN, x, y[:4], u),
+        lambda: compiled.scan(rows, np.array([COLUMNS, 1.0, 0.0]), x, y, u),
+        lambda: compiled.scan(rows, np.array([ROWS, 1.0, 1.0]), x, y, u),
+        lambda: compiled.fill_row(x, np.array([ROWS, 1.0, 1.0]), x.copy()),
+        lambda: compiled.fill_rows(rows, np.zeros(2), rows.copy()),
         lambda: compiled.leverage_rows(x, 8.0, narrow, factor, 5, 1.0, y, u),
         lambda: compiled.leverage_rows(x, 8.0, rows[:4], factor, 5, 1.0, y, u),
         lambda: compiled.leverage_rows(x, 8.0, rows, factor[:4], 5, 1.0, y, u),
         lambda: compiled.leverage_rows(x, 8.0, rows, factor, 5, 1.0, y[:4], u),
-        lambda: compiled.search_rows(rows, x, rows[:4], factor, 5, 1.0, 0.1, x.copy(), y, u, one),
-        lambda: compiled.search_rows(rows, x, rows, factor, 5, 1.0, 0.1, short, y, u, one),
-        lambda: compiled.search_rows(narrow, x, rows, factor, 5, 1.0, 0.1, x.copy(), y, u, one),
+        lambda: compiled.search_rows(rows, PLAIN, x, rows[:4], factor, 5, 1.0, 0.1, x.copy(), y, u, one),
+        lambda: compiled.search_rows(rows, PLAIN, x, rows, factor, 5, 1.0, 0.1, short, y, u, one),
+        lambda: compiled.search_rows(narrow, PLAIN, x, rows, factor, 5, 1.0, 0.1, x.copy(), y, u, one),
         lambda: compiled.grow_rows(x, 1.0, rows, factor, 5, 1.0, 1.0, 1.0, u, x.copy(), x.copy()),
         lambda: compiled.grow_rows(x, 1.0, rows, np.eye(6), 5, 1.0, 1.0, 1.0, u, short, x.copy()),
         lambda: compiled.grow_rows(x, 1.0, rows[:4], np.eye(6), 5, 1.0, 1.0, 1.0, u, x.copy(), x.copy()),
         lambda: compiled.leverage_dense(x, square[:7], rows, 5, x.copy(), u),
         lambda: compiled.leverage_dense(x, square, rows, 6, x.copy(), np.empty(6)),
         lambda: compiled.leverage_dense(x, square, rows, 5, x.copy(), u[:4]),
-        lambda: compiled.search_dense(rows, x, square, narrow, 5, 1.0, 0.1, 9, x.copy(), x.copy(), u, one),
+        lambda: compiled.search_dense(
+            rows, PLAIN, x, square, narrow, 5, 1.0, 0.1, 9, x.copy(), x.copy(), u, one
+        ),
         lambda: compiled.grow_dense(x, 1.0, rows, 5, 1.0, 1.0, x.copy(), u, x.copy(), x.copy()),
         lambda: compiled.grow_dense(x, 1.0, rows, 4, 1.0, 1.0, x.copy(), u, short, x.copy()),
-        lambda: compiled.search_many_rows(rows, sets, x, rows[:4], factor, 5, 1.0, 0.1, found),
-        lambda: compiled.search_many_rows(rows, sets + 1, x, rows, factor, 5, 1.0, 0.1, found),
-        lambda: compiled.search_many_rows(rows, sets[::-1].copy(), x, rows, factor, 5, 1.0, 0.1, found),
-        lambda: compiled.search_many_rows(rows, sets, x, rows, factor, 5, 1.0, 0.1, found[:1]),
-        lambda: compiled.search_many_dense(rows, sets, x, square, narrow, 5, 1.0, 0.1, 9, found),
+        lambda: compiled.search_many_rows(rows, PLAIN, sets, x, rows[:4], factor, 5, 1.0, 0.1, found),
+        lambda: compiled.search_many_rows(rows, PLAIN, sets + 1, x, rows, factor, 5, 1.0, 0.1, found),
+        lambda: compiled.search_many_rows(
+            rows, PLAIN, sets[::-1].copy(), x, rows, factor, 5, 1.0, 0.1, found
+        ),
+        lambda: compiled.search_many_rows(rows, PLAIN, sets, x, rows, factor, 5, 1.0, 0.1, found[:1]),
+        lambda: compiled.search_many_dense(rows, PLAIN, sets, x, square, narrow, 5, 1.0, 0.1, 9, found),
     ]
     for call in wrong:
         with pytest.raises(ValueError, match="wrong size"):

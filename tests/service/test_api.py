@@ -143,11 +143,12 @@ async def test_npy_arms_are_writable(tmp_path: Path, monkeypatch: pytest.MonkeyP
         await found.create()
         policy = found.engine.bandit("b").policy
         choose = policy.choose
-        monkeypatch.setattr(
-            type(policy),
-            "choose",
-            lambda _, arms, **options: seen.append(arms.flags.writeable) or choose(arms, **options),
-        )
+
+        def look(_: Any, arms: Any, **options: Any) -> Any:
+            seen.append(arms.flags.writeable)
+            return choose(arms, **options)
+
+        monkeypatch.setattr(type(policy), "choose", look)
         headers = {"content-type": "application/x-npy"}
         await found.http.post("/v1/bandits/b/decide", content=npy(np.eye(DIM)), headers=headers)
     assert seen == [True]

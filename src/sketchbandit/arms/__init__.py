@@ -5,21 +5,27 @@ from sketchbandit.arms.reading import is_scalar, is_vector, read_arms, read_rewa
 from sketchbandit.arms.sets import (
     Arms,
     DenseArms,
+    ScaledArms,
     Scan,
     SparseArms,
+    dense_arms,
     norm_sq_of,
     own_copy,
     project_arms,
     sum_runs,
 )
+from sketchbandit.arms.views import View, row_of, rows_of
 
 __all__ = [
     "Arms",
     "Batch",
     "DenseArms",
+    "ScaledArms",
     "Scan",
     "SparseArms",
+    "View",
     "batch_of",
+    "dense_arms",
     "in_set",
     "is_scalar",
     "is_vector",
@@ -31,5 +37,7 @@ __all__ = [
     "read_rewards",
     "read_sets",
     "refuse",
+    "row_of",
+    "rows_of",
     "sum_runs",
 ]

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.arms.reading import is_ready
-from sketchbandit.arms.sets import DenseArms
+from sketchbandit.arms.sets import DenseArms, dense_arms
+from sketchbandit.arms.views import View
 from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError, InputTypeError, RowError
 
@@ -15,12 +16,13 @@ _MOST_COPIED = 1 << 20  # numbers in sets that are put together, to be read in o
 class Batch(NamedTuple):
     """Sets of arms one below the other: the i-th has the rows bounds[i] to bounds[i + 1]."""
 
-    arms: AnyArray
+    arms: View
     bounds: AnyArray
 
     def of(self, number: int) -> DenseArms:
         """The arms of one set."""
-        return DenseArms(self.arms[self.bounds[number] : self.bounds[number + 1]])
+        some = self.arms.array[self.bounds[number] : self.bounds[number + 1]]
+        return dense_arms(self.arms._replace(array=some))
 
 
 def read_sets(batch: Any) -> AnyArray | list[Any]:
@@ -48,7 +50,7 @@ def batch_of(batch: Any, dim: int, dtype: np.dtype[Any]) -> Batch | None:
     """The sets as one, if all of them are dense, and ready to be read as they are; an array is not copied."""
     if type(batch) is np.ndarray and batch.shape[2] == dim and all(batch.shape) and is_ready(batch, dtype):
         count, each = batch.shape[:2]
-        return Batch(batch.reshape(count * each, dim), np.arange(0, (count + 1) * each, each))
+        return Batch(View(batch.reshape(count * each, dim)), np.arange(0, (count + 1) * each, each))
     sets = list(batch)
     if not sets or not all(type(arms) is np.ndarray and is_ready(arms, dtype) for arms in sets):
         return None
@@ -57,4 +59,4 @@ def batch_of(batch: Any, dim: int, dtype: np.dtype[Any]) -> Batch | None:
     if len({arms.dtype for arms in sets}) > 1 or sum(arms.size for arms in sets) > _MOST_COPIED:
         return None
     bounds = np.concatenate([[0], np.cumsum([len(arms) for arms in sets])])
-    return Batch(np.concatenate(sets), bounds)
+    return Batch(View(np.concatenate(sets)), bounds)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sketchbandit.arms.views import View, row_of, rows_of
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import AnyVector, SparseVector, row_norms_sq
@@ -13,13 +14,29 @@ from sketchbandit.linalg import AnyVector, SparseVector, row_norms_sq
 class DenseArms:
     """K arms as the rows of a C-ordered array of float64 or float32; sums are float64."""
 
-    __slots__ = ("array",)
+    __slots__ = ("given",)
 
-    def __init__(self, array: AnyArray) -> None:
-        self.array = array
+    def __init__(self, given: AnyArray) -> None:
+        self.given = given
+        """As they came."""
 
     def __len__(self) -> int:
-        return len(self.array)
+        return len(self.given)
+
+    @property
+    def view(self) -> View:
+        """As the loops read them."""
+        return View(self.given)
+
+    @property
+    def array(self) -> AnyArray:
+        """As an array (K, dim)."""
+        return self.given
+
+    @property
+    def is_float64(self) -> bool:
+        """Whether the loops read just the numbers that an update will."""
+        return bool(self.given.dtype == np.float64)
 
     def norms_sq(self) -> Vector:
         """|x|² of every arm."""
@@ -27,7 +44,7 @@ class DenseArms:
 
     def norm_sq(self, index: int) -> float:
         """|x|² of one arm."""
-        return norm_sq_of(self.array[index])
+        return norm_sq_of(self.vector(index))
 
     def times(self, vector: Vector) -> Vector:
         """x'v for every arm x. An arm's value does not depend on which others stand beside it."""
@@ -39,18 +56,62 @@ class DenseArms:
         if compiled is None:
             products: Vector = np.vecdot(self.array, vector)
             return products, row_norms_sq(self.array)
-        means, norms_sq = np.empty(len(self.array)), np.empty(len(self.array))
-        compiled.scan(self.array, vector, means, norms_sq)
+        means, norms_sq = np.empty(len(self)), np.empty(len(self))
+        compiled.scan(*self.view, vector, means, norms_sq)
         return means, norms_sq
 
     def vector(self, index: int) -> Vector:
         """One arm, in float64."""
-        x: Vector = self.array[index].astype(np.float64, copy=False)
+        x: Vector = self.given[index].astype(np.float64, copy=False)
         return x
 
     def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
         """One arm as a sketch of that dtype stores it, (1, dim)."""
-        return self.array[index : index + 1].astype(dtype, copy=False)
+        return self.given[index : index + 1].astype(dtype, copy=False)
+
+    def one(self, index: int) -> "DenseArms":
+        """The set that has just this arm."""
+        return dense_arms(self.view._replace(array=self.given[index : index + 1]))
+
+
+class ScaledArms(DenseArms):
+    """K arms seen through a scaling: nothing is copied until an array is asked for."""
+
+    __slots__ = ("_array", "_lens")
+
+    def __init__(self, view: View) -> None:
+        self.given, self._lens = view
+        self._array: AnyArray | None = None
+
+    @property
+    def view(self) -> View:
+        """As the loops read them."""
+        return View(self.given, self._lens)
+
+    @property
+    def array(self) -> AnyArray:
+        """As an array (K, dim)."""
+        if self._array is None:
+            self._array = rows_of(self.view, slice(None))
+        return self._array
+
+    @property
+    def is_float64(self) -> bool:
+        """What is summed in one pass differs in rounding from the sum over the row itself."""
+        return False
+
+    def vector(self, index: int) -> Vector:
+        """One arm, in float64."""
+        return row_of(self.given[index], self._lens)
+
+    def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
+        """One arm as a sketch of that dtype stores it, (1, dim)."""
+        return self.vector(index)[np.newaxis].astype(dtype, copy=False)
+
+
+def dense_arms(view: View) -> DenseArms:
+    """The arms that loops read so."""
+    return ScaledArms(view) if len(view.lens) else DenseArms(view.array)
 
 
 @dataclass(frozen=True)
@@ -115,7 +176,7 @@ class Scan(NamedTuple):
 
     def norm_sq(self, index: int) -> float:
         """|x|² of one arm as an update will compute it: of float64 numbers."""
-        if isinstance(self.arms, DenseArms) and self.arms.array.dtype != np.float64:
+        if isinstance(self.arms, DenseArms) and not self.arms.is_float64:
             return self.arms.norm_sq(index)
         return float(self.norms_sq[index])
 

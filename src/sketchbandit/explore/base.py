@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sketchbandit.arms import Batch
+from sketchbandit.arms import Batch, View
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore.candidates import Candidates
@@ -110,7 +110,7 @@ class Explore(Kinds, ABC):
         return one_hot(chosen, len(candidates))
 
     def search(
-        self, arms: AnyArray, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
+        self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
         """``choose`` among dense arms whose means are x'theta, where a rule has a quicker way.
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from sketchbandit.arms import View, rows_of
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.scores import upper_bound
 from sketchbandit.kernels import kernels
@@ -15,7 +16,7 @@ _TOO_MANY = -2  # what a search returns that gave up
 
 
 def search_rows(
-    arms: AnyArray, theta: Vector, precision: Precision, inverse: LowRankInverse, radius: float
+    arms: View, theta: Vector, precision: Precision, inverse: LowRankInverse, radius: float
 ) -> int | None:
     """The best of dense arms (-1: a score is not finite); None: not compiled."""
     compiled, rows = kernels(), inverse.plain_rows
@@ -25,7 +26,7 @@ def search_rows(
     count = factor.count
     x, y, u, value = np.empty(len(theta)), np.empty(count), np.empty(count), np.empty(1)
     index: int = compiled.search_rows(
-        arms, theta, rows, factor.array, count, factor.shift, radius, x, y, u, value
+        *arms, theta, rows, factor.array, count, factor.shift, radius, x, y, u, value
     )
     if index >= 0:
         precision.last_choice = x, Leverage(y, u, value.item())
@@ -33,7 +34,7 @@ def search_rows(
 
 
 def search_dense(
-    arms: AnyArray, theta: Vector, precision: Precision, inverse: DenseInverse, radius: float
+    arms: View, theta: Vector, precision: Precision, inverse: DenseInverse, radius: float
 ) -> int | None:
     """The best of dense arms (-1: a score is not finite); None: not compiled."""
     compiled = kernels()
@@ -46,12 +47,12 @@ def search_dense(
     p, q, count, shift = inverse.inverse, inverse.pending, inverse.pending_count, inverse.shift
     precision.last_choice = None  # it lay in the same arrays
     few = inverse.few
-    index: int = compiled.search_dense(arms, theta, p, q, count, shift, radius, few, x, image, seen, value)
+    index: int = compiled.search_dense(*arms, theta, p, q, count, shift, radius, few, x, image, seen, value)
     if index == _TOO_MANY:  # one product with all arms tells which of them to look at closely
         close = _close_to_best(arms, theta, inverse, radius)
-        some = arms[close]
+        some = View(rows_of(arms, close))
         found = compiled.search_dense(
-            some, theta, p, q, count, shift, radius, len(close), x, image, seen, value
+            *some, theta, p, q, count, shift, radius, len(close), x, image, seen, value
         )
         index = int(close[found])
     if index >= 0:
@@ -60,7 +61,7 @@ def search_dense(
 
 
 def search_many(
-    arms: AnyArray, bounds: AnyArray, theta: Vector, inverse: Inverse, radius: float
+    arms: View, bounds: AnyArray, theta: Vector, inverse: Inverse, radius: float
 ) -> AnyArray | None:
     """The best of each of many sets; negative where a set has to be searched by itself."""
     compiled = kernels()
@@ -72,23 +73,23 @@ def search_many(
         if rows is None:
             return None
         compiled.search_many_rows(
-            arms, bounds, theta, rows, factor.array, factor.count, factor.shift, radius, found
+            *arms, bounds, theta, rows, factor.array, factor.count, factor.shift, radius, found
         )
     elif isinstance(inverse, DenseInverse):
         p, q, count, shift = inverse.inverse, inverse.pending, inverse.pending_count, inverse.shift
-        compiled.search_many_dense(arms, bounds, theta, p, q, count, shift, radius, inverse.few, found)
+        compiled.search_many_dense(*arms, bounds, theta, p, q, count, shift, radius, inverse.few, found)
     else:
         return None
     return found
 
 
-def _close_to_best(arms: AnyArray, theta: Vector, inverse: DenseInverse, radius: float) -> AnyArray:
+def _close_to_best(arms: View, theta: Vector, inverse: DenseInverse, radius: float) -> AnyArray:
     """Every arm whose score, to far more than rounding, could be the best."""
-    scores = np.empty(len(arms))
-    for start in range(0, len(arms), _TOGETHER):
-        some = arms[start : start + _TOGETHER].astype(np.float64, copy=False)
+    scores, longest = np.empty(len(arms.array)), 0.0
+    for start in range(0, len(scores), _TOGETHER):
+        some = rows_of(arms, slice(start, start + _TOGETHER)).astype(np.float64, copy=False)
         widths = np.sqrt(inverse.quadratics(some))
         scores[start : start + _TOGETHER] = upper_bound(some @ theta, radius, widths)
-    longest = math.sqrt(float(row_norms_sq(arms).max()))
+        longest = max(longest, math.sqrt(float(row_norms_sq(some).max())))
     reach = longest * (float(np.linalg.norm(theta)) + radius / math.sqrt(inverse.shift))
     return np.flatnonzero(scores >= scores.max() - 1e-5 * reach)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sketchbandit.arms import Batch
+from sketchbandit.arms import Batch, View
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.base import Explore
 from sketchbandit.explore.candidates import Candidates
@@ -32,15 +32,15 @@ class Greedy(Explore):
         return largest(candidates.means, count)
 
     def search(
-        self, arms: AnyArray, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
+        self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
         """One pass over the arms."""
         del precision, radius, random
         compiled = kernels()
         if compiled is None or type(self).choose is not Greedy.choose:
             return None
-        means = np.empty(len(arms))
-        best: int = compiled.best_mean(arms, theta, means)
+        means = np.empty(len(arms.array))
+        best: int = compiled.best_mean(*arms, theta, means)
         return best
 
     def search_many(
@@ -49,10 +49,10 @@ class Greedy(Explore):
         """One pass over all arms."""
         del precision, radius, random
         compiled, arms, bounds = kernels(), *batch
-        means, found = np.empty(len(arms)), np.empty(len(bounds) - 1, dtype=np.intp)
+        means, found = np.empty(len(arms.array)), np.empty(len(bounds) - 1, dtype=np.intp)
         if compiled is None or type(self).choose is not Greedy.choose:
             return None
-        return found if compiled.best_means(arms, theta, bounds, means, found) else None
+        return found if compiled.best_means(*arms, theta, bounds, means, found) else None
 
 
 class EpsilonGreedy(Greedy):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import Batch
+from sketchbandit.arms import Batch, View
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.explore.base import Explore, check_factor
@@ -102,7 +102,7 @@ class InverseGap(Explore):
         return min(self.gamma * math.pow(candidates.rounds, self.growth), sys.float_info.max)
 
     def search(
-        self, arms: AnyArray, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
+        self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
         """One pass over the arms."""
         compiled, gamma = kernels(), self.gamma
@@ -110,8 +110,8 @@ class InverseGap(Explore):
             return None
         if self.growth:
             gamma = min(gamma * math.pow(precision.sketch.tally.count, self.growth), sys.float_info.max)
-        means = np.empty(len(arms))
-        if not compiled.finite_means(arms, theta, precision.inverse.shift, radius, means):
+        means = np.empty(len(arms.array))
+        if not compiled.finite_means(*arms, theta, precision.inverse.shift, radius, means):
             return -1
         index: int = compiled.pick_by_gap(means, gamma, random.random())
         return index
@@ -123,8 +123,8 @@ class InverseGap(Explore):
         compiled, gamma = kernels(), self.gamma
         if compiled is None or type(gamma) is not float or not self._is_plain or self.eliminate is not None:
             return None
-        means, found = np.empty(len(batch.arms)), np.empty(len(batch.bounds) - 1, dtype=np.intp)
-        if not compiled.finite_means(batch.arms, theta, precision.inverse.shift, radius, means):
+        means, found = np.empty(len(batch.arms.array)), np.empty(len(batch.bounds) - 1, dtype=np.intp)
+        if not compiled.finite_means(*batch.arms, theta, precision.inverse.shift, radius, means):
             return None
         gamma = min(gamma * math.pow(precision.sketch.tally.count, self.growth), sys.float_info.max)
         drawn = random.random(len(found))

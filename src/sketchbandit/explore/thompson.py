@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 from scipy.special import ndtr
 
-from sketchbandit.arms import Batch
+from sketchbandit.arms import Batch, View
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.explore.base import Explore, check_factor, one_hot
@@ -83,16 +83,16 @@ class Thompson(Explore):
         return win_chances(candidates.means, candidates.covariance(), candidates.first_copies(), self.samples)
 
     def search(
-        self, arms: AnyArray, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
+        self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
         """Two passes over the sketch, two over the arms."""
         compiled = kernels()
         if compiled is None or type(self) is not Thompson:
             return None
-        means = np.empty(len(arms))
-        if not compiled.finite_means(arms, theta, precision.inverse.shift, radius, means):
+        means = np.empty(len(arms.array))
+        if not compiled.finite_means(*arms, theta, precision.inverse.shift, radius, means):
             return -1
-        index: int = compiled.best_along(arms, means, precision.half(random), radius)
+        index: int = compiled.best_along(*arms, means, precision.half(random), radius)
         return index
 
     def for_batch(self, precision: Precision, random: np.random.Generator) -> Explore:
@@ -120,11 +120,13 @@ class _Drawn(Explore):
         del random
         compiled = kernels()
         arms, bounds = batch
-        means = np.empty(len(arms))
-        if compiled is None or not compiled.finite_means(arms, theta, precision.inverse.shift, radius, means):
+        means = np.empty(len(arms.array))
+        if compiled is None or not compiled.finite_means(
+            *arms, theta, precision.inverse.shift, radius, means
+        ):
             return None
         found = np.empty(len(bounds) - 1, dtype=np.intp)
-        compiled.best_of_each(arms, means, bounds, self._direction, radius, found)
+        compiled.best_of_each(*arms, means, bounds, self._direction, radius, found)
         return found
 
 

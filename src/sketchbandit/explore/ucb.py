@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import Batch
+from sketchbandit.arms import Batch, View
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.base import Explore, check_factor
 from sketchbandit.explore.candidates import Candidates
@@ -86,7 +86,7 @@ class UCB(Explore):
         return [index for _, index in found]
 
     def search(
-        self, arms: AnyArray, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
+        self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
         """The best of dense arms in one compiled call."""
         del random

@@ -6,15 +6,16 @@ from math import isfinite, sqrt
 import numpy as np
 
 from sketchbandit.kernels.compiling import compiled
-from sketchbandit.kernels.sums import dot_and_norm, need
+from sketchbandit.kernels.reading import dot_and_norm_at, inner_dim
+from sketchbandit.kernels.sums import need
 
 
 @compiled
-def finite_means(arms, theta, shift, radius, means):
+def finite_means(arms, lens, theta, shift, radius, means):
     """The means of all arms; whether they, and radius·width, are finite."""
-    need(arms.shape[1] == len(theta) and len(means) >= len(arms))
+    need(inner_dim(arms, lens) == len(theta) and len(means) >= len(arms))
     for k in range(len(arms)):
-        mean, norm_sq = dot_and_norm(arms[k], theta)
+        mean, norm_sq = dot_and_norm_at(arms, lens, k, theta)
         if not isfinite(abs(mean) + radius * sqrt(norm_sq / shift)):
             return False
         means[k] = mean
@@ -39,18 +40,18 @@ def _need_filled_sets(arms, bounds, found):
 
 
 @compiled
-def best_mean(arms, theta, means):
+def best_mean(arms, lens, theta, means):
     """The arm of the largest mean; -1 if one is not finite."""
-    if not finite_means(arms, theta, 1.0, 1.0, means):
+    if not finite_means(arms, lens, theta, 1.0, 1.0, means):
         return -1
     return _largest_between(means, 0, len(arms))
 
 
 @compiled
-def best_means(arms, theta, bounds, means, found):
+def best_means(arms, lens, theta, bounds, means, found):
     """The arm of the largest mean of each of many sets; False if a mean is not finite."""
     _need_filled_sets(len(arms), bounds, found)
-    if not finite_means(arms, theta, 1.0, 1.0, means):
+    if not finite_means(arms, lens, theta, 1.0, 1.0, means):
         return False
     for i in range(len(found)):
         found[i] = _largest_between(means, bounds[i], bounds[i + 1]) - bounds[i]
@@ -88,26 +89,26 @@ def pick_from_each(means, bounds, gamma, drawn, found):
 
 
 @compiled
-def best_along(arms, means, direction, radius):
+def best_along(arms, lens, means, direction, radius):
     """The arm of the largest mean + radius·x'direction."""
-    need(arms.shape[1] == len(direction) and len(means) == len(arms))
-    return _best_between(arms, means, direction, radius, 0, len(arms))
+    need(inner_dim(arms, lens) == len(direction) and len(means) == len(arms))
+    return _best_between(arms, lens, means, direction, radius, 0, len(arms))
 
 
 @compiled
-def best_of_each(arms, means, bounds, direction, radius, found):
+def best_of_each(arms, lens, means, bounds, direction, radius, found):
     """The same for many sets, of which the i-th has the arms bounds[i] to bounds[i + 1]."""
-    need(arms.shape[1] == len(direction) and len(means) == len(arms))
+    need(inner_dim(arms, lens) == len(direction) and len(means) == len(arms))
     _need_filled_sets(len(arms), bounds, found)
     for i in range(len(found)):
-        found[i] = _best_between(arms, means, direction, radius, bounds[i], bounds[i + 1]) - bounds[i]
+        found[i] = _best_between(arms, lens, means, direction, radius, bounds[i], bounds[i + 1]) - bounds[i]
 
 
 @compiled
-def _best_between(arms, means, direction, radius, start, stop):
+def _best_between(arms, lens, means, direction, radius, start, stop):
     best, score = start, -np.inf
     for k in range(start, stop):
-        value = means[k] + radius * dot_and_norm(arms[k], direction)[0]
+        value = means[k] + radius * dot_and_norm_at(arms, lens, k, direction)[0]
         if value > score:
             best, score = k, value
     return best

@@ -20,6 +20,7 @@ from sketchbandit.kernels.chances import (
 )
 from sketchbandit.kernels.dense import draw_dense, grow_dense, leverage_dense, turn_row
 from sketchbandit.kernels.per_action import leverage_above, may_win_dense, score_models
+from sketchbandit.kernels.reading import fill_row, fill_rows, scan
 from sketchbandit.kernels.rows import draw_rows, grow_rows, leverage_rows
 from sketchbandit.kernels.search import (
     quadratics_dense,
@@ -29,7 +30,7 @@ from sketchbandit.kernels.search import (
     search_many_rows,
     search_rows,
 )
-from sketchbandit.kernels.sums import equal, norm_sq, norm_sq_if_equal, project_arms, scan
+from sketchbandit.kernels.sums import equal, norm_sq, norm_sq_if_equal, project_arms
 
 __all__ = [
     "best_along",
@@ -39,6 +40,8 @@ __all__ = [
     "draw_dense",
     "draw_rows",
     "equal",
+    "fill_row",
+    "fill_rows",
     "finite_means",
     "grow_dense",
     "grow_rows",

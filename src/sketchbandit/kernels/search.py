@@ -7,18 +7,19 @@ import numpy as np
 
 from sketchbandit.kernels.compiling import compiled
 from sketchbandit.kernels.dense import leverage_of_dense, need_dense
+from sketchbandit.kernels.reading import inner_dim, norm_at, row_at, scan
 from sketchbandit.kernels.rows import leverage_until, need_rows
 from sketchbandit.kernels.scores import upper_bound_of
-from sketchbandit.kernels.sums import as_float64, need, norm_of, scan
+from sketchbandit.kernels.sums import need
 
 
 @compiled
-def look(arms, theta, shift, radius):
+def look(arms, lens, theta, shift, radius):
     """Means, squared norms and optimistic bounds, and which bound is largest; -1 if one is not finite."""
     means = np.empty(len(arms))
     norms_sq = np.empty(len(arms))
     bounds = np.empty(len(arms))
-    scan(arms, theta, means, norms_sq)
+    scan(arms, lens, theta, means, norms_sq)
     first = 0
     for k in range(len(arms)):
         bounds[k] = upper_bound_of(means[k], radius, norms_sq[k] / shift)
@@ -30,11 +31,13 @@ def look(arms, theta, shift, radius):
 
 
 @compiled
-def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y, best_u, best_remainder):
+def search_rows(
+    arms, lens, theta, rows, factor, count, shift, radius, best_x, best_y, best_u, best_remainder
+):
     """The best arm, with its x, y, u and |x|² - |u|²; -1 if a score is not finite."""
     need_rows(len(theta), rows, factor, count, best_y, best_u)
     need(len(best_x) == len(theta) and len(best_y) == len(best_u) == count)
-    means, norms_sq, bounds, first = look(arms, theta, shift, radius)
+    means, norms_sq, bounds, first = look(arms, lens, theta, shift, radius)
     if first < 0:
         return -1
     room = np.empty(len(theta))
@@ -48,8 +51,8 @@ def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y,
             continue
         if bounds[k] < score:
             continue
-        x = as_float64(arms[k], room)
-        norm_sq = norm_of(arms[k], x, norms_sq[k])
+        x = row_at(arms, lens, k, room)
+        norm_sq = norm_at(arms, lens, k, x, norms_sq[k])
         remainder = leverage_until(x, norm_sq, means[k], radius, score, rows, factor, count, shift, y, u)
         if remainder < 0.0:
             continue
@@ -66,6 +69,7 @@ def search_rows(arms, theta, rows, factor, count, shift, radius, best_x, best_y,
 @compiled
 def search_dense(
     arms,
+    lens,
     theta,
     inverse,
     pending,
@@ -84,7 +88,7 @@ def search_dense(
     """
     need_dense(len(theta), inverse, pending, pending_count, best_image, best_seen)
     need(len(best_x) == len(theta))
-    means, norms_sq, bounds, first = look(arms, theta, shift, radius)
+    means, norms_sq, bounds, first = look(arms, lens, theta, shift, radius)
     if first < 0:
         return -1
     room = np.empty(len(theta))
@@ -102,7 +106,7 @@ def search_dense(
         if looked_at == most:
             return -2
         looked_at += 1
-        x = as_float64(arms[k], room)
+        x = row_at(arms, lens, k, room)
         whole = leverage_of_dense(x, inverse, pending, pending_count, image, seen)
         value = upper_bound_of(means[k], radius, min(max(whole, 0.0), norms_sq[k] / shift))
         if value > score or (value == score and k < best):
@@ -123,17 +127,17 @@ def need_sets(arms, bounds, found):
 
 
 @compiled
-def search_many_rows(arms, bounds, theta, rows, factor, count, shift, radius, found):
+def search_many_rows(arms, lens, bounds, theta, rows, factor, count, shift, radius, found):
     """``search_rows`` for many sets: the i-th has the arms bounds[i] to bounds[i + 1]."""
     need_sets(arms, bounds, found)
     x, y, u, remainder = np.empty(len(theta)), np.empty(count), np.empty(count), np.empty(1)
     for i in range(len(found)):
         some = arms[bounds[i] : bounds[i + 1]]
-        found[i] = search_rows(some, theta, rows, factor, count, shift, radius, x, y, u, remainder)
+        found[i] = search_rows(some, lens, theta, rows, factor, count, shift, radius, x, y, u, remainder)
 
 
 @compiled
-def search_many_dense(arms, bounds, theta, inverse, pending, pending_count, shift, radius, most, found):
+def search_many_dense(arms, lens, bounds, theta, inverse, pending, pending_count, shift, radius, most, found):
     """``search_dense`` for many sets: the i-th has the arms bounds[i] to bounds[i + 1]."""
     need_sets(arms, bounds, found)
     dim = len(theta)
@@ -141,33 +145,33 @@ def search_many_dense(arms, bounds, theta, inverse, pending, pending_count, shif
     for i in range(len(found)):
         some = arms[bounds[i] : bounds[i + 1]]
         found[i] = search_dense(
-            some, theta, inverse, pending, pending_count, shift, radius, most, x, image, seen, whole
+            some, lens, theta, inverse, pending, pending_count, shift, radius, most, x, image, seen, whole
         )
 
 
 @compiled
-def quadratics_rows(arms, norms_sq, rows, factor, count, shift, found):
+def quadratics_rows(arms, lens, norms_sq, rows, factor, count, shift, found):
     """x'A^-1 x of every arm, through rows."""
     y = np.empty(count)
     u = np.empty(count)
-    need_rows(arms.shape[1], rows, factor, count, y, u)
+    need_rows(inner_dim(arms, lens), rows, factor, count, y, u)
     need(len(norms_sq) == len(found) == len(arms))
-    room = np.empty(arms.shape[1])
+    room = np.empty(inner_dim(arms, lens))
     for k in range(len(arms)):
-        x = as_float64(arms[k], room)
-        norm_sq = norm_of(arms[k], x, norms_sq[k])
+        x = row_at(arms, lens, k, room)
+        norm_sq = norm_at(arms, lens, k, x, norms_sq[k])
         found[k] = leverage_until(x, norm_sq, 0.0, 0.0, -inf, rows, factor, count, shift, y, u) / shift
 
 
 @compiled
-def quadratics_dense(arms, norms_sq, inverse, pending, pending_count, shift, found):
+def quadratics_dense(arms, lens, norms_sq, inverse, pending, pending_count, shift, found):
     """x'A^-1 x of every arm, by a dense inverse."""
-    image = np.empty(arms.shape[1])
+    image = np.empty(inner_dim(arms, lens))
     seen = np.empty(pending_count)
-    need_dense(arms.shape[1], inverse, pending, pending_count, image, seen)
+    need_dense(inner_dim(arms, lens), inverse, pending, pending_count, image, seen)
     need(len(norms_sq) == len(found) == len(arms))
-    room = np.empty(arms.shape[1])
+    room = np.empty(inner_dim(arms, lens))
     for k in range(len(arms)):
-        x = as_float64(arms[k], room)
+        x = row_at(arms, lens, k, room)
         whole = leverage_of_dense(x, inverse, pending, pending_count, image, seen)
-        found[k] = min(max(whole, 0.0), norm_of(arms[k], x, norms_sq[k]) / shift)
+        found[k] = min(max(whole, 0.0), norm_at(arms, lens, k, x, norms_sq[k]) / shift)

@@ -129,11 +129,3 @@ def project_arms(arms, projection, images):
         for j in range(width):
             total += image[j] * 0.0  # 0, or NaN for ever
     return total == 0.0
-
-
-@compiled
-def scan(arms, theta, means, norms_sq):
-    """Means and squared norms in one pass over the arms."""
-    need(arms.shape[1] == len(theta) and min(len(means), len(norms_sq)) >= len(arms))
-    for k in range(len(arms)):
-        means[k], norms_sq[k] = dot_and_norm(arms[k], theta)

@@ -204,7 +204,7 @@ class ActionChoosing(ActionModels):
 
     def _own(self, read: Arms, offer: Offer, rule: Explore, random: Random) -> int:
         """What the rule chooses, before the uniform share."""
-        own = self._search(read.array[0], offer, rule) if isinstance(read, DenseArms) else None
+        own = self._search(read.vector(0), offer, rule) if isinstance(read, DenseArms) else None
         return best_of(self._candidates(read, offer), 1, rule, random)[0] if own is None else own
 
     def _chosen(self, read: Arms, offer: Offer, rule: Explore, random: Random) -> ActionChoice:
@@ -228,7 +228,7 @@ class ActionChoosing(ActionModels):
 
 def _one_of(read: Arms, index: int) -> Arms:
     if isinstance(read, DenseArms):
-        return DenseArms(read.array[index : index + 1])
+        return read.one(index)
     return SparseArms(read.matrix[[index]])
 
 

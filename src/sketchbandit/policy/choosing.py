@@ -9,6 +9,7 @@ from sketchbandit.arms import (
     Arms,
     Batch,
     DenseArms,
+    View,
     batch_of,
     in_set,
     is_vector,
@@ -48,7 +49,7 @@ class Choosing(Scoring):
                 and arms.flags.c_contiguous
                 and len(arms)
             ):
-                own = self._search(arms, self._explore, generator)
+                own = self._search(View(arms), self._explore, generator)
                 if own is not None:
                     return shared_with_all(own, len(arms), self._share, generator) if self._share else own
             with self._unless_refused(generator):
@@ -179,10 +180,10 @@ class Choosing(Scoring):
 
     def _own(self, arms: Arms, rule: Explore, random: Random) -> int:
         """What the rule chooses, before the uniform share."""
-        own = self._search(arms.array, rule, random) if isinstance(arms, DenseArms) else None
+        own = self._search(arms.view, rule, random) if isinstance(arms, DenseArms) else None
         return best_of(self._candidates(arms), 1, rule, random)[0] if own is None else own
 
-    def _search(self, arms: AnyArray, rule: Explore, random: Random) -> int | None:
+    def _search(self, arms: View, rule: Explore, random: Random) -> int | None:
         """The same among dense arms in one call; None: there is none, or a score is not finite."""
         theta = self._estimate.linear_theta
         if theta is None:

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arms import Arms, Batch, DenseArms, project_arms, read_arms, refuse
+from sketchbandit.arms import Arms, Batch, DenseArms, View, project_arms, read_arms, refuse
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.estimate import Estimate
@@ -104,7 +104,7 @@ class ProjectedLinUCB(LinUCB):
         """The index of the arm chosen: by default that of the largest ``ucb``, ties to the lowest."""
         with self._lock:
             if type(arms) is np.ndarray and not self._share:
-                own = self._search(self._project(arms), self._explore, self._generator(random))
+                own = self._search(View(self._project(arms)), self._explore, self._generator(random))
                 if own is not None:
                     return own
         return super().select(arms, random=random)
@@ -131,7 +131,7 @@ class ProjectedLinUCB(LinUCB):
     def _ready(self, sets: AnyArray | list[Any]) -> Batch | None:
         ready = super()._ready(sets)
         try:
-            return None if ready is None else ready._replace(arms=self._project(ready.arms))
+            return None if ready is None else ready._replace(arms=View(self._project(ready.arms.array)))
         except InputError:  # in which set, one by one tells
             return None
 

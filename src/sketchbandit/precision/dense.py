@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sketchbandit.arms import View
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import AnyVector, SparseVector, invert_positive, invert_unscaled
@@ -105,13 +106,13 @@ class DenseInverse:
         """x'A^-1 x, which lies between 0 and |x|² / shift."""
         return min(max(leverage.value, 0.0), norm_sq / self.shift)
 
-    def quadratics_of(self, arms: AnyArray, norms_sq: Vector) -> Vector | None:
+    def quadratics_of(self, arms: View, norms_sq: Vector) -> Vector | None:
         """x'A^-1 x of many arms, each as ``quadratic`` has it; None: not compiled."""
-        compiled, found = kernels(), np.empty(len(arms))
+        compiled, found = kernels(), np.empty(len(norms_sq))
         if compiled is None:
             return None
         p, q, count = self.inverse, self.pending, self.pending_count
-        compiled.quadratics_dense(arms, norms_sq, p, q, count, self.shift, found)
+        compiled.quadratics_dense(*arms, norms_sq, p, q, count, self.shift, found)
         return found
 
     def quadratics(self, arms: AnyArray) -> Vector:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from sketchbandit.arms import SparseArms
+from sketchbandit.arms import SparseArms, View
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
 from sketchbandit.kernels import kernels
 from sketchbandit.kernels.tolerance import CANCELLED
@@ -100,13 +100,13 @@ class LowRankInverse:
         del norm_sq
         return leverage.value / self.factor.shift
 
-    def quadratics_of(self, arms: AnyArray, norms_sq: Vector) -> Vector | None:
+    def quadratics_of(self, arms: View, norms_sq: Vector) -> Vector | None:
         """x'A^-1 x of many arms, each as ``quadratic`` has it; None: not compiled."""
-        compiled, rows, found = kernels(), self.plain_rows, np.empty(len(arms))
+        compiled, rows, found = kernels(), self.plain_rows, np.empty(len(norms_sq))
         if compiled is None or rows is None:
             return None
         factor = self.factor
-        compiled.quadratics_rows(arms, norms_sq, rows, factor.array, factor.count, factor.shift, found)
+        compiled.quadratics_rows(*arms, norms_sq, rows, factor.array, factor.count, factor.shift, found)
         return found
 
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:

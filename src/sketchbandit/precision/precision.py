@@ -150,7 +150,7 @@ class Precision:
             self.inverse, (LowRankInverse, DenseInverse)
         ):
             return None
-        return self.inverse.quadratics_of(scan.arms.array, scan.norms_sq)
+        return self.inverse.quadratics_of(scan.arms.view, scan.norms_sq)
 
     def measure(self, x: Vector) -> tuple[float, Leverage | None]:
         """|x|² of an arm that will be taken in; and its leverage, if it is the arm chosen last."""
