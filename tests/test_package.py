@@ -60,6 +60,7 @@ def test_exported_names() -> None:
         "RandomProjection",
         "Round",
         "RowError",
+        "Scaling",
         "Sketch",
         "SketchBanditError",
         "SketchTooSmallWarning",

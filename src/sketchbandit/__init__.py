@@ -62,6 +62,7 @@ from sketchbandit.policy import (
 )
 from sketchbandit.policy.named import register
 from sketchbandit.precision import Precision
+from sketchbandit.scaling import Scaling
 from sketchbandit.sketch import (
     AdaptiveSketch,
     Block,
@@ -116,6 +117,7 @@ __all__ = [
     "Round",
     "RoundResult",
     "RowError",
+    "Scaling",
     "Sketch",
     "SketchBanditError",
     "SketchTooSmallWarning",

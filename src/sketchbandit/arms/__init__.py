@@ -5,6 +5,7 @@ from sketchbandit.arms.reading import is_scalar, is_vector, read_arms, read_rewa
 from sketchbandit.arms.sets import (
     Arms,
     DenseArms,
+    Images,
     ScaledArms,
     Scan,
     SparseArms,
@@ -20,6 +21,7 @@ __all__ = [
     "Arms",
     "Batch",
     "DenseArms",
+    "Images",
     "ScaledArms",
     "Scan",
     "SparseArms",

@@ -43,7 +43,7 @@ def is_ready(arms: AnyArray, dtype: np.dtype[Any]) -> bool:
 def refuse(arms: Arms, norms_sq: Vector, means: Vector | None = None) -> InputError:
     """Why these arms have no finite scores."""
     bad = np.flatnonzero(~np.isfinite(norms_sq))
-    source = arms.given if isinstance(arms, DenseArms) else arms.matrix
+    source = arms.raw
     if len(bad):
         return complaint(source, int(bad[0]), source.dtype, "arm")
     at = 0 if means is None or np.isfinite(means).all() else int(np.flatnonzero(~np.isfinite(means))[0])

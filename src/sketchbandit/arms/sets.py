@@ -18,7 +18,7 @@ class DenseArms:
 
     def __init__(self, given: AnyArray) -> None:
         self.given = given
-        """As they came."""
+        """What the loops start from."""
 
     def __len__(self) -> int:
         return len(self.given)
@@ -31,6 +31,11 @@ class DenseArms:
     @property
     def array(self) -> AnyArray:
         """As an array (K, dim)."""
+        return self.given
+
+    @property
+    def raw(self) -> AnyArray:
+        """As they came."""
         return self.given
 
     @property
@@ -109,6 +114,21 @@ class ScaledArms(DenseArms):
         return self.vector(index)[np.newaxis].astype(dtype, copy=False)
 
 
+class Images(DenseArms):
+    """What a projection made of arms, which are kept."""
+
+    __slots__ = ("_raw",)
+
+    def __init__(self, images: AnyArray, raw: Any) -> None:
+        super().__init__(images)
+        self._raw = raw
+
+    @property
+    def raw(self) -> Any:
+        """As they came."""
+        return self._raw
+
+
 def dense_arms(view: View) -> DenseArms:
     """The arms that loops read so."""
     return ScaledArms(view) if len(view.lens) else DenseArms(view.array)
@@ -116,12 +136,18 @@ def dense_arms(view: View) -> DenseArms:
 
 @dataclass(frozen=True)
 class SparseArms:
-    """K arms as the rows of a canonical CSR matrix."""
+    """K arms as the rows of a canonical CSR matrix; ``came_as``: before they were scaled."""
 
     matrix: Any
+    came_as: Any = None
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
+
+    @property
+    def raw(self) -> Any:
+        """As they came."""
+        return self.matrix if self.came_as is None else self.came_as
 
     @property
     def nonzeros(self) -> int:

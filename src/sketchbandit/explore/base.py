@@ -5,7 +5,7 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import fields
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from sketchbandit.kinds import Kinds
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.theory import Confidence
+
+Auto = Literal["auto"]
 
 FIELDS = {field.name for field in fields(Confidence)}
 
@@ -41,8 +43,8 @@ class Explore(Kinds, ABC):
     _kinds: ClassVar[dict[str, type[Any]]] = {}
     _noun = "exploration rule"
 
-    beta: float | Confidence | None = None
-    """By which widths count; None: as the policy says."""
+    beta: float | Confidence | Auto | None = None
+    """By which widths count; "auto": by the deviation of the rewards; None: as the policy says."""
     floor: float = 0.0
     seed: int | None = None
     _is_bound = False  # to a policy
@@ -205,6 +207,15 @@ def with_share(chances: Vector, share: float) -> Vector:
 def check_factor(name: str, value: Any) -> float | Confidence:
     """A constant >= 0 or a Confidence."""
     return value if isinstance(value, Confidence) else check_real(name, value, at_least=0.0)
+
+
+def check_strength(name: str, value: Any) -> float | Confidence | Auto:
+    """A constant >= 0, a Confidence, or "auto"."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise InputError(f'{name} must be a number >= 0, a Confidence or "auto", got {value!r}')
+        return "auto"
+    return check_factor(name, value)
 
 
 def _settings_of(rule: Explore) -> Scalars:

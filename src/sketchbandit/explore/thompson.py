@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from sketchbandit.arms import Batch, View
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError
-from sketchbandit.explore.base import Explore, check_factor, one_hot
+from sketchbandit.explore.base import Auto, Explore, check_strength, one_hot
 from sketchbandit.explore.candidates import Candidates
 from sketchbandit.explore.largest import largest
 from sketchbandit.kernels import kernels
@@ -29,8 +29,9 @@ class Thompson(Explore):
 
     Parameters
     ----------
-    scale : float or Confidence
-        By how much theta~ scatters. A Confidence: the theorem's, the realised radius beta_t (Abeille and
+    scale : float, Confidence or "auto"
+        By how much theta~ scatters. "auto": a fifth of the deviation of the rewards so far, so that
+        their unit does not matter. A Confidence: the theorem's, the realised radius beta_t (Abeille and
         Lazaric 2017: the draw is then longer than the ellipsoid's radius by about sqrt(d)).
     per : "request" or "batch"
         ``select_many`` draws a theta for every request, or one for all of them, which costs less.
@@ -54,7 +55,7 @@ class Thompson(Explore):
 
     def __init__(
         self,
-        scale: float | Confidence = 0.1,
+        scale: float | Confidence | Auto = 0.1,
         *,
         per: str = "request",
         samples: int = 10_000,
@@ -62,14 +63,14 @@ class Thompson(Explore):
         seed: int | None = None,
     ) -> None:
         super().__init__(floor=floor, seed=seed)
-        self.scale = check_factor("scale", scale)
+        self.scale = check_strength("scale", scale)
         if per not in ("request", "batch"):
             raise InputError(f'per must be "request" or "batch", got {per!r}')
         self.per = per
         self.samples = check_count("samples", samples, at_least=1)
 
     @property
-    def beta(self) -> float | Confidence:  # type: ignore[override]
+    def beta(self) -> float | Confidence | Auto:  # type: ignore[override]
         """The scale."""
         return self.scale
 

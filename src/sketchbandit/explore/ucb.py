@@ -7,7 +7,7 @@ import numpy as np
 
 from sketchbandit.arms import Batch, View
 from sketchbandit.arrays import AnyArray, Vector
-from sketchbandit.explore.base import Explore, check_factor
+from sketchbandit.explore.base import Auto, Explore, check_strength
 from sketchbandit.explore.candidates import Candidates
 from sketchbandit.explore.compiled_search import search_dense, search_many, search_rows
 from sketchbandit.explore.largest import largest
@@ -41,10 +41,10 @@ class UCB(Explore):
     _is_plain = True  # no subclass chooses otherwise
 
     def __init__(
-        self, beta: float | Confidence | None = None, *, floor: float = 0.0, seed: int | None = None
+        self, beta: float | Confidence | Auto | None = None, *, floor: float = 0.0, seed: int | None = None
     ) -> None:
         super().__init__(floor=floor, seed=seed)
-        self.beta = None if beta is None else check_factor("beta", beta)
+        self.beta = None if beta is None else check_strength("beta", beta)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -11,6 +11,7 @@ from sketchbandit.explore.scores import upper_bound
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import row_norms_sq
 from sketchbandit.policy.learning import Policy
+from sketchbandit.policy.spread import Spread
 from sketchbandit.precision import DenseInverse, Leverage, LowRankInverse
 
 
@@ -32,6 +33,8 @@ class Board:
         self.thetas, self.shifts, self.radii = np.zeros((count, dim)), np.ones(count), np.zeros(count)
         self._tallies = [policy.precision.sketch.tally for policy in policies]
         self._versions = [-1] * count
+        is_auto = count > 0 and policies[0].beta == "auto"
+        self._spreads = np.zeros((count, 3)) if is_auto else None
         self._without: set[int] = set()
         self._inverses: list[Any] = [None] * count  # as the compiled loops read them
 
@@ -48,6 +51,8 @@ class Board:
                 if now[k] != self._versions[k]:
                     self._read(k, policy)
             self._versions = now
+            if self._spreads is not None:  # the rewards of all actions count
+                self.radii[:] = Spread.of_all(self._spreads).radius
         return not self._without
 
     def _read(self, k: int, policy: Policy) -> None:
@@ -60,6 +65,8 @@ class Board:
             self._inverses[k] = inverse.plain_rows, inverse.factor.array, inverse.factor.count
         elif isinstance(inverse, DenseInverse):
             self._inverses[k] = inverse.inverse, inverse.pending, inverse.pending_count
+        if self._spreads is not None:
+            self._spreads[k] = policy._spread.dump()
         if theta is None:
             self._without.add(k)
         else:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arms import Arms, DenseArms, SparseArms, is_vector
+from sketchbandit.arms import Arms, DenseArms, SparseArms, is_vector, row_of
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError, RowError
 from sketchbandit.explore import UCB, ActionChoice, Explore, Scores
@@ -43,8 +43,11 @@ class ActionChoosing(ActionModels):
                 and context.shape == self._plain_shape
                 and context.flags.c_contiguous
             ):
-                own = self._search(context, offer, self._explore)
+                x = context if self._reader is None else row_of(context, self._lens)
+                own = self._search(x, offer, self._explore)
                 if own is not None:
+                    if self._is_warming:
+                        self._saw(DenseArms(context[np.newaxis]))
                     return offer.names[
                         shared_with_all(own, len(offer.names), self._share, generator) if self._share else own
                     ]
@@ -52,6 +55,8 @@ class ActionChoosing(ActionModels):
                 read = self._read(context)
                 own = self._own(read, offer, self._explore, generator)
                 self._columns.remember(context)
+            if self._is_warming:
+                self._saw(read)
             return offer.names[shared_with_all(own, len(offer.names), self._share, generator)]
 
     def choose(self, context: Any, actions: Any = None, *, random: Random | None = None) -> ActionChoice:
@@ -64,8 +69,11 @@ class ActionChoosing(ActionModels):
         """
         offer, generator = self._offer(actions), self._generator(random)
         with self._unless_refused(generator):
-            choice = self._chosen(self._read(context), offer, self._explore, generator)
+            read = self._read(context)
+            choice = self._chosen(read, offer, self._explore, generator)
             self._columns.remember(context)
+        if self._is_warming:
+            self._saw(read)
         return choice
 
     def probabilities(self, context: Any, actions: Any = None) -> Vector:
@@ -104,10 +112,13 @@ class ActionChoosing(ActionModels):
         wanted, rule, generator = check_count("k", k, at_least=1), self._explore, self._generator(random)
         if wanted > len(offer.names):
             raise InputError(f"k is {wanted}, but there are {len(offer.names)} actions")
-        candidates = self._candidates(self._read(context), offer)
+        read = self._read(context)
+        candidates = self._candidates(read, offer)
         with self._unless_refused(generator):
             places = ranked(candidates, wanted, rule, generator, with_chances=with_chances)
             self._columns.remember(context)
+        if self._is_warming:
+            self._saw(read)
         return places, candidates
 
     # -- several contexts -----------------------------------------------------------------------------
@@ -127,6 +138,8 @@ class ActionChoosing(ActionModels):
                 own = self._own(_one_of(read, i), offer, rule, generator)
                 chosen.append(offer.names[shared_with_all(own, len(offer.names), self._share, generator)])
             self._columns.remember(contexts)
+        if self._is_warming:
+            self._saw(read)
         return chosen
 
     def choose_many(
@@ -138,6 +151,8 @@ class ActionChoosing(ActionModels):
             read, rule = self._read_many(contexts), self._for_batch(offer, generator)
             chosen = [self._chosen(_one_of(read, i), offer, rule, generator) for i in range(len(read))]
             self._columns.remember(contexts)
+        if self._is_warming:
+            self._saw(read)
         return chosen
 
     # -- numbers --------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from sketchbandit.policy.files import Part, content_of
 from sketchbandit.policy.health import Health
 from sketchbandit.policy.learner import Learner
 from sketchbandit.policy.learning import Policy
+from sketchbandit.scaling import Reader
 from sketchbandit.sketch.columns import ColumnNames
 
 
@@ -39,6 +40,7 @@ class ActionModels(Learner):
         self._template, self._models, self._retired, self._columns = template, models, retired, columns
         self._dim, self._dtype = template.dim, template.dtype
         self._plain_shape = (template._plain_dim,)  # of a context that needs no conversion
+        self._reader = template._reader
         Exploring._explore_by(self, template._explore)
         self._lock = self._make_lock()
         self._join(template, *models.values())
@@ -58,13 +60,22 @@ class ActionModels(Learner):
         return {**super()._unlocked(), "_everything": None}
 
     def _join(self, *policies: Policy) -> None:
-        """Share the lock and the names of columns with these models; what is offered has changed."""
+        """Share the lock, the names of columns and the scaling with these models; the offer has changed."""
         for policy in policies:
             policy._precision.sketch._lock = self._lock
             policy._lock = policy._make_lock()
             policy._columns = self._columns
             policy._is_part = True
+            policy._share_reader(self._reader, self._template._blank)
+        self._lens, self._is_warming = self._template._lens, self._template._is_warming
         self._everything: Offer | None = None
+
+    def _start_anew(self) -> None:
+        """Every model from what it has kept."""
+        policies = (self._template, *self._models.values())
+        for policy in policies:
+            policy._start_anew()
+        self._join(*policies)
 
     def _all_offered(self) -> Offer:
         if self._everything is None:
@@ -163,7 +174,8 @@ class ActionModels(Learner):
     def nbytes(self) -> int:
         """Bytes of every array held."""
         held = (self._template, *self._models.values())
-        return self._all_offered().board.nbytes + sum(policy.nbytes for policy in held)
+        reader = 0 if self._reader is None else self._reader.nbytes
+        return self._all_offered().board.nbytes + sum(policy.nbytes for policy in held) + reader
 
     def health(self) -> dict[Action, Health]:
         """What every model says of its sketch."""
@@ -180,7 +192,8 @@ class ActionModels(Learner):
 
     def _content(self) -> tuple[Scalars, Arrays]:
         models: dict[str, Part] = {str(i): policy for i, policy in enumerate(self._models.values())}
-        parts, arrays = content_of({"template": self._template, **models})
+        shared: dict[str, Part] = {} if self._reader is None else {"reader": self._reader}
+        parts, arrays = content_of({"template": self._template, **models, **shared})
         own: Scalars = {
             "actions": list(self._models),
             "retired": list(self.retired),
@@ -202,7 +215,10 @@ class ActionModels(Learner):
         if len(set(names)) < len(names) or not retired <= set(names):
             raise FileError("the names of the actions make no sense")
         models = {name: restored(str(i)) for i, name in enumerate(names)}
-        made = cls.__new__(cls)
-        made._set_up(restored("template"), models, retired, ColumnNames(scalars.get("columns")))
+        made, template = cls.__new__(cls), restored("template")
+        if "reader" in scalars["parts"]:
+            reader = Reader.undump(scalars["parts"]["reader"], taken_from("reader", arrays))
+            template._read_by(reader, template._make_blank(reader))
+        made._set_up(template, models, retired, ColumnNames(scalars.get("columns")))
         made._restore_chance(scalars)
         return made

@@ -49,13 +49,17 @@ class Choosing(Scoring):
                 and arms.flags.c_contiguous
                 and len(arms)
             ):
-                own = self._search(View(arms), self._explore, generator)
+                own = self._search(View(arms, self._lens), self._explore, generator)
                 if own is not None:
+                    if self._is_warming:
+                        self._saw(DenseArms(arms))
                     return shared_with_all(own, len(arms), self._share, generator) if self._share else own
             with self._unless_refused(generator):
                 read = self._read(arms)
                 own = self._own(read, self._explore, generator)
                 self._columns.remember(arms)
+            if self._is_warming:
+                self._saw(read)
             return shared_with_all(own, len(read), self._share, generator)
 
     def choose(self, arms: Any, *, random: Random | None = None) -> Choice:
@@ -70,8 +74,11 @@ class Choosing(Scoring):
         """
         generator = self._generator(random)
         with self._unless_refused(generator):
-            choice = self._chosen(self._read(arms), self._explore, generator)
+            read = self._read(arms)
+            choice = self._chosen(read, self._explore, generator)
             self._columns.remember(arms)
+        if self._is_warming:
+            self._saw(read)
         return choice
 
     @holds_the_lock
@@ -118,6 +125,8 @@ class Choosing(Scoring):
         with self._unless_refused(generator):
             places = ranked(candidates, wanted, rule, generator, with_chances=with_chances)
         self._columns.remember(arms)
+        if self._is_warming:
+            self._saw(read)
         return places, candidates
 
     # -- several sets of arms -------------------------------------------------------------------------
@@ -134,8 +143,10 @@ class Choosing(Scoring):
         array([1, 0])
         """
         sets, generator, share = read_sets(batch), self._generator(random), self._share
+        seen: list[Arms] = []
         with self._unless_refused(generator):
-            rule, ready = self._explore.for_batch(self._precision, generator), self._ready(sets)
+            rule = self._explore.for_batch(self._precision, generator)
+            ready = None if self._is_warming else self._ready(sets)
             found = None if ready is None else self._search_many(ready, rule, generator)
             chosen = np.full(len(sets), -1, dtype=np.intp) if found is None else found
             number = 0
@@ -146,24 +157,32 @@ class Choosing(Scoring):
                     if rule.draws and share:
                         own = shared_with_all(own, len(read), share, generator)
                     chosen[number] = own
+                    seen.append(read)
             except (InputError, InputTypeError) as error:
                 raise in_set(number, error) from error
         if share and not rule.draws:  # what the rule itself chose has drawn nothing
             counts = [arms.shape[0] if hasattr(arms, "shape") else len(arms) for arms in sets]
             for number, count in enumerate(counts):
                 chosen[number] = shared_with_all(int(chosen[number]), count, share, generator)
+        if self._is_warming:
+            self._saw(*seen)
         return chosen
 
     def choose_many(self, batch: Any, *, random: Random | None = None) -> list[Choice]:
         """``choose`` for B sets of arms at once; ``batch`` as for ``select_many``, and the same choices."""
         sets, generator, choices = read_sets(batch), self._generator(random), []
+        seen: list[Arms] = []
         with self._unless_refused(generator):
             rule = self._explore.for_batch(self._precision, generator)
             for number, arms in enumerate(sets):
                 try:
-                    choices.append(self._chosen(self._read_set(arms), rule, generator))
+                    read = self._read_set(arms)
+                    choices.append(self._chosen(read, rule, generator))
+                    seen.append(read)
                 except (InputError, InputTypeError) as error:
                     raise in_set(number, error) from error
+        if self._is_warming:
+            self._saw(*seen)
         return choices
 
     # -- how ----------------------------------------------------------------------------------------
@@ -200,7 +219,8 @@ class Choosing(Scoring):
 
     def _ready(self, sets: AnyArray | list[Any]) -> Batch | None:
         """All the arms of a batch in one array, if they can be read as they are."""
-        return batch_of(sets, self._dim, self._dtype)
+        ready = batch_of(sets, self._dim, self._dtype)
+        return ready if ready is None else ready._replace(arms=View(ready.arms.array, self._lens))
 
     def _chosen(self, arms: Arms, rule: Explore, random: Random) -> Choice:
         """``choose`` by a rule that may be one draw of the policy's."""

@@ -10,7 +10,9 @@ from sketchbandit.errors import FileError
 from sketchbandit.estimate import Estimate, Linear
 from sketchbandit.explore import UCB, Explore
 from sketchbandit.kinds import Kinds
+from sketchbandit.policy.blank import Blank
 from sketchbandit.precision import Saved
+from sketchbandit.scaling import Reader
 from sketchbandit.sketch import Sketch
 from sketchbandit.storing import Stored
 
@@ -32,6 +34,8 @@ class Parts(NamedTuple):
     """What ``estimate.restore`` is to be given, once the estimate is bound."""
     precision: Saved | None
     """None: it has to be derived anew."""
+    reader: Reader | None = None
+    blank: Blank | None = None
 
 
 def content_of(parts: Mapping[str, Part]) -> tuple[Scalars, Arrays]:
@@ -66,10 +70,19 @@ def restored_parts(scalars: Scalars, arrays: Arrays, **extra: Any) -> Parts:
         learned: Saved = {"is_sparse": False}, {"b": taken_from("system", arrays)["b"]}
         return Parts(sketch, UCB(), Linear(), learned, None)
     rule, estimate = scalars["explore"], scalars["estimate"]
+    reader, blank = None, None
+    if "reader" in scalars:
+        reader = Reader.undump(scalars["reader"], taken_from("reader", arrays))
+    if "blank" in scalars:
+        empty, model = scalars["blank"], Estimate.of_kind(estimate["kind"])()
+        held = taken_from("blank", arrays)
+        blank = Blank(Sketch.of_kind(empty["kind"]).undump(empty["content"], held, **extra), model)
     return Parts(
         sketch,
         Explore.of_kind(rule["kind"]).undump(rule["content"], taken_from("explore", arrays)),
         Estimate.of_kind(estimate["kind"])(),
         (estimate["content"], taken_from("estimate", arrays)),
         (scalars["precision"], taken_from("precision", arrays)),
+        reader,
+        blank,
     )

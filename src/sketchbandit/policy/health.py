@@ -48,6 +48,8 @@ class Health(NamedTuple):
     enough_digits : bool
         Whether the dtype can carry it: the sketch's ``uncounted`` is below the error that it promises, and
         below the ridge or the certificate; and ``rounding`` is below the ridge, or less than half of that.
+    scaling : str or None
+        How arms are scaled: "rows", "columns", None, or how far the warm-up is.
 
     """
 
@@ -58,6 +60,7 @@ class Health(NamedTuple):
     heading_for_linear_regret: bool
     sentence: str
     enough_digits: bool = True
+    scaling: str | None = None
 
 
 class Mark(NamedTuple):

@@ -9,9 +9,10 @@ from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
-from sketchbandit.explore.base import check_factor, setting_names
+from sketchbandit.explore.base import Auto, check_strength, setting_names
 from sketchbandit.policy.health import Health, HealthWatch, mass_to_look_at
 from sketchbandit.policy.learner import Learner
+from sketchbandit.policy.spread import Spread
 from sketchbandit.precision import Precision, Saved
 from sketchbandit.sharing import Lock
 from sketchbandit.sketch import Sketch
@@ -30,34 +31,47 @@ class JoinedPolicy(Learner):
         self,
         sketch: Sketch,
         ridge: float,
-        beta: float | Confidence,
+        beta: float | Confidence | Auto,
         *,
         explore: Explore,
         estimate: Estimate,
         saved: Saved | None = None,
     ) -> None:
         self._ridge = check_real("ridge", ridge, above=0.0)
-        self._beta = check_factor("beta", beta)
+        self._beta = check_strength("beta", beta)
         is_theorem = isinstance(self._beta, Confidence)
         self._dtype, self._dim = sketch.dtype, sketch.dim
         self._plain_dim = self._dim  # of arms that need no conversion
         self._is_float64 = self._dtype == np.float64
-        self._precision = Precision(sketch, self._ridge, with_determinant=is_theorem, saved=saved)
+        self._begin(sketch, estimate, with_determinant=is_theorem, saved=saved)
         self._explore_by(explore)
+        self._lock = self._make_lock()
+        self._columns = ColumnNames()
+
+    def _begin(
+        self,
+        sketch: Sketch,
+        estimate: Estimate,
+        *,
+        with_determinant: bool = False,
+        saved: Saved | None = None,
+    ) -> None:
+        """Nothing is learned yet."""
+        self._precision = Precision(sketch, self._ridge, with_determinant=with_determinant, saved=saved)
         self._estimate = estimate
         self._checks_rewards = type(estimate).check_reward is not Estimate.check_reward
         estimate.bind(self._precision)
-        self._lock = self._make_lock()
         self._watch = HealthWatch()
         self._mass_to_look_at = mass_to_look_at(sketch, self._ridge)
-        self._columns = ColumnNames()
+        self._radius_at = (-1, -1)
+        self._spread = Spread()
         self._rounds = 0
 
     def _explore_by(self, rule: Explore) -> None:
         """Widths count by what the rule says; where it leaves that to the policy, by what they did before."""
         if rule.beta is None and "beta" in setting_names(type(rule)):
             rule.beta = self._beta
-        beta = check_factor("beta", self._beta if rule.beta is None else rule.beta)
+        beta = check_strength("beta", self._beta if rule.beta is None else rule.beta)
         sketch = self._precision.sketch
         if isinstance(beta, Confidence) and not math.isfinite(sketch.error_bound):
             raise InputError(
@@ -66,7 +80,7 @@ class JoinedPolicy(Learner):
             )
         super()._explore_by(rule)
         self._beta = beta
-        self._confidence = beta if isinstance(beta, Confidence) else None
+        self._confidence = None if isinstance(beta, float) else beta
         self._radius = beta if isinstance(beta, float) else math.nan
         self._radius_at = (-1, -1)  # rebuilds and rounds for which it holds, where it is a theorem's
 
@@ -82,7 +96,7 @@ class JoinedPolicy(Learner):
         return self._ridge
 
     @property
-    def beta(self) -> float | Confidence:
+    def beta(self) -> float | Confidence | Auto:
         """As given."""
         return self._beta
 
@@ -113,6 +127,8 @@ class JoinedPolicy(Learner):
     @property
     def radius(self) -> float:
         """The radius beta_t that the next choice uses."""
+        if self._confidence == "auto":
+            return self._spread.radius
         if self._confidence is not None:
             self._precision.sync()
             now = self._precision.rebuilds, self._rounds

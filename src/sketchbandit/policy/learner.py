@@ -10,14 +10,14 @@ import numpy as np
 from sketchbandit.arrays import Scalars
 from sketchbandit.errors import MergeKindError
 from sketchbandit.policy.chance import check_generator, unless_refused
-from sketchbandit.policy.exploring import Exploring
 from sketchbandit.policy.files import restored_generator
 from sketchbandit.policy.health import Complaints, say
+from sketchbandit.policy.scalable import Scalable
 from sketchbandit.sharing import both_locks, holds_the_lock
 from sketchbandit.sketch.columns import ColumnNames, Name
 
 
-class Learner(Exploring):
+class Learner(Scalable):
     """Reads features, chooses by a rule, merges with others of its kind."""
 
     _dim: int

@@ -5,7 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import DenseArms, is_scalar, is_vector, read_reward, read_rewards, refuse
+from sketchbandit.arms import (
+    Arms,
+    DenseArms,
+    SparseArms,
+    is_scalar,
+    is_vector,
+    norm_sq_of,
+    read_reward,
+    read_rewards,
+    refuse,
+    row_of,
+)
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.explore import Choice
@@ -16,7 +27,7 @@ from sketchbandit.policy.steps import learn_many, learn_one
 from sketchbandit.precision import Leverage
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.change import ONE_APPENDED
-from sketchbandit.sketch.rows import RowBatch, read_rows
+from sketchbandit.sketch.rows import RowBatch
 
 
 class Policy(Choosing):
@@ -43,24 +54,28 @@ class Policy(Choosing):
             and arm.ndim == 1
             and len(arm) == self._plain_dim
             and arm.flags.c_contiguous
+            and not self._is_warming
         ):
-            x = arm if self._is_float64 else arm.astype(np.float64)
-            return self._learn_one(x, arm[np.newaxis], *self._precision.measure(x), float(reward))
-        complaints = self._learn_any(arm, reward)
-        self._columns.remember(arm)
-        return complaints
-
-    def _learn_any(self, arm: Any, reward: Any) -> Complaints:
+            row = arm if self._reader is None else row_of(arm, self._lens).astype(self._dtype, copy=False)
+            x = row if self._is_float64 else row.astype(np.float64)
+            norm_sq, leverage = self._precision.measure(x)
+            if not norm_sq < math.inf:  # NaN ends here too
+                raise refuse(DenseArms(arm[np.newaxis]), np.array([norm_sq]))
+            return self._learn_one(x, row[np.newaxis], norm_sq, leverage, float(reward))
         if isinstance(arm, Choice):
             raise InputTypeError("the arm is a Choice: give the arm itself, arms[choice.index]")
         if isinstance(arm, (int, np.integer)):
             raise InputTypeError(f"the arm is {arm}: give the arm itself, arms[{arm}], not its index")
+        complaints = (self._learn_warming_up if self._is_warming else self._learn_any)(arm, reward)
+        self._columns.remember(arm)
+        return complaints
+
+    def _learn_any(self, arm: Any, reward: Any) -> Complaints:
         if is_scalar(reward) or is_vector(arm):
             arms = self._read(arm, may_be_empty=True)
             if len(arms) != 1:
                 raise InputError(f"{len(arms)} arms need {len(arms)} rewards, got one")
-            row = arms.row(0, self.sketch.dtype)
-            return self._learn_one(arms.vector(0), row, arms.norm_sq(0), None, read_reward(reward))
+            return self._learn_arm(arms, 0, arms.norm_sq(0), read_reward(reward))
         arm = self._columns.align(arm)
         batch = self._read_rows(arm)
         values = read_rewards(reward, len(batch))
@@ -69,14 +84,22 @@ class Policy(Choosing):
         if hasattr(arm, "tocsr") and len(batch) < self._precision.rows_worth_a_rebuild:
             read = self._read(arm, may_be_empty=True)
             for i, (norm_sq, value) in enumerate(zip(read.norms_sq().tolist(), values.tolist(), strict=True)):
-                row = read.row(i, self.sketch.dtype)
-                complaints += self._learn_one(read.vector(i), row, norm_sq, None, value)
+                complaints += self._learn_arm(read, i, norm_sq, value)
             return complaints
         taken = 0
         for rows, norms_sq in batch.chunks():
             complaints += self._learn_chunk(rows, norms_sq, values[taken : taken + len(rows)])
             taken += len(rows)
         return complaints
+
+    def _learn_arm(self, arms: Arms, index: int, norm_sq: float, reward: float) -> Complaints:
+        if not norm_sq < math.inf:  # NaN ends here too
+            raise refuse(arms, np.array([norm_sq]))
+        row = arms.row(index, self.sketch.dtype)
+        if isinstance(arms, SparseArms):
+            return self._learn_one(arms.vector(index), row, norm_sq, None, reward)
+        x = row[0].astype(np.float64, copy=False)  # as the sketch stores it
+        return self._learn_one(x, row, norm_sq_of(x), None, reward)
 
     def _check_many(self, batch: RowBatch, rewards: Vector) -> None:
         """Refuse what could not be learned; after this nothing is."""
@@ -87,17 +110,15 @@ class Policy(Choosing):
         with np.errstate(over="ignore"):
             self._estimate.check(float(np.sqrt(batch.mass) * np.linalg.norm(rewards)))
 
-    def _read_rows(self, arms: Any) -> RowBatch:
-        return read_rows(arms, self._dim, self._dtype, "arms")
-
     def _learn_one(
         self, x: AnyVector, row: AnyArray, norm_sq: float, leverage: Leverage | None, reward: float
     ) -> Complaints:
         if not norm_sq + abs(reward) < math.inf:  # NaN ends here too
-            self._refuse(row, norm_sq, reward)
+            self._refuse(norm_sq, reward)
         if self._checks_rewards:
             self._estimate.check_reward(reward)
         change = learn_one(self._precision, self._estimate, x, row, norm_sq, reward, leverage)
+        self._spread.see(reward)
         if (  # most rounds
             change is ONE_APPENDED
             and self._rounds + 1 < self._watch.next_mark
@@ -113,6 +134,8 @@ class Policy(Choosing):
         while len(rows):
             some = min(len(rows), max(1, self._watch.next_mark - self._rounds))
             change = learn_many(self._precision, self._estimate, rows[:some], norms_sq[:some], rewards[:some])
+            for reward in rewards[:some].tolist():
+                self._spread.see(reward)
             complaints += self._learned(some, lossy=not change.additive)
             rows, norms_sq, rewards = rows[some:], norms_sq[some:], rewards[some:]
         return complaints
@@ -127,9 +150,7 @@ class Policy(Choosing):
             return self._watch.look(sketch, self._rounds, self._ridge)
         return ()
 
-    def _refuse(self, row: AnyArray, norm_sq: float, reward: float) -> None:
-        if not math.isfinite(norm_sq):
-            raise refuse(DenseArms(row), np.array([norm_sq]))
+    def _refuse(self, norm_sq: float, reward: float) -> None:
         if not math.isfinite(reward):
             raise InputError(f"the reward is {reward}; rewards must be finite")
         raise InputError(f"the arm's squared length is {norm_sq:g} and its reward {reward:g}; rescale them")
@@ -149,6 +170,7 @@ class Policy(Choosing):
             raise MergeError(
                 f"cannot merge policies: explore is {self._explore!r} here and {other._explore!r} there"
             )
+        self._check_same_scaling(other)
         self._estimate.check_mergeable()
         self._estimate.check(other._estimate.reward_mass)
         columns = self._columns.merged(other._columns)
@@ -157,5 +179,9 @@ class Policy(Choosing):
         self._estimate.add(other._estimate)
         self._estimate.reward_mass += other._estimate.reward_mass
         self._watch.add(other._watch)
+        self._spread.add(other._spread)
         self._columns = columns
-        return self._learned(other._rounds, lossy=True)
+        complaints = self._learned(other._rounds, lossy=True)
+        self._kept += other._kept
+        self._merge_warm_up(other)
+        return complaints

@@ -7,10 +7,13 @@ from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate import Estimate, Linear
 from sketchbandit.explore import DEFAULT_BETA, UCB, Explore
+from sketchbandit.explore.base import Auto
 from sketchbandit.policy.exploring import copy_of_rule
 from sketchbandit.policy.files import Part, content_of, restored_parts
 from sketchbandit.policy.health import HealthWatch
 from sketchbandit.policy.learning import Policy
+from sketchbandit.policy.spread import Spread
+from sketchbandit.scaling import Intercept, Kind, Reader
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.columns import ColumnNames
@@ -32,13 +35,19 @@ class LinUCB(Policy):
         A fresh sketch, which the policy feeds from now on: any subclass of ``sketchbandit.Sketch``.
     ridge : float
         lambda.
-    beta : float or Confidence
-        Short for ``explore=UCB(beta)``: the radius, a constant or the theorem's. 0.1 unless it is given.
+    beta : float, Confidence or "auto"
+        Short for ``explore=UCB(beta)``: the radius, a constant or the theorem's, or by the deviation of the
+        rewards. 0.1 unless it is given.
     explore : Explore
         How to choose: ``UCB``, ``Thompson``, ``InverseGap``, ``EpsilonGreedy``, ``Greedy`` or a rule of your
         own. The policy makes a copy.
     rewards : Estimate
         What to believe of the rewards: ``Linear()`` unless it is given. The policy makes a copy.
+    scaling : str or Scaling
+        How arms are brought to scale: None, "rows", "columns", "auto" (docs/scaling.md), or that of another
+        policy.
+    intercept : bool or float
+        Whether a constant feature is added to the arms. The sketch then has one column more than an arm.
 
     Examples
     --------
@@ -63,9 +72,11 @@ class LinUCB(Policy):
         sketch: Sketch,
         *,
         ridge: float = 1.0,
-        beta: float | Confidence | None = None,
+        beta: float | Confidence | Auto | None = None,
         explore: Explore | None = None,
         rewards: Estimate | None = None,
+        scaling: Kind = None,
+        intercept: Intercept = False,
     ) -> None:
         for name, given, wanted in (
             ("sketch", sketch, Sketch),
@@ -87,11 +98,14 @@ class LinUCB(Policy):
         if rule.beta is not None and beta is not None:
             raise InputError(f"beta is {beta}, but explore={rule!r} has its own number; leave out beta")
         radius = next(given for given in (rule.beta, beta, DEFAULT_BETA) if given is not None)
+        reader = Reader.of(sketch.dim - bool(intercept), scaling, intercept)
         self._set_up(sketch, ridge, radius, explore=rule, estimate=model)
+        self._read_by(reader, self._make_blank(reader))
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self).__name__}(ridge={self._ridge:g}, {self._said_rule()}): {self._rounds} rounds, "
+            f"<{type(self).__name__}(ridge={self._ridge:g}, {self._said_rule()}{self._said_scaling()}): "
+            f"{self._rounds} rounds, "
             f"{type(self.sketch).__name__} of size {self.sketch.size}, "
             f"error <= {self.sketch.error_bound:.4g}, {self.nbytes:,} bytes>"
         )
@@ -100,6 +114,9 @@ class LinUCB(Policy):
         is_short = type(self._explore) is UCB and not self._share
         return f"beta={self._beta}" if is_short else f"explore={self._explore!r}"
 
+    def _said_scaling(self) -> str:
+        return "" if self._reader is None else f", {self._reader!r}"
+
     def _content(self) -> tuple[Scalars, Arrays]:
         parts: dict[str, Part] = {
             "sketch": self.sketch,
@@ -107,13 +124,19 @@ class LinUCB(Policy):
             "estimate": self._estimate,
             "explore": self._explore,
         }
+        if self._reader is not None and not self._is_part:
+            parts["reader"] = self._reader
+            if self._blank is not None:
+                parts["blank"] = self._blank.sketch
         scalars, arrays = content_of(parts)
+        kept, rows = self._saved_warm_up()
         beta = vars(self._beta) if isinstance(self._beta, Confidence) else self._beta
         own: dict[str, Any] = {
             "ridge": self._ridge,
             "beta": beta,
             "rounds": self._rounds,
             "columns": self._columns.names,
+            "spread": self._spread.dump(),
         }
         return {
             **own,
@@ -121,7 +144,8 @@ class LinUCB(Policy):
             "reward_mass": self._estimate.reward_mass,
             **self._watch.dump(),
             **scalars,
-        }, arrays
+            **kept,
+        }, {**arrays, **rows}
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
@@ -141,6 +165,9 @@ class LinUCB(Policy):
         policy._estimate.reward_mass = float(scalars["reward_mass" if "reward_mass" in scalars else "reach"])
         policy._rounds = check_count("rounds", scalars["rounds"], at_least=0)
         policy._watch = HealthWatch.undump(scalars)
+        policy._spread = Spread(*scalars.get("spread", ()))  # not in files of 0.9
         policy._columns = ColumnNames(scalars.get("columns"))
         policy._restore_chance(scalars)
+        policy._read_by(parts.reader, parts.blank)
+        policy._restore_warm_up(scalars, arrays)
         return policy

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.arms import is_scalar, read_reward, read_rewards
+from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.explore import ActionChoice
 from sketchbandit.policy.action_choosing import ActionChoosing
@@ -82,6 +83,7 @@ class PerAction(ActionChoosing):
             and context.flags.c_contiguous
             and type(action) in _NAMES
             and action in self._models
+            and not self._is_warming
         ):
             return _said_of(action, self._models[action]._learn(context, reward))
         if isinstance(action, ActionChoice):
@@ -91,7 +93,10 @@ class PerAction(ActionChoosing):
             source = self._source(context)
             if source.shape[0] != 1:
                 raise InputError(f"{source.shape[0]} contexts need as many actions, got one: {name!r}")
-            complaints = _said_of(name, self._models[name]._learn_any(source, read_reward(reward)))
+            value = read_reward(reward)
+            if self._is_warming:
+                return self._learn_many(source, [name], [value])
+            complaints = _said_of(name, self._models[name]._learn_any(source, value))
         else:
             complaints = self._learn_many(context, action, reward)
         self._columns.remember(context)
@@ -113,9 +118,24 @@ class PerAction(ActionChoosing):
             except RowError as error:  # it counts within the action's part
                 why = error.why.replace("arms", "contexts")
                 raise RowError("context", places[name][error.row], why) from error
+        if self._is_warming:
+            return self._learn_warming_up(source, names, values)
         complaints: Complaints = ()
         for name, policy, rows, mine in parts:
             complaints += _said_of(name, policy._learn_any(rows, mine))
+        return complaints
+
+    def _learn_warming_up(self, source: Any, names: list[Action], rewards: Vector) -> Complaints:
+        """One by one, until the warm-up is over; all was checked."""
+        assert self._reader is not None  # noqa: S101  (for the type checker)
+        complaints: Complaints = ()
+        for i, (name, reward) in enumerate(zip(names, rewards.tolist(), strict=True)):
+            row = source[[i]].astype(np.float64)  # a copy
+            self._reader.learned(row)
+            self._scale_if_due()
+            if not self._is_warming:
+                return complaints + self._learn_many(source[i:], names[i:], rewards[i:])
+            complaints += _said_of(name, self._models[name]._learn_and_keep(row, reward))
         return complaints
 
     # -- merging ------------------------------------------------------------------------------------
@@ -123,6 +143,7 @@ class PerAction(ActionChoosing):
     def _absorb(self, other: "PerAction") -> Complaints:
         """On copies, so that all of it is done or nothing."""
         copy.deepcopy(self._template)._absorb(other._template)  # says which setting differs
+        self._check_same_scaling(other)
         columns = self._columns.merged(other._columns)
         models = dict(self._models)
         complaints: Complaints = ()
@@ -135,6 +156,7 @@ class PerAction(ActionChoosing):
         self._retired |= {name for name in other._retired if name not in self._models}
         self._models, self._columns = models, columns
         self._join(self._template, *models.values())
+        self._merge_warm_up(other)
         return complaints
 
 

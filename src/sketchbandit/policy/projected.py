@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arms import Arms, Batch, DenseArms, View, project_arms, read_arms, refuse
+from sketchbandit.arms import Arms, Batch, DenseArms, Images, View, project_arms, read_arms, refuse
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.estimate import Estimate
@@ -13,6 +13,7 @@ from sketchbandit.explore import Explore
 from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.precision.products import project_sparse
+from sketchbandit.scaling import Intercept, Kind, Reader
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch import ExactSketch
 from sketchbandit.sketch.checks import check_count, check_dtype
@@ -50,14 +51,18 @@ class ProjectedLinUCB(LinUCB):
         dtype: DTypeLike = np.float64,
         explore: Explore | None = None,
         rewards: Estimate | None = None,
+        scaling: Kind = None,
+        intercept: Intercept = False,
     ) -> None:
         dim = check_count("dim", dim, at_least=1)
+        reader = Reader.of(dim, scaling, intercept)
         size = check_count("size", size, at_least=2)
         seed = check_count("seed", seed, at_least=0)
         precise = check_dtype(dtype)
-        draws = np.random.default_rng(seed).standard_normal((dim, size))
+        draws = np.random.default_rng(seed).standard_normal((dim + bool(intercept), size))
         super().__init__(ExactSketch(size), ridge=ridge, beta=beta, explore=explore, rewards=rewards)
         self._project_by((draws / np.sqrt(size)).astype(precise, copy=False), seed)
+        self._read_by(reader, self._make_blank(reader))
 
     def _explore_by(self, rule: Explore) -> None:
         if isinstance(self._beta, Confidence) or isinstance(rule.beta, Confidence):
@@ -68,7 +73,8 @@ class ProjectedLinUCB(LinUCB):
 
     def _project_by(self, projection: AnyArray, seed: int) -> None:
         self._projection, self._seed = projection, seed
-        self._dim, self._dtype = len(projection), projection.dtype
+        self._dim = len(projection) if self._reader is None else self._reader.dim
+        self._dtype = projection.dtype
         self._plain_dim = -1  # no arm is read as it is
 
     size = property(lambda self: self.sketch.dim, doc="The dimension of the small space.")
@@ -88,13 +94,22 @@ class ProjectedLinUCB(LinUCB):
     def health(self) -> Health:
         """Nothing is certified: the error of the projection is not known."""
         sentence = "A random projection certifies nothing: whether the regret stays sublinear cannot be told."
-        enough_digits = super().health().enough_digits
-        return Health(float("inf"), float("inf"), float("nan"), float("nan"), False, sentence, enough_digits)
+        found = super().health()
+        inf, nan = float("inf"), float("nan")
+        return found._replace(
+            certificate=inf,
+            exponent=inf,
+            growth=nan,
+            limit=nan,
+            heading_for_linear_regret=False,
+            sentence=sentence,
+        )
 
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__}(dim={self.dim}, size={self.size}, ridge={self.ridge:g}, "
-            f"{self._said_rule()}, seed={self.seed}): {self.rounds} rounds, {self.nbytes:,} bytes>"
+            f"{self._said_rule()}{self._said_scaling()}, seed={self.seed}): {self.rounds} rounds, "
+            f"{self.nbytes:,} bytes>"
         )
 
     # -- arms are projected when they are read ----------------------------------------------------------
@@ -103,7 +118,7 @@ class ProjectedLinUCB(LinUCB):
     def select(self, arms: Any, *, random: np.random.Generator | None = None) -> int:
         """The index of the arm chosen: by default that of the largest ``ucb``, ties to the lowest."""
         with self._lock:
-            if type(arms) is np.ndarray and not self._share:
+            if type(arms) is np.ndarray and not self._share and not self._is_warming:
                 own = self._search(View(self._project(arms)), self._explore, self._generator(random))
                 if own is not None:
                     return own
@@ -117,13 +132,14 @@ class ProjectedLinUCB(LinUCB):
         return super()._absorb(other)
 
     def _learn(self, arm: Any, reward: Any) -> Complaints:
-        if type(arm) is np.ndarray and arm.ndim == 1 and isinstance(reward, float):
+        if type(arm) is np.ndarray and arm.ndim == 1 and isinstance(reward, float) and not self._is_warming:
             image = self._project(arm)
             return self._learn_one(image[0], image, *self._precision.measure(image[0]), float(reward))
         return super()._learn(arm, reward)
 
     def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
-        return DenseArms(self._project(self._columns.align(arms), may_be_empty=may_be_empty))
+        read = read_arms(self._columns.align(arms), self._dim, self._dtype, may_be_empty=may_be_empty)
+        return Images(self._images(read), read.raw)
 
     def _read_rows(self, arms: Any) -> RowBatch:
         return read_rows(self._project(arms, may_be_empty=True), self.size, self.sketch.dtype, "arms")
@@ -137,7 +153,11 @@ class ProjectedLinUCB(LinUCB):
 
     def _project(self, arms: Any, *, may_be_empty: bool = False) -> Matrix:
         """R'x for every arm, refusing arms that are not finite."""
-        read = read_arms(arms, self._dim, self._dtype, may_be_empty=may_be_empty)
+        return self._images(read_arms(arms, self._dim, self._dtype, may_be_empty=may_be_empty))
+
+    def _images(self, read: Arms) -> Matrix:
+        if self._reader is not None:
+            read = self._reader.scaling.read(read)
         if isinstance(read, DenseArms):
             images = project_arms(read.array, self._projection)
             if images is not None:

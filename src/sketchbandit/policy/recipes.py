@@ -5,13 +5,15 @@ from numpy.typing import DTypeLike
 
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
+from sketchbandit.explore.base import Auto
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.policy.projected import ProjectedLinUCB
+from sketchbandit.scaling import Intercept, Kind
 from sketchbandit.sketch import AdaptiveSketch, DyadicBlockSketch, ExactSketch, FrequentDirections
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.theory import Confidence, epsilon_within
 
-Beta = float | Confidence
+Beta = float | Confidence | Auto
 
 SMALLEST_SIZE = 10
 """Of the adaptive sketch, where it is one."""
@@ -27,6 +29,8 @@ def oful(
     dtype: DTypeLike = np.float64,
     explore: Explore | None = None,
     rewards: Estimate | None = None,
+    scaling: Kind = None,
+    intercept: Intercept = False,
 ) -> LinUCB:
     """OFUL (Abbasi-Yadkori et al. 2011): exact, O(dim²) time a round and memory.
 
@@ -47,6 +51,11 @@ def oful(
         (docs/exploration.md).
     rewards : Estimate
         What to believe of the rewards: ``Linear()`` unless it is given.
+    scaling : str or Scaling
+        How arms are brought to scale: None: as they are; "rows": to length one; "columns": centred, divided
+        by their deviations; "auto": by what the first arms look like (docs/scaling.md).
+    intercept : bool or float
+        Whether a constant feature is added to the arms, and how long it is beside an arm.
 
     Examples
     --------
@@ -56,7 +65,15 @@ def oful(
     array([0.854, 0.5  ])
 
     """
-    return LinUCB(ExactSketch(dim, dtype=dtype), ridge=ridge, beta=beta, explore=explore, rewards=rewards)
+    return LinUCB(
+        ExactSketch(_columns(dim, intercept), dtype=dtype),
+        ridge=ridge,
+        beta=beta,
+        explore=explore,
+        rewards=rewards,
+        scaling=scaling,
+        intercept=intercept,
+    )
 
 
 def soful(
@@ -68,6 +85,8 @@ def soful(
     dtype: DTypeLike = np.float64,
     explore: Explore | None = None,
     rewards: Estimate | None = None,
+    scaling: Kind = None,
+    intercept: Intercept = False,
 ) -> LinUCB:
     """SOFUL (Kuzborskij et al. 2019): Frequent Directions of a fixed size, O(dim · size).
 
@@ -77,8 +96,16 @@ def soful(
     >>> soful(100, size=10).select([[0.0] * 99 + [1.0], [0.0] * 99 + [2.0]])
     1
     """
-    sketch = FrequentDirections(dim, size=size, dtype=dtype)
-    return LinUCB(sketch, ridge=ridge, beta=beta, explore=explore, rewards=rewards)
+    sketch = FrequentDirections(_columns(dim, intercept), size=size, dtype=dtype)
+    return LinUCB(
+        sketch,
+        ridge=ridge,
+        beta=beta,
+        explore=explore,
+        rewards=rewards,
+        scaling=scaling,
+        intercept=intercept,
+    )
 
 
 def cbscfd(
@@ -90,6 +117,8 @@ def cbscfd(
     dtype: DTypeLike = np.float64,
     explore: Explore | None = None,
     rewards: Estimate | None = None,
+    scaling: Kind = None,
+    intercept: Intercept = False,
 ) -> LinUCB:
     """CBSCFD (Chen et al. 2021): Frequent Directions whose loss is compensated in full, O(dim · size).
 
@@ -98,8 +127,16 @@ def cbscfd(
     >>> cbscfd(100, size=10).sketch.compensation
     1.0
     """
-    sketch = FrequentDirections(dim, size=size, compensation=1.0, dtype=dtype)
-    return LinUCB(sketch, ridge=ridge, beta=beta, explore=explore, rewards=rewards)
+    sketch = FrequentDirections(_columns(dim, intercept), size=size, compensation=1.0, dtype=dtype)
+    return LinUCB(
+        sketch,
+        ridge=ridge,
+        beta=beta,
+        explore=explore,
+        rewards=rewards,
+        scaling=scaling,
+        intercept=intercept,
+    )
 
 
 def dbslinucb(
@@ -113,6 +150,8 @@ def dbslinucb(
     dtype: DTypeLike = np.float64,
     explore: Explore | None = None,
     rewards: Estimate | None = None,
+    scaling: Kind = None,
+    intercept: Intercept = False,
 ) -> LinUCB:
     """DBSLinUCB (Alg. 2 of the paper): the spectral error stays under 2·epsilon on every stream.
 
@@ -124,8 +163,18 @@ def dbslinucb(
     >>> policy.health().sentence
     'The spectral error is at most 0 and never exceeds 4: the regret stays sublinear.'
     """
-    sketch = DyadicBlockSketch(dim, size=size, epsilon=epsilon, compensation=compensation, dtype=dtype)
-    return LinUCB(sketch, ridge=ridge, beta=beta, explore=explore, rewards=rewards)
+    sketch = DyadicBlockSketch(
+        _columns(dim, intercept), size=size, epsilon=epsilon, compensation=compensation, dtype=dtype
+    )
+    return LinUCB(
+        sketch,
+        ridge=ridge,
+        beta=beta,
+        explore=explore,
+        rewards=rewards,
+        scaling=scaling,
+        intercept=intercept,
+    )
 
 
 def adaptive(
@@ -142,6 +191,8 @@ def adaptive(
     dtype: DTypeLike = np.float64,
     explore: Explore | None = None,
     rewards: Estimate | None = None,
+    scaling: Kind = None,
+    intercept: Intercept = False,
 ) -> LinUCB:
     """LinUCB on the adaptive sketch: as many rows as its promise needs, and no more. The one to start with.
 
@@ -164,7 +215,7 @@ def adaptive(
         them, because there exact OFUL is the fastest.
     compensation : float
         0: none, 0.5 or 1: what alpha gives back of the loss.
-    ridge, beta, explore, rewards
+    ridge, beta, explore, rewards, scaling, intercept
         As for ``oful``.
     order : float
         Instead of a horizon and a bounded error: let it grow as fast as a regret of Õ(t^order) allows.
@@ -181,12 +232,13 @@ def adaptive(
     'The spectral error is at most 0 and never exceeds 1.25: the regret stays sublinear.'
 
     """
+    columns = _columns(dim, intercept)
     if size is None:
-        size = SMALLEST_SIZE if check_count("dim", dim, at_least=1) > EXACT_UP_TO else max(2, dim)
+        size = SMALLEST_SIZE if columns > EXACT_UP_TO else max(2, columns)
     if epsilon is None:
         epsilon = epsilon_within(inflation, ridge=ridge, compensation=compensation)
     sketch = AdaptiveSketch(
-        dim,
+        columns,
         epsilon=epsilon,
         horizon=horizon,
         size=size,
@@ -194,7 +246,15 @@ def adaptive(
         order=order,
         dtype=dtype,
     )
-    return LinUCB(sketch, ridge=ridge, beta=beta, explore=explore, rewards=rewards)
+    return LinUCB(
+        sketch,
+        ridge=ridge,
+        beta=beta,
+        explore=explore,
+        rewards=rewards,
+        scaling=scaling,
+        intercept=intercept,
+    )
 
 
 def cbrap(
@@ -207,6 +267,8 @@ def cbrap(
     dtype: DTypeLike = np.float64,
     explore: Explore | None = None,
     rewards: Estimate | None = None,
+    scaling: Kind = None,
+    intercept: Intercept = False,
 ) -> ProjectedLinUCB:
     """CBRAP (Yu et al. 2017): arms projected to ``size`` Gaussian directions, then exact: O(dim · size).
 
@@ -217,5 +279,19 @@ def cbrap(
     (100,)
     """
     return ProjectedLinUCB(
-        dim, size=size, ridge=ridge, beta=beta, seed=seed, dtype=dtype, explore=explore, rewards=rewards
+        dim,
+        size=size,
+        ridge=ridge,
+        beta=beta,
+        seed=seed,
+        dtype=dtype,
+        explore=explore,
+        rewards=rewards,
+        scaling=scaling,
+        intercept=intercept,
     )
+
+
+def _columns(dim: int, intercept: Intercept) -> int:
+    """Of the sketch: one more than an arm has, where there is an intercept."""
+    return check_count("dim", dim, at_least=1) + bool(intercept)

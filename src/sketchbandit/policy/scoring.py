@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import Arms, Scan, is_vector, read_arms, refuse
+from sketchbandit.arms import Arms, Scan, is_vector, refuse
 from sketchbandit.explore import ArmCandidates, upper_bound
-from sketchbandit.policy.joined import JoinedPolicy
+from sketchbandit.policy.scaled import ScaledPolicy
 
 
-class Scoring(JoinedPolicy):
+class Scoring(ScaledPolicy):
     """The numbers that choices follow from."""
 
     def mean(self, arms: Any) -> Any:
@@ -28,9 +28,6 @@ class Scoring(JoinedPolicy):
         candidates = self._candidates(self._read(arms))
         scores = upper_bound(candidates.means, candidates.radius, candidates.widths())
         return float(scores[0]) if is_vector(arms) else scores
-
-    def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
-        return read_arms(self._columns.align(arms), self._dim, self._dtype, may_be_empty=may_be_empty)
 
     def _candidates(self, arms: Arms) -> ArmCandidates:
         """The arms as a rule sees them, if all of their scores are finite."""

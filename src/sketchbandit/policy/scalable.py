@@ -1,0 +1,116 @@
+"""How features are read: learned in a warm-up from what is offered, then fixed."""
+
+from abc import abstractmethod
+from typing import Any
+
+from sketchbandit.arms import Arms
+from sketchbandit.errors import InputError, InputTypeError, MergeError
+from sketchbandit.kernels.view import PLAIN
+from sketchbandit.policy.exploring import Exploring
+from sketchbandit.scaling import Reader, Scaling
+
+
+class Scalable(Exploring):
+    """What reads features through a scaling, where it has one.
+
+    Of a scaling that has to be learned the first arms offered tell means and deviations. It is fitted anew
+    whenever as many arms again were seen, and each time what was learned so far is learned anew with it.
+    After 200 arms it is fixed, and never changes again.
+    """
+
+    _reader: Reader | None = None
+    _lens = PLAIN
+    _is_warming = False
+    _scales_itself = True  # else whoever has it does so, when ``scaling_due`` is not None
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """How many rewards were learned from."""
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """How features are read; None: as they are.
+
+        Another may be set during the warm-up, or before the first reward.
+        """
+        return None if self._reader is None else self._reader.scaling
+
+    @scaling.setter
+    def scaling(self, scaling: Scaling) -> None:
+        with self._lock:
+            reader = self._reader
+            if not isinstance(scaling, Scaling):
+                raise InputTypeError(f"scaling is {scaling!r:.60}; give a Scaling, such as that of a policy")
+            if self._is_part:
+                raise InputError("this model is one of several; set the scaling of all: models.scaling = ...")
+            if reader is None:
+                raise InputError(
+                    'it was made without a scaling; make it with scaling="auto" or with this one'
+                )
+            reader.check(scaling)
+            if not self._is_warming and self.rounds and scaling != reader.scaling:
+                raise InputError(
+                    f"{self.rounds} rewards were learned from with the scaling there is; make another policy "
+                    "with this one"
+                )
+            self.read_by(scaling, is_last=True)
+
+    @property
+    def is_warming_up(self) -> bool:
+        """Whether the scaling is still being learned."""
+        return self._is_warming
+
+    @property
+    def scaling_due(self) -> tuple[Scaling, bool] | None:
+        """The scaling that the arms seen so far suggest, when it is time for it, and whether it is the last.
+
+        None otherwise. For whoever does not leave that to the policy (``read_by``).
+        """
+        reader = self._reader
+        return (reader.fit(), reader.is_last) if reader is not None and reader.is_due else None
+
+    def read_by(self, scaling: Scaling, *, is_last: bool) -> None:
+        """Take the scaling that was due: what was learned so far is learned anew with it."""
+        assert self._reader is not None  # noqa: S101  (for the type checker)
+        self._reader.read_by(scaling, is_last=is_last)
+        self._start_anew()
+
+    @abstractmethod
+    def _start_anew(self) -> None:
+        """Learn again, with the scaling as it is now, what was learned so far."""
+
+    # -- the warm-up --------------------------------------------------------------------------------
+
+    def _saw(self, *offered: Arms) -> None:
+        """Arms that were offered during the warm-up; the choice among them is made."""
+        assert self._reader is not None  # noqa: S101  (for the type checker)
+        for arms in offered:
+            self._reader.saw(arms.raw)
+        self._scale_if_due()
+
+    def _scale_if_due(self) -> None:
+        if self._scales_itself and not self._is_part and (due := self.scaling_due) is not None:
+            scaling, is_last = due
+            self.read_by(scaling, is_last=is_last)
+
+    # -- merging ------------------------------------------------------------------------------------
+
+    def _check_same_scaling(self, other: Any) -> None:
+        """Both read features alike, so that what they learned adds up."""
+        mine, theirs = self._reader, other._reader
+        if mine is None and theirs is None:
+            return
+        if mine is None or theirs is None or mine.intercept != theirs.intercept:
+            raise MergeError("cannot merge: one has a scaling, or an intercept, that the other has not")
+        if mine.scaling != theirs.scaling or self._is_warming != other._is_warming:
+            raise MergeError(
+                "cannot merge what was learned with different scalings; give both the same before they "
+                "learn: other.scaling = policy.scaling"
+            )
+
+    def _merge_warm_up(self, other: Any) -> None:
+        if self._is_warming and not self._is_part:
+            assert self._reader is not None  # noqa: S101  (for the type checker)
+            self._reader.merge(other._reader)
+            self._scale_if_due()

@@ -1,0 +1,141 @@
+"""What a policy does before it reads arms: it learns how to scale them, then holds on to that."""
+
+import copy
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.arms import Arms, is_scalar, read_arms, read_rewards
+from sketchbandit.arrays import Arrays, Scalars, Vector, taken_from, under
+from sketchbandit.errors import RowError
+from sketchbandit.policy.blank import Blank
+from sketchbandit.policy.health import Complaints, Health
+from sketchbandit.policy.joined import JoinedPolicy
+from sketchbandit.scaling import Reader
+from sketchbandit.scaling.sample import as_arrays, from_arrays, stacked
+from sketchbandit.sketch.rows import RowBatch, complaint, read_rows, row_source
+from sketchbandit.theory import Confidence
+
+
+class ScaledPolicy(JoinedPolicy):
+    """Reads arms through a scaling; during the warm-up, what was learned from is kept."""
+
+    _blank: Blank | None = None  # to begin anew with, while it warms up
+    _kept: list[tuple[Any, float]]  # arms as they came, (1, dim), and rewards, while it warms up
+
+    def _read_by(self, reader: Reader | None, blank: Blank | None) -> None:
+        """Read arms so from now on."""
+        self._reader, self._blank, self._kept = reader, blank, []
+        if reader is not None:
+            self._dim = reader.dim
+            self._plain_dim = reader.dim if self._plain_dim >= 0 else -1
+            self._lens = reader.scaling.lens
+            self._is_warming = reader.sample is not None
+
+    def _share_reader(self, reader: Reader | None, blank: Blank | None) -> None:
+        """Read as the others of a set do; what was kept stays."""
+        kept = self._kept
+        self._read_by(reader, blank)
+        self._kept = kept
+
+    def _make_blank(self, reader: Reader | None) -> Blank | None:
+        """What there is to begin anew with, if that may come; nothing is learned yet."""
+        if reader is None or reader.sample is None:
+            return None
+        estimate = copy.copy(self._estimate)
+        del estimate.precision
+        return Blank(copy.deepcopy(self._precision.sketch), copy.deepcopy(estimate))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every array held, the sketch's included."""
+        if self._reader is None or self._is_part:
+            return super().nbytes
+        kept = sum(held.nbytes for raw, _ in self._kept for held in as_arrays(raw).values())
+        blank = 0 if self._blank is None else self._blank.sketch.nbytes
+        return super().nbytes + self._reader.nbytes + kept + blank
+
+    def health(self) -> Health:
+        """The certificate, how it grows, and what that means for the regret, in a sentence."""
+        found = super().health()
+        return found if self._reader is None else found._replace(scaling=self._reader.said)
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
+        read = read_arms(self._columns.align(arms), self._dim, self._dtype, may_be_empty=may_be_empty)
+        return read if self._reader is None else self._reader.scaling.read(read)
+
+    def _read_rows(self, arms: Any) -> RowBatch:
+        if self._reader is None:
+            return read_rows(arms, self._dim, self._dtype, "arms")
+        source = row_source(arms, self._dim, "arms")
+        try:
+            return RowBatch(self._reader.scaling.apply(source), self._dtype, "arms")
+        except RowError as error:
+            raise complaint(source, error.row, self._dtype, "arm") from None
+
+    # -- the warm-up --------------------------------------------------------------------------------
+
+    def _learn_warming_up(self, arm: Any, reward: Any) -> Complaints:
+        """Learn, and keep what was learned from, unless the warm-up ends now."""
+        assert self._reader is not None  # noqa: S101  (for the type checker)
+        source = row_source(self._columns.align(arm), self._dim, "arms")
+        rewards = read_rewards([reward] if is_scalar(reward) else reward, source.shape[0])
+        self._check_many(self._read_rows(source), rewards)
+        complaints: Complaints = ()
+        for i, value in enumerate(rewards.tolist()):
+            row = source[[i]].astype(np.float64)  # a copy
+            self._reader.learned(row)
+            self._scale_if_due()
+            if not self._is_warming:
+                return complaints + self._learn_any(source[i:], rewards[i:])
+            complaints += self._learn_and_keep(row, value)
+        return complaints
+
+    def _learn_and_keep(self, row: Any, reward: float) -> Complaints:
+        """One arm of the warm-up, (1, dim) and nobody else's, and its reward."""
+        complaints = self._learn_any(row, reward)
+        self._kept.append((row, reward))
+        return complaints
+
+    @abstractmethod
+    def _learn_any(self, arm: Any, reward: Any) -> Complaints:
+        """Learn from one arm, or from many."""
+
+    @abstractmethod
+    def _check_many(self, batch: RowBatch, rewards: Vector) -> None:
+        """Refuse what could not be learned."""
+
+    def _start_anew(self) -> None:
+        """Learn again, with the scaling as it is now, what was learned so far."""
+        kept, blank, reader = self._kept, self._blank, self._reader
+        if blank is None:  # nothing was learned yet
+            self._read_by(reader, None)
+            return
+        sketch, estimate = copy.deepcopy(blank.sketch), copy.deepcopy(blank.estimate)
+        sketch._lock = self._lock
+        self._begin(sketch, estimate, with_determinant=isinstance(self._beta, Confidence))
+        self._read_by(reader, blank)
+        self._kept = kept if self._is_warming else []
+        for raw, reward in kept:
+            self._learn_any(raw, reward)
+        if not self._is_warming:
+            self._blank = None
+
+    # -- files --------------------------------------------------------------------------------------
+
+    def _saved_warm_up(self) -> tuple[Scalars, Arrays]:
+        """What was learned from while it warms up."""
+        if not self._kept:
+            return {}, {}
+        rows = stacked([raw for raw, _ in self._kept], self._dim)
+        rewards = [reward for _, reward in self._kept]
+        return {"kept": rewards, "kept_dim": self._dim}, under("kept", as_arrays(rows))
+
+    def _restore_warm_up(self, scalars: Scalars, arrays: Arrays) -> None:
+        rewards = scalars.get("kept")
+        if rewards:
+            rows = from_arrays(taken_from("kept", arrays), scalars["kept_dim"])
+            self._kept = [(rows[[i]], reward) for i, reward in enumerate(rewards)]

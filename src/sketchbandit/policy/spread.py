@@ -1,0 +1,59 @@
+"""How far rewards lie apart, as they come."""
+
+import math
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from sketchbandit.arrays import AnyArray
+
+STRENGTH = 0.2
+"""By which ``beta="auto"`` or ``scale="auto"`` multiplies the deviation of the rewards."""
+
+
+class Spread:
+    """Mean and squares of the rewards so far (Welford): the same whatever the portions they came in."""
+
+    __slots__ = ("count", "mean", "squares")
+
+    def __init__(self, count: int = 0, mean: float = 0.0, squares: float = 0.0) -> None:
+        self.count = count
+        self.mean = mean
+        self.squares = squares
+        """The sum of (reward - mean)²."""
+
+    def see(self, reward: float) -> None:
+        """One more reward."""
+        self.count += 1
+        off = reward - self.mean
+        self.mean += off / self.count
+        self.squares += off * (reward - self.mean)
+
+    def add(self, other: "Spread") -> None:
+        """The rewards of another too."""
+        total = self.count + other.count
+        if total:
+            off = other.mean - self.mean
+            self.squares += other.squares + off * off * (self.count * other.count / total)
+            self.mean += off * (other.count / total)
+            self.count = total
+
+    @classmethod
+    def of_all(cls, spreads: AnyArray) -> Self:
+        """Of several, as the rows of what they ``dump``: that of all their rewards."""
+        counts, means, squares = spreads.T
+        count = max(float(counts.sum()), 1.0)
+        mean = float(counts @ means) / count
+        return cls(int(count), mean, float(squares.sum() + counts @ np.square(means - mean)))
+
+    @property
+    def radius(self) -> float:
+        """How far to explore. While all rewards are equal, their size stands in for their deviation."""
+        if self.squares > 0.0:
+            return STRENGTH * math.sqrt(self.squares / self.count)
+        return STRENGTH * (abs(self.mean) or 1.0)
+
+    def dump(self) -> Sequence[float]:
+        """What ``Spread(*...)`` makes the same of."""
+        return self.count, self.mean, self.squares

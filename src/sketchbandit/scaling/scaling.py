@@ -1,0 +1,186 @@
+"""A scaling: fixed numbers by which features are read."""
+
+import sys
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from sketchbandit.arms import Arms, DenseArms, ScaledArms, SparseArms, View, rows_of
+from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
+from sketchbandit.errors import FileError, InputError
+from sketchbandit.kernels.view import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, ROWS
+from sketchbandit.sketch.checks import check_count
+
+NO_BOUND = sys.float_info.max
+
+_NAMES: dict[float, str | None] = {AS_IS: None, ROWS: "rows", COLUMNS: "columns"}
+
+
+class Scaling:
+    """How arms are read: z = x as it is, x / |x|, or (x - centre)·factor with no entry beyond ``bound``.
+
+    Where there is an intercept, a constant is appended to z. It never changes: whatever was learned with it
+    holds in the space of z.
+
+    Attributes
+    ----------
+    kind : str or None
+        None: as they are; "rows": to length one; "columns": by column.
+    dim : int
+        Length of x.
+    centre, factor : array
+        (dim,), where the kind is "columns"; else None.
+    bound : float
+        The largest entry of z.
+    constant : float
+        What is appended; 0: nothing.
+
+    """
+
+    def __init__(self, dim: int, lens: Vector) -> None:
+        self.dim = dim
+        self.lens = lens
+        """All numbers, as the loops read them (``kernels.view``)."""
+        self.lens.flags.writeable = False
+
+    @classmethod
+    def rows(cls, dim: int, *, constant: float = 0.0) -> Self:
+        """Every arm to length one."""
+        return cls(dim, np.array([ROWS, NO_BOUND, constant]))
+
+    @classmethod
+    def none(cls, dim: int, *, constant: float = 0.0) -> Self:
+        """Every arm as it is."""
+        return cls(dim, np.array([AS_IS, NO_BOUND, constant]))
+
+    @classmethod
+    def columns(cls, centre: Any, factor: Any, *, bound: float = NO_BOUND, constant: float = 0.0) -> Self:
+        """By column: (x - centre)·factor, no entry beyond ``bound``.
+
+        >>> Scaling.columns([1.0, 0.0], [0.5, 1.0], constant=1.0).apply([[3.0, 2.0]])
+        array([[1., 2., 1.]])
+        """
+        parts = [np.atleast_1d(np.asarray(given, dtype=np.float64)) for given in (centre, factor)]
+        if parts[0].ndim != 1 or parts[0].shape != parts[1].shape:
+            raise InputError(
+                f"centre and factor are vectors of one length, got shapes {parts[0].shape}, {parts[1].shape}"
+            )
+        numbers = np.concatenate([[COLUMNS, bound, constant], *parts])
+        if not np.isfinite(numbers).all() or not bound > 0.0:
+            raise InputError("centre, factor, bound and constant must be finite, and the bound above 0")
+        return cls(len(parts[0]), numbers)
+
+    # -- what it tells ------------------------------------------------------------------------------
+
+    @property
+    def kind(self) -> str | None:
+        """None, "rows" or "columns"."""
+        return _NAMES[float(self.lens[KIND])]
+
+    @property
+    def centre(self) -> Vector | None:
+        """What is taken away from every column."""
+        return self.lens[HEAD : HEAD + self.dim] if self.kind == "columns" else None
+
+    @property
+    def factor(self) -> Vector | None:
+        """By what every column is multiplied."""
+        return self.lens[HEAD + self.dim :] if self.kind == "columns" else None
+
+    @property
+    def bound(self) -> float:
+        """The largest entry of z, in absolute value."""
+        return float(self.lens[BOUND])
+
+    @property
+    def constant(self) -> float:
+        """What is appended; 0: nothing."""
+        return float(self.lens[CONSTANT])
+
+    @property
+    def inner_dim(self) -> int:
+        """Length of z."""
+        return self.dim + (self.constant != 0.0)
+
+    @property
+    def centres(self) -> bool:
+        """Whether zeros do not stay zeros."""
+        return self.centre is not None and bool(self.centre.any())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Scaling):
+            return NotImplemented
+        return self.dim == other.dim and np.array_equal(self.lens, other.lens)
+
+    def __hash__(self) -> int:
+        return hash((self.dim, self.lens.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"<Scaling({self.kind!r}, dim={self.dim}, constant={self.constant:g})>"
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def apply(self, arms: Any) -> Any:
+        """The arms as a policy reads them: a new array, or CSR matrix."""
+        if not sparse.issparse(arms):
+            rows = np.ascontiguousarray(arms, dtype=np.float64)
+            return rows_of(View(rows, self.lens), slice(None))
+        if self.centres:
+            return self.apply(arms.toarray())
+        return self._of_sparse(sparse.csr_array(arms))
+
+    def read(self, arms: Arms) -> Arms:
+        """The same of arms that were checked in shape and type; dense ones are not copied."""
+        if isinstance(arms, DenseArms):
+            return ScaledArms(View(arms.given, self.lens))
+        if self.centres:
+            return ScaledArms(View(arms.matrix.toarray(), self.lens))
+        return SparseArms(self._of_sparse(arms.matrix), arms.matrix)
+
+    def _of_sparse(self, matrix: Any) -> Any:
+        data = matrix.data.astype(np.float64, copy=False)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            if self.kind == "rows":
+                data = data * np.repeat(_one_over_lengths(matrix), np.diff(matrix.indptr))
+            elif self.factor is not None:
+                data = np.clip(data * self.factor[matrix.indices], -self.bound, self.bound) + data * 0.0
+        return self._with_constant(matrix, data.astype(matrix.dtype, copy=False))
+
+    def _with_constant(self, matrix: Any, data: AnyArray) -> Any:
+        """The matrix with other entries, and a last column that has the constant in every row."""
+        count, width = matrix.shape
+        if not self.constant:
+            return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=(count, width))
+        ends = matrix.indptr[1:]
+        return sparse.csr_array(
+            (
+                np.insert(data, ends, self.constant),
+                np.insert(matrix.indices, ends, width),
+                matrix.indptr + np.arange(count + 1, dtype=matrix.indptr.dtype),
+            ),
+            shape=(count, width + 1),
+        )
+
+    # -- files --------------------------------------------------------------------------------------
+
+    def dump(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays that ``undump`` turns into the same scaling."""
+        return {"dim": self.dim}, {"lens": self.lens}
+
+    @classmethod
+    def undump(cls, scalars: Scalars, arrays: Arrays) -> Self:
+        """The scaling that ``dump`` described."""
+        dim, lens = check_count("dim", scalars["dim"], at_least=1), arrays["lens"]
+        if lens.ndim != 1 or len(lens) < HEAD or float(lens[KIND]) not in _NAMES:
+            raise FileError("the scaling makes no sense")
+        wanted = HEAD + 2 * dim if lens[KIND] == COLUMNS else HEAD
+        if lens.dtype != np.float64 or len(lens) != wanted or not np.isfinite(lens).all():
+            raise FileError(f"the scaling of {dim} columns makes no sense")
+        return cls(dim, lens)
+
+
+def _one_over_lengths(matrix: Any) -> Vector:
+    squares = np.asarray(matrix.power(2).sum(axis=1), dtype=np.float64).ravel()
+    found = np.where(squares > 0.0, 1.0 / np.sqrt(squares), 1.0)
+    return np.where(squares < np.inf, found, np.nan)
