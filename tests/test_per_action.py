@@ -705,6 +705,7 @@ def test_nobody_gets_past_the_lock() -> None:
         **dict.fromkeys(["retire", "remove"], ("a",)),
         "update": (x, "b", 1.0),
         "add": ("new",),
+        "read_by": (sb.Scaling.rows(len(x)),),
         "merge": (of_rule(sb.UCB(0.4)),),
         "save": ("/nowhere/at/all",),
     }

@@ -8,7 +8,6 @@ from sketchbandit.experiments.specs import Spec, Value
 from sketchbandit.explore.named import RULES, rule_class, rule_parameters
 from sketchbandit.policy import Policy
 from sketchbandit.policy.named import parameters
-from sketchbandit.theory import Confidence
 
 RULE = "explore"
 _DOTTED = f"{RULE}."
@@ -45,7 +44,7 @@ def number_played(policy: Policy) -> float | None:
     if number is None:
         return None
     value = policy.beta if number.setting == "beta" else getattr(policy.explore, number.setting)
-    return None if isinstance(value, Confidence) else float(value)
+    return float(value) if isinstance(value, float) else None
 
 
 def numbers_of(policy: Spec, betas: Sequence[float]) -> list[float | None]:

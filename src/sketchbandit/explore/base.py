@@ -211,11 +211,7 @@ def check_factor(name: str, value: Any) -> float | Confidence:
 
 def check_strength(name: str, value: Any) -> float | Confidence | Auto:
     """A constant >= 0, a Confidence, or "auto"."""
-    if isinstance(value, str):
-        if value != "auto":
-            raise InputError(f'{name} must be a number >= 0, a Confidence or "auto", got {value!r}')
-        return "auto"
-    return check_factor(name, value)
+    return "auto" if isinstance(value, str) and value == "auto" else check_factor(name, value)
 
 
 def _settings_of(rule: Explore) -> Scalars:

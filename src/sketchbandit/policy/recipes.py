@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sketchbandit.estimate import Estimate
-from sketchbandit.explore import Explore
+from sketchbandit.explore import UCB, Explore, Thompson
 from sketchbandit.explore.base import Auto
+from sketchbandit.policy.exploring import copy_of_rule
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.policy.projected import ProjectedLinUCB
 from sketchbandit.scaling import Intercept, Kind
@@ -191,13 +192,16 @@ def adaptive(
     dtype: DTypeLike = np.float64,
     explore: Explore | None = None,
     rewards: Estimate | None = None,
-    scaling: Kind = None,
-    intercept: Intercept = False,
+    scaling: Kind = "auto",
+    intercept: Intercept = True,
+    seed: int | None = None,
 ) -> LinUCB:
-    """LinUCB on the adaptive sketch: as many rows as its promise needs, and no more. The one to start with.
+    """The one to start with: features as they are, nothing to tune (docs/bakeoff.md).
 
-    The promise: on every stream the sketch widens the regret bound of exact OFUL by a factor of at most
-    ``inflation`` (docs/adaptive.md).
+    Columns are scaled by the first arms offered, a constant feature is added, and Thompson sampling explores
+    by the deviation of the rewards. Below is the adaptive sketch, with as many rows as its promise needs, and
+    no more: on every stream it widens the regret bound of exact OFUL by a factor of at most ``inflation``
+    (docs/adaptive.md).
 
     Parameters
     ----------
@@ -215,7 +219,14 @@ def adaptive(
         them, because there exact OFUL is the fastest.
     compensation : float
         0: none, 0.5 or 1: what alpha gives back of the loss.
-    ridge, beta, explore, rewards, scaling, intercept
+    explore : Explore
+        How to choose: ``Thompson("auto")``, or ``UCB(beta)`` where beta is given.
+    scaling, intercept
+        As for ``oful``, but "auto" and True unless they are given.
+    seed : int
+        Of the generator that the choices draw from, whatever the rule; from the operating system unless it
+        is given.
+    ridge, beta, rewards
         As for ``oful``.
     order : float
         Instead of a horizon and a bounded error: let it grow as fast as a regret of Õ(t^order) allows.
@@ -225,7 +236,9 @@ def adaptive(
 
     Examples
     --------
-    >>> policy = adaptive(1000)
+    >>> policy = adaptive(1000, seed=0)
+    >>> policy.explore
+    Thompson(scale='auto', seed=0)
     >>> policy.sketch.epsilon
     1.25
     >>> policy.health().sentence
@@ -233,6 +246,11 @@ def adaptive(
 
     """
     columns = _columns(dim, intercept)
+    if explore is None:
+        explore = Thompson("auto") if beta is None else UCB()
+    if seed is not None:
+        explore = copy_of_rule(explore)
+        explore.seed = check_count("seed", seed, at_least=0)
     if size is None:
         size = SMALLEST_SIZE if columns > EXACT_UP_TO else max(2, columns)
     if epsilon is None:

@@ -39,22 +39,11 @@ class Scalable(Exploring):
     @scaling.setter
     def scaling(self, scaling: Scaling) -> None:
         with self._lock:
-            reader = self._reader
             if not isinstance(scaling, Scaling):
                 raise InputTypeError(f"scaling is {scaling!r:.60}; give a Scaling, such as that of a policy")
             if self._is_part:
                 raise InputError("this model is one of several; set the scaling of all: models.scaling = ...")
-            if reader is None:
-                raise InputError(
-                    'it was made without a scaling; make it with scaling="auto" or with this one'
-                )
-            reader.check(scaling)
-            if not self._is_warming and self.rounds and scaling != reader.scaling:
-                raise InputError(
-                    f"{self.rounds} rewards were learned from with the scaling there is; make another policy "
-                    "with this one"
-                )
-            self.read_by(scaling, is_last=True)
+            self.read_by(scaling)
 
     @property
     def is_warming_up(self) -> bool:
@@ -70,9 +59,18 @@ class Scalable(Exploring):
         reader = self._reader
         return (reader.fit(), reader.is_last) if reader is not None and reader.is_due else None
 
-    def read_by(self, scaling: Scaling, *, is_last: bool) -> None:
+    def read_by(self, scaling: Scaling, *, is_last: bool = True) -> None:
         """Take the scaling that was due: what was learned so far is learned anew with it."""
-        assert self._reader is not None  # noqa: S101  (for the type checker)
+        if self._reader is None:
+            raise InputError('there is no scaling to be replaced; make the policy with scaling="auto"')
+        self._reader.check(scaling)
+        if not self._is_warming and self.rounds:
+            if scaling == self._reader.scaling:
+                return
+            raise InputError(
+                f"{self.rounds} rewards were learned from with the scaling there is; make another policy "
+                "with this one"
+            )
         self._reader.read_by(scaling, is_last=is_last)
         self._start_anew()
 
