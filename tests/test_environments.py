@@ -109,6 +109,24 @@ def test_sparse_rows_are_the_dense_ones() -> None:
     assert [row.chosen for row in rows[0]] == [row.chosen for row in rows[1]]
 
 
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_features_can_be_left_as_stored(store: Callable[[Any], Any]) -> None:
+    """``normalise=None`` gives the stored values, zero rows dropped, in the same draws as unit rows."""
+    stored = (np.abs(FEATURES) * 20).astype(np.uint8)
+    stored[[3, 17]] = 0
+    raw, unit = (sb.Classification(store(stored), LABELS, seed=4, normalise=how) for how in (None, "rows"))
+    for one, other in zip(raw.rounds(50), unit.rounds(50), strict=True):
+        arms, scaled = (round.arms.toarray() if sparse.issparse(round.arms) else round.arms for round in (one, other))
+        assert {tuple(arm) for arm in arms} <= {tuple(row) for row in stored.astype(np.float64)}
+        assert np.allclose(arms / np.linalg.norm(arms, axis=1, keepdims=True), scaled)
+        assert np.array_equal(one.means, other.means)
+    assert isinstance(arms, np.ndarray)
+    assert store is sparse.csr_array or one.arms.dtype == np.float64
+    assert raw.reseeded(5).normalise is None
+    with pytest.raises(sb.SketchBanditError, match=r'"rows" \(unit length\) or None'):
+        sb.Classification(stored, LABELS, normalise="columns")  # type: ignore[arg-type]
+
+
 def test_bytes_are_normalised_like_floats() -> None:
     """Images are kept as bytes and turned to unit floats as they are drawn."""
     images = (np.abs(FEATURES) * 20).astype(np.uint8)

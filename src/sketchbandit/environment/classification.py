@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,8 @@ class Classification(Environment):
     """The paper's setup (App. Experimental Setups): a target label, one random sample of each label a round.
 
     The reward is 1 for the sample of the target and 0 otherwise; the mean is the reward. Rows are
-    l2-normalised, zero rows dropped. Arms stand in random order, so that an index tells nothing.
+    l2-normalised unless told otherwise, zero rows dropped. Arms stand in random order, so that an index
+    tells nothing.
 
     Parameters
     ----------
@@ -31,6 +32,8 @@ class Classification(Environment):
         goes through the labels.
     seed : int
         What the draws depend on.
+    normalise : "rows" or None
+        None gives the features as stored: dense ones as float64, CSR as they are. The draws are the same.
 
     Examples
     --------
@@ -41,8 +44,17 @@ class Classification(Environment):
     """
 
     def __init__(
-        self, features: Any, labels: Any, *, target: int | None = None, seed: int = 0, name: str = "data"
+        self,
+        features: Any,
+        labels: Any,
+        *,
+        target: int | None = None,
+        seed: int = 0,
+        name: str = "data",
+        normalise: Literal["rows"] | None = "rows",
     ) -> None:
+        if normalise not in ("rows", None):
+            raise InputError(f'{name}: normalise is "rows" (unit length) or None (as stored), not {normalise!r}')
         self._features: Any = features.tocsr() if sparse.issparse(features) else np.asarray(features)
         labels = np.asarray(labels)
         if labels.shape != (self._features.shape[0],):
@@ -57,11 +69,12 @@ class Classification(Environment):
         ]
         for label, members in zip(np.unique(labels), self._members, strict=True):
             if not len(members):
-                raise InputError(f"{name}: every row of label {label} is zero, so it cannot be normalised")
+                raise InputError(f"{name}: every row of label {label} is zero: leave that label out")
         if len(self._members) < 2:
             raise InputError(f"{name}: classification needs two labels or more, got {len(self._members)}")
         self.dim = int(self._features.shape[1])
         self.name = name
+        self.normalise: Literal["rows"] | None = normalise
         self._set_seed(seed, target)
 
     def reseeded(self, seed: int, target: int | None = None) -> Self:
@@ -86,10 +99,12 @@ class Classification(Environment):
             order = random.permutation(labels)
             places = random.integers(0, sizes[order])
             rows = np.array([self._members[k][i] for k, i in zip(order, places, strict=True)])
-            yield Round(self._normalised(rows), (order == self.target).astype(np.float64), 0.0)
+            yield Round(self._arms(rows), (order == self.target).astype(np.float64), 0.0)
 
-    def _normalised(self, rows: NDArray[np.intp]) -> Any:
+    def _arms(self, rows: NDArray[np.intp]) -> Any:
         drawn: Any = self._features[rows]
+        if self.normalise is None:
+            return drawn if sparse.issparse(drawn) else drawn.astype(np.float64)
         if sparse.issparse(drawn):
             lengths = np.repeat(self._norms[rows], np.diff(drawn.indptr))
             values = (drawn.data / lengths).astype(drawn.dtype if drawn.dtype.kind == "f" else np.float64)

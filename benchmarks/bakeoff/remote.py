@@ -1,0 +1,105 @@
+"""A rival in a process of its own, with the Python that has its library."""
+
+import os
+import select
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import IO, Any, cast
+
+from benchmarks.bakeoff.players import PlayError
+from benchmarks.bakeoff.rivals import wire
+
+WORKER = Path(__file__).parent / "rivals" / "worker.py"
+MEMORY = 8 * 2**30
+"""Bytes of address space that a contestant may take."""
+
+
+class Worker:
+    """A running worker. It plays one run after another, and is started anew after one that hung."""
+
+    def __init__(self, python: Path, module: str) -> None:
+        self._command = [str(python), str(WORKER), module, str(MEMORY)]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said: IO[bytes] = tempfile.TemporaryFile()
+
+    def start(self) -> None:
+        """Start it unless it runs."""
+        if self._process is None or self._process.poll() is not None:
+            one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+            self._said.truncate(0)
+            self._process = subprocess.Popen(  # noqa: S603  our own worker
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._said,
+                env={**os.environ, **one_thread, "PYTHONPATH": "", "PYTHONHASHSEED": "0"},
+            )
+
+    def tell(self, message: dict[str, Any], arms: Any = None) -> None:
+        """Send a message."""
+        try:
+            wire.send(cast("IO[bytes]", self._running.stdin), message, arms)
+        except BrokenPipeError as error:
+            raise PlayError(self._last_words()) from error
+
+    def hear(self, deadline: float) -> dict[str, Any]:
+        """The answer; PlayError where it is an error, or does not come in time."""
+        pipe = cast("IO[bytes]", self._running.stdout)
+        ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            self.close()
+            raise PlayError("too slow")
+        try:
+            answer, _ = wire.receive(pipe)
+        except EOFError as error:
+            raise PlayError(self._last_words()) from error
+        if "error" in answer:
+            raise PlayError(str(answer["error"]))
+        return answer
+
+    def close(self) -> None:
+        """Stop it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    @property
+    def _running(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None, "start it first"
+        return self._process
+
+    def _last_words(self) -> str:
+        status = self._running.wait()
+        self._said.seek(0)
+        lines = [line for line in self._said.read().decode(errors="replace").splitlines() if line.strip()]
+        return lines[-1][:300] if lines else f"the process ended with status {status}"
+
+
+class RemotePlayer:
+    """One run of a rival; it has to be over by ``deadline``, a time of ``time.monotonic``."""
+
+    def __init__(
+        self, worker: Worker, rival: str, settings: dict[str, Any], dim: int, seed: int, deadline: float
+    ) -> None:
+        self._worker, self._deadline = worker, deadline
+        worker.start()
+        worker.tell({"do": "begin", "rival": rival, "settings": settings, "dim": dim, "seed": seed})
+        worker.hear(deadline)
+
+    def choose(self, number: int, arms: Any) -> int:
+        """Send the arms, hear the choice."""
+        self._worker.tell({"do": "choose", "round": number}, arms)
+        return int(self._worker.hear(self._deadline)["chosen"])
+
+    def learn(self, number: int, reward: float) -> None:
+        """Send the reward; what goes wrong there is heard with the next choice."""
+        self._worker.tell({"do": "learn", "round": number, "reward": reward})
+
+    def cost(self) -> tuple[float, int]:
+        """As the worker measured it: without the pipe."""
+        self._worker.tell({"do": "end"})
+        answer = self._worker.hear(self._deadline)
+        return float(answer["seconds"]), int(answer["bytes"])

@@ -1,0 +1,152 @@
+"""Plays what is missing, one run after another, and keeps every result."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from benchmarks.bakeoff.ceiling import classifier
+from benchmarks.bakeoff.contestants import CEILING, UNIFORM, Contestant
+from benchmarks.bakeoff.libraries import LIBRARIES, InstallError, python_with
+from benchmarks.bakeoff.players import Ceiling, Player, PlayError, PolicyPlayer, Uniform
+from benchmarks.bakeoff.playing import play
+from benchmarks.bakeoff.remote import RemotePlayer, Worker
+from benchmarks.bakeoff.store import Key, Result, Store, key
+from benchmarks.bakeoff.streams import Condition, Stream
+
+TRIES = 3
+"""So many failed runs on a data set, and none that did not fail, are enough."""
+FINAL = ("too slow", "MemoryError", "not installed")
+"""One of these is enough."""
+
+
+class Limits(NamedTuple):
+    """What a slow contestant may take, in seconds."""
+
+    run: float
+    """A run that takes longer is stopped, and counts as failed."""
+    cell: float
+    """Of a contestant on a data set under a condition: once that is spent, the runs left are left out."""
+
+
+class Run(NamedTuple):
+    """What is to be played."""
+
+    contestant: Contestant
+    stream: Stream
+    condition: Condition
+    rounds: int
+
+    @property
+    def key(self) -> Key:
+        """Of its result."""
+        return key(self.contestant, self.stream, self.condition.name, self.rounds)
+
+
+def missing(runs: Sequence[Run], store: Store) -> list[Run]:
+    """Those without a result."""
+    return [run for run in runs if run.key not in store.results]
+
+
+def left_out(run: Run, store: Store, limits: Limits) -> str:
+    """Why the run is not played although it is missing; empty if it is."""
+    name, data, condition = run.contestant.name, run.stream.data, run.condition.name
+    same = [
+        one
+        for one in store.results.values()
+        if one.key[:4] == run.key[:4] and one.rounds == run.rounds and one.contestant == name
+    ]
+    failed = [one.error for one in same if one.error]
+    if len(failed) == len(same) and (len(failed) >= TRIES or any(one.startswith(FINAL) for one in failed)):
+        return f"it cannot play {data}: {failed[0]}"
+    if sum(one.took for one in same if one.condition == condition) > limits.cell:
+        return f"its {limits.cell:g} s on {data} are spent"
+    return ""
+
+
+class Watch(Protocol):
+    """Told of every run that is over."""
+
+    def advance(self, count: int) -> None:
+        """So many more."""
+
+
+class Arena:
+    """Makes players; the workers of the rivals stay alive from run to run."""
+
+    def __init__(self, environments: Path) -> None:
+        self._environments = environments
+        self._workers: dict[str, Worker | str] = {}
+
+    def player(self, run: Run, dim: int, deadline: float) -> Player:
+        """A fresh player for that run."""
+        contestant, seed = run.contestant, run.stream.player_seed
+        if contestant.make is not None:
+            return PolicyPlayer(contestant.make(dim), seed)
+        if contestant.name == UNIFORM:
+            return Uniform(seed)
+        if contestant.name == CEILING:
+            return Ceiling(classifier(run.stream.data), run.stream.target)
+        worker = self._workers[contestant.family]
+        if isinstance(worker, str):
+            raise PlayError(f"not installed: {worker}")
+        return RemotePlayer(worker, contestant.rival, contestant.settings, dim, seed, deadline)
+
+    def prepare(self, contestant: Contestant) -> None:
+        """Install and start what it plays with."""
+        family = contestant.family
+        if family not in LIBRARIES:
+            return
+        if family not in self._workers:
+            library = LIBRARIES[family]
+            try:
+                self._workers[family] = Worker(python_with(library, self._environments), library.module)
+            except InstallError as error:
+                self._workers[family] = str(error)
+        worker = self._workers[family]
+        if isinstance(worker, Worker):
+            worker.start()
+
+    def close(self) -> None:
+        """Stop every worker."""
+        for worker in self._workers.values():
+            if isinstance(worker, Worker):
+                worker.close()
+
+
+@contextmanager
+def arena(environments: Path) -> Iterator[Arena]:
+    """An arena whose workers end with it."""
+    made = Arena(environments)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def play_run(run: Run, place: Arena, limit: float) -> Result:
+    """One run, as a result; what goes wrong is part of it."""
+    settled = Result(*run.key)
+    place.prepare(run.contestant)  # which may take minutes, and counts for nobody
+    start = time.monotonic()
+    try:
+        environment = run.stream.environment(run.contestant.normalise)
+        player = place.player(run, environment.dim, start + limit)
+        played = play(player, environment, run.rounds, run.condition, start + limit)
+    except (PlayError, MemoryError, ValueError) as error:
+        said = str(error) if isinstance(error, PlayError) else f"{type(error).__name__}: {error}"
+        return _replace(settled, error=said or type(error).__name__, took=time.monotonic() - start)
+    return _replace(settled, **played._asdict(), took=time.monotonic() - start)
+
+
+def _replace(result: Result, **changes: object) -> Result:
+    return Result(**{**vars(result), **changes})
+
+
+def play_missing(runs: Sequence[Run], store: Store, place: Arena, limits: Limits, watch: Watch) -> None:
+    """Play every run that has no result yet, unless a limit leaves it out."""
+    for run in missing(runs, store):
+        if not left_out(run, store, limits):
+            store.add(play_run(run, place, limits.run))
+        watch.advance(1)
