@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: help run serve test lint bench soak docs clean
+.PHONY: help run serve test lint bench bakeoff soak docs clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,9 @@ soak: $(READY) $(BROWSER)  ## the service overloaded for ten minutes, then the t
 
 bench: $(READY)  ## speed beside the rivals, and the scaling plots (twenty minutes)
 	$(BIN)/python -m benchmarks --out results
+
+bakeoff: $(READY)  ## the default beside other libraries on raw features; writes docs/bakeoff.md (hours, resumable)
+	$(BIN)/python -m benchmarks.bakeoff
 
 docs: $(READY)  ## build the documentation into site/
 	$(BIN)/mkdocs build --strict --quiet

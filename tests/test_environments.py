@@ -116,7 +116,9 @@ def test_features_can_be_left_as_stored(store: Callable[[Any], Any]) -> None:
     stored[[3, 17]] = 0
     raw, unit = (sb.Classification(store(stored), LABELS, seed=4, normalise=how) for how in (None, "rows"))
     for one, other in zip(raw.rounds(50), unit.rounds(50), strict=True):
-        arms, scaled = (round.arms.toarray() if sparse.issparse(round.arms) else round.arms for round in (one, other))
+        arms, scaled = (
+            drawn.arms.toarray() if sparse.issparse(drawn.arms) else drawn.arms for drawn in (one, other)
+        )
         assert {tuple(arm) for arm in arms} <= {tuple(row) for row in stored.astype(np.float64)}
         assert np.allclose(arms / np.linalg.norm(arms, axis=1, keepdims=True), scaled)
         assert np.array_equal(one.means, other.means)

@@ -33,7 +33,9 @@ class Contestant:
 
     @property
     def version(self) -> str:
-        """Of its library: results of another version are not these."""
+        """Of its library: results of another version are not these. The marks have none."""
+        if self.kind == "mark":
+            return "-"
         return LIBRARIES[self.family].version if self.family in LIBRARIES else sb.__version__
 
 
@@ -58,10 +60,18 @@ def _paper() -> list[Contestant]:
     for rows, normalise in ((", unit rows", "rows"), (", raw", None)):
         for name, (setting, what, make) in named.items():
             why = f"an algorithm of the paper ({what}), with its defaults"
-            why += ", on rows of unit length as the paper has them" if normalise else ", on features as stored"
+            why += (
+                ", on rows of unit length as the paper has them" if normalise else ", on features as stored"
+            )
             found.append(
                 Contestant(
-                    name + rows, "paper", OURS, setting, why, normalise="rows" if normalise else None, make=make
+                    name + rows,
+                    "paper",
+                    OURS,
+                    setting,
+                    why,
+                    normalise="rows" if normalise else None,
+                    make=make,
                 )
             )
     return found
@@ -84,9 +94,13 @@ def _bayesian(name: str, setting: str, why: str, regressor: str, **settings: Any
 RIVALS = [
     _vowpal("squarecb", "--squarecb", "what its wiki calls competitive on its own large comparison"),
     _vowpal("epsilon", "--epsilon 0.02", "its simplest rule, with a small share of chance"),
-    _vowpal("rnd", "--rnd 3 --epsilon 0.01", "its answer to LinUCB, as its tests run it"),
-    _vowpal("bag", "--bag 5", "its answer to Thompson sampling, with the wiki's five models"),
-    _vowpal("cover", "--cover 3", "online cover, with the wiki's three policies"),
+    _vowpal(
+        "rnd",
+        "--rnd 3 --epsilon 0.01",
+        "random network distillation with three predictors",
+    ),
+    _vowpal("bag", "--bag 5", "its stand-in for Thompson sampling, with the five models of its wiki"),
+    _vowpal("cover", "--cover 3", "online cover, with the three policies of its wiki"),
     _bayesian(
         "normal",
         "ThompsonSampling(), NormalRegressor(alpha=1.0, beta=1.0)",
@@ -141,7 +155,9 @@ RIVALS = [
         "Scaled",
         epsilon=0.02,
     ),
-    _rival("coba LinUCB", "coba", "LinUCBLearner()", "its defaults; it adds a constant itself", "LinUCBLearner"),
+    _rival(
+        "coba LinUCB", "coba", "LinUCBLearner()", "its defaults; it adds a constant itself", "LinUCBLearner"
+    ),
     _rival("coba LinTS", "coba", "LinTSLearner()", "its defaults; it adds a constant itself", "LinTSLearner"),
 ]
 

@@ -50,7 +50,15 @@ def python_with(library: Library, folder: Path) -> Path:
     shutil.rmtree(place, ignore_errors=True)
     commands = (
         [sys.executable, "-m", "venv", str(place)],
-        [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *library.requirements],
+        [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            *library.requirements,
+        ],
     )
     for command in commands:
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  our own

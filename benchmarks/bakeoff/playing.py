@@ -8,15 +8,11 @@ import sketchbandit as sb
 from benchmarks.bakeoff.players import Player, PlayError
 from benchmarks.bakeoff.streams import Condition
 
-POINTS = 40
-"""Of a regret curve."""
-
 
 class Played(NamedTuple):
     """What came of a run; regret in units of the largest reward."""
 
     regret: float
-    curve: list[float]
     seconds: float
     bytes: int
 
@@ -26,17 +22,14 @@ def play(
 ) -> Played:
     """Play all rounds; PlayError where it takes longer than until ``deadline``."""
     on_their_way: deque[tuple[int, float]] = deque()
-    regret, curve = 0.0, []
-    every = max(1, rounds // POINTS)
+    regret = 0.0
     for number, drawn in enumerate(environment.rounds(rounds)):
         chosen = player.choose(number, drawn.arms)
         regret += drawn.regret(chosen)
         on_their_way.append((number, condition.times * drawn.reward(chosen)))
         if len(on_their_way) > condition.delay:
             player.learn(*on_their_way.popleft())
-        if (number + 1) % every == 0:
-            curve.append(regret)
         if time.monotonic() > deadline:
             raise PlayError(f"too slow: stopped in round {number + 1} of {rounds:,}")
     seconds, held = player.cost()
-    return Played(regret, curve, seconds, held)
+    return Played(regret, seconds, held)

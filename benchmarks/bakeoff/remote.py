@@ -1,17 +1,20 @@
 """A rival in a process of its own, with the Python that has its library."""
 
+import math
 import os
 import select
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
 from benchmarks.bakeoff.players import PlayError
 from benchmarks.bakeoff.rivals import wire
 
-WORKER = Path(__file__).parent / "rivals" / "worker.py"
+ROOT = Path(__file__).parents[2]
+WORKER = "benchmarks.bakeoff.rivals.worker"
 MEMORY = 8 * 2**30
 """Bytes of address space that a contestant may take."""
 
@@ -20,22 +23,23 @@ class Worker:
     """A running worker. It plays one run after another, and is started anew after one that hung."""
 
     def __init__(self, python: Path, module: str) -> None:
-        self._command = [str(python), str(WORKER), module, str(MEMORY)]
+        self._command = [str(python), "-m", WORKER, module, str(MEMORY)]
         self._process: subprocess.Popen[bytes] | None = None
-        self._said: IO[bytes] = tempfile.TemporaryFile()
 
     def start(self) -> None:
         """Start it unless it runs."""
-        if self._process is None or self._process.poll() is not None:
-            one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
-            self._said.truncate(0)
-            self._process = subprocess.Popen(  # noqa: S603  our own worker
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._said,
-                env={**os.environ, **one_thread, "PYTHONPATH": "", "PYTHONHASHSEED": "0"},
-            )
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.close()
+        one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  as long as the worker lives
+        self._process = subprocess.Popen(  # noqa: S603  our own worker
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            env={**os.environ, **one_thread, "PYTHONPATH": str(ROOT)},
+        )
 
     def tell(self, message: dict[str, Any], arms: Any = None) -> None:
         """Send a message."""
@@ -47,7 +51,8 @@ class Worker:
     def hear(self, deadline: float) -> dict[str, Any]:
         """The answer; PlayError where it is an error, or does not come in time."""
         pipe = cast("IO[bytes]", self._running.stdout)
-        ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
+        patience = None if math.isinf(deadline) else max(0.0, deadline - time.monotonic())
+        ready, _, _ = select.select([pipe], [], [], patience)
         if not ready:
             self.close()
             raise PlayError("too slow")
@@ -63,7 +68,9 @@ class Worker:
         """Stop it."""
         if self._process is not None:
             self._process.kill()
-            self._process.communicate()
+            with suppress(BrokenPipeError):
+                self._process.communicate()
+            self._said.close()
             self._process = None
 
     @property
@@ -82,7 +89,7 @@ class RemotePlayer:
     """One run of a rival; it has to be over by ``deadline``, a time of ``time.monotonic``."""
 
     def __init__(
-        self, worker: Worker, rival: str, settings: dict[str, Any], dim: int, seed: int, deadline: float
+        self, worker: Worker, rival: str, settings: dict[str, Any], *, dim: int, seed: int, deadline: float
     ) -> None:
         self._worker, self._deadline = worker, deadline
         worker.start()

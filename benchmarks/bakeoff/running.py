@@ -1,5 +1,6 @@
 """Plays what is missing, one run after another, and keeps every result."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -91,7 +92,9 @@ class Arena:
         worker = self._workers[contestant.family]
         if isinstance(worker, str):
             raise PlayError(f"not installed: {worker}")
-        return RemotePlayer(worker, contestant.rival, contestant.settings, dim, seed, deadline)
+        return RemotePlayer(
+            worker, contestant.rival, contestant.settings, dim=dim, seed=seed, deadline=deadline
+        )
 
     def prepare(self, contestant: Contestant) -> None:
         """Install and start what it plays with."""
@@ -150,3 +153,20 @@ def play_missing(runs: Sequence[Run], store: Store, place: Arena, limits: Limits
         if not left_out(run, store, limits):
             store.add(play_run(run, place, limits.run))
         watch.advance(1)
+
+
+SPEED = Condition("speed")
+SPEED_ROUNDS, TURNS = 300, 2
+
+
+def measure_speed(
+    contestants: Sequence[Contestant], data: str, speeds: Store, results: Store, place: Arena
+) -> None:
+    """The first rounds of the first stream, the faster of two turns; without those who cannot play there."""
+    for contestant in contestants:
+        run = Run(contestant, Stream(data, 0, 0), SPEED, SPEED_ROUNDS)
+        failed = [one for one in results.results.values() if one.key[:4] == run.key[:4] and one.error]
+        if run.key in speeds.results or any(one.error.startswith(FINAL) for one in failed):
+            continue
+        turns = [play_run(run, place, math.inf) for _ in range(TURNS)]
+        speeds.add(min(turns, key=lambda turn: turn.seconds))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.bakeoff.contestants import Contestant
@@ -29,7 +29,6 @@ class Result:
     error: str = ""
     took: float = 0.0
     """Seconds of the whole run, waiting included."""
-    curve: list[float] = field(default_factory=list)
 
     @property
     def key(self) -> Key:
@@ -40,7 +39,15 @@ class Result:
 
 def key(contestant: Contestant, stream: Stream, condition: str, rounds: int) -> Key:
     """Of the run that is wanted."""
-    return (contestant.name, contestant.version, contestant.setting, stream.data, condition, *stream[1:], rounds)
+    return (
+        contestant.name,
+        contestant.version,
+        contestant.setting,
+        stream.data,
+        condition,
+        *stream[1:],
+        rounds,
+    )
 
 
 class Store:

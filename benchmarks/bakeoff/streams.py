@@ -18,7 +18,9 @@ class Condition(NamedTuple):
     """What rewards are multiplied by; regret is divided by it again."""
 
 
-CONDITIONS = {one.name: one for one in (Condition("plain"), Condition("late", 100), Condition("times 100", 0, 100.0))}
+CONDITIONS = {
+    one.name: one for one in (Condition("plain"), Condition("late", 100), Condition("times 100", 0, 100.0))
+}
 
 
 class Stream(NamedTuple):

@@ -1,1 +1,1 @@
-"""Other libraries behind one small protocol. Every file here runs with numpy, scipy and that library alone."""
+"""Other libraries behind one small protocol. Every file needs numpy, scipy and that library alone."""

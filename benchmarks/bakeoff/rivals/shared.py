@@ -1,4 +1,4 @@
-"""What the rivals have in common: one linear model over the arms' features, each reward learned when it comes."""
+"""What the rivals have in common: one linear model over the arms' features."""
 
 import pickle
 from abc import ABC, abstractmethod

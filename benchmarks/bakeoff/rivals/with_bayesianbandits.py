@@ -4,8 +4,9 @@ import importlib
 from typing import Any
 
 import numpy as np
-import shared
 from scipy import sparse
+
+from benchmarks.bakeoff.rivals import shared
 
 bayesianbandits: Any = importlib.import_module("bayesianbandits")
 

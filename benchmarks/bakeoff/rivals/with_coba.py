@@ -4,8 +4,9 @@ import importlib
 import pickle
 from typing import Any
 
-import shared
 from scipy import sparse
+
+from benchmarks.bakeoff.rivals import shared
 
 learners: Any = importlib.import_module("coba.learners")
 
@@ -31,7 +32,9 @@ class Coba:
 
     def bytes(self) -> int:
         """The length of the pickled arrays that it holds."""
-        return sum(len(pickle.dumps(part)) for part in vars(self._learner).values() if hasattr(part, "nbytes"))
+        return sum(
+            len(pickle.dumps(part)) for part in vars(self._learner).values() if hasattr(part, "nbytes")
+        )
 
 
 def _actions(arms: Any) -> list[Any]:

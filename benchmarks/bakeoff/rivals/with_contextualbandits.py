@@ -1,11 +1,12 @@
-"""contextualbandits: its linear regression with an intercept, shared by all arms, as LinUCB or LinTS use it."""
+"""contextualbandits: the linear regression inside its LinUCB and LinTS, shared by all arms."""
 
 import importlib
 from typing import Any
 
 import numpy as np
-import shared
 from scipy import sparse
+
+from benchmarks.bakeoff.rivals import shared
 
 linreg: Any = importlib.import_module("contextualbandits.linreg")
 
@@ -28,7 +29,7 @@ class Linear(shared.SharedModel):
         return super().choose(number, sparse.csr_matrix(arms) if sparse.issparse(arms) else arms)
 
     def scores(self, arms: Any) -> Any:
-        """Upper confidence bounds, or the scores of one draw; chance before the first reward, as it has it."""
+        """Upper confidence bounds, or draws; chance before the first reward, as it has it."""
         if not self.model.is_fitted_:
             return self._random.random(arms.shape[0])
         if self._rival == "LinUCB":

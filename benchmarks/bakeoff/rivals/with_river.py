@@ -4,7 +4,7 @@ import importlib
 import random
 from typing import Any
 
-import shared
+from benchmarks.bakeoff.rivals import shared
 
 linear_model: Any = importlib.import_module("river.linear_model")
 preprocessing: Any = importlib.import_module("river.preprocessing")

@@ -13,7 +13,9 @@ class VowpalWabbit:
     """``--cb_explore_adf`` with the given options; actions are drawn from the probabilities it returns."""
 
     def __init__(self, dim: int, seed: int, options: str) -> None:
-        self._workspace = vw.Workspace(["--cb_explore_adf", "--quiet", "--random_seed", str(seed), *options.split()])
+        self._workspace = vw.Workspace(
+            ["--cb_explore_adf", "--quiet", "--random_seed", str(seed), *options.split()]
+        )
         self._every = np.arange(dim, dtype=np.uint64)
         self._random = np.random.default_rng(seed)
         self._waiting: dict[int, tuple[Any, int, float]] = {}

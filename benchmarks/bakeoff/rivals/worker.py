@@ -1,4 +1,4 @@
-"""Plays one library: ``python worker.py MODULE``, with the Python that has the library.
+"""Plays one library: ``python -m benchmarks.bakeoff.rivals.worker MODULE BYTES``, by the Python that has it.
 
 It is sent the arms of a round and answers with the index it chose; the reward comes in a later message. So it
 cannot know a reward before it has chosen, nor the arms to come. An error is answered, and the run is over.
@@ -11,7 +11,7 @@ import sys
 import time
 from typing import IO, Any
 
-import wire
+from benchmarks.bakeoff.rivals import wire
 
 
 def serve(module: Any, requests: IO[bytes], answers: IO[bytes]) -> None:
@@ -49,4 +49,4 @@ if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
     own = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the answers
-    serve(importlib.import_module(sys.argv[1]), sys.stdin.buffer, own)
+    serve(importlib.import_module(f"{__package__}.{sys.argv[1]}"), sys.stdin.buffer, own)

@@ -54,7 +54,9 @@ class Classification(Environment):
         normalise: Literal["rows"] | None = "rows",
     ) -> None:
         if normalise not in ("rows", None):
-            raise InputError(f'{name}: normalise is "rows" (unit length) or None (as stored), not {normalise!r}')
+            raise InputError(
+                f'{name}: normalise is "rows" (unit length) or None (as stored), not {normalise!r}'
+            )
         self._features: Any = features.tocsr() if sparse.issparse(features) else np.asarray(features)
         labels = np.asarray(labels)
         if labels.shape != (self._features.shape[0],):
