@@ -58,6 +58,7 @@ def _play(options: argparse.Namespace, chosen: list[Contestant], results: Store,
                     Run(contestant, stream, CONDITIONS[condition], options.rounds)
                     for stream in streams(data, options.seeds)
                     for contestant in chosen
+                    if condition == "plain" or contestant.kind != "mark"  # which does not learn
                 ]
                 left = missing(runs, results)
                 bar.stage(f"{data}, {condition}", len(runs), len(runs) - len(left))
