@@ -6,11 +6,13 @@ is written.
 
 import argparse
 import resource
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+import sketchbandit as sb
 from benchmarks.bakeoff.board import Board
 from benchmarks.bakeoff.contestants import CONTESTANTS, Contestant
 from benchmarks.bakeoff.page import write_page
@@ -33,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             results.forget(names, options.sets, options.conditions)
         if options.fresh:
             speeds.forget(names, options.sets, ["speed"])
-        with threadpool_limits(1):
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore", sb.SketchTooSmallWarning)  # the paper's sizes are what they are
             _play(options, chosen, results, speeds)
     if not results.results:
         raise SystemExit(f"{results.path} holds no results yet: run without --report first")

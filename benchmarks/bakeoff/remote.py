@@ -55,7 +55,7 @@ class Worker:
         ready, _, _ = select.select([pipe], [], [], patience)
         if not ready:
             self.close()
-            raise PlayError("too slow")
+            raise PlayError("too slow: no answer before the limit")
         try:
             answer, _ = wire.receive(pipe)
         except EOFError as error:
