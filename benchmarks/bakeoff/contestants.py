@@ -83,7 +83,13 @@ def _rival(name: str, family: str, setting: str, why: str, rival: str = "", **se
 
 def _vowpal(name: str, options: str, why: str) -> Contestant:
     setting = f"--cb_explore_adf {options}"
-    return _rival(f"VW {name}", "Vowpal Wabbit", setting, f"{why}; all else by default", options=options)
+    return _rival(
+        f"VW {name}",
+        "Vowpal Wabbit",
+        setting,
+        f"{why}; zeros left out as its text format has it, all else by default",
+        options=options,
+    )
 
 
 def _bayesian(name: str, setting: str, why: str, regressor: str, **settings: Any) -> Contestant:
