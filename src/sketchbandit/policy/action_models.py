@@ -70,6 +70,10 @@ class ActionModels(Learner):
         self._lens, self._is_warming = self._template._lens, self._template._is_warming
         self._everything: Offer | None = None
 
+    def _check_kept(self) -> None:
+        for policy in self._models.values():
+            policy._check_kept()
+
     def _start_anew(self) -> None:
         """Every model from what it has kept."""
         policies = (self._template, *self._models.values())
@@ -174,7 +178,9 @@ class ActionModels(Learner):
     def nbytes(self) -> int:
         """Bytes of every array held."""
         held = (self._template, *self._models.values())
-        reader = 0 if self._reader is None else self._reader.nbytes
+        blank = self._template._blank
+        warm_up = sum(policy._kept_nbytes for policy in held) + (0 if blank is None else blank.sketch.nbytes)
+        reader = 0 if self._reader is None else self._reader.nbytes + warm_up
         return self._all_offered().board.nbytes + sum(policy.nbytes for policy in held) + reader
 
     def health(self) -> dict[Action, Health]:

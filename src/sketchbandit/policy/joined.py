@@ -139,7 +139,7 @@ class JoinedPolicy(Learner):
     def _realised_radius(self, confidence: Confidence) -> float:
         sketch = self.sketch
         return confidence.radius(
-            dim=self._dim,
+            dim=sketch.dim,
             ridge=self._ridge,
             alpha=sketch.alpha + self._precision.jitter,
             error_bound=sketch.error_bound,

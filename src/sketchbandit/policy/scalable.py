@@ -71,8 +71,24 @@ class Scalable(Exploring):
                 f"{self.rounds} rewards were learned from with the scaling there is; make another policy "
                 "with this one"
             )
+        self._check_readable(self._reader, scaling)
         self._reader.read_by(scaling, is_last=is_last)
         self._start_anew()
+
+    def _check_readable(self, reader: Reader, scaling: Scaling) -> None:
+        """Refuse a scaling by which what was learned so far could not be learned."""
+        reader.check(scaling)
+        before, reader.scaling = reader.scaling, scaling
+        try:
+            self._check_kept()
+        except InputError as error:
+            raise InputError(f"what was learned so far cannot be read by that scaling: {error}") from error
+        finally:
+            reader.scaling = before
+
+    @abstractmethod
+    def _check_kept(self) -> None:
+        """Refuse what could not be learned again, with the scaling as it is now."""
 
     @abstractmethod
     def _start_anew(self) -> None:
@@ -101,10 +117,12 @@ class Scalable(Exploring):
             return
         if mine is None or theirs is None or mine.intercept != theirs.intercept:
             raise MergeError("cannot merge: one has a scaling, or an intercept, that the other has not")
+        if self._is_warming and other._is_warming and mine.wanted != theirs.wanted:
+            raise MergeError(f"cannot merge: scaling is {mine.wanted!r} here and {theirs.wanted!r} there")
         if mine.scaling != theirs.scaling or self._is_warming != other._is_warming:
             raise MergeError(
-                "cannot merge what was learned with different scalings; give both the same before they "
-                "learn: other.scaling = policy.scaling"
+                "cannot merge what was learned with different scalings; give both the same while they warm "
+                "up: policy.scaling = other.scaling = known"
             )
 
     def _merge_warm_up(self, other: Any) -> None:

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from sketchbandit.arms import Arms, is_scalar, read_arms, read_rewards
 from sketchbandit.arrays import Arrays, Scalars, Vector, taken_from, under
@@ -52,9 +53,12 @@ class ScaledPolicy(JoinedPolicy):
         """Bytes of every array held, the sketch's included."""
         if self._reader is None or self._is_part:
             return super().nbytes
-        kept = sum(held.nbytes for raw, _ in self._kept for held in as_arrays(raw).values())
         blank = 0 if self._blank is None else self._blank.sketch.nbytes
-        return super().nbytes + self._reader.nbytes + kept + blank
+        return super().nbytes + self._reader.nbytes + self._kept_nbytes + blank
+
+    @property
+    def _kept_nbytes(self) -> int:
+        return sum(held.nbytes for raw, _ in self._kept for held in as_arrays(raw).values())
 
     def health(self) -> Health:
         """The certificate, how it grows, and what that means for the regret, in a sentence."""
@@ -71,8 +75,11 @@ class ScaledPolicy(JoinedPolicy):
         if self._reader is None:
             return read_rows(arms, self._dim, self._dtype, "arms")
         source = row_source(arms, self._dim, "arms")
+        is_short = self._dtype == np.float32 and source.dtype != np.float32
+        with np.errstate(over="ignore"):  # reported below
+            read = source.astype(np.float32) if is_short else source  # as one arm alone is read
         try:
-            return RowBatch(self._reader.scaling.apply(source), self._dtype, "arms")
+            return RowBatch(self._reader.scaling.apply(read), self._dtype, "arms")
         except RowError as error:
             raise complaint(source, error.row, self._dtype, "arm") from None
 
@@ -108,6 +115,12 @@ class ScaledPolicy(JoinedPolicy):
     def _check_many(self, batch: RowBatch, rewards: Vector) -> None:
         """Refuse what could not be learned."""
 
+    def _check_kept(self) -> None:
+        """Refuse what could not be learned again, with the scaling as it is now."""
+        if self._kept:
+            rewards = np.array([reward for _, reward in self._kept])
+            self._check_many(self._read_rows(stacked([raw for raw, _ in self._kept], self._dim)), rewards)
+
     def _start_anew(self) -> None:
         """Learn again, with the scaling as it is now, what was learned so far."""
         kept, blank, reader = self._kept, self._blank, self._reader
@@ -130,12 +143,20 @@ class ScaledPolicy(JoinedPolicy):
         """What was learned from while it warms up."""
         if not self._kept:
             return {}, {}
-        rows = stacked([raw for raw, _ in self._kept], self._dim)
+        arrays: Arrays = {}
+        is_sparse = [sparse.issparse(raw) for raw, _ in self._kept]
+        for kind in set(is_sparse):
+            alike = [raw for raw, _ in self._kept if sparse.issparse(raw) == kind]
+            arrays |= under("kept", as_arrays(stacked(alike, self._dim)))
         rewards = [reward for _, reward in self._kept]
-        return {"kept": rewards, "kept_dim": self._dim}, under("kept", as_arrays(rows))
+        return {"kept": rewards, "kept_dim": self._dim, "kept_sparse": is_sparse}, arrays
 
     def _restore_warm_up(self, scalars: Scalars, arrays: Arrays) -> None:
-        rewards = scalars.get("kept")
-        if rewards:
-            rows = from_arrays(taken_from("kept", arrays), scalars["kept_dim"])
-            self._kept = [(rows[[i]], reward) for i, reward in enumerate(rewards)]
+        if "kept" not in scalars:
+            return
+        held, ahead = taken_from("kept", arrays), {}
+        for kind in set(scalars["kept_sparse"]):
+            rows = from_arrays(held, scalars["kept_dim"]) if kind else held["rows"]
+            ahead[kind] = iter([rows[[i]] for i in range(rows.shape[0])])
+        pairs = zip(scalars["kept_sparse"], scalars["kept"], strict=True)
+        self._kept = [(next(ahead[kind]), reward) for kind, reward in pairs]

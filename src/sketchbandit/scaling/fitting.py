@@ -1,16 +1,19 @@
 """Which scaling fits the arms of a warm-up."""
 
+import math
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from sketchbandit.arrays import Vector
 from sketchbandit.linalg import row_norms_sq
 from sketchbandit.scaling.scaling import Scaling
 
 BOUND = 3.0
 """Deviations beyond which an entry is cut."""
-_CONSTANT = 1e-6  # of the largest deviation: below that a column is as good as constant
+_CONSTANT = 1e-12  # of its largest entry: a column that deviates less is as good as constant
+_SMALLEST = 1e-300  # deviation that there is a factor for
 
 
 def fitted(wanted: str | None, arms: Any, constant: float) -> Scaling:
@@ -28,12 +31,13 @@ def by_column(arms: Any, constant: float) -> Scaling:
 
     A column that did not vary is left out: nothing is known of its scale.
     """
+    largest = _largest(arms)
+    unit = power_of_two(largest)
     if sparse.issparse(arms):
-        centre = np.zeros(arms.shape[1])
-        spread = np.sqrt(np.asarray(arms.power(2).mean(axis=0), dtype=np.float64).ravel())
+        centre, spread = np.zeros(arms.shape[1]), _root_mean_square(arms, unit)
     else:
-        centre, spread = arms.mean(axis=0), arms.std(axis=0)
-    live = spread > _CONSTANT * spread.max(initial=0.0)
+        centre, spread = (arms / unit).mean(axis=0) * unit, (arms / unit).std(axis=0) * unit
+    live = (spread > _CONSTANT * largest) & (spread > _SMALLEST)
     if not live.any():  # one arm, or several that are equal
         return Scaling.rows(arms.shape[1], constant=constant)
     factor = np.zeros(arms.shape[1])
@@ -44,5 +48,25 @@ def by_column(arms: Any, constant: float) -> Scaling:
 
 def _length(arms: Any) -> float:
     """The root mean square of their lengths."""
-    squares = arms.power(2).sum() / arms.shape[0] if sparse.issparse(arms) else row_norms_sq(arms).mean()
-    return float(np.sqrt(squares))
+    unit = float(power_of_two(_largest(arms).max(initial=0.0)))
+    if sparse.issparse(arms):
+        return float(np.linalg.norm(arms.data / unit)) / math.sqrt(arms.shape[0]) * unit
+    return float(np.sqrt(row_norms_sq(arms / unit).mean())) * unit
+
+
+def _largest(arms: Any) -> Vector:
+    """The largest absolute value of every column."""
+    largest = abs(arms).max(axis=0)
+    return np.asarray(largest.toarray() if sparse.issparse(largest) else largest, np.float64).ravel()
+
+
+def _root_mean_square(arms: Any, unit: Vector) -> Vector:
+    """Of every column, the zeros included."""
+    squares = np.square(arms.data / unit[arms.indices])
+    sums = np.bincount(arms.indices, weights=squares, minlength=arms.shape[1])
+    return np.asarray(np.sqrt(sums / arms.shape[0]) * unit)
+
+
+def power_of_two(largest: Any) -> Any:
+    """Of about that size: what is divided by it can be squared, and has lost no digit."""
+    return np.ldexp(1.0, np.clip(np.frexp(largest)[1] - 1, -1022, 1023))

@@ -39,13 +39,15 @@ class Reader:
     @classmethod
     def of(cls, dim: int, kind: Any, intercept: Any) -> "Reader | None":
         """The reader of a policy; None: features are read as they are."""
+        if dim < 1:
+            raise InputError("a sketch with an intercept has one column more than an arm: at least 2")
         constant = CONSTANT * intercept if isinstance(intercept, bool) else intercept
         constant = check_real("intercept", constant, at_least=0.0)
         if isinstance(kind, Scaling):
             made = cls(dim, "given", constant, kind)
             made.check(kind)
             return made
-        if kind not in KINDS:
+        if not (kind is None or isinstance(kind, str)) or kind not in KINDS:
             raise InputError(f'scaling must be None, "rows", "columns", "auto" or a Scaling, got {kind!r}')
         if kind is None and not constant:
             return None
@@ -88,7 +90,8 @@ class Reader:
         if is_last:
             self.sample = None
         elif self.sample is not None:
-            self._next_fit = min(2 * self.sample.count, max(WARM_UP, self.sample.count + 1))
+            seen = max(self.sample.count, 1)
+            self._next_fit = min(2 * seen, max(WARM_UP, seen + 1))
 
     def check(self, scaling: Scaling) -> None:
         """Refuse a scaling that does not fit."""

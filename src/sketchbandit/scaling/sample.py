@@ -79,7 +79,7 @@ def as_arrays(rows: Any) -> Arrays:
 
 def from_arrays(arrays: Arrays, dim: int) -> Any:
     """The rows of which ``as_arrays`` made arrays."""
-    if "rows" in arrays:
+    if "data" not in arrays:
         return arrays["rows"]
     parts = arrays["data"], arrays["indices"], arrays["indptr"]
     return sparse.csr_array(parts, shape=(len(parts[2]) - 1, dim))

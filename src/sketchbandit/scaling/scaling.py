@@ -8,9 +8,10 @@ from scipy import sparse
 
 from sketchbandit.arms import Arms, DenseArms, ScaledArms, SparseArms, View, rows_of
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
-from sketchbandit.errors import FileError, InputError
+from sketchbandit.errors import FileError, InputError, InputTypeError
 from sketchbandit.kernels.view import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, ROWS
-from sketchbandit.sketch.checks import check_count
+from sketchbandit.sketch.checks import check_count, check_real
+from sketchbandit.sketch.rows import row_source
 
 NO_BOUND = sys.float_info.max
 
@@ -47,12 +48,17 @@ class Scaling:
     @classmethod
     def rows(cls, dim: int, *, constant: float = 0.0) -> Self:
         """Every arm to length one."""
-        return cls(dim, np.array([ROWS, NO_BOUND, constant]))
+        return cls._short(dim, ROWS, constant)
 
     @classmethod
     def none(cls, dim: int, *, constant: float = 0.0) -> Self:
         """Every arm as it is."""
-        return cls(dim, np.array([AS_IS, NO_BOUND, constant]))
+        return cls._short(dim, AS_IS, constant)
+
+    @classmethod
+    def _short(cls, dim: int, kind: float, constant: float) -> Self:
+        lens = np.array([kind, NO_BOUND, check_real("constant", constant)])
+        return cls(check_count("dim", dim, at_least=1), lens)
 
     @classmethod
     def columns(cls, centre: Any, factor: Any, *, bound: float = NO_BOUND, constant: float = 0.0) -> Self:
@@ -61,15 +67,13 @@ class Scaling:
         >>> Scaling.columns([1.0, 0.0], [0.5, 1.0], constant=1.0).apply([[3.0, 2.0]])
         array([[1., 2., 1.]])
         """
-        parts = [np.atleast_1d(np.asarray(given, dtype=np.float64)) for given in (centre, factor)]
-        if parts[0].ndim != 1 or parts[0].shape != parts[1].shape:
+        parts = _read_vector("centre", centre), _read_vector("factor", factor)
+        if len(parts[0]) != len(parts[1]) or not len(parts[0]):
             raise InputError(
-                f"centre and factor are vectors of one length, got shapes {parts[0].shape}, {parts[1].shape}"
+                f"centre and factor have a number for every column, got {len(parts[0])} and {len(parts[1])}"
             )
-        numbers = np.concatenate([[COLUMNS, bound, constant], *parts])
-        if not np.isfinite(numbers).all() or not bound > 0.0:
-            raise InputError("centre, factor, bound and constant must be finite, and the bound above 0")
-        return cls(len(parts[0]), numbers)
+        head = [COLUMNS, check_real("bound", bound, above=0.0), check_real("constant", constant)]
+        return cls(len(parts[0]), np.concatenate([head, *parts]))
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -116,19 +120,22 @@ class Scaling:
     def __hash__(self) -> int:
         return hash((self.dim, self.lens.tobytes()))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.dim, self.lens)  # so that no copy can be written to either
+
     def __repr__(self) -> str:
         return f"<Scaling({self.kind!r}, dim={self.dim}, constant={self.constant:g})>"
 
     # -- reading ------------------------------------------------------------------------------------
 
     def apply(self, arms: Any) -> Any:
-        """The arms as a policy reads them: a new array, or CSR matrix."""
-        if not sparse.issparse(arms):
-            rows = np.ascontiguousarray(arms, dtype=np.float64)
-            return rows_of(View(rows, self.lens), slice(None))
-        if self.centres:
-            return self.apply(arms.toarray())
-        return self._of_sparse(sparse.csr_array(arms))
+        """The arms as a policy reads them: a new array, or CSR matrix; NaN where one is not finite."""
+        source = row_source(arms, self.dim, "arms")
+        if sparse.issparse(source) and not self.centres:
+            is_short = source.dtype == np.float32
+            return self._of_sparse(sparse.csr_array(source) if is_short else source.astype(np.float64))
+        rows = source.toarray() if sparse.issparse(source) else source
+        return rows_of(View(np.ascontiguousarray(rows, dtype=np.float64), self.lens), slice(None))
 
     def read(self, arms: Arms) -> Arms:
         """The same of arms that were checked in shape and type; dense ones are not copied."""
@@ -175,9 +182,20 @@ class Scaling:
         if lens.ndim != 1 or len(lens) < HEAD or float(lens[KIND]) not in _NAMES:
             raise FileError("the scaling makes no sense")
         wanted = HEAD + 2 * dim if lens[KIND] == COLUMNS else HEAD
-        if lens.dtype != np.float64 or len(lens) != wanted or not np.isfinite(lens).all():
+        is_sound = lens.dtype == np.float64 and len(lens) == wanted and np.isfinite(lens).all()
+        if not is_sound or not lens[BOUND] > 0.0:
             raise FileError(f"the scaling of {dim} columns makes no sense")
         return cls(dim, lens)
+
+
+def _read_vector(name: str, given: Any) -> Vector:
+    try:
+        vector = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"{name} is a vector of numbers, got {given!r:.60}") from error
+    if vector.ndim != 1 or not np.isfinite(vector).all():
+        raise InputError(f"{name} is a vector of finite numbers, got {given!r:.60}")
+    return vector
 
 
 def _one_over_lengths(matrix: Any) -> Vector:
