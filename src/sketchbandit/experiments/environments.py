@@ -1,17 +1,20 @@
-"""Environments by name, for experiments: ``classification:data=mnist``, ``gaussian:spectrum=flat``."""
+"""Environments by name: ``classification:data=mnist``, ``gaussian:spectrum=flat``, ``motley``."""
 
 import inspect
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sketchbandit import data
 from sketchbandit.environment import Classification, Environment, GaussianArms
 from sketchbandit.errors import InputError
 from sketchbandit.experiments.specs import Spec, spec
 
-NAMES = ("classification", "gaussian")
+NAMES = ("classification", "gaussian", "motley")
 FLAT, POWER_LAW, LOW_RANK = (spec("gaussian", spectrum=name) for name in ("flat", "power-law", "low-rank"))
+_ALIKE = 9  # the label of the kind whose members are alike
 MNIST = spec("classification", data="mnist")
 
 
@@ -25,9 +28,12 @@ def build(environment: Spec, seed: int) -> Environment:
                 raise InputError(f"gaussian has no setting {key!r}; it takes {', '.join(known)}")
         return GaussianArms(seed=seed, **settings)  # type: ignore[arg-type]  # checked by the class itself
     if environment.name == "classification":
-        first = _classification(str(settings.pop("data")), settings.pop("label", None))
+        normalise = settings.pop("normalise", "rows")
+        first = _classification(str(settings.pop("data")), settings.pop("label", None), normalise)
         settings.pop("digest", None)  # names the contents of the user's file, for the key of a run
         return first.reseeded(seed, **settings)  # type: ignore[arg-type]
+    if environment.name == "motley":
+        return _motley(**settings).reseeded(seed, target=_ALIKE)
     raise InputError(f"unknown environment {environment.name!r}; choose from {', '.join(NAMES)}")
 
 
@@ -36,6 +42,8 @@ def title(environment: Spec) -> str:
     if environment.name == "gaussian":
         arms = ", the same arms every round" if environment.get("fixed") else ""
         return f"synthetic, {environment.get('spectrum', 'flat')} spectrum{arms}"
+    if environment.name == "motley":
+        return "nine motley kinds of arms, and one that pays, whose members are alike"
     name = str(environment.get("data"))
     return name if name in data.CATALOGUE else Path(name).name
 
@@ -47,6 +55,15 @@ def data_set(name: str, label: Any = None) -> data.DataSet:
 
 
 @lru_cache(maxsize=4)
-def _classification(name: str, label: Any) -> Classification:
+def _classification(name: str, label: Any, normalise: Any) -> Classification:
     read = data_set(name, label)
-    return Classification(read.features, read.labels, name=read.name)
+    return Classification(read.features, read.labels, name=read.name, normalise=normalise)
+
+
+@lru_cache(maxsize=2)
+def _motley(normalise: Any = "rows") -> Classification:
+    """Ten kinds of arms about one centre; members of the last lie near one another, and only they pay."""
+    spread = np.array([1.0] * _ALIKE + [0.2])[:, np.newaxis, np.newaxis]
+    rows = 3.0 * np.eye(50)[0] + spread * np.random.default_rng(0).standard_normal((_ALIKE + 1, 200, 50))
+    labels = np.repeat(np.arange(_ALIKE + 1), 200)
+    return Classification(rows.reshape(-1, 50), labels, name="motley", normalise=normalise)

@@ -43,8 +43,10 @@ def untuned(policy: Spec) -> Spec:
 def tuned(policy: Spec, ridge: float, number: float | None) -> Spec:
     """The same with what was found by tuning."""
     found = rules.number_of(policy)
-    values = {} if found is None or number is None else {rules.key(policy, found.setting): number}
-    return policy.with_settings(ridge=ridge, **values)
+    if found is None or number is None:
+        return policy.with_settings(ridge=ridge)
+    rule: dict[str, Value] = {} if found.setting == "beta" else {rules.RULE: rules.name_of(policy)}
+    return policy.with_settings(ridge=ridge, **{rules.key(policy, found.setting): number}, **rule)
 
 
 def with_defaults(policy: Spec) -> Spec:
@@ -92,7 +94,7 @@ def label(policy: Spec) -> str:
     return ", ".join([*parts, *_written(spec("", **of_rule), of_rule_signs)])
 
 
-def _written(given: Spec, signs: dict[str, str], hidden: Value | None = None) -> Iterable[str]:
+def _written(given: Spec, signs: dict[str, str], hidden: str = "") -> Iterable[str]:
     shown = sorted(
         ((k, v) for k, v in given.settings if v != hidden),
         key=lambda setting: (list(signs).index(setting[0]) if setting[0] in signs else 9, setting[0]),
@@ -100,9 +102,16 @@ def _written(given: Spec, signs: dict[str, str], hidden: Value | None = None) ->
     return (f"{signs.get(k, k)} = {v}" for k, v in shown)
 
 
+def reading(policy: Spec) -> str:
+    """How it reads features, in words."""
+    kind = policy.get("scaling")
+    words = "as stored" if kind is None else "unit rows" if kind == "rows" else f"scaling={kind}"
+    return words + (", intercept" if policy.get("intercept") else "")
+
+
 def warm_up(policy: Spec) -> None:
     """Play a little, so that compiling the loops of a round is not timed."""
-    own = {*parameters(policy.name), DELAY} - {"dtype", rules.RULE}
+    own = {*parameters(policy.name), DELAY} - {"dtype", "scaling", "intercept", rules.RULE}
     _warm_up(policy.without(*own))
 
 

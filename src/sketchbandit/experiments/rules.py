@@ -1,13 +1,16 @@
 """The exploration rule that a policy is asked for with: which it is, and its own number, which is tuned."""
 
+import inspect
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from sketchbandit.errors import InputError
 from sketchbandit.experiments.specs import Spec, Value
+from sketchbandit.explore import Explore
 from sketchbandit.explore.named import RULES, rule_class, rule_parameters
 from sketchbandit.policy import Policy
-from sketchbandit.policy.named import parameters
+from sketchbandit.policy.named import parameters, recipe
+from sketchbandit.theory import Confidence
 
 RULE = "explore"
 _DOTTED = f"{RULE}."
@@ -33,18 +36,26 @@ NUMBERS = {
 """By the name of the rule; the others have none."""
 
 
+def name_of(policy: Spec) -> str:
+    """The rule by its name: the one given, UCB where only its beta is, else the one it has by default."""
+    given = policy.get(RULE)
+    if given is None and policy.get("beta") is None and RULE in parameters(policy.name):
+        return _by_default(policy).kind
+    return "ucb" if given is None else str(given)
+
+
 def number_of(policy: Spec) -> Number | None:
     """What is tuned of the rule, beside the ridge."""
-    return NUMBERS.get(str(policy.get(RULE, "ucb")))
+    return NUMBERS.get(name_of(policy))
 
 
 def number_played(policy: Policy) -> float | None:
-    """The number that a policy plays with; None where there is none, or it changes with the rounds."""
+    """The number that a policy plays with; None where there is none, or it changes as it learns."""
     number = NUMBERS.get(policy.explore.kind)
     if number is None:
         return None
     value = policy.beta if number.setting == "beta" else getattr(policy.explore, number.setting)
-    return float(value) if isinstance(value, float) else None
+    return None if isinstance(value, Confidence | str) else float(value)
 
 
 def numbers_of(policy: Spec, betas: Sequence[float]) -> list[float | None]:
@@ -75,7 +86,11 @@ def without_settings(policy: Spec, *settings: str) -> Spec:
 
 
 def seeded(policy: Spec, seed: int) -> Spec:
-    """The same with a seed for its rule, if it names a rule and no seed."""
+    """The same with a seed for its rule, if there is a rule that may draw and has no seed."""
+    if policy.get(RULE) is None and name_of(policy) != "ucb":
+        settings = _by_default(policy).settings()
+        own = {_DOTTED + name: value for name, value in settings.items() if name not in ("rule", "seed")}
+        policy = policy.with_settings(**{RULE: settings["rule"]}, **own)
     if policy.get(RULE) is None or "seed" in settings_of(policy):
         return policy
     return policy.with_settings(**{f"{_DOTTED}seed": _FIRST_SEED + seed})
@@ -92,6 +107,14 @@ def refuse_ambiguous(policy: Spec) -> None:
                 f"{policy}: both the sketch and the rule have {name}; for the rule's write "
                 f"{_DOTTED}{name}={policy.get(name)}, beside the sketch's or without it"
             )
+
+
+def _by_default(policy: Spec) -> Explore:
+    """The rule of a policy that is told none: that of a small one, made with what it cannot do without."""
+    make = recipe(policy.name).make
+    needed = [one.name for one in inspect.signature(make).parameters.values() if one.default is one.empty]
+    rule: Explore = make(2, **{name: policy.get(name) for name in needed if name != "dim"}).explore
+    return rule
 
 
 def title(policy: Spec) -> str:

@@ -14,7 +14,7 @@ from scipy import sparse
 from sketchbandit._version import __version__
 from sketchbandit.environment import Environment
 from sketchbandit.errors import SketchTooSmallWarning
-from sketchbandit.experiments import approximation, environments, policies, rules
+from sketchbandit.experiments import approximation, droughts, environments, policies, rules
 from sketchbandit.experiments.specs import Spec
 from sketchbandit.linalg import fd_bound, gram_spectrum
 from sketchbandit.playing import LateRewards, play
@@ -30,7 +30,8 @@ class Run:
     ----------
     kind : str
         "play": a policy plays and is timed. "tune": one policy a pair of ridge and rule's number plays, all
-        of them side by side on the same rounds, for the regret alone. "approximate": a sketch reads rows.
+        of them side by side on the same rounds, for the regret alone. "starve": a policy plays, for how long
+        it earns nothing. "approximate": a sketch reads rows.
     environment, contender : Spec
         Where, and what.
     rounds, seed : int
@@ -160,6 +161,14 @@ def _side_by_side(
     return regrets
 
 
+def _starve(run: Run) -> Iterator[Row]:
+    environment = environments.build(run.environment, run.seed)
+    policy = policies.build(run.contender, environment.dim, run.seed, run.rounds)
+    number = rules.number_played(policy)
+    measured = droughts.measure(policy, environment, run.rounds)
+    yield {"ridge": policy.ridge, "number": number, "round": run.rounds, **measured}
+
+
 def _approximate(run: Run) -> Iterator[Row]:
     return approximation.measure(run.environment, run.contender, run.rounds, seed=run.seed, points=run.points)
 
@@ -167,5 +176,6 @@ def _approximate(run: Run) -> Iterator[Row]:
 _KINDS: dict[str, Callable[[Run], Iterator[Row]]] = {
     "play": _play,
     "tune": _tune,
+    "starve": _starve,
     "approximate": _approximate,
 }

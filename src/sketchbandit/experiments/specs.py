@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 from sketchbandit.errors import InputError
 
-Value = int | float | str
+Value = int | float | str | None
+_WORDS: dict[str, Value] = {"none": None, "true": True, "false": False}
 
 
 class Spec(NamedTuple):
@@ -63,6 +64,8 @@ def parse(text: str) -> Spec:
 
 
 def _value(text: str) -> Value:
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
     for kind in (int, float):
         try:
             return kind(text)

@@ -25,6 +25,7 @@ SCHEMA = pa.schema(
         *((name, pa.int64()) for name in ("bytes", "peak_bytes", "sketch_size", "sketch_rows", "rank")),
         *((name, pa.float64()) for name in ("certificate", "budget", "delta", "error", "bound")),
         ("warned", pa.bool_()),
+        *((name, pa.int64()) for name in ("dry_at_first", "dry_at_most")),
         *((name, pa.string()) for name in ("version", "machine")),
     ]
 )

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.experiments import bounds
+from sketchbandit.experiments import bounds, policies
+from sketchbandit.experiments.droughts import DROUGHT
 from sketchbandit.experiments.results import Results, summary
 
 
@@ -26,8 +27,9 @@ def contenders(results: Results, name: str) -> tuple[list[str], list[list[str]]]
     "worst" is the permutation of the most regret. The difference to the first one is paired by permutation;
     "too small" counts the runs in which the policy warned that its sketch is heading for linear regret.
     """
-    if results.experiments[name].kind == "approximate":
-        return _approximation(results, name)
+    kind = results.experiments[name].kind
+    if kind != "play":
+        return (_approximation if kind == "approximate" else droughts)(results, name)
     lines = summary(results, name)
     signs = {line["sign"]: None for line in lines if line["sign"]}
     header = ["method", "λ", ", ".join(signs), "regret", "worst", f"less {lines[0]['label']}'s"]
@@ -93,6 +95,21 @@ def algorithms(results: Results, name: str) -> tuple[list[str], list[list[str]]]
         for bound, first, has_constants in bounds.evaluated(results)
     ]
     return header, rows
+
+
+def droughts(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
+    """How many runs earned nothing for 500 rounds, at the start and anywhere, by rule and reading."""
+    header = ["rule", "features", f"nothing in the first {DROUGHT} rounds", f"in {DROUGHT} rounds anywhere"]
+    rows = []
+    for label, members in results.series(name):
+        for member in members:
+            dry = [results.finals(name, member, f"dry_at_{when}") for when in ("first", "most")]
+            starved = [f"{(rounds >= DROUGHT).sum()} of {len(rounds)}" for rounds in dry]
+            regrets = results.finals(name, member)
+            longest = f"{dry[1].max():.0f}"
+            numbers = (longest, f"{regrets.mean():.1f}", f"{regrets.max():.1f}")
+            rows.append([label, policies.reading(member), *starved, *numbers])
+    return [*header, "longest", "regret", "worst"], rows
 
 
 def _approximation(results: Results, name: str) -> tuple[list[str], list[list[str]]]:

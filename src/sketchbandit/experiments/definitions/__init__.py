@@ -1,13 +1,19 @@
 """Every figure and table of the paper, and a few of ours, as data: one id each."""
 
 from sketchbandit.errors import InputError
-from sketchbandit.experiments.definitions import adaptive, exploration, paper
+from sketchbandit.experiments.definitions import adaptive, exploration, paper, starvation
 from sketchbandit.experiments.experiment import Experiment
 
 __all__ = ["EXPERIMENTS", "choose"]
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.id: e for e in (*paper.EXPERIMENTS, *adaptive.EXPERIMENTS, *exploration.EXPERIMENTS)
+    e.id: e
+    for e in (
+        *paper.EXPERIMENTS,
+        *adaptive.EXPERIMENTS,
+        *exploration.EXPERIMENTS,
+        *starvation.EXPERIMENTS,
+    )
 }
 
 

@@ -19,7 +19,7 @@ def _beside_blocks(name: str, environment: Spec, size: int, *others: who.Labelle
             ("DBSLinUCB-RFD", who.blocks(1, (size, 8))[0]),
             (who.ADAPTIVE, who.adaptive(environment, horizon=ROUNDS, epsilon=8)),
             (who.ANYTIME, who.adaptive(environment, epsilon=8)),
-            ("Adaptive, untuned default", spec("adaptive", ridge=1, beta=0.1)),
+            ("Adaptive, untuned default", who.plain(ridge=1, beta=0.1)),
             *others,
         ),
         figure="budget",

@@ -18,11 +18,16 @@ def blocks(compensation: int, *settings: tuple[int, float]) -> tuple[Spec, ...]:
     )
 
 
+def plain(**settings: Value) -> Spec:
+    """The adaptive sketch with what the paper gives every algorithm: arms as they are, and UCB."""
+    return spec("adaptive", **{"scaling": None, "intercept": False, "explore": "ucb", **settings})
+
+
 def adaptive(environment: Spec, **settings: Value) -> Spec:
     """The adaptive sketch, made to be one also where by default it is exact."""
     data = environment.get("data")
     small = data is not None and CATALOGUE[data].dim <= EXACT_UP_TO
-    return spec("adaptive", **({"size": SMALLEST_SIZE} if small else {}), **settings)
+    return plain(**({"size": SMALLEST_SIZE} if small else {}), **settings)
 
 
 def sized(method: str, *sizes: int) -> list[Labelled]:

@@ -44,7 +44,7 @@ def _untuned(name: str, environment: Spec) -> Experiment:
         id=f"exploration-{name}-untuned",
         title="the exploration rules side by side, all with their defaults",
         environment=environment,
-        series=who.alone(*((label, spec("adaptive", ridge=1, **rule)) for label, rule in RULES.items())),
+        series=who.alone(*((label, who.plain(ridge=1, **rule)) for label, rule in RULES.items())),
         figure="permutations",
     )
 
@@ -58,7 +58,7 @@ def _late(name: str, title: str, given: dict[str, Value], **settings: Value) -> 
         series=tuple(
             Series(
                 label=label,
-                members=tuple(spec("adaptive", delay=delay, **given, **rule) for delay in DELAYS),
+                members=tuple(who.plain(delay=delay, **given, **rule) for delay in DELAYS),
             )
             for label, rule in RULES.items()
             if label != GROWING
