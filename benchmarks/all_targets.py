@@ -18,7 +18,15 @@ Make = Callable[[int, float], Any]
 
 
 def _adaptive(epsilon: float, horizon: int | None) -> Make:
-    return lambda dim, ridge: sb.adaptive(dim, epsilon=epsilon, horizon=horizon, ridge=ridge, beta=BETA)
+    return lambda dim, ridge: sb.adaptive(
+        dim,
+        epsilon=epsilon,
+        horizon=horizon,
+        ridge=ridge,
+        beta=BETA,
+        scaling=None,
+        intercept=False,
+    )
 
 
 OURS: dict[str, Make] = {

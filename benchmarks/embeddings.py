@@ -41,7 +41,14 @@ def main() -> None:
         horizon = len(images.arms)
         adaptive = {
             "adaptive": lambda dim, dtype: sb.adaptive(
-                dim, epsilon=EPSILON, horizon=horizon, ridge=RIDGE, beta=BETA, dtype=dtype
+                dim,
+                epsilon=EPSILON,
+                horizon=horizon,
+                ridge=RIDGE,
+                beta=BETA,
+                dtype=dtype,
+                scaling=None,
+                intercept=False,
             )
         }
         _rounds(images, adaptive, 400)
@@ -123,7 +130,7 @@ def _batch(sets: int, each: int, dim: int) -> None:
     batch = np.random.default_rng(0).standard_normal((sets, each, dim)) / np.sqrt(dim)
     for name, policy in (
         ("oful", sb.oful(dim, beta=BETA)),
-        ("adaptive", sb.adaptive(dim, beta=BETA)),
+        ("adaptive", sb.adaptive(dim, beta=BETA, scaling=None, intercept=False)),
         ("soful l = 10", sb.soful(dim, size=10, beta=BETA)),
         ("cbrap l = 10", sb.cbrap(dim, size=10, beta=BETA)),
     ):

@@ -76,7 +76,9 @@ def _thompson(dim: int) -> None:
     print(f"\nThompson sampling, d = {dim}, arms of rank {RANK}: rounds/s, ours as a multiple")
     ours: dict[str, Callable[[], Any]] = {
         f"soful, size {SIZE}": lambda: sb.soful(dim, size=SIZE, ridge=RIDGE, explore=RULES["Thompson"]()),
-        "adaptive": lambda: sb.adaptive(dim, ridge=RIDGE, explore=RULES["Thompson"]()),
+        "adaptive": lambda: sb.adaptive(
+            dim, ridge=RIDGE, explore=RULES["Thompson"](), scaling=None, intercept=False
+        ),
         "oful": lambda: sb.oful(dim, ridge=RIDGE, explore=RULES["Thompson"]()),
     }
     rates = {name: max(_rate(make(), sets, rewards) for _ in range(TURNS)) for name, make in ours.items()}

@@ -134,7 +134,9 @@ class Speed(NamedTuple):
 def contenders() -> dict[str, Callable[[], Contender]]:
     """Those that are installed."""
     found: dict[str, Callable[[], Contender]] = {
-        "PerAction, adaptive": lambda: Ours(lambda: sb.adaptive(DIM, ridge=RIDGE, beta=BETA)),
+        "PerAction, adaptive": lambda: Ours(
+            lambda: sb.adaptive(DIM, ridge=RIDGE, beta=BETA, scaling=None, intercept=False)
+        ),
         "PerAction, oful": lambda: Ours(lambda: sb.oful(DIM, ridge=RIDGE, beta=BETA)),
     }
     for name, package, make in (("MABWiser LinUCB", "mabwiser", MABWiser), ("river", "river", River)):

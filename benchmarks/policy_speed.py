@@ -1,5 +1,6 @@
 """Rounds per second and peak bytes of every policy beside its rivals, on the same streams in the same run."""
 
+import inspect
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,13 +23,17 @@ from benchmarks.timing import TURNS
 Make = Callable[[int], Contender]
 
 SIZE, EPSILON, RIDGE, BETA = 50, 8.0, 1.0, 0.1
+PLAIN: dict[str, Any] = (
+    {"scaling": None, "intercept": False} if "scaling" in inspect.signature(sb.adaptive).parameters else {}
+)
+"""Arms as they are: what ``adaptive`` did before it had a choice, and ``versions`` plays that too."""
 OURS: dict[str, Callable[[int], Any]] = {
     "oful": lambda dim: sb.oful(dim, ridge=RIDGE, beta=BETA),
     "cbrap": lambda dim: sb.cbrap(dim, size=SIZE, ridge=RIDGE, beta=BETA),
     "soful": lambda dim: sb.soful(dim, size=SIZE, ridge=RIDGE, beta=BETA),
     "cbscfd": lambda dim: sb.cbscfd(dim, size=SIZE, ridge=RIDGE, beta=BETA),
     "dbslinucb": lambda dim: sb.dbslinucb(dim, size=SIZE, epsilon=EPSILON, ridge=RIDGE, beta=BETA),
-    "adaptive": lambda dim: sb.adaptive(dim, epsilon=EPSILON, horizon=2000, ridge=RIDGE, beta=BETA),
+    "adaptive": lambda dim: sb.adaptive(dim, epsilon=EPSILON, horizon=2000, ridge=RIDGE, beta=BETA, **PLAIN),
 }
 _SQUARE = ("oful", "dbslinucb", "adaptive")  # d² on a flat spectrum
 TUNED, TEXTBOOK, WABBIT = "tuned OFUL", "textbook OFUL", "vw-next squarecb"

@@ -35,8 +35,6 @@ class Experiment:
         How it is drawn.
     kind : str
         That of its runs: "play" (ridge and beta tuned), "starve" or "approximate".
-    repeats : int
-        How many seeds are played for each permutation of the profile.
     spectrum : str
         Whether the spectrum of the chosen arms is measured: "no", at the "end", at "all" points.
     own_colours : bool
@@ -53,7 +51,6 @@ class Experiment:
     paper: str = "ours"
     points: int = 40
     kind: str = "play"
-    repeats: int = 1
     spectrum: str = "no"
     own_colours: bool = False
 

@@ -124,7 +124,7 @@ def runs_of(experiment: Experiment, member: Spec, profile: Profile, chosen: Choi
 
 def permutations_of(experiment: Experiment, profile: Profile) -> int:
     """How many seeds are played; a sketch is deterministic, and one matrix is read."""
-    return 1 if experiment.kind == "approximate" else experiment.repeats * profile.permutations
+    return 1 if experiment.kind == "approximate" else profile.permutations
 
 
 def needs_tuning(experiment: Experiment, member: Spec) -> bool:

@@ -11,7 +11,8 @@ from sketchbandit.environment import Classification
 
 BANDIT = "demo-digits"
 _DIM = 64
-_PARAMETERS = {"size": 10, "epsilon": 20.0, "beta": 1.0}  # so curious that one can watch it learn
+_PARAMETERS = {"size": 10, "epsilon": 20.0, "beta": 1.0, "scaling": None, "intercept": False}
+# beta: so curious that one can watch it learn; the images have length one already
 _SHARE = 0.1  # of decisions drawn uniformly, so that the gain over a uniform choice can be told
 _MEAN_DELAY = 2.0
 _ANSWERED = 0.95  # of the decisions

@@ -29,7 +29,6 @@ def _starvation(name: str, environment: Spec) -> Experiment:
         ),
         kind="starve",
         figure="table",
-        repeats=2,
         points=1,
     )
 
