@@ -70,7 +70,7 @@ def test_long_rows_leave_no_more_than_their_share() -> None:
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("convert", [np.asarray, csr_array, np.ndarray.tolist])
+@pytest.mark.parametrize("convert", [np.asarray, np.ndarray.tolist])
 def test_thompson_plays_the_best_arm_of_a_theta_that_was_drawn(convert: Callable[..., Any]) -> None:
     """The same generator, the same choice: by hand from N(theta, scale²A^-1), and by the rule."""
     policy = train(sb.cbscfd(DIM, size=4, explore=sb.Thompson(0.8, seed=3)), 40, DIM)
@@ -81,6 +81,25 @@ def test_thompson_plays_the_best_arm_of_a_theta_that_was_drawn(convert: Callable
         theta = policy.theta + 0.8 * policy.precision.half(twin)
         assert policy.select(convert(arms)) == (arms @ theta).argmax()
         assert twin.bit_generator.state == policy.random.bit_generator.state
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("name", ["cbscfd", "dbs-rfd"])
+@pytest.mark.parametrize("sparsely", [False, True], ids=["learned-dense", "learned-sparse"])
+def test_scores_of_sparse_arms_are_drawn_without_a_theta(name: str, *, sparsely: bool) -> None:
+    """Of sparse arms only the scores are drawn: N(means, scale²·X A^-1 X'), as of dense ones."""
+    policy, dim = CERTIFIED[name](60, size=4, ridge=0.7, beta=0.1), 60
+    random = np.random.default_rng(1)
+    for x in unit(random.standard_normal((12, dim))):
+        policy.update(csr_array(x[np.newaxis]) if sparsely else x, float(random.standard_normal()))
+    arms = unit(random.standard_normal((5, dim)))
+    arms[:, 20:] = 0.0
+    candidates = policy._candidates(policy._read(csr_array(arms)))
+    covariance = arms @ np.linalg.solve(dense(policy), arms.T)
+    np.testing.assert_allclose(policy.precision.gram(candidates._scan), covariance, atol=1e-12)
+    drawn = np.array([candidates.drawn(random) for _ in range(DRAWS)])
+    off = (drawn - policy.mean(arms)) / policy.radius
+    assert_standard(np.linalg.solve(np.linalg.cholesky(covariance), off.T).T)
 
 
 @pytest.mark.parametrize("name", [name for name in CERTIFIED if name != "oful"])

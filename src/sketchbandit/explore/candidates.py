@@ -169,8 +169,14 @@ class ArmCandidates(Candidates):
         return np.sqrt(self._scan.norms_sq / self._precision.shift)
 
     def drawn(self, random: np.random.Generator) -> Vector:
-        """Where means are x'theta, they are those of a theta that was drawn."""
-        return self.along(self._precision.half(random))
+        """Where means are x'theta, they are those of a theta that was drawn; of sparse arms just its scores."""
+        gram = self._precision.gram(self._scan)
+        if gram is None:
+            return self.along(self._precision.half(random))
+        values, vectors = np.linalg.eigh(gram)
+        off = vectors @ (np.sqrt(np.maximum(values, 0.0)) * random.standard_normal(len(values)))
+        scores: Vector = self.means + self.radius * off
+        return scores
 
     def along(self, direction: Vector) -> Vector:
         """Means plus radius·x'direction."""

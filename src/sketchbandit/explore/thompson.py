@@ -30,8 +30,8 @@ class Thompson(Explore):
     Parameters
     ----------
     scale : float, Confidence or "auto"
-        By how much theta~ scatters. "auto": a fifth of the deviation of the rewards so far, so that
-        their unit does not matter. A Confidence: the theorem's, the realised radius beta_t (Abeille and
+        By how much theta~ scatters. "auto": 0.15 times the deviation of the rewards so far, so
+        that their unit does not matter. A Confidence: the theorem's, the realised radius beta_t (Abeille and
         Lazaric 2017: the draw is then longer than the ellipsoid's radius by about sqrt(d)).
     per : "request" or "batch"
         ``select_many`` draws a theta for every request, or one for all of them, which costs less.

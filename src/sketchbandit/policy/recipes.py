@@ -18,6 +18,8 @@ Beta = float | Confidence | Auto
 
 SMALLEST_SIZE = 10
 """Of the adaptive sketch, where it is one."""
+FULL_RIDGE_FROM = 256
+"""Columns: below, the ridge of ``adaptive`` is smaller in proportion, because few columns are soon known."""
 EXACT_UP_TO = 128
 """Dimensions: at 57 a sketch takes twice the time of a matrix."""
 
@@ -186,7 +188,7 @@ def adaptive(
     horizon: int | None = None,
     size: int | None = None,
     compensation: float = 1.0,
-    ridge: float = 1.0,
+    ridge: float | None = None,
     beta: Beta | None = None,
     order: float | None = None,
     dtype: DTypeLike = np.float64,
@@ -226,7 +228,9 @@ def adaptive(
     seed : int
         Of the generator that the choices draw from, whatever the rule; from the operating system unless it
         is given.
-    ridge, beta, rewards
+    ridge : float
+        lambda. Unless it is given 1, or, below 256 columns, their number over 256.
+    beta, rewards
         As for ``oful``.
     order : float
         Instead of a horizon and a bounded error: let it grow as fast as a regret of Õ(t^order) allows.
@@ -253,6 +257,8 @@ def adaptive(
         explore.seed = check_count("seed", seed, at_least=0)
     if size is None:
         size = SMALLEST_SIZE if columns > EXACT_UP_TO else max(2, columns)
+    if ridge is None:
+        ridge = min(1.0, columns / FULL_RIDGE_FROM)
     if epsilon is None:
         epsilon = epsilon_within(inflation, ridge=ridge, compensation=compensation)
     sketch = AdaptiveSketch(

@@ -134,6 +134,7 @@ class ScaledPolicy(JoinedPolicy):
         self._kept = kept if self._is_warming else []
         for raw, reward in kept:
             self._learn_any(raw, reward)
+        self._watch.has_warned = self._watch.has_warned_of_digits = False  # it is said at the next look
         if not self._is_warming:
             self._blank = None
 

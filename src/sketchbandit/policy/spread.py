@@ -8,7 +8,7 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray
 
-STRENGTH = 0.2
+STRENGTH = 0.15
 """By which ``beta="auto"`` or ``scale="auto"`` multiplies the deviation of the rewards."""
 
 

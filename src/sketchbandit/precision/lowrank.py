@@ -109,6 +109,15 @@ class LowRankInverse:
         compiled.quadratics_rows(*arms, norms_sq, rows, factor.array, factor.count, factor.shift, found)
         return found
 
+    def gram_of_sparse(self, arms: SparseArms, products: Matrix | None) -> Matrix:
+        """X A^-1 X' = (X X' - U'U) / shift, U = W S X'; nothing of length dim is touched."""
+        images = project_sparse(self._parts, arms) if products is None else products
+        seen = self.factor.matrix @ images
+        with np.errstate(over="ignore", invalid="ignore"):
+            wide = arms.matrix.astype(np.float64, copy=False)
+            gram: Matrix = ((wide @ wide.T).toarray() - seen.T @ seen) / self.factor.shift
+        return gram
+
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
         """Append a row to the factor; A^-1 x = (x - S'W'u) / shift costs one pass over S."""
         back = leverage.seen @ self.factor.matrix

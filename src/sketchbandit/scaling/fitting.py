@@ -29,7 +29,7 @@ def fitted(wanted: str | None, arms: Any, constant: float) -> Scaling:
 def by_column(arms: Any, constant: float) -> Scaling:
     """Centred, unless they are sparse, divided by the deviation, cut, and of length one in the mean.
 
-    A column that did not vary is left out: nothing is known of its scale.
+    Of a column that did not vary the largest entry tells the scale; of one that was 0 nothing does.
     """
     largest = _largest(arms)
     unit = power_of_two(largest)
@@ -40,8 +40,9 @@ def by_column(arms: Any, constant: float) -> Scaling:
     live = (spread > _CONSTANT * largest) & (spread > _SMALLEST)
     if not live.any():  # one arm, or several that are equal
         return Scaling.rows(arms.shape[1], constant=constant)
-    factor = np.zeros(arms.shape[1])
-    factor[live] = 1.0 / spread[live]
+    spread = np.where(live, spread, largest)
+    unknown = spread[live].min() if sparse.issparse(arms) else 1.0  # a rare word is like the rarest seen
+    factor = 1.0 / np.where(spread > _SMALLEST, spread, unknown)
     length = _length(Scaling.columns(centre, factor, bound=BOUND).apply(arms))
     return Scaling.columns(centre, factor / length, bound=BOUND / length, constant=constant)
 

@@ -15,7 +15,7 @@ Intercept = bool | float
 KINDS = (None, "rows", "columns", "auto")
 WARM_UP = 200
 """Arms after which a scaling is fixed."""
-CONSTANT = 0.5
+CONSTANT = 0.3
 """What ``intercept=True`` appends to arms of length one."""
 
 
