@@ -169,7 +169,7 @@ class ArmCandidates(Candidates):
         return np.sqrt(self._scan.norms_sq / self._precision.shift)
 
     def drawn(self, random: np.random.Generator) -> Vector:
-        """Where means are x'theta, they are those of a theta that was drawn; of sparse arms just its scores."""
+        """Where means are x'theta, those of a theta that was drawn; of sparse arms just its scores."""
         gram = self._precision.gram(self._scan)
         if gram is None:
             return self.along(self._precision.half(random))
