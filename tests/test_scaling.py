@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -193,7 +192,7 @@ def test_what_cannot_be_read_teaches_nothing(wanted: Any) -> None:
         for arms in (np.ones((2, 4)), np.empty((0, 3)), [["a", "b", "c"]]):
             with pytest.raises((sb.InputError, sb.InputTypeError)):
                 verb(arms)
-    calls: list[Callable[[], Any]] = [
+    calls: Any = [
         lambda: policy.top(np.eye(3), 4),
         lambda: policy.select_many([np.eye(3), np.ones((2, 4))]),
         lambda: policy.update(np.ones(4), 1.0),
