@@ -59,8 +59,16 @@ class Scalable(Exploring):
         reader = self._reader
         return (reader.fit(), reader.is_last) if reader is not None and reader.is_due else None
 
-    def read_by(self, scaling: Scaling, *, is_last: bool = True) -> None:
-        """Take the scaling that was due: what was learned so far is learned anew with it."""
+    @property
+    def arms_seen(self) -> int:
+        """Arms that the scaling is being learned from; 0 when it is fixed."""
+        return 0 if self._reader is None else self._reader.seen
+
+    def read_by(self, scaling: Scaling, *, is_last: bool = True, seen: int | None = None) -> None:
+        """Take the scaling that was due: what was learned so far is learned anew with it.
+
+        ``seen``: ``arms_seen`` when it was due, if that is not now.
+        """
         if self._reader is None:
             raise InputError('there is no scaling to be replaced; make the policy with scaling="auto"')
         self._reader.check(scaling)
@@ -72,7 +80,7 @@ class Scalable(Exploring):
                 "with this one"
             )
         self._check_readable(self._reader, scaling)
-        self._reader.read_by(scaling, is_last=is_last)
+        self._reader.read_by(scaling, is_last=is_last, seen=seen)
         self._start_anew()
 
     def _check_readable(self, reader: Reader, scaling: Scaling) -> None:

@@ -83,15 +83,23 @@ class Reader:
         assert self.sample is not None  # noqa: S101  (for the type checker)
         return fitted(self.wanted, self.sample.rows, self.intercept)
 
-    def read_by(self, scaling: Scaling, *, is_last: bool = True) -> None:
-        """Read by this one from now on; the last one is fixed."""
+    @property
+    def seen(self) -> int:
+        """Arms of the warm-up; 0: it is over."""
+        return 0 if self.sample is None else self.sample.count
+
+    def read_by(self, scaling: Scaling, *, is_last: bool = True, seen: int | None = None) -> None:
+        """Read by this one from now on; the last one is fixed.
+
+        ``seen``: the arms that it was fitted to, where these are others than those of the warm-up.
+        """
         self.check(scaling)
         self.scaling = scaling
         if is_last:
             self.sample = None
         elif self.sample is not None:
-            seen = max(self.sample.count, 1)
-            self._next_fit = min(2 * seen, max(WARM_UP, seen + 1))
+            count = max(self.sample.count if seen is None else seen, 1)
+            self._next_fit = min(2 * count, max(WARM_UP, count + 1))
 
     def check(self, scaling: Scaling) -> None:
         """Refuse a scaling that does not fit."""
