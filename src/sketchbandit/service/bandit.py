@@ -1,14 +1,15 @@
 """One bandit in memory: its policy, its open decisions, what it counts.
 
-Everything here is changed by records of the journal alone, through ``opened`` and ``closed``, live and in a
-replay, so that a bandit that was killed and one that was not are the same.
+Everything here is changed by records of the journal alone, through ``opened``, ``closed`` and the like, live
+and in a replay, so that a bandit that was killed and one that was not are the same; but for the arms that a
+warm-up has looked at, from which the next scaling will follow, a record too.
 """
 
 import copy
 from collections import deque
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sketchbandit.errors import SketchTooSmallWarning
 from sketchbandit.service.arm_store import ArmStore
@@ -19,6 +20,7 @@ from sketchbandit.service.history import Bucket, Meter
 from sketchbandit.service.open_decisions import OpenDecision, Shown, held_bytes
 from sketchbandit.service.problems import Busy
 from sketchbandit.service.recent_arms import RecentArms, arm_name
+from sketchbandit.service.scaling_bytes import decode
 from sketchbandit.service.storage.records import (
     ADDED,
     DEFAULT,
@@ -27,6 +29,7 @@ from sketchbandit.service.storage.records import (
     DecisionRow,
     EstimateRow,
     RewardRow,
+    ScalingRow,
 )
 from sketchbandit.service.storage.snapshots import Snapshot
 from sketchbandit.service.timeline import Timeline, View
@@ -54,6 +57,12 @@ class Snapshotted(NamedTuple):
     rounds: int
 
 
+def _owned(policy: Any) -> Any:
+    """It scales nothing by itself: scalings are records."""
+    policy._scales_itself = False
+    return policy
+
+
 class Bandit:
     """A named bandit."""
 
@@ -62,7 +71,7 @@ class Bandit:
         self.name = name
         self.config = config
         self.created = created
-        self.policy = config.build()
+        self.policy = _owned(config.build())
         self.arms = ArmStore()
         self.open: dict[int, OpenDecision] = {}
         self.open_bytes = 0
@@ -193,6 +202,12 @@ class Bandit:
         elif row.change == RETIRED and is_offered:
             self.policy.retire(row.action)
 
+    def scaled(self, row: ScalingRow) -> None:
+        """A scaling was committed: what was learned so far is learned anew with it. The last one is fixed."""
+        if self.policy.is_warming_up:
+            scaling = decode(row.scaling, self.config.dim)
+            self.policy.read_by(scaling, is_last=row.is_last, seen=row.arms)
+
     def _learn(self, shown: Shown, reward: float) -> None:
         if self.config.actions is None:
             self.policy.update(shown.features, reward)
@@ -235,7 +250,7 @@ class Bandit:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot; open decisions come from the journal."""
-        self.policy = snapshot.policy
+        self.policy = _owned(snapshot.policy)
         self.totals = Totals(**snapshot.state["totals"])
         self.timeline = Timeline.undump(snapshot.state["history"])
         if "held" in snapshot.state:  # those of earlier versions do not have it

@@ -1,22 +1,29 @@
 """What a bandit is created with, and the policy that follows from it."""
 
+import inspect
 import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 from sketchbandit.errors import SketchBanditError
-from sketchbandit.explore import Explore
+from sketchbandit.explore import UCB, Explore
+from sketchbandit.explore.named import RULES
 from sketchbandit.policy import Confidence, PerAction
-from sketchbandit.policy.named import RECIPES, build
-from sketchbandit.service.exploring import rule_from, rule_settings
+from sketchbandit.policy.named import RECIPES, build, parameters, recipe
+from sketchbandit.scaling.reader import KINDS, WARM_UP
+from sketchbandit.service.exploring import kept_settings, rule_from, rule_settings
 from sketchbandit.service.problems import Invalid, TooLarge
 from sketchbandit.service.settings import MIB, Limits
 
 ESTIMATE, NONE = "estimate", "none"
 """What to do about probabilities that take time: estimate them after the answer, or leave them out."""
+_PLAIN = (str, bool, int, float)
 _DENSE_BYTES = 13  # of an exact policy, for each of its dim² numbers: 1.6 matrices of float64
 _ROW_BYTES = 40  # of a fixed sketch, for each of its size·dim numbers: 2·size rows, the factor, buffers
 _DEFAULT_SIZE = 50  # of the policies that have one
+_WARM_UP_BYTES = 3 * 8 * WARM_UP  # for each of dim numbers: arms offered, those of the last request, rewarded
+_BEFORE = {"scaling": None, "intercept": False, "explore": None}
+"""The defaults of bandits that do not say: version 0.9 and before."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +44,14 @@ class BanditConfig:
     propensities: str = ESTIMATE
     actions: list[str] | None = None
     """Those that it begins with; None: it chooses among arms."""
+    defaults: dict[str, Any] = field(default_factory=dict)
+    """Scaling, intercept and rule of its policy where they are not given, as they were when it was created:
+    later versions may have others. What is not here is the policy's own."""
 
     @property
     def rule(self) -> Explore:
         """By which arms are chosen."""
-        return rule_from(self.explore, self.exploration)
+        return rule_from(self.explore or self.defaults.get("explore"), self.exploration)
 
     def to_json(self) -> str:
         """As text, for the journal."""
@@ -50,21 +60,33 @@ class BanditConfig:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Back from ``to_json``."""
-        return cls(**json.loads(text))
+        return cls(**{"defaults": _BEFORE, **json.loads(text)})
 
     def differences(self, other: "BanditConfig") -> str:
-        """Which settings differ, in words; nothing if none does."""
+        """Which of the settings that were given differ, in words; nothing if none does."""
         mine, theirs = asdict(self), asdict(other)
         return ", ".join(
             f"{name} is {value!r}, not {theirs[name]!r}"
             for name, value in mine.items()
-            if value != theirs[name]
+            if value != theirs[name] and name != "defaults"
         )
 
     def checked(self, limits: Limits) -> "BanditConfig":
         """As it is kept. What could not be built, or could outgrow the limits, is refused."""
-        made = replace(self, explore=rule_settings(self.explore, self.exploration))
-        made._check(limits)
+        given = replace(self, explore=rule_settings(self.explore, self.exploration))
+        given._check(limits)
+        try:  # which values are possible does not depend on the dimension, and 2 costs nothing
+            made = replace(given, defaults=given._defaults_of_today())
+            is_warming_up = made._build(2).is_warming_up
+        except (SketchBanditError, TypeError, ValueError) as error:
+            text = str(error)
+            raise Invalid(text if self.policy in text else f"{self.policy}: {text}") from error
+        if is_warming_up and (held := _WARM_UP_BYTES * self.dim) > limits.bandit_bytes:
+            raise TooLarge(
+                f"the arms of a warm-up with dim {self.dim} can come to hold {held // MIB:,} MiB, and this "
+                f'server allows {limits.bandit_bytes // MIB:,}; give the parameter scaling: "rows", which '
+                "needs none"
+            )
         return made
 
     def _check(self, limits: Limits) -> None:
@@ -74,15 +96,30 @@ class BanditConfig:
         ridge = self.parameters.get("ridge", 1.0)
         if not isinstance(ridge, (int, float)) or not 1e-9 <= ridge <= 1e12:
             raise Invalid(f"ridge must be between 1e-9 and 1e12, got {ridge!r}")
+        if (scaling := self.parameters.get("scaling")) not in KINDS:
+            raise Invalid(f'scaling must be "auto", "rows", "columns" or null, got {scaling!r:.80}')
+        intercept = self.parameters.get("intercept", False)
+        if not isinstance(intercept, (int, float)) or not 0.0 <= intercept <= limits.magnitude:
+            raise Invalid(
+                "intercept must be true, false or the constant, a number from 0 to "
+                f"{limits.magnitude:g}, got {intercept!r:.80}"
+            )
         self.check_memory(limits, 1 if self.actions is None else len(self.actions))
         if any(name.partition(".")[0] == "explore" for name in self.parameters):
             raise Invalid("explore stands beside parameters, not among them")
-        try:  # which values are possible does not depend on the dimension, and 2 costs nothing
-            build(self.policy, 2, **self._parameters())
-            self._build(2)
-        except (SketchBanditError, TypeError, ValueError) as error:
-            text = str(error)
-            raise Invalid(text if self.policy in text else f"{self.policy}: {text}") from error
+
+    def _defaults_of_today(self) -> dict[str, Any]:
+        """What the policy does where nothing was said, as far as JSON can say it."""
+        own = inspect.signature(recipe(self.policy).make).parameters
+        found = {name: own[name].default for name in ("scaling", "intercept") if name in own}
+        found = {name: value for name, value in found.items() if value is None or isinstance(value, _PLAIN)}
+        rule = build(self.policy, 2, **self._parameters()).explore
+        kept = None if isinstance(rule, UCB) else kept_settings(rule)
+        if "explore" in own and type(rule) in RULES.values():
+            told = {**self._parameters(), "explore": rule_from(kept, 0.0)}
+            if build(self.policy, 2, **told).explore.is_like(rule):
+                found["explore"] = kept
+        return found
 
     def check_memory(self, limits: Limits, models: int) -> None:
         """Refuse so many models if they could come to hold more than the server allows."""
@@ -123,8 +160,10 @@ class BanditConfig:
         return policy
 
     def _settings(self) -> dict[str, Any]:
-        given = self._parameters()
-        return given if self.explore is None and not self.exploration else {**given, "explore": self.rule}
+        taken = {name: value for name, value in self.defaults.items() if name in parameters(self.policy)}
+        if self.explore is not None or self.exploration or "explore" in taken:
+            taken["explore"] = self.rule
+        return {**taken, **self._parameters()}
 
     def _parameters(self) -> dict[str, Any]:
         settings = dict(self.parameters)

@@ -19,6 +19,7 @@ from sketchbandit.service.offered import Offered
 from sketchbandit.service.open_decisions import held_bytes
 from sketchbandit.service.problems import Busy, Conflict, TooLarge
 from sketchbandit.service.registry import Registry
+from sketchbandit.service.scalings import Scalings
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.single_flight import SingleFlight
 from sketchbandit.service.storage import tables
@@ -53,14 +54,16 @@ class Decisions:
         registry: Registry,
         journal: Journal,
         estimator: Estimator,
+        scalings: Scalings,
         clock: Clock,
-        limits: Limits,
         *,
+        limits: Limits,
         seed: int | None,
     ) -> None:
         self._registry = registry
         self._journal = journal
         self._estimator = estimator
+        self._scalings = scalings
         self._clock = clock
         self._limits = limits
         self._random = np.random.default_rng(seed)
@@ -145,6 +148,7 @@ class Decisions:
         held = sum(map(held_bytes, features))
         self._admit_bytes(held)
         future = self._journal.append(slate, apply)
+        self._scalings.look(bandit)
         bandit.pending_added(held)
         future.add_done_callback(lambda _: bandit.pending_removed(held))
         if (key := slate.rows[0].key) is not None:

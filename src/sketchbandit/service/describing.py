@@ -13,6 +13,7 @@ class Described(NamedTuple):
     sketch: dict[str, Any]
     sentence: str
     is_healthy: bool
+    scaling: str
 
 
 def describe(policy: Any) -> Described:
@@ -26,7 +27,17 @@ def describe(policy: Any) -> Described:
     is_exact = all(one.sketch["is_exact"] for one in found.values())
     sketch = {**found[worst].sketch, "rows": rows, "is_exact": is_exact}
     sentence = f"{len(models)} models, the worst that of {worst!r}: {found[worst].sentence}"
-    return Described(sketch, sentence, found[worst].is_healthy)
+    return Described(sketch, sentence, found[worst].is_healthy, describe_scaling(policy))
+
+
+def describe_scaling(policy: Any) -> str:
+    """How features are read, or how far the warm-up is, in a line."""
+    if (scaling := policy.scaling) is None:
+        return "as they are"
+    health = policy.health()
+    said = (next(iter(health.values())) if isinstance(policy, PerAction) else health).scaling
+    constant = f", and a constant of {scaling.constant:.4g}" if scaling.constant else ""
+    return f"{said or 'as they are'}{constant}"
 
 
 def _of_one(policy: Any) -> Described:
@@ -41,4 +52,5 @@ def _of_one(policy: Any) -> Described:
         "budget": sketch.budget if np.isfinite(certificate + sketch.budget) else None,
         "limit": sketch.error_limit if np.isfinite(certificate + sketch.error_limit) else None,
     }
-    return Described(told, health.sentence, not health.heading_for_linear_regret)
+    is_healthy = not health.heading_for_linear_regret
+    return Described(told, health.sentence, is_healthy, describe_scaling(policy))

@@ -16,6 +16,7 @@ from sketchbandit.service.metrics import Instruments
 from sketchbandit.service.recovery import INSTANCE, belongs, recover
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.rewards import Rewards
+from sketchbandit.service.scalings import Scalings
 from sketchbandit.service.settings import Settings
 from sketchbandit.service.storage.connecting import default_url
 from sketchbandit.service.storage.database import Database
@@ -91,10 +92,11 @@ class Engine:
         )
         self.registry = Registry(found, self.journal, clock, limits)
         self.estimator = Estimator(self.registry, self.journal, self.instruments)
+        scalings = Scalings(self.registry, self.journal)
         self.decisions = Decisions(
-            self.registry, self.journal, self.estimator, clock, limits, seed=self._seed
+            self.registry, self.journal, self.estimator, scalings, clock, limits=limits, seed=self._seed
         )
-        self.rewards = Rewards(self.registry, self.journal, clock, limits, found.dropped)
+        self.rewards = Rewards(self.registry, self.journal, scalings, clock, limits, dropped=found.dropped)
         self.instruments.watch(lambda: list(self.registry.bandits.values()))
         log.info("state read", extra={"bandits": len(found.bandits), "records": found.last_seq})
 

@@ -13,7 +13,7 @@ _OURS = ("seed", "per")
 
 
 def rule_settings(given: Any, exploration: float) -> dict[str, Any] | None:
-    """A rule as it is kept: its name and all of its settings; None: UCB, as the policy's parameters say.
+    """A rule as it is kept: its name and all of its settings; None: as by default.
 
     ``exploration``, the share drawn uniformly, is another name of the rule's ``floor``.
     """
@@ -34,6 +34,11 @@ def rule_settings(given: Any, exploration: float) -> dict[str, Any] | None:
         raise Invalid(f"explore: {str(error)[:300]}{_hint(takes)}") from error
     if isinstance(rule, Thompson) and rule.samples > _MOST_SAMPLES:
         raise Invalid(f"explore: samples is {rule.samples}; up to {_MOST_SAMPLES} are drawn")
+    return kept_settings(rule)
+
+
+def kept_settings(rule: Explore) -> dict[str, Any]:
+    """Its name and all of its settings, but for those that are the service's own."""
     return {name: value for name, value in rule.settings().items() if name not in _OURS}
 
 

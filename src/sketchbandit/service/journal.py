@@ -18,6 +18,7 @@ from sketchbandit.service.storage.records import (
     EstimateRow,
     Record,
     RewardRow,
+    ScalingRow,
     Slate,
     Statements,
 )
@@ -25,7 +26,7 @@ from sketchbandit.service.storage.records import (
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-R = TypeVar("R", Slate, RewardRow, EstimateRow, ActionRow, Statements)
+R = TypeVar("R", Slate, RewardRow, EstimateRow, ActionRow, ScalingRow, Statements)
 
 _MOST_RECORDS = 1000
 _PAUSE = 0.1

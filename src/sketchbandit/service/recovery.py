@@ -14,13 +14,13 @@ from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.storage import snapshots, tables
 from sketchbandit.service.storage.database import Database
 from sketchbandit.service.storage.paging import in_order
-from sketchbandit.service.storage.records import ActionRow, DecisionRow, EstimateRow, RewardRow
+from sketchbandit.service.storage.records import ActionRow, DecisionRow, EstimateRow, RewardRow, ScalingRow
 from sketchbandit.service.storage.snapshots import Snapshot, SnapshotFolder
 from sketchbandit.service.vectors import decode
 
 log = logging.getLogger(__name__)
 
-Row = DecisionRow | RewardRow | EstimateRow | ActionRow
+Row = DecisionRow | RewardRow | EstimateRow | ActionRow | ScalingRow
 Replayed = tuple[Row, int | None]
 """A row, and for a decision the place of its reward, if any."""
 
@@ -140,6 +140,7 @@ def replay(
         _rows(connection, tables.rewards, RewardRow, newest + 1, until),
         _rows(connection, tables.estimates, EstimateRow, oldest, until),
         _rows(connection, tables.actions, ActionRow, newest + 1, until),
+        _rows(connection, tables.scalings, ScalingRow, newest + 1, until),
     )
     for row, answered_at in heapq.merge(opening, *others, key=lambda item: item[0].seq):
         if (bandit := bandits.get(row.bandit)) is not None:
@@ -162,6 +163,9 @@ def _replay_one(bandit: Bandit, row: Row, start: Since, answered_at: int | None)
     elif isinstance(row, ActionRow):
         if row.seq > start.seq:
             bandit.changed(row)
+    elif isinstance(row, ScalingRow):
+        if row.seq > start.seq:
+            bandit.scaled(row)
     elif row.seq > start.seq:
         bandit.opened(row, decode(row.features, bandit.config.dim))
     elif row.seq >= start.oldest_open and (answered_at is None or answered_at > start.seq):

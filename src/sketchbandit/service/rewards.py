@@ -13,6 +13,7 @@ from sketchbandit.service.decision_ids import decision_id, parse_decision_id
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.problems import Conflict, Expired, Invalid, NotFound
 from sketchbandit.service.registry import Registry
+from sketchbandit.service.scalings import Scalings
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.single_flight import SingleFlight
 from sketchbandit.service.storage import tables
@@ -40,10 +41,18 @@ class Rewards:
     """The desk where decisions end: by a reward, or by the default in its place."""
 
     def __init__(
-        self, registry: Registry, journal: Journal, clock: Clock, limits: Limits, dropped: int
+        self,
+        registry: Registry,
+        journal: Journal,
+        scalings: Scalings,
+        clock: Clock,
+        limits: Limits,
+        *,
+        dropped: int,
     ) -> None:
         self._registry = registry
         self._journal = journal
+        self._scalings = scalings
         self._clock = clock
         self._limits = limits
         self._closing: SingleFlight[int] = SingleFlight()
@@ -83,6 +92,7 @@ class Rewards:
         def apply(row: RewardRow) -> None:
             self._registry.check(bandit)
             bandit.closed(row)
+            self._scalings.look(bandit)
 
         self._registry.check(bandit)
         seq = first + position

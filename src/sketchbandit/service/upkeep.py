@@ -20,6 +20,7 @@ _EVERY = 0.5
 _MOST_EXPIRED = 500
 _MOST_DROPPED = 2000
 _STRETCH = 20_000
+_OF_A_BANDIT = (tables.decisions, tables.rewards, tables.estimates, tables.actions, tables.scalings)
 _JOURNAL_AHEAD = 500_000  # records that a restart reads at most, for a bandit that nobody uses
 
 
@@ -190,7 +191,7 @@ class Upkeep:
                 table.delete().where(
                     table.c.seq.between(start, start + _STRETCH - 1), table.c.bandit == number
                 )
-                for table in (tables.decisions, tables.rewards, tables.estimates, tables.actions)
+                for table in _OF_A_BANDIT
             )
             await engine.journal.append(Statements(statements), lambda _: None)
             return

@@ -105,6 +105,12 @@ class ActionsAnswer(BaseModel):
     retired: Annotated[list[str], Field(description="Those that are offered no more, but still learn.")]
 
 
+_Scaling = Annotated[
+    str,
+    Field(description="How features are read: as they are, rows, columns, or how far the warm-up is."),
+]
+
+
 class BanditAnswer(BaseModel):
     """A bandit and its settings."""
 
@@ -122,6 +128,14 @@ class BanditAnswer(BaseModel):
     explore: Annotated[dict[str, Any] | None, Field(description="The rule and all of its settings.")]
     propensities: Literal["estimate", "none"]
     actions: Annotated[list[str] | None, Field(description="Those that it began with.")]
+    defaults: Annotated[
+        dict[str, Any],
+        Field(
+            description="Scaling, intercept and rule where they were not given, as when it was created; no "
+            "rule: UCB."
+        ),
+    ]
+    scaling: _Scaling
 
 
 class BanditsAnswer(BaseModel):
@@ -203,6 +217,7 @@ class StatsAnswer(BaseModel):
     rounds: Annotated[int, Field(description="Rewards that the policy has learned from.")]
     stored_arms: int
     actions: Annotated[int | None, Field(description="Offered now; null: it chooses among arms.")]
+    scaling: _Scaling
     sketch: SketchAnswer
     policy_bytes: int
     open_bytes: int

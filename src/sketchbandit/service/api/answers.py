@@ -19,7 +19,7 @@ from sketchbandit.service.api.answer_models import (
 from sketchbandit.service.api.bodies import JSON
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.comparing import compare, doubts
-from sketchbandit.service.describing import describe
+from sketchbandit.service.describing import describe, describe_scaling
 from sketchbandit.service.exploring import reaches_all
 from sketchbandit.service.history import History
 from sketchbandit.service.problems import Problem
@@ -39,7 +39,8 @@ def json_response(answer: BaseModel, status: int = 200) -> Response:
 
 def bandit_answer(bandit: Bandit) -> BanditAnswer:
     """A bandit and its settings."""
-    return BanditAnswer(name=bandit.name, created=bandit.created, **asdict(bandit.config))
+    scaling = describe_scaling(bandit.policy)
+    return BanditAnswer(name=bandit.name, created=bandit.created, scaling=scaling, **asdict(bandit.config))
 
 
 def failure(problem: Problem) -> FailedItem:
@@ -73,6 +74,7 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> StatsAnswer:
         rounds=learned,
         stored_arms=len(bandit.arms),
         actions=None if bandit.config.actions is None else len(bandit.policy.actions),
+        scaling=told.scaling,
         sketch=SketchAnswer(**told.sketch),
         policy_bytes=bandit.policy.nbytes,
         open_bytes=bandit.open_bytes,

@@ -64,7 +64,14 @@ class BanditRequest(RequestModel):
         str, Field(max_length=64, description="adaptive, dbslinucb, oful, soful, cbscfd, cbrap.")
     ] = "adaptive"
     parameters: Annotated[
-        dict[str, Any], Field(max_length=20, description="Of the policy: ridge, beta, size, epsilon, ...")
+        dict[str, Any],
+        Field(
+            max_length=20,
+            description="Of the policy: ridge, beta, size, epsilon, ...; scaling: how features are brought "
+            "to scale (auto, rows, columns, or null: as they are); intercept: whether a constant feature is "
+            "added, or how long it is beside an arm.",
+            examples=[{"scaling": "auto", "intercept": True}],
+        ),
     ] = {}
     reward_timeout: Annotated[
         float | None, Field(gt=0, le=1e9, description="Seconds to wait for a reward; null: for ever.")

@@ -66,6 +66,7 @@ function showStats(stats) {
     (stats.stored_arms ? `, ${whole.format(stats.stored_arms)} stored arms` : "") +
     (stats.actions === null ? "" : ` of a context, ${whole.format(stats.actions)} actions`));
   setText("health", stats.health);
+  setText("scaling", `Features are read so: ${stats.scaling}.`);
   byId("health").dataset.healthy = String(stats.is_healthy);
   byId("alarm").hidden = stats.is_healthy;
   setText("alarm", stats.is_healthy ? "" : stats.health);

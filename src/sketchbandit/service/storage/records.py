@@ -92,6 +92,23 @@ class ActionRow(NamedTuple):
         return self._replace(seq=new_number())
 
 
+class ScalingRow(NamedTuple):
+    """A row of ``scalings``: how a bandit reads features from here on."""
+
+    seq: int
+    bandit: int
+    scaling: bytes
+    """As ``scaling_bytes`` writes it."""
+    arms: int
+    """How many it was fitted to."""
+    is_last: bool
+    """Whether it is fixed now."""
+
+    def numbered(self, new_number: NewNumber) -> Self:
+        """With its place in the journal."""
+        return self._replace(seq=new_number())
+
+
 class Slate(NamedTuple):
     """A decision: the rows of all arms shown, mostly one. They are committed together."""
 
@@ -117,4 +134,4 @@ class Statements(NamedTuple):
     """Rows of ``tables.arms``; an arm that is there gets new features."""
 
 
-Record = Slate | RewardRow | EstimateRow | ActionRow | Statements
+Record = Slate | RewardRow | EstimateRow | ActionRow | ScalingRow | Statements

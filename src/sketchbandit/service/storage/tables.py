@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateColumn
 
-FORMAT = 2
+FORMAT = 3
 
 _metadata = sa.MetaData()
 _Sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite's rowid is called INTEGER
@@ -94,7 +94,20 @@ actions = sa.Table(
     sa.Column("change", sa.String(8), nullable=False),
 )
 
-_ADDED = {1: [(decisions, "slate"), (decisions, "position"), (decisions, "width"), (rewards, "position")]}
+scalings = sa.Table(
+    "sketchbandit_scalings",
+    _metadata,
+    sa.Column("seq", _Sequence, primary_key=True, autoincrement=False),
+    sa.Column("bandit", sa.BigInteger, nullable=False),
+    sa.Column("scaling", sa.LargeBinary, nullable=False),
+    sa.Column("arms", sa.BigInteger, nullable=False),
+    sa.Column("is_last", sa.Boolean, nullable=False),
+)
+
+_ADDED: dict[int, list[tuple[sa.Table, str]]] = {
+    1: [(decisions, "slate"), (decisions, "position"), (decisions, "width"), (rewards, "position")],
+    2: [],  # a table, which ``create`` makes
+}
 """By format: the columns that the next one has more."""
 
 

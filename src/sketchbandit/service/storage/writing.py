@@ -6,7 +6,15 @@ from functools import lru_cache
 import sqlalchemy as sa
 
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.records import ActionRow, EstimateRow, Record, RewardRow, Slate, Statements
+from sketchbandit.service.storage.records import (
+    ActionRow,
+    EstimateRow,
+    Record,
+    RewardRow,
+    ScalingRow,
+    Slate,
+    Statements,
+)
 
 _MOST_ROWS = 64
 
@@ -16,7 +24,12 @@ _PUT_ARM = sa.text(
     "VALUES (:bandit, :arm, :place, :features) "
     "ON CONFLICT (bandit, arm) DO UPDATE SET features = excluded.features"  # it keeps its place
 )
-_TABLES = {tables.rewards: RewardRow, tables.estimates: EstimateRow, tables.actions: ActionRow}
+_TABLES = {
+    tables.rewards: RewardRow,
+    tables.estimates: EstimateRow,
+    tables.actions: ActionRow,
+    tables.scalings: ScalingRow,
+}
 
 
 def write(connection: sa.Connection, records: Sequence[Record]) -> None:
