@@ -11,12 +11,14 @@ import numpy as np
 import sqlalchemy as sa
 
 from sketchbandit.client import Client, Retries, ServiceError
+from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.checking import check, same
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.decision_ids import parse_decision_id
 from sketchbandit.service.storage import snapshots, tables
 from sketchbandit.service.storage.connecting import default_url
 from sketchbandit.service.storage.database import Database
+from sketchbandit.service.storage.records import ScalingRow
 from sketchbandit.service.vectors import decode
 
 DIM = 12
@@ -123,7 +125,7 @@ def verify(ledgers: list[Ledger], state: Path, database: str | None) -> int:
     found = Database(database or default_url(state))
     found.open()
     try:
-        decisions, rewards, config = found.read(_rows)
+        decisions, rewards, scalings, bandit = found.read(_rows)
     finally:
         found.close()
     by_seq = {row.seq: row for row in decisions}
@@ -144,9 +146,11 @@ def verify(ledgers: list[Ledger], state: Path, database: str | None) -> int:
         meant |= {_seq(decision): reward for decision, reward in ledger.meant.items()}
     assert set(keys) <= set().union(*(ledger.asked for ledger in ledgers))
     assert all(meant[decision] == reward for decision, reward in given.items())
-    never_killed = config.build()
-    for row in rewards:
-        if row.reward is not None:
+    never_killed = bandit.policy
+    for row in sorted([*rewards, *scalings], key=lambda row: int(row.seq)):
+        if isinstance(row, ScalingRow):
+            bandit.scaled(row)
+        elif row.reward is not None:
             never_killed.update(decode(by_seq[row.decision].features, DIM), row.reward)
     newest = max(state.glob("snapshots/*/*.safetensors"))
     assert same(snapshots.read(newest).policy, never_killed), "the policy differs from one never killed"
@@ -154,12 +158,13 @@ def verify(ledgers: list[Ledger], state: Path, database: str | None) -> int:
     return len(rewards)
 
 
-def _rows(connection: sa.Connection) -> tuple[list[Any], list[Any], BanditConfig]:
-    d, r = tables.decisions, tables.rewards
+def _rows(connection: sa.Connection) -> tuple[list[Any], list[Any], list[ScalingRow], Bandit]:
+    d, r, s = tables.decisions, tables.rewards, tables.scalings
     decisions = list(connection.execute(sa.select(d).order_by(d.c.seq)).all())
     rewards = list(connection.execute(sa.select(r).order_by(r.c.seq)).all())
-    config = connection.execute(sa.select(tables.bandits.c.config)).scalar_one()
-    return decisions, rewards, BanditConfig.from_json(config)
+    scalings = [ScalingRow(*row) for row in connection.execute(sa.select(s)).all()]
+    config = BanditConfig.from_json(connection.execute(sa.select(tables.bandits.c.config)).scalar_one())
+    return decisions, rewards, scalings, Bandit(1, NAME, config, created=0.0)
 
 
 def _seq(decision: str) -> int:
