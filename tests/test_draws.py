@@ -96,7 +96,9 @@ def test_scores_of_sparse_arms_are_drawn_without_a_theta(name: str, *, sparsely:
     arms[:, 20:] = 0.0
     candidates = policy._candidates(policy._read(csr_array(arms)))
     covariance = arms @ np.linalg.solve(dense(policy), arms.T)
-    np.testing.assert_allclose(policy.precision.gram(candidates._scan), covariance, atol=1e-12)
+    gram = policy.precision.gram(candidates._scan)
+    assert gram is not None
+    np.testing.assert_allclose(gram, covariance, atol=1e-12)
     drawn = np.array([candidates.drawn(random) for _ in range(DRAWS)])
     off = (drawn - policy.mean(arms)) / policy.radius
     assert_standard(np.linalg.solve(np.linalg.cholesky(covariance), off.T).T)
