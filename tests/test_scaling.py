@@ -305,3 +305,17 @@ def test_a_sketch_needs_a_column_for_the_constant() -> None:
     with pytest.raises(sb.InputError, match="one column more than an arm"):
         sb.LinUCB(sb.ExactSketch(1), intercept=True)
     assert sb.LinUCB(sb.ExactSketch(2), intercept=True).dim == 1
+
+
+@pytest.mark.parametrize("offset", [0.0, 10.0, -1000.0])
+@pytest.mark.parametrize("unit", [1.0, 100.0])
+def test_what_all_rewards_share_does_not_matter(offset: float, unit: float) -> None:
+    """Rewards of 0 and 1, of 10 and 11, of -1000 and -999, of cents: the default finds the arm that pays."""
+    policy, random, lost = sb.adaptive(6, seed=0), np.random.default_rng(3), 0.0
+    for _ in range(400):
+        arms = random.standard_normal((5, 6)) * [1.0, 10.0, 0.1, 1.0, 5.0, 1.0] + 3.0
+        pays = float(arms[:, 1].argmax())
+        chosen = policy.select(arms)
+        lost += float(chosen != pays)
+        policy.update(arms[chosen], unit * (float(chosen == pays) + offset))
+    assert lost < 0.3 * 0.8 * 400

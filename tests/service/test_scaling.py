@@ -219,15 +219,15 @@ async def test_what_it_says(tmp_path: Path) -> None:
         await found.create("plain", policy="oful")
         await found.create("rows", policy="oful", parameters={"scaling": "rows"})
         made = await found.create(**AUTO)
-        assert made.json()["scaling"] == "auto, warming up: 0 of 200 arms seen, and a constant of 0.5"
+        assert made.json()["scaling"] == "auto, warming up: 0 of 200 arms seen, and a constant of 1"
         await played(found, range(0, 60, 3))
         assert (await found.stats())["scaling"].startswith("auto, warming up: 100 of 200 arms seen")
         await played(found, range(0, 63, 3))
-        assert (await found.stats())["scaling"] == "columns, and a constant of 0.5"
+        assert (await found.stats())["scaling"] == "columns, and a constant of 1"
         shown = {
             one["name"]: one["scaling"] for one in (await found.http.get("/v1/bandits")).json()["bandits"]
         }
-        assert shown == {"plain": "as they are", "rows": "rows", "b": "columns, and a constant of 0.5"}
+        assert shown == {"plain": "as they are", "rows": "rows", "b": "columns, and a constant of 1"}
         await found.create("models", actions=NAMES)
         assert (await found.stats("models"))["scaling"].startswith("auto, warming up: 0 of 200")
 
