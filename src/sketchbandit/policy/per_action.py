@@ -40,7 +40,7 @@ class PerAction(ActionChoosing):
     Examples
     --------
     >>> import sketchbandit as sb
-    >>> models = sb.PerAction(["red", "green"], lambda: sb.adaptive(3))
+    >>> models = sb.PerAction(["red", "green"], lambda: sb.oful(3))
     >>> context = [1.0, 0.5, 0.0]
     >>> models.select(context)
     'red'
