@@ -66,6 +66,8 @@ def _play(options: argparse.Namespace, chosen: list[Contestant], results: Store,
                 left = missing(runs, results)
                 bar.stage(f"{data}, {condition}", len(runs), len(runs) - len(left))
                 play_missing(left, results, place, limits, bar)
+        if options.no_speed:
+            return
         bar.stage("speed", len(options.sets), 0)
         for data in options.sets:
             measure_speed(chosen, data, speeds, results, place)
@@ -87,6 +89,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--limit", type=float, default=120.0, help="seconds that one run may take")
     add("--cell", type=float, default=150.0, help="seconds for a contestant on a set under a condition")
     add("--fresh", action="store_true", help="forget the results of what is chosen, and play anew")
+    add("--no-speed", action="store_true", help="do not measure speeds: the machine is busy")
     add("--speed", action="store_true", help="measure speeds only")
     add("--report", action="store_true", help="write the page from the results there are; play nothing")
     return parser.parse_args(arguments)
