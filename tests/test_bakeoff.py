@@ -14,11 +14,12 @@ import pytest
 from benchmarks.bakeoff.__main__ import main
 from benchmarks.bakeoff.contestants import CONTESTANTS, DEFAULT, UNIFORM
 from benchmarks.bakeoff.libraries import LIBRARIES, InstallError, Library, python_with
-from benchmarks.bakeoff.players import PlayError, PolicyPlayer
-from benchmarks.bakeoff.playing import play
-from benchmarks.bakeoff.remote import RemotePlayer, Worker
+from benchmarks.bakeoff.players import PolicyPlayer
+from benchmarks.bakeoff.playing import Played, play, play_elsewhere
+from benchmarks.bakeoff.remote import GRACE, PlayError, Worker
 from benchmarks.bakeoff.rivals import wire
 from benchmarks.bakeoff.rivals.first_arm import FirstArm
+from benchmarks.bakeoff.rivals.loop import TooSlowError, choices
 from benchmarks.bakeoff.running import Limits, Run, left_out, missing
 from benchmarks.bakeoff.store import Result, Store
 from benchmarks.bakeoff.streams import CONDITIONS, Condition, Stream, streams
@@ -40,13 +41,13 @@ def worker() -> Iterator[Worker]:
     made.close()
 
 
-def remote(worker: Worker, seconds: float = 30.0, **settings: int) -> RemotePlayer:
+def elsewhere(worker: Worker, condition: Condition = PLAIN, limit: float = 30.0, **settings: int) -> Played:
     """A run of it."""
-    deadline = time.monotonic() + seconds
-    return RemotePlayer(worker, "first arm", settings, dim=6, seed=0, deadline=deadline)
+    request = {"rival": "first arm", "settings": settings, "seed": 0, "limit": limit}
+    return play_elsewhere(worker, request, ENVIRONMENT, 40, condition)
 
 
-@pytest.mark.parametrize("condition", [PLAIN, LATE], ids=["plain", "late"])
+@pytest.mark.parametrize("condition", [PLAIN, LATE, CONDITIONS["times 100"]], ids=lambda one: one.name)
 def test_a_rival_elsewhere_plays_as_it_would_here(worker: Worker, condition: Condition) -> None:
     """Choices follow from the rewards that have come: late ones late, and the last not at all."""
     player = FirstArm()
@@ -57,50 +58,67 @@ def test_a_rival_elsewhere_plays_as_it_would_here(worker: Worker, condition: Con
         on_their_way.append((number, drawn.reward(chosen)))
         if number >= condition.delay:
             player.learn(*on_their_way[number - condition.delay])
-    played = play(remote(worker), ENVIRONMENT, 40, condition, time.monotonic() + 30.0)
+    played = elsewhere(worker, condition)
     assert played.regret == regret
     assert played.bytes == len(player.waiting) == condition.delay
     assert played.seconds > 0.0
 
 
+def test_a_reward_is_seen_after_its_choice_alone() -> None:
+    """What a player is told is that of its own choice, ``delay`` choices later, and in order."""
+    events: list[Any] = []
+
+    class Witness:
+        def choose(self, number: int, arms: Any) -> int:
+            events.append(number)
+            return int(arms)
+
+        def learn(self, number: int, reward: float) -> None:
+            events.append((number, reward))
+
+    rounds = [(0, [5.0, 6.0]), (1, [7.0, 8.0]), (1, [9.0, 10.0])]
+    assert choices(Witness(), rounds, 1, time.monotonic() + 30.0) == [0, 1, 1]
+    assert events == [0, 1, (0, 5.0), 2, (1, 8.0)]
+    with pytest.raises(TooSlowError, match="too slow: stopped in round 1"):
+        choices(Witness(), rounds, 0, time.monotonic() - 1.0)
+
+
 def test_a_failure_is_told_and_the_worker_plays_on(worker: Worker) -> None:
-    """The error of the library is the error of the run; what hangs is stopped."""
-    soon = time.monotonic() + 30.0
+    """The error of the library is the error of the run; what is slow is stopped, what hangs is ended."""
     with pytest.raises(PlayError, match="ValueError: no wish to play 2 arms"):
-        play(remote(worker, fail_at=5), ENVIRONMENT, 40, PLAIN, soon)
+        elsewhere(worker, fail_at=5)
     with pytest.raises(PlayError, match="TypeError"):
-        remote(worker, unknown=1)
-    assert play(remote(worker), ENVIRONMENT, 40, PLAIN, soon).regret > 0.0
-    with pytest.raises(PlayError, match="too slow"):
-        play(remote(worker, seconds=0.3, sleep_at=2), ENVIRONMENT, 40, PLAIN, soon)
-    assert play(remote(worker), ENVIRONMENT, 40, PLAIN, soon).regret > 0.0
-    with pytest.raises(PlayError, match="stopped in round 1 of 40"):
-        play(remote(worker), ENVIRONMENT, 40, PLAIN, time.monotonic() - 1.0)
+        elsewhere(worker, unknown=1)
+    assert elsewhere(worker).regret > 0.0
+    with pytest.raises(PlayError, match="too slow: stopped in round 1"):
+        elsewhere(worker, limit=-1.0)
+    with pytest.raises(PlayError, match="too slow: no answer"):
+        elsewhere(worker, limit=0.3 - GRACE, sleep_at=0)
+    assert elsewhere(worker).regret > 0.0
 
 
 def test_a_worker_that_dies_leaves_its_last_words() -> None:
     """A library that cannot be imported ends the worker."""
     broken = Worker(Path(sys.executable), "no_such_file")
     with pytest.raises(PlayError, match="No module named"):
-        remote(broken)
+        elsewhere(broken)
     broken.close()
 
 
 @pytest.mark.parametrize("arms", [np.arange(6.0).reshape(2, 3), sparse.csr_array(np.eye(3, 4)), None])
 def test_messages_arrive_as_they_were_sent(arms: Any) -> None:
     """Dense, sparse, or no arms at all."""
-    pipe = io.BytesIO()
-    wire.send(pipe, {"do": "choose", "round": 7}, arms)
+    pipe, rewards = io.BytesIO(), np.array([[1.0, 0.0]])
+    wire.send(pipe, {"delay": 7}, arms, rewards)
     pipe.seek(0)
-    message, got = wire.receive(pipe)
-    assert message == {"do": "choose", "round": 7}
+    message, got, paid = wire.receive(pipe)
+    assert message == {"delay": 7}
     if arms is None:
-        assert got is None
+        assert got is paid is None
     else:
         assert type(got) is type(arms)
-        assert np.array_equal(
-            got.toarray() if sparse.issparse(got) else got, sparse.csr_array(arms).toarray()
-        )
+        assert np.array_equal(paid, rewards)
+        assert np.array_equal(sparse.csr_array(got).toarray(), sparse.csr_array(arms).toarray())
     with pytest.raises(EOFError):
         wire.receive(pipe)
 
@@ -108,12 +126,12 @@ def test_messages_arrive_as_they_were_sent(arms: Any) -> None:
 def test_our_policies_play_as_in_the_loop_of_the_library() -> None:
     """The same regret as ``sb.play``, late rewards included; rewards times 100 change the reward alone."""
     *_, last = sb.play(sb.oful(6), ENVIRONMENT, 40, delay=3)
-    played = play(PolicyPlayer(sb.oful(6), 0), ENVIRONMENT, 40, LATE, time.monotonic() + 30.0)
+    played = play(PolicyPlayer(sb.oful(6), 0), ENVIRONMENT, 40, LATE, 30.0)
     assert played.regret == last.total_regret
     policies = [sb.oful(6), sb.oful(6)]
     for policy, condition in zip(policies, (PLAIN, CONDITIONS["times 100"]), strict=True):
         policy.update(np.eye(6), np.zeros(6))
-        play(PolicyPlayer(policy, 0), ENVIRONMENT, 1, condition, time.monotonic() + 30.0)
+        play(PolicyPlayer(policy, 0), ENVIRONMENT, 1, condition, 30.0)
     assert np.allclose(policies[1].theta, 100.0 * policies[0].theta)
 
 

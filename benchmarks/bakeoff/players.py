@@ -1,29 +1,12 @@
 """Who plays in this process: our policies, chance, and the classifier that knows all labels."""
 
 import time
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
 import sketchbandit as sb
-
-
-class PlayError(Exception):
-    """A contestant could not play on; the message says why."""
-
-
-class Player(Protocol):
-    """One contestant in one run."""
-
-    def choose(self, number: int, arms: Any) -> int:
-        """The index of an arm."""
-
-    def learn(self, number: int, reward: float) -> None:
-        """The reward of that round's choice, which may come late."""
-
-    def cost(self) -> tuple[float, int]:
-        """Seconds in choosing and learning so far, and the bytes of the model."""
 
 
 class PolicyPlayer:

@@ -1,12 +1,24 @@
-"""One run: a player on a stream, each reward given only after the choice it belongs to."""
+"""One run: a player of this process on a stream, or a rival in a process of its own."""
 
 import time
-from collections import deque
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
 import sketchbandit as sb
-from benchmarks.bakeoff.players import Player, PlayError
+from benchmarks.bakeoff.remote import Worker
+from benchmarks.bakeoff.rivals import loop
 from benchmarks.bakeoff.streams import Condition
+
+
+class LocalPlayer(loop.Player, Protocol):
+    """Who plays in this process."""
+
+    def cost(self) -> tuple[float, int]:
+        """Seconds in choosing and learning so far, and the bytes of the model."""
 
 
 class Played(NamedTuple):
@@ -18,18 +30,33 @@ class Played(NamedTuple):
 
 
 def play(
-    player: Player, environment: sb.Environment, rounds: int, condition: Condition, deadline: float
+    player: LocalPlayer, environment: sb.Environment, rounds: int, condition: Condition, limit: float
 ) -> Played:
-    """Play all rounds; PlayError where it takes longer than until ``deadline``."""
-    on_their_way: deque[tuple[int, float]] = deque()
-    regret = 0.0
-    for number, drawn in enumerate(environment.rounds(rounds)):
-        chosen = player.choose(number, drawn.arms)
-        regret += drawn.regret(chosen)
-        on_their_way.append((number, condition.times * drawn.reward(chosen)))
-        if len(on_their_way) > condition.delay:
-            player.learn(*on_their_way.popleft())
-        if time.monotonic() > deadline:
-            raise PlayError(f"too slow: stopped in round {number + 1} of {rounds:,}")
-    seconds, held = player.cost()
-    return Played(regret, seconds, held)
+    """Play all rounds here; TooSlowError where it takes longer than ``limit`` seconds."""
+    means: list[NDArray[np.float64]] = []
+
+    def offered() -> Iterator[tuple[Any, Any]]:
+        for drawn in environment.rounds(rounds):
+            means.append(drawn.means)
+            yield drawn.arms, condition.times * (drawn.means + drawn.noise)
+
+    chosen = loop.choices(player, offered(), condition.delay, time.monotonic() + limit)
+    return Played(_regret(means, chosen), *player.cost())
+
+
+def play_elsewhere(
+    worker: Worker, request: dict[str, Any], environment: sb.Environment, rounds: int, condition: Condition
+) -> Played:
+    """Play all rounds there; ``request`` says which rival, how it is set, and its limit in seconds."""
+    drawn = list(environment.rounds(rounds))
+    sets = [one.arms for one in drawn]
+    arms = sparse.vstack(sets, format="csr") if sparse.issparse(sets[0]) else np.concatenate(sets)
+    rewards = condition.times * np.array([one.means + one.noise for one in drawn])
+    asked = {**request, "dim": environment.dim, "delay": condition.delay}
+    answer = worker.ask(asked, arms, rewards)
+    regret = _regret([one.means for one in drawn], answer["chosen"])
+    return Played(regret, float(answer["seconds"]), int(answer["bytes"]))
+
+
+def _regret(means: list[NDArray[np.float64]], chosen: list[int]) -> float:
+    return float(sum(of.max() - of[index] for of, index in zip(means, chosen, strict=True)))

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from benchmarks.bakeoff.ceiling import classifier
-from benchmarks.bakeoff.contestants import CEILING, UNIFORM, Contestant
+from benchmarks.bakeoff.contestants import UNIFORM, Contestant
 from benchmarks.bakeoff.libraries import LIBRARIES, InstallError, python_with
-from benchmarks.bakeoff.players import Ceiling, Player, PlayError, PolicyPlayer, Uniform
-from benchmarks.bakeoff.playing import play
-from benchmarks.bakeoff.remote import RemotePlayer, Worker
+from benchmarks.bakeoff.players import Ceiling, PolicyPlayer, Uniform
+from benchmarks.bakeoff.playing import LocalPlayer, Played, play, play_elsewhere
+from benchmarks.bakeoff.remote import PlayError, Worker
+from benchmarks.bakeoff.rivals.loop import TooSlowError
 from benchmarks.bakeoff.store import Key, Result, Store, key
 from benchmarks.bakeoff.streams import Condition, Stream
 
@@ -74,27 +75,35 @@ class Watch(Protocol):
 
 
 class Arena:
-    """Makes players; the workers of the rivals stay alive from run to run."""
+    """Plays runs; the workers of the rivals stay alive from run to run."""
 
     def __init__(self, environments: Path) -> None:
         self._environments = environments
         self._workers: dict[str, Worker | str] = {}
 
-    def player(self, run: Run, dim: int, deadline: float) -> Player:
-        """A fresh player for that run."""
+    def play(self, run: Run, limit: float) -> Played:
+        """Play it with a fresh player; PlayError or TooSlowError where that fails."""
         contestant, seed = run.contestant, run.stream.player_seed
+        environment = run.stream.environment(contestant.normalise)
+        if contestant.family in LIBRARIES:
+            worker = self._workers[contestant.family]
+            if isinstance(worker, str):
+                raise PlayError(f"not installed: {worker}")
+            request = {
+                "rival": contestant.rival,
+                "settings": contestant.settings,
+                "seed": seed,
+                "limit": limit,
+            }
+            return play_elsewhere(worker, request, environment, run.rounds, run.condition)
+        player: LocalPlayer
         if contestant.make is not None:
-            return PolicyPlayer(contestant.make(dim), seed)
-        if contestant.name == UNIFORM:
-            return Uniform(seed)
-        if contestant.name == CEILING:
-            return Ceiling(classifier(run.stream.data), run.stream.target)
-        worker = self._workers[contestant.family]
-        if isinstance(worker, str):
-            raise PlayError(f"not installed: {worker}")
-        return RemotePlayer(
-            worker, contestant.rival, contestant.settings, dim=dim, seed=seed, deadline=deadline
-        )
+            player = PolicyPlayer(contestant.make(environment.dim), seed)
+        elif contestant.name == UNIFORM:
+            player = Uniform(seed)
+        else:
+            player = Ceiling(classifier(run.stream.data), run.stream.target)
+        return play(player, environment, run.rounds, run.condition, limit)
 
     def prepare(self, contestant: Contestant) -> None:
         """Install and start what it plays with."""
@@ -134,12 +143,11 @@ def play_run(run: Run, place: Arena, limit: float) -> Result:
     place.prepare(run.contestant)  # which may take minutes, and counts for nobody
     start = time.monotonic()
     try:
-        environment = run.stream.environment(run.contestant.normalise)
-        player = place.player(run, environment.dim, start + limit)
-        played = play(player, environment, run.rounds, run.condition, start + limit)
-    except (PlayError, MemoryError, ValueError) as error:
-        said = str(error) if isinstance(error, PlayError) else f"{type(error).__name__}: {error}"
-        return _replace(settled, error=said or type(error).__name__, took=time.monotonic() - start)
+        played = place.play(run, limit)
+    except (PlayError, TooSlowError, MemoryError, ValueError) as error:
+        known = isinstance(error, PlayError | TooSlowError)
+        said = str(error) if known else f"{type(error).__name__}: {error}"
+        return _replace(settled, error=said, took=time.monotonic() - start)
     return _replace(settled, **played._asdict(), took=time.monotonic() - start)
 
 

@@ -7,32 +7,31 @@ import numpy as np
 from scipy import sparse
 
 
-def send(pipe: IO[bytes], message: dict[str, Any], arms: Any = None) -> None:
-    """Write one message; ``arms`` is a (K, dim) array or CSR matrix."""
-    arrays: list[Any] = []
-    if sparse.issparse(arms):
-        arrays = [arms.data, arms.indices, arms.indptr]
-    elif arms is not None:
-        arrays = [arms]
-    kinds = [(array.dtype.str, array.shape) for array in arrays]
+def send(pipe: IO[bytes], message: dict[str, Any], arms: Any = None, rewards: Any = None) -> None:
+    """Write one message; ``arms`` is an array or a CSR matrix with the arms of all rounds."""
+    parts: list[Any] = []
+    if arms is not None:
+        parts = [arms.data, arms.indices, arms.indptr] if sparse.issparse(arms) else [arms]
+        parts.append(rewards)
+    kinds = [(part.dtype.str, part.shape) for part in parts]
     shape = None if arms is None else arms.shape
     pipe.write(json.dumps({**message, "shape": shape, "arrays": kinds}).encode() + b"\n")
-    for array in arrays:
-        pipe.write(np.ascontiguousarray(array).tobytes())
+    for part in parts:
+        pipe.write(np.ascontiguousarray(part).tobytes())
     pipe.flush()
 
 
-def receive(pipe: IO[bytes]) -> tuple[dict[str, Any], Any]:
-    """Read one message and its arms, if it has any; EOFError where the other side has gone."""
+def receive(pipe: IO[bytes]) -> tuple[dict[str, Any], Any, Any]:
+    """Read one message, its arms and rewards if it has any; EOFError where the other side has gone."""
     line = pipe.readline()
     if not line:
         raise EOFError("the other side closed the pipe")
     message = json.loads(line)
-    arrays = []
-    for dtype, shape in message.pop("arrays"):
-        count = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        arrays.append(np.frombuffer(pipe.read(count), dtype).reshape(shape))
-    shape = message.pop("shape")
-    if len(arrays) == 3:
-        return message, sparse.csr_array(tuple(arrays), shape=shape)
-    return message, arrays[0] if arrays else None
+    shape, parts = message.pop("shape"), []
+    for dtype, size in message.pop("arrays"):
+        count = int(np.prod(size)) * np.dtype(dtype).itemsize
+        parts.append(np.frombuffer(pipe.read(count), dtype).reshape(size))
+    if not parts:
+        return message, None, None
+    *stored, rewards = parts
+    return message, stored[0] if len(stored) == 1 else sparse.csr_array(tuple(stored), shape=shape), rewards

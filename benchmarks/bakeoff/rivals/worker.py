@@ -1,7 +1,7 @@
 """Plays one library: ``python -m benchmarks.bakeoff.rivals.worker MODULE BYTES``, by the Python that has it.
 
-It is sent the arms of a round and answers with the index it chose; the reward comes in a later message. So it
-cannot know a reward before it has chosen, nor the arms to come. An error is answered, and the run is over.
+A request has the rounds of a run; the answer has the choices, or the error that ended the run. The library
+gets the arms of a round, and the reward after its choice.
 """
 
 import importlib
@@ -11,38 +11,54 @@ import sys
 import time
 from typing import IO, Any
 
-from benchmarks.bakeoff.rivals import wire
+from benchmarks.bakeoff.rivals import loop, wire
+
+
+class Timed:
+    """A rival, and the seconds that it took."""
+
+    def __init__(self, rival: Any) -> None:
+        self._rival = rival
+        self.seconds = 0.0
+
+    def choose(self, number: int, arms: Any) -> int:
+        """Its choice."""
+        start = time.perf_counter()
+        chosen = int(self._rival.choose(number, arms))
+        self.seconds += time.perf_counter() - start
+        return chosen
+
+    def learn(self, number: int, reward: float) -> None:
+        """Its reward."""
+        start = time.perf_counter()
+        self._rival.learn(number, reward)
+        self.seconds += time.perf_counter() - start
+
+
+def play(module: Any, asked: dict[str, Any], arms: Any, rewards: Any) -> dict[str, Any]:
+    """One run."""
+    deadline = time.monotonic() + asked["limit"]
+    rival = module.make(asked["rival"], asked["dim"], asked["seed"], **asked["settings"])
+    timed, count = Timed(rival), rewards.shape[1]
+    rounds = ((arms[i * count : (i + 1) * count], paid) for i, paid in enumerate(rewards))
+    chosen = loop.choices(timed, rounds, asked["delay"], deadline)
+    return {"chosen": chosen, "seconds": timed.seconds, "bytes": int(rival.bytes())}
 
 
 def serve(module: Any, requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer until the requests end."""
-    rival: Any = None
-    seconds = 0.0
     while True:
         try:
-            message, arms = wire.receive(requests)
+            asked, arms, rewards = wire.receive(requests)
         except EOFError:
             return
-        if message["do"] != "begin" and rival is None:
-            continue  # the run failed before, and that was answered
         try:
-            start = time.perf_counter()
-            answer: dict[str, Any] | None = None
-            if message["do"] == "begin":
-                rival, seconds = None, 0.0
-                rival = module.make(message["rival"], message["dim"], message["seed"], **message["settings"])
-                answer = {"ready": True}
-            elif message["do"] == "choose":
-                answer = {"chosen": int(rival.choose(message["round"], arms))}
-            elif message["do"] == "learn":
-                rival.learn(message["round"], message["reward"])
-            else:
-                answer = {"seconds": seconds, "bytes": int(rival.bytes())}
-            seconds += time.perf_counter() - start
+            answer = play(module, asked, arms, rewards)
+        except loop.TooSlowError as error:
+            answer = {"error": str(error)}
         except Exception as error:  # whatever a library raises is a result of the bake-off
-            rival, answer = None, {"error": f"{type(error).__name__}: {error}"[:300]}
-        if answer is not None:
-            wire.send(answers, answer)
+            answer = {"error": f"{type(error).__name__}: {error}"[:300]}
+        wire.send(answers, answer)
 
 
 if __name__ == "__main__":
