@@ -219,6 +219,8 @@ def test_limits_leave_out_the_slow_and_the_broken(tmp_path: Path) -> None:
     assert "cannot play digits: ValueError: no" in reason(*failed)
     assert not reason(*failed, result(RIVAL))
     assert "cannot play" in reason(result(RIVAL, error="MemoryError: 24 GiB"))
+    run = run._replace(contestant=BY_NAME[DEFAULT])
+    assert not reason(result(DEFAULT, took=11.0), result(DEFAULT, error="MemoryError: 24 GiB", target=2))
 
 
 def test_the_program_plays_measures_and_writes_the_page(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ mean by that of uniform; the means with late rewards and with rewards times 100.
 learning, and turning the arms into what the library takes, in one thread ({machine}). KiB: the
 arrays of our policies, Vowpal Wabbit's table of weights, the pickled model of the others. A run of more than
 {limit:g} s is stopped. Who has spent {cell:g} s on a data set and condition leaves out the runs left: all
-targets of the first seed come first, and the number of runs is given.
+targets of the first seed come first, and the number of runs is given. The default has no such limits.
 """
 
 

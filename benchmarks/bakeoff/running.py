@@ -52,7 +52,9 @@ def missing(runs: Sequence[Run], store: Store) -> list[Run]:
 
 
 def left_out(run: Run, store: Store, limits: Limits) -> str:
-    """Why the run is not played although it is missing; empty if it is."""
+    """Why the run is not played although it is missing; empty if it is. The default always plays."""
+    if run.contestant.kind == "default":
+        return ""
     name, data, condition = run.contestant.name, run.stream.data, run.condition.name
     same = [
         one
@@ -159,7 +161,8 @@ def play_missing(runs: Sequence[Run], store: Store, place: Arena, limits: Limits
     """Play every run that has no result yet, unless a limit leaves it out."""
     for run in missing(runs, store):
         if not left_out(run, store, limits):
-            store.add(play_run(run, place, limits.run))
+            limit = math.inf if run.contestant.kind == "default" else limits.run
+            store.add(play_run(run, place, limit))
         watch.advance(1)
 
 
