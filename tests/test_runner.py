@@ -316,7 +316,7 @@ def test_definitions_are_sound() -> None:
 
 def test_a_horizon_is_as_long_as_the_run() -> None:
     """``horizon=rounds`` stands for the rounds played, for the tuning too, which plays fewer."""
-    contender = spec("adaptive", horizon="rounds", epsilon=8, size=4)
+    contender = spec("adaptive", horizon="rounds", epsilon=8, size=4, explore="ucb")
     assert policies.build(contender, 200, rounds=500).sketch.horizon == 500
     environment = spec("gaussian", dim=150, arms=4, spectrum="power-law")
     (row,) = perform(Run(kind="play", environment=environment, contender=contender, rounds=40, seed=0))

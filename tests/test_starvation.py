@@ -146,5 +146,8 @@ def test_a_rule_by_default_is_seeded_and_tuned(drawing: str) -> None:
     assert first == again
     assert first[0]["number"] is None
     assert rules.number_of(spec(drawing)) == rules.NUMBERS["thompson"]
+    own = policies.build(spec("adaptive"), 4, seed=2).explore
+    assert (own.scale, own.seed) == ("auto", 500_000_002), "not the seed that arms are drawn from"
+    assert policies.build(parse("adaptive:explore=thompson,explore.seed=7"), 4, seed=2).explore.seed == 7
     tuned = policies.build(policies.tuned(spec(drawing), 2.0, 0.3), 4, seed=0)
     assert (tuned.ridge, tuned.explore.scale) == (2.0, 0.3)

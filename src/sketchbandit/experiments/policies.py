@@ -51,8 +51,13 @@ def tuned(policy: Spec, ridge: float, number: float | None) -> Spec:
 
 def with_defaults(policy: Spec) -> Spec:
     """The same with its ridge given, and so not to be tuned."""
-    default = inspect.signature(recipe(policy.name).make).parameters["ridge"].default
-    return spec(policy.name, **{"ridge": default, **dict(policy.settings)})
+    return spec(policy.name, **{"ridge": _default(policy, "ridge"), **dict(policy.settings)})
+
+
+def _default(policy: Spec, name: str) -> Any:
+    """Of a setting; None where there is none."""
+    found = inspect.signature(recipe(policy.name).make).parameters.get(name)
+    return None if found is None else found.default
 
 
 def build(policy: Spec, dim: int, seed: int = 0, rounds: int | None = None) -> Any:
@@ -61,7 +66,7 @@ def build(policy: Spec, dim: int, seed: int = 0, rounds: int | None = None) -> A
     ``horizon=rounds`` stands for as many as are played.
     """
     settings = dict(rules.seeded(policy.without(DELAY), seed).settings)
-    if "seed" in parameters(policy.name):
+    if _default(policy, "seed") is not None:  # a seed that is None by default is the rule's
         settings.setdefault("seed", seed)
     if settings.get("horizon") == ROUNDS:
         if rounds is None:
