@@ -57,7 +57,8 @@ def _number(line: dict[str, Any], *, signed: bool) -> str:
     """That of the rule, with its sign where there are several; nothing for a rule without one."""
     if not line["sign"]:
         return ""
-    return f"{line['sign']} = {line['number']:g}" if signed else f"{line['number']:g}"
+    number = f"{line['number']:g}" if np.isfinite(line["number"]) else "as it learns"
+    return f"{line['sign']} = {number}" if signed else number
 
 
 def space(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
