@@ -16,8 +16,8 @@ KINDS = (None, "rows", "columns", "auto")
 WARM_UP = 200
 """Arms after which a scaling is fixed."""
 CONSTANT = 1.0
-"""What ``intercept=True`` appends to arms of length one. Where it is small, a ridge keeps what all rewards share
-from being learned: at 0.3 and rewards of 10 and 11 hardly anything was earned."""
+"""What ``intercept=True`` appends to arms of length one. Where it is small, the ridge keeps what all rewards
+share from being learned: with 0.3 and rewards of 10 and 11 hardly anything was earned."""
 
 
 class Reader:
