@@ -30,7 +30,7 @@ def row_of(x: AnyArray, lens: Vector) -> Vector:
     if compiled is None:
         one: Vector = rows_of(View(x[np.newaxis], lens), slice(None))[0]
         return one
-    room = np.empty(len(x) + (lens[CONSTANT] != 0.0))
+    room = np.empty(len(x) + 1 if lens[CONSTANT] else len(x))
     compiled.fill_row(x, lens, room)
     return room
 

@@ -10,6 +10,7 @@ AS_IS, ROWS, COLUMNS = 0.0, 1.0, 2.0
 KIND, BOUND, CONSTANT, HEAD = 0, 1, 2, 3
 PLAIN: Vector = np.zeros(0)
 """The lens of arms that are read as they are."""
+PLAIN.flags.writeable = False  # as every lens: loops are compiled for one kind of array
 
 
 class View(NamedTuple):

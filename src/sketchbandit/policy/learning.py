@@ -56,8 +56,11 @@ class Policy(Choosing):
             and arm.flags.c_contiguous
             and not self._is_warming
         ):
-            row = arm if self._reader is None else row_of(arm, self._lens).astype(self._dtype, copy=False)
-            x = row if self._is_float64 else row.astype(np.float64)
+            row = arm if self._reader is None else row_of(arm, self._lens)
+            x = row
+            if not self._is_float64:
+                row = row.astype(self._dtype, copy=False)
+                x = row.astype(np.float64)
             norm_sq, leverage = self._precision.measure(x)
             if not norm_sq < math.inf:  # NaN ends here too
                 raise refuse(DenseArms(arm[np.newaxis]), np.array([norm_sq]))
