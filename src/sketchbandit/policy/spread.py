@@ -1,6 +1,7 @@
 """How far rewards lie apart, as they come."""
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Self
 
@@ -10,6 +11,7 @@ from sketchbandit.arrays import AnyArray
 
 STRENGTH = 0.15
 """By which ``beta="auto"`` or ``scale="auto"`` multiplies the deviation of the rewards."""
+_MOST = sys.float_info.max  # so that one reward of 1e160 does not make the radius infinite for ever
 
 
 class Spread:
@@ -28,14 +30,15 @@ class Spread:
         self.count += 1
         off = reward - self.mean
         self.mean += off / self.count
-        self.squares += off * (reward - self.mean)
+        self.squares = min(self.squares + off * (reward - self.mean), _MOST)
 
     def add(self, other: "Spread") -> None:
         """The rewards of another too."""
         total = self.count + other.count
         if total:
             off = other.mean - self.mean
-            self.squares += other.squares + off * off * (self.count * other.count / total)
+            between = off * off * (self.count * other.count / total)
+            self.squares = min(self.squares + other.squares + between, _MOST)
             self.mean += off * (other.count / total)
             self.count = total
 
@@ -45,7 +48,9 @@ class Spread:
         counts, means, squares = spreads.T
         count = max(float(counts.sum()), 1.0)
         mean = float(counts @ means) / count
-        return cls(int(count), mean, float(squares.sum() + counts @ np.square(means - mean)))
+        with np.errstate(over="ignore"):
+            total = float(squares.sum() + counts @ np.square(means - mean))
+        return cls(int(count), mean, min(total, _MOST))
 
     @property
     def radius(self) -> float:
