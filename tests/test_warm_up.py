@@ -258,15 +258,15 @@ def test_one_column() -> None:
 
 
 def test_the_constant_is_as_long_as_was_asked_for_beside_an_arm() -> None:
-    """True is half an arm's length; a number counts beside arms of length one, or as it is."""
+    """True is an arm's length; a number counts beside arms of length one, or as it is."""
     arms = np.random.default_rng(0).standard_normal((300, 4)) * 50.0
     length = float(np.sqrt(np.square(arms).sum(axis=1).mean()))
     for wanted, intercept, constant in (
-        (None, True, 0.5 * length),
+        (None, True, length),
         (None, 3.0, 3.0),
-        ("rows", True, 0.5),
+        ("rows", True, 1.0),
         ("rows", 2.0, 2.0),
-        ("columns", True, 0.5),
+        ("columns", True, 1.0),
         ("auto", 0.25, 0.25),
     ):
         policy = make("oful", 4, wanted, intercept=intercept)
@@ -386,7 +386,7 @@ def test_it_says_what_it_does() -> None:
     assert policy.health().scaling == f"auto, warming up: {DIM} of 200 arms seen"
     play(policy, raw_rounds(35, DIM, arms=14))
     assert policy.health().scaling == "columns"
-    assert "scaling='columns', intercept=0.5" in repr(policy)
+    assert "scaling='columns', intercept=1" in repr(policy)
     assert make("soful", DIM).health().scaling is None
     assert "scaling" not in repr(make("soful", DIM))
 
