@@ -230,22 +230,18 @@ def test_values_beyond_the_bound_are_cut_though_they_are_huge() -> None:
     assert np.isfinite(policy.ucb(arms)).all()
 
 
-def test_a_column_that_did_not_vary_is_left_out_and_no_other() -> None:
-    """Constant to rounding, or zero; unix times beside shares of one are both kept."""
+def test_a_column_that_did_not_vary_goes_by_its_largest_entry() -> None:
+    """Constant to rounding, or zero; unix times beside shares of one go by their deviations."""
     random = np.random.default_rng(0)
-    arms = np.column_stack(
-        [
-            np.full(300, 0.1),
-            np.zeros(300),
-            1.7e9 + 1e7 * random.random(300),
-            1e-4 * random.random(300),
-            np.full(300, 1.7e9 + 0.1),
-        ]
-    )
+    times, shares = 1.7e9 + 1e7 * random.random(300), 1e-4 * random.random(300)
+    arms = np.column_stack([np.full(300, 0.1), np.zeros(300), times, shares, np.full(300, 1.7e9 + 0.1)])
     policy = make("oful", 5, "columns")
     policy.select(arms)
-    assert (policy.scaling.factor > 0.0).tolist() == [False, False, True, True, False]
-    assert np.allclose(policy.scaling.apply(arms)[:, [2, 3]].std(axis=0), np.sqrt(0.5))
+    expected = [10.0, 1.0, 1.0 / times.std(), 1.0 / shares.std(), 1.0 / (1.7e9 + 0.1)]
+    assert np.allclose(policy.scaling.factor * 3.0 / policy.scaling.bound, expected, rtol=1e-9)
+    read = policy.scaling.apply(arms)
+    assert np.allclose(read[:, [2, 3]].std(axis=0), np.sqrt(0.5))
+    assert np.abs(read[:, [0, 1, 4]]).max() < 1e-12
 
 
 def test_one_column() -> None:
