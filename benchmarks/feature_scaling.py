@@ -2,8 +2,9 @@
 
 A round is a choice among 10 arms and an update. Each policy stands beside a plain one that does the same in
 its space: the intercept beside arms as they are (in brackets: beside arms that have the constant already),
-the scaling beside arms that were scaled before the clock started. Choices are compared first. All play the same rounds from the same state, in turns; of each round the
-best turn counts, so that others who use the machine matter little.
+the scaling beside arms that were scaled before the clock started. Choices are compared first. All play the
+same rounds from the same state, in turns; of each round the best turn counts, so that others who use the
+machine matter little.
 """
 
 import argparse
