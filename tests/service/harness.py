@@ -19,6 +19,10 @@ from sketchbandit.service.upkeep import Upkeep, running
 P = ParamSpec("P")
 
 DIM = 4
+AS_THEY_ARE: dict[str, Any] = {"scaling": None, "intercept": False}
+"""Parameters of a policy that reads features so."""
+PLAIN: dict[str, Any] = {"parameters": AS_THEY_ARE, "explore": "ucb"}
+"""Settings of a bandit of which one can tell beforehand what it will choose."""
 
 
 def in_loop(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:

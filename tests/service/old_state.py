@@ -1,11 +1,14 @@
-"""A state folder as the version before slates and rules left it: format 1 of the journal."""
+"""State folders of earlier versions: format 1 of the journal, before slates and rules; format 2, of 0.9."""
 
+import json
 import sqlite3
 from pathlib import Path
 
 import numpy as np
 
 import sketchbandit as sb
+from sketchbandit.policy.spread import Spread
+from sketchbandit.service.storage.snapshots import SnapshotFolder, read
 from sketchbandit.service.vectors import encode
 
 DIM = 3
@@ -40,7 +43,7 @@ _TOP = '[{"index": 1, "arm": null, "score": 0.5}, {"index": 0, "arm": null, "sco
 def write(state: Path) -> sb.LinUCB:
     """Write the folder, with a bandit ``b`` of five decisions, four of them rewarded; what it has learned."""
     state.mkdir()
-    alone = sb.adaptive(DIM, explore=sb.UCB(0.5, floor=0.25))
+    alone = sb.adaptive(DIM, explore=sb.UCB(0.5, floor=0.25), scaling=None, intercept=False)
     connection = sqlite3.connect(state / "journal.sqlite")
     connection.execute("PRAGMA journal_mode=WAL")
     with connection:
@@ -56,3 +59,26 @@ def write(state: Path) -> sb.LinUCB:
                 alone.update(x, float(place))
     connection.close()
     return alone
+
+
+def as_format_2(state: Path) -> None:
+    """Make a folder of today one of 0.9, where nothing of what 0.9 did not have was used.
+
+    Its bandits were created with no word of a scaling, an intercept or a rule.
+    """
+    connection = sqlite3.connect(state / "journal.sqlite")
+    with connection:
+        assert connection.execute("SELECT count(*) FROM sketchbandit_scalings").fetchone() == (0,)
+        connection.execute("DROP TABLE sketchbandit_scalings")
+        connection.execute("UPDATE sketchbandit_service SET format = 2")
+        for number, text in connection.execute("SELECT id, config FROM sketchbandit_bandits").fetchall():
+            config = {**json.loads(text), "explore": None, "parameters": {}}
+            del config["defaults"]
+            row = (json.dumps(config, sort_keys=True), number)
+            connection.execute("UPDATE sketchbandit_bandits SET config = ? WHERE id = ?", row)
+    connection.close()
+    for path in state.glob("snapshots/*/*"):
+        snapshot = read(path)
+        if isinstance(snapshot.policy, sb.LinUCB):
+            snapshot.policy._spread = Spread()
+            SnapshotFolder(path.parent).write(snapshot)

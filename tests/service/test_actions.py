@@ -13,7 +13,7 @@ import sketchbandit as sb
 from sketchbandit.service.checking import check, same
 from sketchbandit.service.exporting import export
 from sketchbandit.service.settings import MIB, Limits
-from tests.service.harness import DIM, Service, crashing, error_of, in_loop, service
+from tests.service.harness import AS_THEY_ARE, DIM, PLAIN, Service, crashing, error_of, in_loop, service
 
 NAMES = ["red", "green", "blue"]
 CONTEXT = [1.0, 0.5, 0.0, -0.5]
@@ -36,7 +36,7 @@ async def test_decisions_are_those_of_the_models(tmp_path: Path, explore: Any) -
     """Dense and sparse contexts, some of the actions or all: the same choices and probabilities."""
     random = np.random.default_rng(0)
     async with service(tmp_path) as found:
-        await found.create(actions=NAMES, explore=explore)
+        await found.create(actions=NAMES, explore=explore, parameters=AS_THEY_ARE)
         alone = sb.PerAction(NAMES, lambda: found.engine.bandit("b").config.build()._template)
         draws = np.random.default_rng(0)  # the service's own are seeded so in tests
         for number in range(40):
@@ -66,7 +66,7 @@ async def test_decisions_are_those_of_the_models(tmp_path: Path, explore: Any) -
 async def test_actions_come_and_go(tmp_path: Path) -> None:
     """A new one is tried, a retired one is not offered but learns from late rewards, and may come back."""
     async with service(tmp_path) as found:
-        await found.create(actions=NAMES)
+        await found.create(actions=NAMES, **PLAIN)
         late = (await choose(found, actions=["red"])).json()["decision"]
         assert (await actions(found, "black", "red")).json() == {"actions": [*NAMES, "black"], "retired": []}
         gone = await found.http.delete("/v1/bandits/b/actions/red")
@@ -85,7 +85,7 @@ async def test_actions_come_and_go(tmp_path: Path) -> None:
         status, message = error_of(await choose(found))
         assert (status, "all of its actions are retired" in message) == (422, True)
         assert (await found.http.get("/v1/bandits/b/actions")).json()["actions"] == []
-        await found.create(actions=NAMES)  # clients create it at every start: that changes nothing
+        await found.create(actions=NAMES, **PLAIN)  # clients create it at every start: that changes nothing
         assert (await found.stats())["actions"] == 0
 
 

@@ -22,7 +22,7 @@ from sketchbandit.service.api.request_models import (
     RequestModel,
 )
 from sketchbandit.service.settings import Limits
-from tests.service.harness import DIM, error_of, in_loop, service
+from tests.service.harness import DIM, PLAIN, error_of, in_loop, service
 
 
 def npy(array: Any) -> bytes:
@@ -66,10 +66,10 @@ async def test_decisions_are_those_of_the_policy(tmp_path: Path, policy: str) ->
             arms = random.standard_normal((6, 20))
             arms /= np.linalg.norm(arms, axis=1, keepdims=True)
             answer = (await found.decide(arms.tolist())).json()
-            index = alone.select(arms)
+            choice = alone.choose(arms)
+            index = choice.index
             assert answer["index"] == index
-            assert answer["score"] == alone.ucb(arms[[index]])[0]
-            assert answer["mean"] == alone.mean(arms[[index]])[0]
+            assert (answer["score"], answer["mean"]) == (choice.score, choice.mean)
             assert answer["propensity"] == 1.0
             reward = float(arms[index, 0])
             assert (await found.reward(answer["decision"], reward)).json()["status"] == "learned"
@@ -88,7 +88,7 @@ async def test_arms_sparse_named_and_stored(tmp_path: Path) -> None:
     named = [{"user=7": 1.0, "price": 0.3}, {"user": "8", "price": 0.9}, {"price": -1.0}]
     hashed = FeatureHasher(dim).transform(named).toarray()
     async with service(tmp_path) as found:
-        await found.http.put("/v1/bandits/b", json={"dim": dim})
+        await found.http.put("/v1/bandits/b", json={"dim": dim, **PLAIN})
         by_name = (await found.decide(named)).json()
         dense = (await found.decide(hashed.tolist())).json()
         rows = [sparse.csr_array(row[np.newaxis]) for row in hashed]
@@ -125,7 +125,7 @@ async def test_top_ranks_as_the_policy_does(tmp_path: Path) -> None:
     """The first of the top is the arm chosen; more than there are is refused."""
     random = np.random.default_rng(2)
     async with service(tmp_path) as found:
-        await found.create()
+        await found.create(**PLAIN)
         await found.play(20)
         arms = random.standard_normal((7, DIM))
         answer = (await found.decide(arms.tolist(), top=4)).json()
@@ -140,7 +140,7 @@ async def test_npy_arms_are_writable(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Loops are compiled anew for arrays that are read-only, while the first request waits."""
     seen: list[bool] = []
     async with service(tmp_path) as found:
-        await found.create()
+        await found.create(**PLAIN)
         policy = found.engine.bandit("b").policy
         choose = policy.choose
 
@@ -161,7 +161,7 @@ async def test_npy_bodies(tmp_path: Path) -> None:
     headers = {"content-type": "application/x-npy"}
     url = "/v1/bandits/b/decide"
     async with service(tmp_path) as found:
-        await found.create()
+        await found.create(**PLAIN)
         await found.play(10)
         arms = random.standard_normal((6, DIM))
         expected = (await found.decide(arms.tolist())).json()
@@ -308,7 +308,7 @@ async def test_many_stored_arms(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     arms = {f"arm-{i}": row.tolist() for i, row in enumerate(random.standard_normal((3000, DIM)))}
     async with service(tmp_path) as found:
-        await found.create()
+        await found.create(**PLAIN)
         assert (await found.http.put("/v1/bandits/b/arms", json={"arms": arms})).json() == {"count": 3000}
         assert (await found.http.put("/v1/bandits/b/arms", json={"arms": {"arm-7": [9.0] * DIM}})).json() == {
             "count": 3000
@@ -424,7 +424,7 @@ async def test_many_arms(tmp_path: Path) -> None:
     headers = {"content-type": "application/x-npy"}
     random = np.random.default_rng(5)
     async with service(tmp_path) as found:
-        await found.create()
+        await found.create(**PLAIN)
         arms = random.standard_normal((100_000, DIM)).astype(np.float32)
         answer = await found.http.post("/v1/bandits/b/decide", content=npy(arms), headers=headers)
         policy = found.engine.bandit("b").policy
@@ -475,7 +475,7 @@ def test_a_thousand_errors_cost_no_more_than_one(model: type[RequestModel], body
 async def test_exploration_tells_its_propensity(tmp_path: Path) -> None:
     """A share of decisions is uniform, and the propensity says with which probability each arm was chosen."""
     async with service(tmp_path) as found:
-        await found.create(exploration=0.4)
+        await found.create(**PLAIN, exploration=0.4)
         arms = np.diag([3.0, 1.0, 1.0, 1.0]).tolist()
         answers = [(await found.decide(arms)).json() for _ in range(400)]
         best = [answer for answer in answers if answer["index"] == 0]

@@ -16,6 +16,7 @@ import sketchbandit as sb
 from sketchbandit import client as package
 from sketchbandit.client import AsyncBandit, AsyncClient, Bandit, Client, Decision, Retries, ServiceError
 from sketchbandit.errors import InputError
+from tests.service.harness import AS_THEY_ARE, PLAIN
 from tests.service.processes import ServerProcess, free_port, zygote
 
 DIM = 6
@@ -53,10 +54,10 @@ def test_exported_names() -> None:
 def test_the_verbs_of_a_policy(server: ServerProcess) -> None:
     """The loop of a policy, over HTTP, gives what the policy gives."""
     random = np.random.default_rng(0)
-    alone = sb.adaptive(DIM)
+    alone = sb.adaptive(DIM, **AS_THEY_ARE, explore=sb.UCB())
     with Client(server.url) as client:
-        bandit = client.create("b", DIM)
-        assert client.create("b", DIM).name == "b"
+        bandit = client.create("b", DIM, **PLAIN)
+        assert client.create("b", DIM, **PLAIN).name == "b"
         for number in range(40):
             arms = random.standard_normal((4, DIM))
             given = [arms, arms.tolist(), sparse.csr_array(arms), list(arms)][number % 4]
@@ -136,7 +137,7 @@ def test_slates_and_rules(server: ServerProcess) -> None:
 def test_actions(server: ServerProcess) -> None:
     """A model for every action: chosen for a context, added, retired."""
     with Client(server.url) as client:
-        shop = client.create("actions", DIM, actions=["red", "green"])
+        shop = client.create("actions", DIM, actions=["red", "green"], **PLAIN)
         decision = shop.select_action(np.eye(DIM)[0])
         assert (decision.action, decision.arm, decision.index) == ("red", "red", 0)
         assert shop.update(decision, -1.0) is True

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Error, expect, sync_playwright
 
 from sketchbandit.client import Client
 from sketchbandit.service import tokens
+from tests.service.harness import PLAIN
 from tests.service.processes import ServerProcess, Zygote, free_port, zygote
 
 DIM = 5
@@ -43,9 +44,8 @@ def server(tmp_path: Path, forge: Zygote) -> Iterator[ServerProcess]:
     """A server with an evil bandit and a good one."""
     found = forge.start(tmp_path / "state", free_port())
     httpx.put(f"{found.url}/v1/bandits/{quote(EVIL, safe='')}", json={"dim": DIM}).raise_for_status()
-    httpx.put(
-        f"{found.url}/v1/bandits/good", json={"dim": 40, "parameters": {"size": 4, "epsilon": 4.0}}
-    ).raise_for_status()
+    good = {"dim": 40, "parameters": {"size": 4, "epsilon": 4.0}, "explore": "ucb"}
+    httpx.put(f"{found.url}/v1/bandits/good", json=good).raise_for_status()
     yield found
     found.stop()
 
@@ -87,6 +87,7 @@ def test_it_renders_and_updates(server: ServerProcess, browser: Browser) -> None
     play(server.url, "good", 40, 40)
     expect(page.locator("#decisions")).to_have_text("102")
     expect(page.locator("#rate-summary")).to_contain_text("From ")
+    expect(page.locator("#scaling")).to_have_text("Features are read so: columns, and a constant of 0.5.")
     expect(page.locator("#width-summary")).to_contain_text("The mean width")
     expect(page.locator("#comparison-note")).to_contain_text("Some arms are never drawn")
     assert failures == []
@@ -96,7 +97,7 @@ def test_it_renders_and_updates(server: ServerProcess, browser: Browser) -> None
 def test_what_a_shop_asks(server: ServerProcess, browser: Browser) -> None:
     """Reward against the uniform choice with its interval, shares of arms, over the time that is chosen."""
     with Client(server.url) as client:
-        shop = client.create("shop", 3, exploration=0.5, slates=True, reward_timeout=None)
+        shop = client.create("shop", 3, **PLAIN, exploration=0.5, slates=True, reward_timeout=None)
         shop.put_arms({"good": [1.0, 0.0, 0.0], "bad": [0.0, 1.0, 0.0], EVIL[:100]: [0.0, 0.0, 1.0]})
         for _ in range(200):
             decision = shop.select(top=2)

@@ -19,7 +19,7 @@ from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.connecting import default_url
 from sketchbandit.service.storage.database import Database, Fenced, InDoubt, Refused, StorageError
 from sketchbandit.service.storage.records import ActionRow, DecisionRow, EstimateRow, RewardRow, Statements
-from tests.service.harness import DIM, Service, crashing, error_of, in_loop, service
+from tests.service.harness import DIM, PLAIN, Service, crashing, error_of, in_loop, service
 
 POLICIES = [
     ("adaptive", {"size": 3, "epsilon": 1.0}),
@@ -164,7 +164,7 @@ async def test_debris_of_a_snapshot_goes(tmp_path: Path) -> None:
 async def test_check_notices_a_changed_journal(tmp_path: Path) -> None:
     """A reward altered in the database, and a reward without its decision."""
     async with service(tmp_path) as found:
-        await found.create()
+        await found.create(**PLAIN)
         await found.play(6)
     with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
         connection.execute("UPDATE sketchbandit_rewards SET reward = reward + 1e-9 WHERE seq = 5")

@@ -17,7 +17,7 @@ from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.exporting import export
 from sketchbandit.service.history import Bucket
 from sketchbandit.service.settings import Limits
-from tests.service.harness import DIM, Service, crashing, error_of, in_loop, service
+from tests.service.harness import AS_THEY_ARE, DIM, PLAIN, Service, crashing, error_of, in_loop, service
 from tests.service.test_rewards import set_clock
 
 EXACT = [
@@ -44,7 +44,7 @@ async def test_every_decision_tells_its_probability(tmp_path: Path, explore: Any
     """The one that the same policy tells for the arm, as the answer, the ranking and the log have it."""
     random = np.random.default_rng(0)
     async with service(tmp_path / "state") as found:
-        await found.create(explore=explore, slates=True)
+        await found.create(explore=explore, slates=True, parameters=AS_THEY_ARE)
         alone = found.engine.bandit("b").config.build()
         answers = []
         for _ in range(30):
@@ -72,8 +72,8 @@ async def test_every_decision_tells_its_probability(tmp_path: Path, explore: Any
 async def test_exploration_is_the_floor(tmp_path: Path) -> None:
     """Under either name p = (1 - share)·rule + share/K; the same settings in other words are the same."""
     async with service(tmp_path) as found:
-        await found.create("old", exploration=0.4)
-        await found.create("new", explore={"rule": "ucb", "floor": 0.4})
+        await found.create("old", **PLAIN, exploration=0.4)
+        await found.create("new", parameters=AS_THEY_ARE, explore={"rule": "ucb", "floor": 0.4})
         arms = np.diag([3.0, 1.0, 1.0, 1.0]).tolist()
         for name in ("old", "new"):
             answers = [(await found.decide(arms, name)).json() for _ in range(50)]
@@ -188,7 +188,8 @@ async def test_thompson_is_estimated_after_the_answer(tmp_path: Path) -> None:
 def test_chances_of_a_slate_are_those_of_the_policy() -> None:
     """In two steps as in one, copies of an arm included."""
     random = np.random.default_rng(2)
-    policy = BanditConfig(DIM, explore={"rule": "thompson", "scale": 1.0, "floor": 0.1}).build()
+    rule = {"rule": "thompson", "scale": 1.0, "floor": 0.1}
+    policy = BanditConfig(DIM, parameters=AS_THEY_ARE, explore=rule).build()
     for _ in range(5):
         policy.update(random.standard_normal(DIM), float(random.standard_normal()))
     arms = random.standard_normal((6, DIM))

@@ -8,13 +8,13 @@ import pytest
 import sqlalchemy as sa
 
 from sketchbandit.errors import InputError
-from sketchbandit.service.checking import check
+from sketchbandit.service.checking import check, same
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.exporting import export
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.snapshots import SnapshotFolder, read
 from tests.service import old_state
-from tests.service.harness import in_loop, service
+from tests.service.harness import PLAIN, in_loop, service
 
 
 @in_loop
@@ -94,18 +94,47 @@ async def test_an_old_snapshot_gets_the_rule_of_its_bandit(tmp_path: Path) -> No
     assert all(finding.is_good for finding in check(tmp_path / "state"))
 
 
+@pytest.mark.parametrize("has_snapshots", [True, False])
+@in_loop
+async def test_bandits_of_0_9_mean_what_they_meant(tmp_path: Path, has_snapshots: bool) -> None:
+    """No word of a scaling, an intercept or a rule: features as they are, and UCB, whatever is usual now."""
+    state = tmp_path / "state"
+    async with service(state) as found:
+        await found.create(**PLAIN)
+        await found.create("models", actions=["a", "b"], **PLAIN)
+        await found.play(6)
+        policy = found.engine.bandit("b").policy
+    old_state.as_format_2(state)
+    with pytest.raises(InputError, match=r"format 2.*start `sketchbandit serve` on it once"):
+        check(state)
+    for path in state.glob("snapshots/*/*"):
+        if not has_snapshots:
+            path.unlink()
+    async with service(state) as found:
+        assert same(found.engine.bandit("b").policy, policy)
+        assert (await found.create()).status_code == 200  # clients create it at every start
+        await found.create("new")
+        told = {name: await found.stats(name) for name in ("b", "models", "new")}
+        assert [one["explore"] for one in told.values()] == ["ucb", "ucb", "thompson"]
+        assert [one["scaling"][:11] for one in told.values()] == ["as they are", "as they are", "auto, warmi"]
+        await found.play(6)
+    assert all(finding.is_good for finding in check(state))
+
+
 @in_loop
 async def test_columns_are_added_on_postgresql_too(tmp_path: Path, postgres_url: str) -> None:
     """The same statements, on a journal that was made without them."""
     async with service(tmp_path, database=postgres_url) as found:
-        await found.create()
+        await found.create(**PLAIN)
         await found.play(3)
     engine = sa.create_engine(postgres_url.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
         for column in ("slate", "position", "width"):
             connection.exec_driver_sql(f"ALTER TABLE sketchbandit_decisions DROP COLUMN {column}")
         connection.exec_driver_sql("ALTER TABLE sketchbandit_rewards DROP COLUMN position")
-        connection.exec_driver_sql("DROP TABLE sketchbandit_estimates, sketchbandit_actions")
+        connection.exec_driver_sql(
+            "DROP TABLE sketchbandit_estimates, sketchbandit_actions, sketchbandit_scalings"
+        )
         connection.execute(tables.service.update().values(format=1))
     engine.dispose()
     async with service(tmp_path, database=postgres_url) as found:

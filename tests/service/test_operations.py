@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from sketchbandit.cli.app import app
 from sketchbandit.service import demo
 from sketchbandit.service.exporting import SCHEMA
-from tests.service.harness import DIM, in_loop, service
+from tests.service.harness import DIM, PLAIN, in_loop, service
 from tests.service.processes import free_port, zygote
 
 runner = CliRunner()
@@ -52,7 +52,7 @@ async def test_export(tmp_path: Path) -> None:
     """One row a decision, with what off-policy evaluation needs, whatever became of it."""
     random = np.random.default_rng(0)
     async with service(tmp_path / "state") as found:
-        await found.create(log_arms=True, exploration=0.5)
+        await found.create(**PLAIN, log_arms=True, exploration=0.5)
         await found.create("thin", reward_timeout=0.01, default_reward=-2.0)
         sets, answers = [], []
         for _ in range(12):

@@ -11,7 +11,7 @@ import sketchbandit as sb
 from sketchbandit.service.clock import Clock
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage.database import StorageError
-from tests.service.harness import DIM, error_of, in_loop, service
+from tests.service.harness import AS_THEY_ARE, DIM, PLAIN, error_of, in_loop, service
 
 
 class Time:
@@ -38,7 +38,7 @@ async def test_nobody_answers(tmp_path: Path) -> None:
     """After the timeout the default is learned, once; a late reward is told so."""
     async with service(tmp_path) as found:
         time = set_clock(found)
-        await found.create(reward_timeout=10.0, default_reward=-1.0)
+        await found.create(**PLAIN, reward_timeout=10.0, default_reward=-1.0)
         decided = (await found.decide()).json()
         time.at += 9.9
         await found.upkeep.round()
@@ -50,7 +50,7 @@ async def test_nobody_answers(tmp_path: Path) -> None:
         stats = await found.stats()
         assert (stats["open"], stats["defaults"], stats["rounds"], stats["mean_reward"]) == (0, 1, 1, -1.0)
         assert error_of(await found.reward(decided["decision"], 1.0))[0] == 410
-        alone = sb.adaptive(DIM)
+        alone = sb.adaptive(DIM, **AS_THEY_ARE)
         alone.update(np.eye(DIM)[decided["index"]], -1.0)
         assert np.array_equal(found.engine.bandit("b").policy.theta, alone.theta)
 
@@ -90,9 +90,10 @@ async def test_out_of_order_rewards_are_learned_as_they_come(tmp_path: Path) -> 
     random = np.random.default_rng(0)
     sets = random.standard_normal((20, 5, DIM))
     async with service(tmp_path) as found:
-        await found.create(parameters={"size": 2, "epsilon": 0.5})
+        parameters = {"size": 2, "epsilon": 0.5, **AS_THEY_ARE}
+        await found.create(parameters=parameters)
         decided = [(await found.decide(arms.tolist())).json() for arms in sets]
-        alone = sb.adaptive(DIM, size=2, epsilon=0.5)
+        alone = sb.adaptive(DIM, **parameters)
         for place in random.permutation(20).tolist():
             answer = decided[place]
             assert (await found.reward(answer["decision"], float(place))).status_code == 200

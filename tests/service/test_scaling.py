@@ -25,7 +25,7 @@ from sketchbandit.service.storage.database import StorageError
 from sketchbandit.service.storage.records import ScalingRow
 from tests.service.harness import DIM, Service, crashing, error_of, in_loop, service
 
-AUTO: dict[str, Any] = {"parameters": {"scaling": "auto", "intercept": True}}
+AUTO: dict[str, Any] = {"parameters": {"scaling": "auto", "intercept": True}, "propensities": "none"}
 NAMES = ["red", "green"]
 STAGES = (0, 1, 1, 2, 5, 11)
 """Decisions of one life after another; a warm-up needs 200 arms, of which a kill loses some."""

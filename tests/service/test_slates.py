@@ -11,7 +11,7 @@ import sketchbandit as sb
 from sketchbandit.service.checking import check, same
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage.database import StorageError
-from tests.service.harness import DIM, Service, crashing, error_of, in_loop, service
+from tests.service.harness import AS_THEY_ARE, DIM, PLAIN, Service, crashing, error_of, in_loop, service
 from tests.service.test_rewards import set_clock
 
 ARMS = np.diag([4.0, 3.0, 2.0, 1.0])
@@ -20,7 +20,7 @@ STORED = {name: row.tolist() for name, row in zip("abcd", ARMS, strict=True)}
 
 async def shown(found: Service, top: int = 3, **settings: Any) -> Any:
     """A new bandit with slates and four stored arms, and a decision of it."""
-    await found.create(slates=True, **settings)
+    await found.create(slates=True, **{**PLAIN, **settings})
     assert (await found.http.put("/v1/bandits/b/arms", json={"arms": STORED})).status_code == 200
     return (await found.decide(list("abcd"), top=top)).json()
 
@@ -53,7 +53,7 @@ async def test_each_arm_has_its_reward(tmp_path: Path) -> None:
         stats = await found.stats()
         assert (stats["open"], stats["open_bytes"], stats["rounds"]) == (0, 0, 3)
         assert (await found.reward(decision, 0.25)).json()["status"] == "known"
-        alone = sb.adaptive(DIM)
+        alone = sb.adaptive(DIM, **AS_THEY_ARE)
         for place, reward in ((2, 1.0), (1, 0.5), (0, 0.25)):
             alone.update(ARMS[place], reward)
         assert np.array_equal(found.engine.bandit("b").policy.theta, alone.theta)

@@ -165,7 +165,15 @@ def same(one: Any, other: Any) -> bool:
 def _recorded(policy: Any) -> tuple[Scalars, Arrays]:
     """What follows from the journal."""
     scalars, arrays = policy.dump()
-    readers = [part["reader"] for part in (scalars, scalars.get("parts", {})) if "reader" in part]
-    for reader in readers:
-        reader.pop("sample", None)
-    return scalars, {name: array for name, array in arrays.items() if not name.startswith(_SAMPLE)}
+    return _stripped(scalars), {name: held for name, held in arrays.items() if _SAMPLE not in name}
+
+
+def _stripped(saved: Any) -> Any:
+    """Without the arms of a warm-up, nor the deviation of the rewards where no radius follows it.
+
+    (Snapshots of 0.9 do not have that.)
+    """
+    if not isinstance(saved, dict):
+        return saved
+    left_out = ("sample",) if saved.get("beta") == "auto" else ("sample", "spread")
+    return {name: _stripped(value) for name, value in saved.items() if name not in left_out}
