@@ -14,7 +14,7 @@ from sketchbandit.service.problems import Unavailable
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.database import InDoubt, StorageError
 from sketchbandit.service.storage.records import Statements
-from tests.service.harness import DIM, Service, crashing, error_of, in_loop, service
+from tests.service.harness import DIM, PLAIN, Service, crashing, error_of, in_loop, service
 
 EYE = np.eye(DIM).tolist()
 
@@ -151,7 +151,7 @@ async def test_a_record_that_is_refused_harms_no_other(tmp_path: Path) -> None:
 async def test_doubt_in_a_batch_that_is_taken_apart(tmp_path: Path) -> None:
     """A refused record, then a lost answer: nothing more is committed until that is settled."""
     async with service(tmp_path) as found:
-        await found.create()
+        await found.create(**PLAIN)
         database = found.engine.database
         real, calls = database.commit, []
 

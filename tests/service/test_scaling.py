@@ -21,7 +21,7 @@ from sketchbandit.service.rewards import Given
 from sketchbandit.service.scaling_bytes import decode, encode
 from sketchbandit.service.settings import MIB, Limits
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.database import StorageError
+from sketchbandit.service.storage.database import InDoubt, StorageError
 from sketchbandit.service.storage.records import ScalingRow
 from tests.service.harness import DIM, Service, crashing, error_of, in_loop, service
 
@@ -188,6 +188,33 @@ async def test_a_scaling_that_cannot_be_written(tmp_path: Path, monkeypatch: pyt
         assert row.arms == 10
         assert policy.scaling == decode(row.scaling, DIM)
         assert policy.scaling != before
+
+
+@in_loop
+async def test_a_scaling_in_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer to its commit was lost: when that is settled it takes effect, once."""
+    async with service(tmp_path) as found:
+        await found.create(**AUTO)
+        policy, database = found.engine.bandit("b").policy, found.engine.database
+        real = database.commit
+
+        def commit(records: Any, seq: int) -> None:
+            real(records, seq)
+            database._batch -= 1
+            database._is_unsure = True
+            database._drop()
+            monkeypatch.undo()
+            raise InDoubt("the answer was lost")
+
+        monkeypatch.setattr(database, "commit", commit)
+        assert (await found.decide(features(0).tolist())).status_code == 503
+        while (await found.http.get("/readyz")).status_code != 200:
+            await asyncio.sleep(0.01)
+        (row,) = await scalings(found)
+        assert policy.scaling == decode(row.scaling, DIM)
+        await played(found, range(2))
+        assert [row.arms for row in await scalings(found)] == [5, 10]
+    assert await replayed(tmp_path, policy)
 
 
 @in_loop

@@ -18,7 +18,7 @@ from sketchbandit.service import tokens
 from sketchbandit.service.server import is_loopback, serve
 from sketchbandit.service.settings import Limits, Settings
 from sketchbandit.service.tokens import Tokens
-from tests.service.harness import DIM, error_of, in_loop, service
+from tests.service.harness import DIM, PLAIN, error_of, in_loop, service
 from tests.service.processes import Zygote, free_port, zygote
 
 
@@ -144,7 +144,7 @@ async def test_headers(tmp_path: Path) -> None:
 async def test_an_error_inside_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """500 without a trace; the log has it."""
     async with service(tmp_path) as found:
-        await found.create()
+        await found.create(**PLAIN)
 
         def break_down(*_: object, **__: object) -> None:
             raise RuntimeError("secret detail")
