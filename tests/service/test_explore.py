@@ -164,7 +164,7 @@ async def test_thompson_is_estimated_after_the_answer(tmp_path: Path) -> None:
     """The estimate is that of the policy as it was; for slates too; rewards may come before it."""
     random = np.random.default_rng(1)
     async with service(tmp_path / "state") as found:
-        await found.create(explore=THOMPSON, slates=True, reward_timeout=None)
+        await found.create(explore=THOMPSON, slates=True, reward_timeout=None, parameters=AS_THEY_ARE)
         alone = found.engine.bandit("b").config.build()
         wanted: list[float] = []
         for _ in range(6):
