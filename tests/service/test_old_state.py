@@ -14,7 +14,7 @@ from sketchbandit.service.exporting import export
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.snapshots import SnapshotFolder, read
 from tests.service import old_state
-from tests.service.harness import PLAIN, in_loop, service
+from tests.service.harness import AS_THEY_ARE, PLAIN, in_loop, service
 
 
 @in_loop
@@ -97,11 +97,12 @@ async def test_an_old_snapshot_gets_the_rule_of_its_bandit(tmp_path: Path) -> No
 @pytest.mark.parametrize("has_snapshots", [True, False])
 @in_loop
 async def test_bandits_of_0_9_mean_what_they_meant(tmp_path: Path, has_snapshots: bool) -> None:
-    """No word of a scaling, an intercept or a rule: features as they are, and UCB, whatever is usual now."""
+    """Without a word of it: features as they are, UCB, a ridge of 1, whatever is usual now."""
     state = tmp_path / "state"
     async with service(state) as found:
-        await found.create(**PLAIN)
-        await found.create("models", actions=["a", "b"], **PLAIN)
+        plain = {**PLAIN, "parameters": {**AS_THEY_ARE, "ridge": 1.0}}
+        await found.create(**plain)
+        await found.create("models", actions=["a", "b"], **plain)
         await found.play(6)
         policy = found.engine.bandit("b").policy
     old_state.as_format_2(state)

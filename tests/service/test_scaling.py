@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+import sketchbandit as sb
 from sketchbandit.errors import SketchBanditError
 from sketchbandit.policy import PerAction
 from sketchbandit.scaling import Scaling
@@ -300,9 +301,10 @@ def test_the_defaults_of_its_day() -> None:
     again = BanditConfig.from_json(config.to_json())
     assert again == config
     assert again.build().is_warming_up
+    assert again.build().ridge == again.defaults["ridge"] == sb.adaptive(3).ridge
     before = BanditConfig.from_json('{"dim": 3}')
     policy = before.build()
-    assert (policy.scaling, policy.explore.kind, policy.radius) == (None, "ucb", 0.1)
+    assert (policy.scaling, policy.explore.kind, policy.radius, policy.ridge) == (None, "ucb", 0.1, 1.0)
     assert not before.differences(config)
     assert before.differences(BanditConfig(3, parameters={"scaling": "auto"}).checked(Limits()))
     floor = BanditConfig(3, exploration=0.25).checked(Limits()).build()

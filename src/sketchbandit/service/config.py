@@ -17,12 +17,13 @@ from sketchbandit.service.settings import MIB, Limits
 
 ESTIMATE, NONE = "estimate", "none"
 """What to do about probabilities that take time: estimate them after the answer, or leave them out."""
+_KEPT = ("ridge", "scaling", "intercept")
 _PLAIN = (str, bool, int, float)
 _DENSE_BYTES = 13  # of an exact policy, for each of its dim² numbers: 1.6 matrices of float64
 _ROW_BYTES = 40  # of a fixed sketch, for each of its size·dim numbers: 2·size rows, the factor, buffers
 _DEFAULT_SIZE = 50  # of the policies that have one
 _WARM_UP_BYTES = 3 * 8 * WARM_UP  # for each of dim numbers: arms offered, those of the last request, rewarded
-_BEFORE = {"scaling": None, "intercept": False, "explore": None}
+_BEFORE = {"ridge": 1.0, "scaling": None, "intercept": False, "explore": None}
 """The defaults of bandits that do not say: version 0.9 and before."""
 
 
@@ -45,8 +46,8 @@ class BanditConfig:
     actions: list[str] | None = None
     """Those that it begins with; None: it chooses among arms."""
     defaults: dict[str, Any] = field(default_factory=dict)
-    """Scaling, intercept and rule of its policy where they are not given, as they were when it was created:
-    later versions may have others. What is not here is the policy's own."""
+    """Ridge, scaling, intercept and rule of its policy where they are not given, as they were when it was
+    created: later versions may have others. What is not here is the policy's own."""
 
     @property
     def rule(self) -> Explore:
@@ -111,7 +112,10 @@ class BanditConfig:
     def _defaults_of_today(self) -> dict[str, Any]:
         """What the policy does where nothing was said, as far as JSON can say it."""
         own = inspect.signature(recipe(self.policy).make).parameters
-        found = {name: own[name].default for name in ("scaling", "intercept") if name in own}
+        unsaid = [name for name in _KEPT if name in own and name not in self.parameters]
+        found = {name: own[name].default for name in unsaid}
+        if "ridge" in found and found["ridge"] is None:  # it depends on the dimension
+            found["ridge"] = build(self.policy, self.dim, **self._parameters()).ridge
         found = {name: value for name, value in found.items() if value is None or isinstance(value, _PLAIN)}
         rule = build(self.policy, 2, **self._parameters()).explore
         kept = None if isinstance(rule, UCB) else kept_settings(rule)

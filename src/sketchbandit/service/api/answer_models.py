@@ -131,8 +131,8 @@ class BanditAnswer(BaseModel):
     defaults: Annotated[
         dict[str, Any],
         Field(
-            description="Scaling, intercept and rule where they were not given, as when it was created; no "
-            "rule: UCB."
+            description="Ridge, scaling, intercept and rule where they were not given, as when it was "
+            "created; no rule: UCB."
         ),
     ]
     scaling: _Scaling
