@@ -41,8 +41,6 @@ class Scalable(Exploring):
         with self._lock:
             if not isinstance(scaling, Scaling):
                 raise InputTypeError(f"scaling is {scaling!r:.60}; give a Scaling, such as that of a policy")
-            if self._is_part:
-                raise InputError("this model is one of several; set the scaling of all: models.scaling = ...")
             self.read_by(scaling)
 
     @property
@@ -69,6 +67,8 @@ class Scalable(Exploring):
 
         ``seen``: ``arms_seen`` when it was due, if that is not now.
         """
+        if self._is_part:
+            raise InputError("this model is one of several; set the scaling of all: models.scaling = ...")
         if self._reader is None:
             raise InputError('there is no scaling to be replaced; make the policy with scaling="auto"')
         self._reader.check(scaling)
