@@ -188,7 +188,7 @@ def test_the_same_awaited(server: ServerProcess) -> None:
             shown = await slates.select(np.eye(DIM), top=2)
             assert await slates.update(shown, {1: 1.0}) is True
             assert (await slates.stats("day"))["rounds"] == 1
-            acting = await client.create("x", DIM, actions=["a", "b"])
+            acting = await client.create("x", DIM, actions=["a", "b"], **PLAIN)
             assert (await acting.select_action(np.eye(DIM)[0])).action == "a"
             assert await acting.add_actions(["c"]) == ["a", "b", "c"]
             await acting.retire_action("a")
