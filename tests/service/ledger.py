@@ -146,6 +146,7 @@ def verify(ledgers: list[Ledger], state: Path, database: str | None) -> int:
         meant |= {_seq(decision): reward for decision, reward in ledger.meant.items()}
     assert set(keys) <= set().union(*(ledger.asked for ledger in ledgers))
     assert all(meant[decision] == reward for decision, reward in given.items())
+    assert scalings, "no arms were scaled"
     never_killed = bandit.policy
     for row in sorted([*rewards, *scalings], key=lambda row: int(row.seq)):
         if isinstance(row, ScalingRow):
