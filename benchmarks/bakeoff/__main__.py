@@ -46,8 +46,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options.page,
         rounds=options.rounds,
         seeds=options.seeds,
-        limit=options.limit,
-        cell=options.cell,
     )
     print("wrote", *written)
 

@@ -8,7 +8,7 @@ import sketchbandit as sb
 from benchmarks.bakeoff.libraries import LIBRARIES
 from benchmarks.bakeoff.streams import Normalise
 
-Kind = Literal["default", "paper", "rival", "mark"]
+Kind = Literal["default", "variant", "paper", "rival", "mark"]
 DEFAULT, UNIFORM, CEILING = "the default", "uniform", "classifier"
 OURS = "sketchbandit"
 
@@ -75,6 +75,35 @@ def _paper() -> list[Contestant]:
                 )
             )
     return found
+
+
+def _variant(name: str, why: str, written: str, **settings: Any) -> Contestant:
+    return Contestant(
+        f"default, {name}",
+        "variant",
+        OURS,
+        f"sb.adaptive(dim, {written})",
+        why,
+        make=lambda dim: sb.adaptive(dim, **settings),
+    )
+
+
+def _variants() -> list[Contestant]:
+    ucb = "the runner-up: the largest upper confidence bound, by the same deviation of the rewards"
+    floor = sb.UCB("auto", floor=0.05)
+    return [
+        _variant("UCB", ucb, 'beta="auto"', beta="auto"),
+        _variant(
+            "UCB and a floor",
+            "the same with a twentieth of all choices by chance",
+            'explore=sb.UCB("auto", floor=0.05)',
+            explore=floor,
+        ),
+        _variant("unit rows", "every arm to length one", 'scaling="rows"', scaling="rows"),
+        _variant("unscaled", "features as stored", "scaling=None", scaling=None),
+        _variant("no intercept", "without the constant", "intercept=False", intercept=False),
+        _variant("ridge 1", "the ridge of the paper's algorithms", "ridge=1.0", ridge=1.0),
+    ]
 
 
 def _rival(name: str, family: str, setting: str, why: str, rival: str = "", **settings: Any) -> Contestant:
@@ -169,6 +198,7 @@ RIVALS = [
 
 CONTESTANTS: list[Contestant] = [
     Contestant(DEFAULT, "default", OURS, "sb.adaptive(dim)", "nothing set, raw features", make=sb.adaptive),
+    *_variants(),
     *_paper(),
     *RIVALS,
     Contestant(UNIFORM, "mark", UNIFORM, "any arm", "what learning nothing costs"),

@@ -42,6 +42,17 @@ def summary(board: Board) -> str:
     return table(["mean regret", *sets], rows)
 
 
+def variants(board: Board) -> str:
+    """The default with one thing changed."""
+    rows = []
+    for one in CONTESTANTS:
+        if one.kind in ("default", "variant"):
+            cells = [board.cell(one.name, data) for data in board.sets()]
+            told = [f"{_mean(cell)} ({_number(cell.worst)})" if cell.regrets else "-" for cell in cells]
+            rows.append([f"`{one.setting}`", *told])
+    return table(["", *board.sets()], rows)
+
+
 def details(board: Board, data: str) -> str:
     """Everybody on one data set."""
     uniform = board.cell(UNIFORM, data).mean
