@@ -41,9 +41,9 @@ have a limit of time for each data set and condition. Who reaches it leaves out 
 the first seed come first, and the number of runs is given. The paper's algorithms and the variants play the
 plain game alone.
 """
-_VARIANTS = """Its numbers (the warm-up of 200 arms, the constant, the bound of three deviations, the ridge, 0.15
-deviations of the rewards) were chosen on other seeds of these data sets. So its figures on these sets are a
-little kind to it; another data set may prefer another variant. Mean regret, and the worst run in brackets:
+_VARIANTS = """The default's numbers (a warm-up of 200 arms, the constant, the bound of three deviations, the
+ridge, 0.15 deviations of the rewards) were chosen on other seeds of these data sets. So its figures here are
+a little kind to it. Below, one thing is changed at a time. Mean regret, and the worst run in brackets:
 """
 
 
