@@ -31,6 +31,8 @@ from sketchbandit.experiments.specs import spec
 from sketchbandit.experiments.store import Store
 from sketchbandit.experiments.tables import table
 
+pytestmark = pytest.mark.xdist_group("reports")  # what they share is made once
+
 TINY = Profile(
     name="tiny",
     rounds=0.05,
