@@ -170,7 +170,7 @@ def test_the_fit_is_centre_and_deviation_of_what_was_offered(wanted: str) -> Non
 
 
 def test_sparse_arms_are_never_centred() -> None:
-    """Columns are divided by their root mean square; auto takes rows."""
+    """Columns are divided by their root mean square; so does auto where they are far apart in size."""
     by_column, auto, mixed = (make("soful", DIM, wanted) for wanted in ("columns", "auto", "columns"))
     offered = []
     for t, (arms, rewards) in enumerate(raw_rounds(80, DIM)):
@@ -184,7 +184,36 @@ def test_sparse_arms_are_never_centred() -> None:
     assert not by_column.scaling.centres
     assert not mixed.scaling.centres
     assert np.allclose(by_column.scaling.factor * np.sqrt(mean_squares), by_column.scaling.bound / 3.0)
-    assert auto.scaling == sb.Scaling.rows(DIM)
+    assert auto.scaling == by_column.scaling
+
+
+@pytest.mark.parametrize(("price", "kind"), [(20.0, "rows"), (5000.0, "columns")])
+def test_auto_looks_at_the_size_of_sparse_columns(price: float, kind: str) -> None:
+    """Words and one-hot columns are read as unit rows; beside a price these would leave nothing else."""
+    random = np.random.default_rng(0)
+    arms = np.zeros((200, DIM))
+    arms[np.arange(200), random.integers(1, DIM, 200)] = 1.0
+    arms[::2, 0] = price * (1.0 + random.random(100))
+    policy = make("soful", DIM, "auto")
+    policy.select(sparse.csr_array(arms))
+    assert policy.scaling.kind == kind
+    assert not policy.scaling.centres
+
+
+def test_a_scaling_of_the_warm_up_is_not_for_others() -> None:
+    """It would be fixed there, with what few arms have told."""
+    first, other = (make("soful", DIM, "columns") for _ in range(2))
+    first.select(np.random.default_rng(0).standard_normal((5, DIM)))
+    assert "provisional" in repr(first.scaling)
+    with pytest.raises(sb.InputError, match="is_warming_up"):
+        other.scaling = first.scaling
+    with pytest.raises(sb.InputError, match="is_warming_up"):
+        make("soful", DIM, first.scaling)
+    assert other.is_warming_up
+    first.select(np.random.default_rng(0).standard_normal((200, DIM)))
+    other.scaling = first.scaling
+    assert other.scaling == first.scaling
+    assert not other.is_warming_up
 
 
 @pytest.mark.parametrize("wanted", ["columns", "auto", None])

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -331,3 +332,14 @@ def test_the_client_needs_little(tmp_path: Path) -> None:
         "assert not heavy & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+
+
+def test_frames_and_unix_times(server: ServerProcess) -> None:
+    """A DataFrame is its numbers; a time in nanoseconds is no arm too long."""
+    columns = [[1.76e18, 1.77e18], [1, 2], [0.5, 0.1], [1, 0], [0, 1], [3, 4]]
+    frame = pd.DataFrame({f"c{i}": column for i, column in enumerate(columns)})
+    with Client(server.url) as client:
+        bandit = client.create("b", DIM)
+        for decision in (bandit.select(frame), *bandit.select_many([frame])):
+            assert isinstance(decision, Decision)
+            assert bandit.update(decision, 1.0) is True

@@ -108,9 +108,15 @@ def remove_arm(name: str, arm: str) -> Call[None]:
     return Call("DELETE", bandit_path(name, "arms", arm), lambda _: None)
 
 
+def _without_names(arms: Any) -> Any:
+    """The numbers of a DataFrame; anything else as it is."""
+    return np.asarray(arms.to_numpy(), dtype=np.float64) if hasattr(arms, "to_numpy") else arms
+
+
 def select(name: str, arms: Any, top: int | None, key: str | None) -> Call[Decision]:
     """POST a decision: a dense array as npy, everything else as JSON."""
     path, key = bandit_path(name, "decide"), key or uuid.uuid4().hex
+    arms = _without_names(arms)
     if isinstance(arms, np.ndarray) and arms.dtype in (np.float32, np.float64):
         buffer = io.BytesIO()
         np.lib.format.write_array(buffer, arms, version=(1, 0), allow_pickle=False)
@@ -124,7 +130,7 @@ def select_action(
 ) -> Call[Decision]:
     """POST a decision among actions."""
     asked = {
-        "context": features(context),
+        "context": features(_without_names(context)),
         "actions": None if actions is None else _names(actions),
         "top": top,
     }
@@ -149,7 +155,7 @@ def retire_action(name: str, action: str) -> Call[None]:
 
 def select_many(name: str, sets: Sequence[Any], top: int | None) -> Call[list[Decision | ServiceError]]:
     """POST several decisions."""
-    asked = [{**_request(arms, top), "key": uuid.uuid4().hex} for arms in sets]
+    asked = [{**_request(_without_names(arms), top), "key": uuid.uuid4().hex} for arms in sets]
 
     def read(answer: Any) -> list[Decision | ServiceError]:
         return [failure(found) or Decision.of(found) for found in answer["decisions"]]

@@ -102,8 +102,8 @@ class Bandit:
         Parameters
         ----------
         arms
-            (K, dim): numpy, scipy.sparse or lists; or a list of named features or of ids of stored arms;
-            nothing: all stored arms.
+            (K, dim): numpy, a DataFrame of numbers, scipy.sparse or lists; or a list of named features or of
+            ids of stored arms; nothing: all stored arms.
         top : int, optional
             Rank so many.
         key : str, optional

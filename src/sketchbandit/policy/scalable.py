@@ -41,6 +41,7 @@ class Scalable(Exploring):
         with self._lock:
             if not isinstance(scaling, Scaling):
                 raise InputTypeError(f"scaling is {scaling!r:.60}; give a Scaling, such as that of a policy")
+            scaling.check_final()
             self.read_by(scaling)
 
     @property

@@ -35,6 +35,7 @@ class Reader:
         self.sample = Sample(dim) if scaling is None else None
         """Arms of the warm-up; None: it is over."""
         self.scaling = stand_in(dim, wanted, intercept) if scaling is None else scaling
+        self.scaling.is_provisional = scaling is None
         self._next_fit = 1  # arms
 
     @classmethod
@@ -45,6 +46,7 @@ class Reader:
         constant = CONSTANT * intercept if isinstance(intercept, bool) else intercept
         constant = check_real("intercept", constant, at_least=0.0)
         if isinstance(kind, Scaling):
+            kind.check_final()
             made = cls(dim, "given", constant, kind)
             made.check(kind)
             return made
@@ -96,6 +98,7 @@ class Reader:
         """
         self.check(scaling)
         self.scaling = scaling
+        scaling.is_provisional = not is_last
         if is_last:
             self.sample = None
         elif self.sample is not None:
@@ -122,7 +125,8 @@ class Reader:
         """What it does, in words."""
         if self.sample is None:
             return self.scaling.kind
-        return f"{self.wanted or 'intercept'}, warming up: {self.sample.count} of {WARM_UP} arms seen"
+        what = self.wanted or "length of the intercept"
+        return f"{what}, warming up: {self.sample.count} of {WARM_UP} arms seen"
 
     def __repr__(self) -> str:
         constant = f", intercept={self.scaling.constant:.4g}" if self.intercept else ""

@@ -39,6 +39,9 @@ class Scaling:
 
     """
 
+    is_provisional = False
+    """Whether it is of a warm-up that is not over, and will be replaced."""
+
     def __init__(self, dim: int, lens: Vector) -> None:
         self.dim = dim
         self.lens = lens
@@ -112,6 +115,14 @@ class Scaling:
         """Whether zeros do not stay zeros."""
         return self.centre is not None and bool(self.centre.any())
 
+    def check_final(self) -> None:
+        """Refuse to be given to another while it is provisional."""
+        if self.is_provisional:
+            raise InputError(
+                "that scaling is of a warm-up which is not over; take it when the policy's is_warming_up is "
+                "False"
+            )
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Scaling):
             return NotImplemented
@@ -124,7 +135,8 @@ class Scaling:
         return type(self), (self.dim, self.lens)  # so that no copy can be written to either
 
     def __repr__(self) -> str:
-        return f"<Scaling({self.kind!r}, dim={self.dim}, constant={self.constant:g})>"
+        provisional = ", provisional" if self.is_provisional else ""
+        return f"<Scaling({self.kind!r}, dim={self.dim}, constant={self.constant:g}{provisional})>"
 
     # -- reading ------------------------------------------------------------------------------------
 

@@ -34,7 +34,9 @@ class Limits:
     request_seconds: float = 30.0
     """For a whole request to arrive, headers and body."""
     magnitude: float = 1e9
-    """Of a reward, or of the length of an arm."""
+    """Of a reward."""
+    arm_length: float = 1e20
+    """Unix times in nanoseconds fit; squares of it are far from overflowing."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class ArmReader:
             raise Invalid(f"bandit {name!r} has actions: send a context, {self._dim} features, and no arms")
         self._memory.take(self._scope, 8 * self._cells(asked.context))
         context = self.features(asked.context, "the context")
-        check(stack([context]), self._limits.magnitude, "the context")
+        check(stack([context]), self._limits.arm_length, "the context")
         return ActionSet(context, self._actions(asked.actions))
 
     def _actions(self, asked: Sequence[str] | None) -> Sequence[str]:
@@ -150,7 +150,7 @@ class ArmReader:
                 raise Invalid(f"arm {arm!r}: {complaint(error)}") from None
             self._memory.take(self._scope, 8 * self._cells(features))
             found[arm] = self.features(features, f"arm {arm!r}")
-        check(stack(list(found.values())), self._limits.magnitude)
+        check(stack(list(found.values())), self._limits.arm_length)
         return found
 
     def features(self, arm: Any, at: str) -> Vector:
@@ -171,7 +171,7 @@ class ArmReader:
         return self._checked(np.array(arms, dtype=np.float64))
 
     def _checked(self, matrix: Any) -> ArmSet:
-        check(matrix, self._limits.magnitude)
+        check(matrix, self._limits.arm_length)
         return ArmSet(matrix, None)
 
     def _reserve(self, count: int, cells: int) -> None:
