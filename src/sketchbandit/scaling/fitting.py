@@ -13,7 +13,7 @@ from sketchbandit.scaling.scaling import Scaling
 BOUND = 3.0
 """Deviations beyond which an entry is cut."""
 FAR_APART = 100.0
-"""Times: sparse columns whose entries differ by more in size are scaled by column."""
+"""Times the typical column's entries: where those of one are larger, sparse arms are scaled by column."""
 _CONSTANT = 1e-12  # of its largest entry: a column that deviates less is as good as constant
 _SMALLEST = 1e-300  # deviation that there is a factor for
 
@@ -29,11 +29,11 @@ def fitted(wanted: str | None, arms: Any, constant: float) -> Scaling:
 
 
 def _far_apart(arms: Any) -> bool:
-    """Whether sparse columns differ so much in size that of unit rows only the largest would be left."""
+    """Whether a sparse column is so much larger than others that of unit rows it alone would be left."""
     entries = np.bincount(arms.indices[arms.data != 0.0], minlength=arms.shape[1])
     seen = entries > 0
     sizes = _root_mean_square(arms, power_of_two(_largest(arms)))[seen] / np.sqrt(entries[seen])
-    return bool(seen.any()) and bool(sizes.max() > FAR_APART * sizes.min())
+    return bool(seen.any()) and bool(sizes.max() > FAR_APART * np.median(sizes))
 
 
 def by_column(arms: Any, constant: float) -> Scaling:
