@@ -170,7 +170,7 @@ def test_the_fit_is_centre_and_deviation_of_what_was_offered(wanted: str) -> Non
 
 
 def test_sparse_arms_are_never_centred() -> None:
-    """Columns are divided by their root mean square; so does auto where they are far apart in size."""
+    """Columns are divided by their root mean square; auto takes rows."""
     by_column, auto, mixed = (make("soful", DIM, wanted) for wanted in ("columns", "auto", "columns"))
     offered = []
     for t, (arms, rewards) in enumerate(raw_rounds(80, DIM)):
@@ -184,7 +184,7 @@ def test_sparse_arms_are_never_centred() -> None:
     assert not by_column.scaling.centres
     assert not mixed.scaling.centres
     assert np.allclose(by_column.scaling.factor * np.sqrt(mean_squares), by_column.scaling.bound / 3.0)
-    assert auto.scaling == by_column.scaling
+    assert auto.scaling == sb.Scaling.rows(DIM)
 
 
 @pytest.mark.parametrize(("price", "kind"), [(20.0, "rows"), (5000.0, "columns")])
