@@ -88,7 +88,8 @@ def test_thompson_plays_the_best_arm_of_a_theta_that_was_drawn(convert: Callable
 @pytest.mark.parametrize("sparsely", [False, True], ids=["learned-dense", "learned-sparse"])
 def test_scores_of_sparse_arms_are_drawn_without_a_theta(name: str, *, sparsely: bool) -> None:
     """Of sparse arms only the scores are drawn: N(means, scale²·X A^-1 X'), as of dense ones."""
-    policy, dim = CERTIFIED[name](60, size=4, ridge=0.7, beta=0.1), 60
+    dim = 2500  # so large that five arms are few
+    policy = CERTIFIED[name](dim, size=4, ridge=0.7, beta=0.1)
     random = np.random.default_rng(1)
     for x in unit(random.standard_normal((12, dim))):
         policy.update(csr_array(x[np.newaxis]) if sparsely else x, float(random.standard_normal()))
@@ -102,6 +103,11 @@ def test_scores_of_sparse_arms_are_drawn_without_a_theta(name: str, *, sparsely:
     drawn = np.array([candidates.drawn(random) for _ in range(DRAWS)])
     off = (drawn - policy.mean(arms)) / policy.radius
     assert_standard(np.linalg.solve(np.linalg.cholesky(covariance), off.T).T)
+    twins = policy._candidates(policy._read(csr_array(arms[[0, 1, 1, 0]])))
+    for _ in range(50):
+        scores = twins.drawn(random)
+        assert scores[0] == scores[3]
+        assert scores[1] == scores[2]
 
 
 @pytest.mark.parametrize("name", [name for name in CERTIFIED if name != "oful"])

@@ -150,3 +150,17 @@ def test_rewards_whose_squares_overflow() -> None:
     assert np.isfinite(policy.radius)
     assert policy.select(np.eye(DIM)) in range(DIM)
     assert models.select(np.eye(DIM)[0]) in models
+
+
+def test_rewards_of_retired_actions_count_and_equal_ones_leave_a_radius() -> None:
+    """0.1 for each of three actions: no deviation, but a size; rewards of a retired one are rewards."""
+    models = sb.PerAction(["a", "b", "c"], lambda: sb.oful(2, explore=sb.Thompson("auto", seed=0)))
+    for action in models:
+        models.update([1.0, 0.0], action, 0.1)
+    models.select([1.0, 0.0])
+    assert models._all_offered().board.radii == pytest.approx(0.015)
+    models.update([0.0, 1.0], "a", 50.0)
+    before = models.choose([1.0, 1.0]) and models._all_offered().board.radii[0]
+    models.retire("a")
+    models.select([1.0, 1.0])
+    assert models._all_offered().board.radii[0] == before > 1.0

@@ -4,18 +4,20 @@ import copy
 import json
 import pickle
 import threading
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
 import sketchbandit as sb
 from sketchbandit.scaling.reader import WARM_UP
 from tests.policies import saved
-from tests.scalings import FORMS, RECIPES, make, play, raw_rounds
+from tests.scalings import FORMS, RECIPES, make, offer, play, raw_rounds
 
 pytestmark = [
     pytest.mark.usefixtures("backend"),
@@ -121,7 +123,7 @@ def test_only_choices_teach_the_scaling(name: str) -> None:
         getattr(policy, tell)(arms)
     assert saved(policy) == start
     count = 0
-    for offer in (
+    for verb in (
         policy.select,
         policy.choose,
         partial(policy.top, k=1),
@@ -129,8 +131,8 @@ def test_only_choices_teach_the_scaling(name: str) -> None:
         lambda some: policy.select_many([some, some[:1]]),
         lambda some: policy.choose_many([some[:1], some]),
     ):
-        offer(arms)
-        count += len(arms) + ("many" in repr(offer) or offer.__class__ is type(lambda: 0))
+        verb(arms)
+        count += len(arms) + ("many" in repr(verb) or verb.__class__ is type(lambda: 0))
         assert policy._reader.sample.count == count
         assert policy.rounds == 0
     assert f"{count} of {WARM_UP} arms seen" in repr(policy)
@@ -195,7 +197,7 @@ def test_auto_looks_at_the_size_of_sparse_columns(price: float, kind: str) -> No
     arms[np.arange(200), random.integers(1, DIM, 200)] = 1.0
     arms[::2, 0] = price * (1.0 + random.random(100))
     policy = make("soful", DIM, "auto")
-    policy.select(sparse.csr_array(arms))
+    offer(policy, sparse.csr_array(arms))
     assert policy.scaling.kind == kind
     assert not policy.scaling.centres
 
@@ -210,7 +212,7 @@ def test_a_scaling_of_the_warm_up_is_not_for_others() -> None:
     with pytest.raises(sb.InputError, match="is_warming_up"):
         make("soful", DIM, first.scaling)
     assert other.is_warming_up
-    first.select(np.random.default_rng(0).standard_normal((200, DIM)))
+    offer(first, np.random.default_rng(0).standard_normal((200, DIM)))
     other.scaling = first.scaling
     assert other.scaling == first.scaling
     assert not other.is_warming_up
@@ -237,7 +239,7 @@ def test_strange_arms(wanted: Any, arms: Any) -> None:
         for t in range(9):
             chosen = policy.select(given_arms)
             policy.update(given_arms[[chosen]], [float(t % 3)])
-        policy.select(given_arms[np.arange(WARM_UP) % len(arms)])
+        offer(policy, given_arms[np.arange(WARM_UP) % len(arms)])
         assert not policy.is_warming_up
         assert np.isfinite(policy.ucb(given_arms)).all()
         assert np.isfinite(policy.theta).all()
@@ -262,10 +264,10 @@ def test_values_beyond_the_bound_are_cut_though_they_are_huge() -> None:
 def test_a_column_that_did_not_vary_goes_by_its_largest_entry() -> None:
     """Constant to rounding, or zero; unix times beside shares of one go by their deviations."""
     random = np.random.default_rng(0)
-    times, shares = 1.7e9 + 1e7 * random.random(300), 1e-4 * random.random(300)
-    arms = np.column_stack([np.full(300, 0.1), np.zeros(300), times, shares, np.full(300, 1.7e9 + 0.1)])
+    times, shares = 1.7e9 + 1e7 * random.random(200), 1e-4 * random.random(200)
+    arms = np.column_stack([np.full(200, 0.1), np.zeros(200), times, shares, np.full(200, 1.7e9 + 0.1)])
     policy = make("oful", 5, "columns")
-    policy.select(arms)
+    offer(policy, arms)
     expected = [10.0, 1.0, 1.0 / times.std(), 1.0 / shares.std(), 1.0 / (1.7e9 + 0.1)]
     assert np.allclose(policy.scaling.factor * 3.0 / policy.scaling.bound, expected, rtol=1e-9)
     read = policy.scaling.apply(arms)
@@ -276,15 +278,15 @@ def test_a_column_that_did_not_vary_goes_by_its_largest_entry() -> None:
 def test_one_column() -> None:
     """dim 1, with an intercept: centred, and the constant beside it."""
     policy = make("oful", 1, "auto", intercept=True)
-    policy.select(np.arange(300.0)[:, np.newaxis])
-    assert np.allclose(policy.scaling.centre, 149.5)
+    offer(policy, np.arange(200.0)[:, np.newaxis])
+    assert np.allclose(policy.scaling.centre, 99.5)
     policy.update([[3.0]], [1.0])
     assert policy.theta.shape == (2,)
 
 
 def test_the_constant_is_as_long_as_was_asked_for_beside_an_arm() -> None:
     """True is an arm's length; a number counts beside arms of length one, or as it is."""
-    arms = np.random.default_rng(0).standard_normal((300, 4)) * 50.0
+    arms = np.random.default_rng(0).standard_normal((200, 4)) * 50.0
     length = float(np.sqrt(np.square(arms).sum(axis=1).mean()))
     for wanted, intercept, constant in (
         (None, True, length),
@@ -295,7 +297,7 @@ def test_the_constant_is_as_long_as_was_asked_for_beside_an_arm() -> None:
         ("auto", 0.25, 0.25),
     ):
         policy = make("oful", 4, wanted, intercept=intercept)
-        policy.select(arms)
+        offer(policy, arms)
         assert np.isclose(policy.scaling.constant, constant)
         assert f"intercept={constant:.4g}" in repr(policy)
 
@@ -363,8 +365,7 @@ def test_two_warm_ups_become_one() -> None:
         policy.scaling_due  # noqa: B018  (asking changes nothing)
     with pytest.raises(sb.MergeError, match="while they warm up"):
         one.merge(other)
-    known = one.scaling
-    one.scaling = other.scaling = known
+    one.scaling = other.scaling = sb.Scaling.rows(DIM, constant=1.0)
     one.merge(other)
     assert one.rounds == 6
 
@@ -385,8 +386,8 @@ def test_equal_warm_ups_merge() -> None:
     ("mine", "theirs", "says"),
     [
         (("columns", False), (None, False), "one has a scaling"),
-        (("rows", True), ("rows", False), "one has a scaling, or an intercept|dim"),
-        (("rows", 0.5), ("rows", 0.7), "one has a scaling, or an intercept"),
+        (("rows", True), ("rows", False), "different scalings"),
+        (("rows", 0.5), ("rows", 0.7), "different scalings"),
         (("columns", True), ("auto", True), "'columns' here and 'auto' there"),
         (("rows", True), ("columns", True), "different scalings"),
     ],
@@ -450,3 +451,67 @@ def test_threads_share_a_warm_up() -> None:
     assert not failures
     assert policy.rounds == policy.sketch.count == 240
     assert not policy.is_warming_up
+
+
+def test_one_request_does_not_end_the_warm_up() -> None:
+    """What differs from request to request has to be seen as well: fifty arms of each are looked at."""
+    policy, random = make("soful", DIM, "columns"), np.random.default_rng(0)
+    for seen in (50, 100, 150):
+        policy.select(random.standard_normal((1000, DIM)))
+        assert policy.arms_seen == seen
+    policy.select(random.standard_normal((1000, DIM)))
+    assert not policy.is_warming_up
+
+
+def test_names_are_remembered_in_the_warm_up_of_actions() -> None:
+    """A frame whose columns stand in another order is put in the order of the first."""
+    models = sb.PerAction(["a"], lambda: sb.oful(2, scaling="columns"))
+    models.update(pd.DataFrame({"x": [1.0], "y": [2.0]}), "a", 1.0)
+    assert models.columns == ("x", "y")
+    assert models.select_many(np.empty((0, 2))) == []
+
+
+@pytest.mark.parametrize("reward", [Fraction(1, 2), np.array([[1.0]]), [1.0]])
+def test_rewards_are_read_as_ever(reward: Any) -> None:
+    """During the warm-up too."""
+    policies = sb.oful(2), sb.oful(2, scaling="columns")
+    for policy in policies:
+        policy.update([1.0, 0.0], reward)
+        assert policy.rounds == 1
+
+
+class Doubled(sb.Linear):
+    """Rewards count so many times."""
+
+    kind = "doubled-for-a-test"
+    factor = 1.0
+
+    def learn(self, x: Any, reward: float, step: Any) -> None:
+        """As one that is larger."""
+        super().learn(x, self.factor * reward, step)
+
+    def dump(self) -> Any:
+        """With the factor."""
+        scalars, arrays = super().dump()
+        return {**scalars, "factor": self.factor}, arrays
+
+    def restore(self, scalars: Any, arrays: Any) -> None:
+        """With the factor."""
+        super().restore(scalars, arrays)
+        self.factor = scalars["factor"]
+
+
+def test_settings_of_an_estimate_outlive_a_file_of_the_warm_up(tmp_path: Path) -> None:
+    """What is begun anew after loading is the same estimate."""
+    model, random = Doubled(), np.random.default_rng(0)
+    model.factor = 5.0
+    policy = sb.LinUCB(sb.ExactSketch(3), rewards=model, scaling="columns")
+    for _ in range(3):
+        policy.update(random.standard_normal(3), 1.0)
+    policy.save(tmp_path / "p")
+    loaded: Any = sb.load(tmp_path / "p")
+    for one in (policy, loaded):
+        for x in np.random.default_rng(1).standard_normal((250, 3)):
+            one.update(x, 1.0)
+    assert loaded.estimate.factor == 5.0
+    assert np.array_equal(policy.theta, loaded.theta)

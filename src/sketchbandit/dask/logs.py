@@ -36,7 +36,8 @@ def fit_logged(
     rewards : dask.array or list
         The rewards, (n,).
     factory : callable
-        Makes a fresh policy: ``lambda dim: sb.dbslinucb(dim, size=20)``.
+        Makes a fresh policy: ``lambda dim: sb.dbslinucb(dim, size=20)``. A scaling has to be given, not
+        learned: ``lambda dim: sb.adaptive(dim, scaling=known)``.
     split_every, address
         As for ``sketch``.
 
@@ -95,6 +96,11 @@ def learn_partition(arms: Any, chosen: Any, rewards: Any, number: int, factory: 
     if len(arms.shape) != 2:
         raise InputError(f"{name}: the arms chosen must be (rounds, dim), got the shape {arms.shape}")
     policy = make(factory, arms.shape[1], number, Policy, "policy")
+    if policy.is_warming_up:
+        raise InputError(
+            "every partition would learn a scaling of its own, and such policies do not merge; give all the "
+            "same one, as in lambda dim: sb.adaptive(dim, scaling=known), or scaling=None, intercept=False"
+        )
     try:
         policy.update(arms, rewards)
     except SketchBanditError as error:

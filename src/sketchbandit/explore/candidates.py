@@ -147,6 +147,7 @@ class ArmCandidates(Candidates):
         self._precision = precision
         self._looked_at: tuple[int, Leverage] | None = None
         self._covariance: Matrix | None = None
+        self._root: Matrix | None = None  # of X A^-1 X'
         self._copies: AnyArray | None = None
         self._widths: Vector | None = None
 
@@ -170,11 +171,13 @@ class ArmCandidates(Candidates):
 
     def drawn(self, random: np.random.Generator) -> Vector:
         """Where means are x'theta, those of a theta that was drawn; of sparse arms just its scores."""
-        gram = self._precision.gram(self._scan)
-        if gram is None:
-            return self.along(self._precision.half(random))
-        values, vectors = np.linalg.eigh(gram)
-        off = vectors @ (np.sqrt(np.maximum(values, 0.0)) * random.standard_normal(len(values)))
+        if self._root is None:
+            gram = self._precision.gram(self._scan)
+            if gram is None:
+                return self.along(self._precision.half(random))
+            values, vectors = np.linalg.eigh(gram)
+            self._root = vectors * np.sqrt(np.maximum(values, 0.0))
+        off = (self._root @ random.standard_normal(len(self)))[self.first_copies()]  # equal arms draw alike
         scores: Vector = self.means + self.radius * off
         return scores
 
@@ -201,7 +204,7 @@ class ArmCandidates(Candidates):
         """By their bytes, -0 and 0 being one."""
         if self._copies is None:
             found: dict[bytes, int] = {}
-            rows = ((_dense(self._scan.arms, i) + 0.0).tobytes() for i in range(len(self)))
+            rows = (_bytes(self._scan.arms, i) for i in range(len(self)))
             self._copies = np.array([found.setdefault(row, i) for i, row in enumerate(rows)])
         return self._copies
 
@@ -224,6 +227,15 @@ class ArmCandidates(Candidates):
         if self._looked_at is not None:
             index, leverage = self._looked_at
             self._precision.last_choice = own_copy(self._scan.arms.vector(index)), leverage
+
+
+def _bytes(arms: DenseArms | SparseArms, index: int) -> bytes:
+    """Equal for equal arms, and no others."""
+    if isinstance(arms, DenseArms):
+        return bytes((_dense(arms, index) + 0.0).tobytes())
+    indices, values = arms.vector(index)
+    there = values != 0.0
+    return bytes(indices[there].astype(np.int64).tobytes() + values[there].tobytes())
 
 
 def _dense(arms: DenseArms | SparseArms, index: int) -> Vector:

@@ -17,7 +17,8 @@ def _compiler(fastmath: set[str]) -> Any:
             made: Any = njit(cache=True, fastmath=fastmath, error_model="numpy")(function)
         except RuntimeError:  # neither the package's folder nor the user's can be written
             return njit(fastmath=fastmath, error_model="numpy")(function)
-        made._cache.save_overload = _if_there_is_room(made._cache.save_overload)
+        with suppress(AttributeError):  # a numba that keeps them elsewhere: then a full disk is an error
+            made._cache.save_overload = _if_there_is_room(made._cache.save_overload)
         # A loop contains those that it calls, of other files too: all of them must be as they were.
         with suppress(AttributeError):  # a numba that keeps it elsewhere looks at one file only
             made._cache._cache_file._source_stamp = _SOURCES.hexdigest()

@@ -21,20 +21,21 @@ class Board:
     Attributes
     ----------
     policies : sequence of Policy
-        The models.
+        The models that are offered, of ``everybody``.
     thetas, shifts, radii : array
         (K, dim), (K,) and (K,), as of the last ``sync``.
 
     """
 
-    def __init__(self, policies: Sequence[Policy]) -> None:
+    def __init__(self, policies: Sequence[Policy], everybody: Sequence[Policy]) -> None:
         self.policies = policies
+        self._everybody = everybody
         count, dim = len(policies), policies[0].precision.sketch.dim if policies else 0
         self.thetas, self.shifts, self.radii = np.zeros((count, dim)), np.ones(count), np.zeros(count)
         self._tallies = [policy.precision.sketch.tally for policy in policies]
         self._versions = [-1] * count
         is_auto = count > 0 and policies[0].beta == "auto"
-        self._spreads = np.zeros((count, 3)) if is_auto else None
+        self._rounds = -1 if is_auto else None  # as of which the radius was worked out
         self._without: set[int] = set()
         self._inverses: list[Any] = [None] * count  # as the compiled loops read them
 
@@ -51,9 +52,16 @@ class Board:
                 if now[k] != self._versions[k]:
                     self._read(k, policy)
             self._versions = now
-            if self._spreads is not None:  # the rewards of all actions count
-                self.radii[:] = Spread.of_all(self._spreads).radius
+        if self._rounds is not None:
+            self._sync_radius()
         return not self._without
+
+    def _sync_radius(self) -> None:
+        """That of the rewards of all actions, retired ones too."""
+        rounds = sum(policy._rounds for policy in self._everybody)
+        if rounds != self._rounds:
+            spreads = np.array([policy._spread.dump() for policy in self._everybody])
+            self.radii[:], self._rounds = Spread.of_all(spreads).radius, rounds
 
     def _read(self, k: int, policy: Policy) -> None:
         theta, precision = policy._estimate.linear_theta, policy._precision
@@ -65,8 +73,6 @@ class Board:
             self._inverses[k] = inverse.plain_rows, inverse.factor.array, inverse.factor.count
         elif isinstance(inverse, DenseInverse):
             self._inverses[k] = inverse.inverse, inverse.pending, inverse.pending_count
-        if self._spreads is not None:
-            self._spreads[k] = policy._spread.dump()
         if theta is None:
             self._without.add(k)
         else:

@@ -85,7 +85,7 @@ class ActionModels(Learner):
         if self._everything is None:
             names = tuple(name for name in self._models if name not in self._retired)
             self._places = {name: place for place, name in enumerate(names)}
-            board = Board([self._models[name] for name in names])
+            board = Board([self._models[name] for name in names], list(self._models.values()))
             self._everything = Offer(names, np.arange(len(names)), board)
         return self._everything
 

@@ -134,7 +134,8 @@ class Choosing(Scoring):
     def select_many(self, batch: Any, *, random: Random | None = None) -> NDArray[np.intp]:
         """``select`` for B sets of arms at once, (B,): the same choices, faster than one by one.
 
-        ``batch``: an array (B, K, dim), or a list of sets, which may differ in their number of arms.
+        ``batch``: an array (B, K, dim), or a list of sets, which may differ in their number of arms. During a
+        warm-up all of them are read by the scaling of before.
         Thompson sampling with ``per="batch"`` draws once for all of them.
 
         >>> from sketchbandit import ExactSketch, LinUCB

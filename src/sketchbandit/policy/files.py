@@ -10,7 +10,6 @@ from sketchbandit.errors import FileError
 from sketchbandit.estimate import Estimate, Linear
 from sketchbandit.explore import UCB, Explore
 from sketchbandit.kinds import Kinds
-from sketchbandit.policy.blank import Blank
 from sketchbandit.precision import Saved
 from sketchbandit.scaling import Reader
 from sketchbandit.sketch import Sketch
@@ -35,7 +34,8 @@ class Parts(NamedTuple):
     precision: Saved | None
     """None: it has to be derived anew."""
     reader: Reader | None = None
-    blank: Blank | None = None
+    blank: Sketch | None = None
+    """Before it had learned anything."""
 
 
 def content_of(parts: Mapping[str, Part]) -> tuple[Scalars, Arrays]:
@@ -74,9 +74,8 @@ def restored_parts(scalars: Scalars, arrays: Arrays, **extra: Any) -> Parts:
     if "reader" in scalars:
         reader = Reader.undump(scalars["reader"], taken_from("reader", arrays))
     if "blank" in scalars:
-        empty, model = scalars["blank"], Estimate.of_kind(estimate["kind"])()
-        held = taken_from("blank", arrays)
-        blank = Blank(Sketch.of_kind(empty["kind"]).undump(empty["content"], held, **extra), model)
+        empty, held = scalars["blank"], taken_from("blank", arrays)
+        blank = Sketch.of_kind(empty["kind"]).undump(empty["content"], held, **extra)
     return Parts(
         sketch,
         Explore.of_kind(rule["kind"]).undump(rule["content"], taken_from("explore", arrays)),

@@ -8,6 +8,7 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate import Estimate, Linear
 from sketchbandit.explore import DEFAULT_BETA, UCB, Explore
 from sketchbandit.explore.base import Auto
+from sketchbandit.policy.blank import Blank
 from sketchbandit.policy.exploring import copy_of_rule
 from sketchbandit.policy.files import Part, content_of, restored_parts
 from sketchbandit.policy.health import HealthWatch
@@ -32,7 +33,8 @@ class LinUCB(Policy):
     Parameters
     ----------
     sketch : Sketch
-        A fresh sketch, which the policy feeds from now on: any subclass of ``sketchbandit.Sketch``.
+        A fresh sketch, which the policy feeds from now on: any subclass of ``sketchbandit.Sketch``. Where a
+        scaling has to be learned, ``policy.sketch`` is a copy of it that was begun anew.
     ridge : float
         lambda.
     beta : float, Confidence or "auto"
@@ -168,6 +170,7 @@ class LinUCB(Policy):
         policy._spread = Spread(*scalars.get("spread", ()))  # not in files of 0.9
         policy._columns = ColumnNames(scalars.get("columns"))
         policy._restore_chance(scalars)
-        policy._read_by(parts.reader, parts.blank)
+        blank = None if parts.blank is None else Blank(parts.blank, policy._unbound_estimate())
+        policy._read_by(parts.reader, blank)
         policy._restore_warm_up(scalars, arrays)
         return policy

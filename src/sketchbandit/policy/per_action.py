@@ -95,8 +95,9 @@ class PerAction(ActionChoosing):
                 raise InputError(f"{source.shape[0]} contexts need as many actions, got one: {name!r}")
             value = read_reward(reward)
             if self._is_warming:
-                return self._learn_many(source, [name], [value])
-            complaints = _said_of(name, self._models[name]._learn_any(source, value))
+                complaints = self._learn_many(source, [name], [value])
+            else:
+                complaints = _said_of(name, self._models[name]._learn_any(source, value))
         else:
             complaints = self._learn_many(context, action, reward)
         self._columns.remember(context)

@@ -34,7 +34,7 @@ class Scalable(Exploring):
 
         Another may be set during the warm-up, or before the first reward.
         """
-        return None if self._reader is None else self._reader.scaling
+        return None if self._reader is None else self._reader.shown
 
     @scaling.setter
     def scaling(self, scaling: Scaling) -> None:
@@ -115,7 +115,12 @@ class Scalable(Exploring):
     def _scale_if_due(self) -> None:
         if self._scales_itself and not self._is_part and (due := self.scaling_due) is not None:
             scaling, is_last = due
-            self.read_by(scaling, is_last=is_last)
+            try:
+                self.read_by(scaling, is_last=is_last)
+            except InputError:  # numbers so large that what was learned does not fit: it stays as it is
+                assert self._reader is not None  # noqa: S101  (for the type checker)
+                self._reader.read_by(self._reader.scaling, is_last=is_last)
+                self._start_anew()
 
     # -- merging ------------------------------------------------------------------------------------
 
@@ -124,7 +129,7 @@ class Scalable(Exploring):
         mine, theirs = self._reader, other._reader
         if mine is None and theirs is None:
             return
-        if mine is None or theirs is None or mine.intercept != theirs.intercept:
+        if mine is None or theirs is None:
             raise MergeError("cannot merge: one has a scaling, or an intercept, that the other has not")
         if self._is_warming and other._is_warming and mine.wanted != theirs.wanted:
             raise MergeError(f"cannot merge: scaling is {mine.wanted!r} here and {theirs.wanted!r} there")

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arms import Arms, is_scalar, read_arms, read_rewards
+from sketchbandit.arms import Arms, is_scalar, is_vector, read_arms, read_reward, read_rewards
 from sketchbandit.arrays import Arrays, Scalars, Vector, taken_from, under
 from sketchbandit.errors import RowError
+from sketchbandit.estimate import Estimate
 from sketchbandit.policy.blank import Blank
 from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.joined import JoinedPolicy
@@ -44,9 +45,14 @@ class ScaledPolicy(JoinedPolicy):
         """What there is to begin anew with, if that may come; nothing is learned yet."""
         if reader is None or reader.sample is None:
             return None
+        return Blank(copy.deepcopy(self._precision.sketch), self._unbound_estimate())
+
+    def _unbound_estimate(self) -> Estimate:
+        """A copy that can be bound anew, which makes it forget what it has learned."""
         estimate = copy.copy(self._estimate)
         del estimate.precision
-        return Blank(copy.deepcopy(self._precision.sketch), copy.deepcopy(estimate))
+        estimate.reward_mass = 0.0
+        return copy.deepcopy(estimate)
 
     @property
     def nbytes(self) -> int:
@@ -89,7 +95,8 @@ class ScaledPolicy(JoinedPolicy):
         """Learn, and keep what was learned from, unless the warm-up ends now."""
         assert self._reader is not None  # noqa: S101  (for the type checker)
         source = row_source(self._columns.align(arm), self._dim, "arms")
-        rewards = read_rewards([reward] if is_scalar(reward) else reward, source.shape[0])
+        is_one = is_scalar(reward) or is_vector(arm)
+        rewards = read_rewards([read_reward(reward)] if is_one else reward, source.shape[0])
         self._check_many(self._read_rows(source), rewards)
         complaints: Complaints = ()
         for i, value in enumerate(rewards.tolist()):
@@ -134,8 +141,8 @@ class ScaledPolicy(JoinedPolicy):
         self._kept = kept if self._is_warming else []
         for raw, reward in kept:
             self._learn_any(raw, reward)
-        self._watch.has_warned = self._watch.has_warned_of_digits = False  # it is said at the next look
         if not self._is_warming:
+            self._watch.has_warned = self._watch.has_warned_of_digits = False  # it is said at the next look
             self._blank = None
 
     # -- files --------------------------------------------------------------------------------------

@@ -35,9 +35,9 @@ class Spread:
     def add(self, other: "Spread") -> None:
         """The rewards of another too."""
         total = self.count + other.count
-        if total:
+        if other.count:
             off = other.mean - self.mean
-            between = off * off * (self.count * other.count / total)
+            between = off * off * (self.count * other.count / total) if self.count else 0.0
             self.squares = min(self.squares + other.squares + between, _MOST)
             self.mean += off * (other.count / total)
             self.count = total
@@ -45,12 +45,16 @@ class Spread:
     @classmethod
     def of_all(cls, spreads: AnyArray) -> Self:
         """Of several, as the rows of what they ``dump``: that of all their rewards."""
-        counts, means, squares = spreads.T
-        count = max(float(counts.sum()), 1.0)
-        mean = float(counts @ means) / count
-        with np.errstate(over="ignore"):
-            total = float(squares.sum() + counts @ np.square(means - mean))
-        return cls(int(count), mean, min(total, _MOST))
+        counts, means, squares = spreads[spreads[:, 0] > 0.0].T
+        if not len(counts):
+            return cls()
+        count, first = float(counts.sum()), float(means[0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            off = means - first  # exactly 0 where all are equal
+            between = float(counts @ np.square(off - counts @ off / count))
+            total = float(squares.sum()) + between
+        mean = first + float(counts @ off) / count
+        return cls(int(count), mean, total if total < _MOST else _MOST)
 
     @property
     def radius(self) -> float:

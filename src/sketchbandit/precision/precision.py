@@ -16,7 +16,7 @@ Saved = tuple[Scalars, Arrays]
 
 # Right after a rebuild; the rows of a fixed-size sketch then double before the next one.
 _DENSE_FROM = 0.37  # of dim
-_FEW = 256  # arms: to decompose their Gram matrix takes some milliseconds
+_FEW = 1 / 500  # of dim: so few arms are decomposed in less time than a draw of length dim takes
 _WELL_CONDITIONED = 1e4  # |S|² over the shift: A^-1 b then has 11 digits
 
 
@@ -154,11 +154,12 @@ class Precision:
         return self.inverse.quadratics_of(scan.arms.view, scan.norms_sq)
 
     def gram(self, scan: Scan) -> Matrix | None:
-        """X A^-1 X' of few sparse arms, (K, K), to rounding of the longest; None: there is no quick way."""
+        """X A^-1 X' of few sparse arms, (K, K), to rounding of the longest; None: a draw is quicker."""
         self.sync()
         if not isinstance(scan.arms, SparseArms) or not isinstance(self.inverse, LowRankInverse):
             return None
-        return self.inverse.gram_of_sparse(scan.arms, scan.products) if len(scan.arms) <= _FEW else None
+        is_few = len(scan.arms) <= _FEW * self.sketch.dim
+        return self.inverse.gram_of_sparse(scan.arms, scan.products) if is_few else None
 
     def measure(self, x: Vector) -> tuple[float, Leverage | None]:
         """|x|² of an arm that will be taken in; and its leverage, if it is the arm chosen last."""

@@ -1,5 +1,6 @@
 """Which scaling fits the arms of a warm-up."""
 
+import itertools
 import math
 from typing import Any
 
@@ -13,7 +14,7 @@ from sketchbandit.scaling.scaling import Scaling
 BOUND = 3.0
 """Deviations beyond which an entry is cut."""
 FAR_APART = 100.0
-"""Times the typical column's entries: where those of one are larger, sparse arms are scaled by column."""
+"""Times the lower quartile of an arm's entries: if its largest is more, sparse arms are scaled by column."""
 _CONSTANT = 1e-12  # of its largest entry: a column that deviates less is as good as constant
 _SMALLEST = 1e-300  # deviation that there is a factor for
 
@@ -29,11 +30,10 @@ def fitted(wanted: str | None, arms: Any, constant: float) -> Scaling:
 
 
 def _far_apart(arms: Any) -> bool:
-    """Whether a sparse column is so much larger than others that of unit rows it alone would be left."""
-    entries = np.bincount(arms.indices[arms.data != 0.0], minlength=arms.shape[1])
-    seen = entries > 0
-    sizes = _root_mean_square(arms, power_of_two(_largest(arms)))[seen] / np.sqrt(entries[seen])
-    return bool(seen.any()) and bool(sizes.max() > FAR_APART * np.median(sizes))
+    """Whether the typical sparse arm has an entry beside which the others are nothing at length one."""
+    rows = (abs(arms.data[start:stop]) for start, stop in itertools.pairwise(arms.indptr))
+    ratios = [row.max() / np.quantile(row, 0.25, method="lower") for row in rows if row.all() and len(row)]
+    return bool(ratios) and bool(np.median(ratios) > FAR_APART)
 
 
 def by_column(arms: Any, constant: float) -> Scaling:

@@ -35,7 +35,6 @@ class Reader:
         self.sample = Sample(dim) if scaling is None else None
         """Arms of the warm-up; None: it is over."""
         self.scaling = stand_in(dim, wanted, intercept) if scaling is None else scaling
-        self.scaling.is_provisional = scaling is None
         self._next_fit = 1  # arms
 
     @classmethod
@@ -62,7 +61,7 @@ class Reader:
     def saw(self, arms: Any) -> None:
         """Arms that were offered, (K, dim), as they came."""
         if self.sample is not None and self.sample.count < WARM_UP:
-            self.sample.add_request(arms, WARM_UP)
+            self.sample.add_request(arms)
 
     def learned(self, arm: Any) -> None:
         """An arm that a reward came for, (1, dim): it counts if more rewards came than arms were offered."""
@@ -87,6 +86,11 @@ class Reader:
         return fitted(self.wanted, self.sample.rows, self.intercept)
 
     @property
+    def shown(self) -> Scaling:
+        """The scaling, marked as provisional while it is."""
+        return self.scaling if self.sample is None else self.scaling.as_provisional()
+
+    @property
     def seen(self) -> int:
         """Arms of the warm-up; 0: it is over."""
         return 0 if self.sample is None else self.sample.count
@@ -98,7 +102,6 @@ class Reader:
         """
         self.check(scaling)
         self.scaling = scaling
-        scaling.is_provisional = not is_last
         if is_last:
             self.sample = None
         elif self.sample is not None:

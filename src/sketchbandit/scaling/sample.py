@@ -7,8 +7,7 @@ from scipy import sparse
 
 from sketchbandit.arrays import Arrays, Scalars
 
-_MOST_OF_A_REQUEST = 1000
-_MOST_NUMBERS = 1 << 22  # of a request, unless fewer arms than a warm-up needs have them
+_MOST_OF_A_REQUEST = 50  # arms: what differs from request to request has to be seen as well
 
 
 class Sample:
@@ -27,10 +26,9 @@ class Sample:
             self._parts.append(arms.astype(np.float64))
             self.count += arms.shape[0]
 
-    def add_request(self, arms: Any, at_least: int) -> None:
-        """The arms of one request: of very many, some that stand evenly apart."""
-        most = min(_MOST_OF_A_REQUEST, max(at_least, _MOST_NUMBERS // self.dim))
-        self.add(arms[:: -(-arms.shape[0] // most)])
+    def add_request(self, arms: Any) -> None:
+        """The arms of one request: of many, some that stand evenly apart."""
+        self.add(arms[:: max(1, -(-arms.shape[0] // _MOST_OF_A_REQUEST))])
 
     def merge(self, other: "Sample") -> None:
         """Those of another too."""

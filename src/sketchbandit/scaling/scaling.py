@@ -115,6 +115,12 @@ class Scaling:
         """Whether zeros do not stay zeros."""
         return self.centre is not None and bool(self.centre.any())
 
+    def as_provisional(self) -> "Scaling":
+        """The same, marked."""
+        marked = type(self)(self.dim, self.lens)
+        marked.is_provisional = True
+        return marked
+
     def check_final(self) -> None:
         """Refuse to be given to another while it is provisional."""
         if self.is_provisional:
@@ -211,6 +217,6 @@ def _read_vector(name: str, given: Any) -> Vector:
 
 
 def _one_over_lengths(matrix: Any) -> Vector:
-    squares = np.asarray(matrix.power(2).sum(axis=1), dtype=np.float64).ravel()
+    squares = np.asarray(matrix.astype(np.float64).power(2).sum(axis=1)).ravel()
     found = np.where(squares > 0.0, 1.0 / np.sqrt(squares), 1.0)
     return np.where(squares < np.inf, found, np.nan)
