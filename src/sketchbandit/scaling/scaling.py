@@ -47,6 +47,8 @@ class Scaling:
         self.lens = lens
         """All numbers, as the loops read them (``kernels.view``)."""
         self.lens.flags.writeable = False
+        self.centres = self.centre is not None and bool(self.centre.any())
+        """Whether zeros do not stay zeros."""
 
     @classmethod
     def rows(cls, dim: int, *, constant: float = 0.0) -> Self:
@@ -109,11 +111,6 @@ class Scaling:
     def inner_dim(self) -> int:
         """Length of z."""
         return self.dim + (self.constant != 0.0)
-
-    @property
-    def centres(self) -> bool:
-        """Whether zeros do not stay zeros."""
-        return self.centre is not None and bool(self.centre.any())
 
     def as_provisional(self) -> "Scaling":
         """The same, marked."""
