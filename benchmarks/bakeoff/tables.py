@@ -38,7 +38,7 @@ def summary(board: Board) -> str:
     limits = [WORST_SHARE * board.cell(UNIFORM, data).mean for data in sets]
     rows.append([f"{WORST_SHARE} times uniform's mean", *(_number(limit) for limit in limits)])
     units = [board.ratio(DEFAULT, DEFAULT, data, "times 100", "plain") for data in sets]
-    rows.append(["rewards times 100, by plain", *(_ratio(unit) for unit in units)])
+    rows.append(["rewards times 100 ÷ plain", *(_ratio(unit) for unit in units)])
     return table(["mean regret", *sets], rows)
 
 
@@ -74,7 +74,7 @@ def details(board: Board, data: str) -> str:
                 f"{plain.bytes / 1024:,.0f}" if plain.bytes else "-",
             ]
         )
-    return table(["", "regret", "worst", "by uniform", "late", "times 100", "rounds/s", "KiB"], rows)
+    return table(["", "regret", "worst", "÷ uniform", "late", "times 100", "rounds/s", "KiB"], rows)
 
 
 def failures(board: Board) -> str:
