@@ -43,9 +43,9 @@ plain game alone.
 """
 _VARIANTS = """The default's numbers (a warm-up of 200 arms, the constant, the bound of three deviations, the
 ridge, 0.15 deviations of the rewards) were chosen on other seeds of these data sets. So its figures here are
-a little kind to it. Below, one thing is changed at a time. UCB is the runner-up: as good on most sets, but now
-and then it repeats itself for a thousand rounds. The constant costs a little here; with one of 0.3, rewards
-of 10 and 11 were hardly learned from. Mean regret, and the worst run in brackets:
+a little kind to it. Below, one thing is changed at a time. UCB is the runner-up: as good on most sets, but
+now and then it repeats itself for a thousand rounds. The constant costs a little here; with one of 0.3
+rewards of 10 and 11 were hardly learned from. Mean regret, and the worst run in brackets:
 """
 
 
