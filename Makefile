@@ -33,7 +33,7 @@ $(BROWSER): $(READY)
 	@sh tests/install-browser $(BIN)/playwright >$@.log 2>&1 && touch $@
 
 test: $(READY) $(BROWSER)  ## run the tests
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2
 
 lint: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .
@@ -43,7 +43,7 @@ lint: $(READY)  ## ruff, mypy strict, import-linter
 
 soak: $(READY) $(BROWSER)  ## the service overloaded for ten minutes, then the tests with many more examples
 	$(BIN)/python -m benchmarks.service_soak
-	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 --dist loadgroup tests
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
 
 bench: $(READY)  ## speed beside the rivals, and the scaling plots (twenty minutes)
 	$(BIN)/python -m benchmarks --out results

@@ -430,7 +430,8 @@ def test_bad_settings(arguments: dict[str, Any], error: type[Exception], match: 
 
 def test_epsilon_follows_from_inflation() -> None:
     """Unless it is given."""
-    assert sb.adaptive(10).sketch.epsilon == pytest.approx(1.25)
+    assert sb.adaptive(300).sketch.epsilon == pytest.approx(1.25)
+    assert sb.adaptive(127).sketch.epsilon == pytest.approx(0.625)  # half the columns, half the ridge
     assert sb.adaptive(10, inflation=2.0, ridge=0.5).sketch.epsilon == pytest.approx(1.5)
     without = sb.adaptive(10, inflation=8.0, ridge=2.0, compensation=0.0).sketch
     assert without.epsilon == pytest.approx(6.0)

@@ -93,7 +93,7 @@ def test_compare_end_to_end(tmp_path: Path) -> None:
         assert label in done.output
     assert (tmp_path / "c" / "figures" / "compare.png").stat().st_size > 10_000
     frame = Store(tmp_path / "c").frame()
-    assert set(frame["ridge"]) == {1.0, 20.0}
+    assert set(frame["ridge"]) == {1.0, 20.0, 65 / 256}  # the last: adaptive, 64 columns and a constant
     assert frame.groupby("run")["seed"].first().value_counts().to_dict() == {0: 4, 1: 4}
     assert invoke("report", tmp_path / "c").exit_code == 0
     text = (tmp_path / "c" / "report.html").read_text(encoding="utf-8")

@@ -29,8 +29,6 @@ from sketchbandit.experiments.specs import parse, spec
 from sketchbandit.linalg import spectral_error
 from sketchbandit.testing import make_rows
 
-pytestmark = pytest.mark.xdist_group("dask")  # what they share is made once
-
 DIM = 20
 Matrix = NDArray[np.float64]
 FD = partial(sb.FrequentDirections, size=5)

@@ -3,6 +3,7 @@
 import base64
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -31,8 +32,6 @@ from sketchbandit.experiments.specs import spec
 from sketchbandit.experiments.store import Store
 from sketchbandit.experiments.tables import table
 
-pytestmark = pytest.mark.xdist_group("reports")  # what they share is made once
-
 TINY = Profile(
     name="tiny",
     rounds=0.05,
@@ -55,14 +54,32 @@ ALIKE = (
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Everything that needs no files, at a twentieth of the rounds."""
+def folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Everything that needs no files, at a twentieth of the rounds: run by one test process for all."""
     out = tmp_path_factory.mktemp("small")
+    if worker_id == "master":
+        run_everything(out)
+        return out
+    shared = tmp_path_factory.getbasetemp().parent / "reports"
+    try:
+        shared.mkdir()
+    except FileExistsError:
+        deadline = time.monotonic() + 240
+        while not (shared / "ready").exists():
+            assert time.monotonic() < deadline, "the other process did not finish"
+            time.sleep(0.1)
+    else:
+        run_everything(shared / "made")
+        (shared / "ready").touch()
+    return Path(shutil.copytree(shared / "made", out, dirs_exist_ok=True))
+
+
+def run_everything(out: Path) -> None:
+    """Runs, figures and the report."""
     experiments = [experiment for experiment in choose(["embedded"]) if experiment.id not in ALIKE]
     outcome = runner.run(experiments, TINY, out=out, jobs=2)
     assert not outcome.failures
     reporting.write(Results.read(out), out)
-    return out
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,6 @@ from sketchbandit.service import tokens
 from tests.service.harness import PLAIN
 from tests.service.processes import ServerProcess, Zygote, free_port, zygote
 
-pytestmark = pytest.mark.xdist_group("dashboard")  # what they share is made once
-
 DIM = 5
 EVIL = "<script>document.title='owned'<img src=x onerror=\"document.title='owned'\">"
 

@@ -182,7 +182,7 @@ async def test_a_scaling_that_cannot_be_written(tmp_path: Path, monkeypatch: pyt
         with monkeypatch.context() as broken:
             broken.setattr(database, "commit", full)
             assert (await found.decide(features(0).tolist())).status_code == 503
-        assert policy.scaling is before
+        assert policy.scaling == before
         await found.upkeep.round()
         await played(found, range(1))
         (row,) = await scalings(found)

@@ -127,7 +127,7 @@ def _has_only_numbers(rows: Any) -> bool:
 def _not_numbers(rows: Any) -> str:
     """Which columns of a frame are no numbers, and what to do about it."""
     if not hasattr(rows, "columns") or not hasattr(rows, "dtypes"):
-        return "; convert it first, e.g. with .astype(float)"
+        return "; convert it first, e.g. by rows.astype(float) or frame.to_numpy(float)"
     kinds = zip(rows.columns, rows.dtypes, strict=True)
     bad = [name for name, dtype in kinds if getattr(dtype, "kind", "O") not in "fiub"]
     which = f" (column {', '.join(map(repr, bad[:3]))}{', ...' if len(bad) > 3 else ''})" if bad else ""
