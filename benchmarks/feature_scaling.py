@@ -76,8 +76,9 @@ def images(dim: int, rounds: int, seed: int = 0) -> tuple[Sets, NDArray[np.float
 def _compare(dim: int, recipe: str, rule: str, turns: int) -> None:
     sets, rewards = images(dim, WARM + TIMED)
     scout = sb.oful(dim, scaling="columns", intercept=True)
-    scout.select(sets[:WARM].reshape(-1, dim))
-    known, constant = scout.scaling, 0.5
+    for arms in sets[:WARM]:
+        scout.select(arms)
+    known, constant = scout.scaling, scout.scaling.constant
     assert known is not None
     scaled = known.apply(sets.reshape(-1, dim)).reshape(*sets.shape[:2], -1)
     longer = np.concatenate([sets, np.full((*sets.shape[:2], 1), constant)], axis=2)
