@@ -78,8 +78,9 @@ def _compare(dim: int, recipe: str, rule: str, turns: int) -> None:
     scout = sb.oful(dim, scaling="columns", intercept=True)
     for arms in sets[:WARM]:
         scout.select(arms)
-    known, constant = scout.scaling, scout.scaling.constant
+    known = scout.scaling
     assert known is not None
+    constant = known.constant
     scaled = known.apply(sets.reshape(-1, dim)).reshape(*sets.shape[:2], -1)
     longer = np.concatenate([sets, np.full((*sets.shape[:2], 1), constant)], axis=2)
 
