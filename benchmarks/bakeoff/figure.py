@@ -36,7 +36,8 @@ def _panel(axis: Axes, board: Board, data: str) -> None:
         colour = COLOURS[1] if name == DEFAULT else COLOURS[0]
         runs = list(cell.regrets.values())
         axis.plot(runs, [place] * len(runs), "|", color=colour, alpha=0.35, markersize=7)
-        axis.errorbar(cell.mean, place, xerr=cell.half_width, fmt="o", color=colour, markersize=5, capsize=3)
+        half = cell.half_width if len(cell.regrets) > 2 else None  # of two runs it says nothing
+        axis.errorbar(cell.mean, place, xerr=half, fmt="o", color=colour, markersize=5, capsize=3)
     axis.set_yticks(range(len(names)), labels=list(reversed(names)))
     axis.set_xscale("symlog", linthresh=10.0)
     axis.set_xlim(left=0.0)
