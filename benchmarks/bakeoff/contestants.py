@@ -39,10 +39,6 @@ class Contestant:
         return LIBRARIES[self.family].version if self.family in LIBRARIES else sb.__version__
 
 
-def _policy(name: str) -> Callable[..., sb.Policy]:
-    return getattr(sb, name)  # type: ignore[no-any-return]
-
-
 def _paper() -> list[Contestant]:
     named: dict[str, tuple[str, str, Callable[[int], sb.Policy]]] = {
         "OFUL": ("sb.oful(dim)", "exact", sb.oful),

@@ -55,8 +55,7 @@ class ActionChoosing(ActionModels):
                 read = self._read(context)
                 own = self._own(read, offer, self._explore, generator)
                 self._columns.remember(context)
-            if self._is_warming:
-                self._saw(read)
+            self._saw(read)
             return offer.names[shared_with_all(own, len(offer.names), self._share, generator)]
 
     def choose(self, context: Any, actions: Any = None, *, random: Random | None = None) -> ActionChoice:
@@ -72,8 +71,7 @@ class ActionChoosing(ActionModels):
             read = self._read(context)
             choice = self._chosen(read, offer, self._explore, generator)
             self._columns.remember(context)
-        if self._is_warming:
-            self._saw(read)
+        self._saw(read)
         return choice
 
     def probabilities(self, context: Any, actions: Any = None) -> Vector:
@@ -117,8 +115,7 @@ class ActionChoosing(ActionModels):
         with self._unless_refused(generator):
             places = ranked(candidates, wanted, rule, generator, with_chances=with_chances)
             self._columns.remember(context)
-        if self._is_warming:
-            self._saw(read)
+        self._saw(read)
         return places, candidates
 
     # -- several contexts -----------------------------------------------------------------------------
@@ -138,8 +135,7 @@ class ActionChoosing(ActionModels):
                 own = self._own(_one_of(read, i), offer, rule, generator)
                 chosen.append(offer.names[shared_with_all(own, len(offer.names), self._share, generator)])
             self._columns.remember(contexts)
-        if self._is_warming:
-            self._saw(read)
+        self._saw(read)
         return chosen
 
     def choose_many(
@@ -151,8 +147,7 @@ class ActionChoosing(ActionModels):
             read, rule = self._read_many(contexts), self._for_batch(offer, generator)
             chosen = [self._chosen(_one_of(read, i), offer, rule, generator) for i in range(len(read))]
             self._columns.remember(contexts)
-        if self._is_warming:
-            self._saw(read)
+        self._saw(read)
         return chosen
 
     # -- numbers --------------------------------------------------------------------------------------

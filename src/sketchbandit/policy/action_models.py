@@ -66,7 +66,7 @@ class ActionModels(Learner):
             policy._lock = policy._make_lock()
             policy._columns = self._columns
             policy._is_part = True
-            policy._share_reader(self._reader, self._template._blank)
+            policy._read_by(self._reader, self._template._blank)
         self._lens, self._is_warming = self._template._lens, self._template._is_warming
         self._everything: Offer | None = None
 

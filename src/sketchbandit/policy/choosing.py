@@ -58,8 +58,7 @@ class Choosing(Scoring):
                 read = self._read(arms)
                 own = self._own(read, self._explore, generator)
                 self._columns.remember(arms)
-            if self._is_warming:
-                self._saw(read)
+            self._saw(read)
             return shared_with_all(own, len(read), self._share, generator)
 
     def choose(self, arms: Any, *, random: Random | None = None) -> Choice:
@@ -77,8 +76,7 @@ class Choosing(Scoring):
             read = self._read(arms)
             choice = self._chosen(read, self._explore, generator)
             self._columns.remember(arms)
-        if self._is_warming:
-            self._saw(read)
+        self._saw(read)
         return choice
 
     @holds_the_lock
@@ -125,8 +123,7 @@ class Choosing(Scoring):
         with self._unless_refused(generator):
             places = ranked(candidates, wanted, rule, generator, with_chances=with_chances)
         self._columns.remember(arms)
-        if self._is_warming:
-            self._saw(read)
+        self._saw(read)
         return places, candidates
 
     # -- several sets of arms -------------------------------------------------------------------------
@@ -165,8 +162,7 @@ class Choosing(Scoring):
             counts = [arms.shape[0] if hasattr(arms, "shape") else len(arms) for arms in sets]
             for number, count in enumerate(counts):
                 chosen[number] = shared_with_all(int(chosen[number]), count, share, generator)
-        if self._is_warming:
-            self._saw(*seen)
+        self._saw(*seen)
         return chosen
 
     def choose_many(self, batch: Any, *, random: Random | None = None) -> list[Choice]:
@@ -182,8 +178,7 @@ class Choosing(Scoring):
                     seen.append(read)
                 except (InputError, InputTypeError) as error:
                     raise in_set(number, error) from error
-        if self._is_warming:
-            self._saw(*seen)
+        self._saw(*seen)
         return choices
 
     # -- how ----------------------------------------------------------------------------------------

@@ -128,15 +128,14 @@ class PerAction(ActionChoosing):
 
     def _learn_warming_up(self, source: Any, names: list[Action], rewards: Vector) -> Complaints:
         """One by one, until the warm-up is over; all was checked."""
-        assert self._reader is not None  # noqa: S101  (for the type checker)
         complaints: Complaints = ()
-        for i, (name, reward) in enumerate(zip(names, rewards.tolist(), strict=True)):
-            row = source[[i]].astype(np.float64)  # a copy
-            self._reader.learned(row)
-            self._scale_if_due()
-            if not self._is_warming:
-                return complaints + self._learn_many(source[i:], names[i:], rewards[i:])
-            complaints += _said_of(name, self._models[name]._learn_and_keep(row, reward))
+        kept = 0
+        for row in self._to_be_kept(source):
+            name = names[kept]
+            complaints += _said_of(name, self._models[name]._learn_and_keep(row, float(rewards[kept])))
+            kept += 1
+        if kept < len(names):
+            complaints += self._learn_many(source[kept:], names[kept:], rewards[kept:])
         return complaints
 
     # -- merging ------------------------------------------------------------------------------------

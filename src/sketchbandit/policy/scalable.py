@@ -1,7 +1,10 @@
 """How features are read: learned in a warm-up from what is offered, then fixed."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from sketchbandit.arms import Arms
 from sketchbandit.errors import InputError, InputTypeError, MergeError
@@ -86,7 +89,6 @@ class Scalable(Exploring):
 
     def _check_readable(self, reader: Reader, scaling: Scaling) -> None:
         """Refuse a scaling by which what was learned so far could not be learned."""
-        reader.check(scaling)
         before, reader.scaling = reader.scaling, scaling
         try:
             self._check_kept()
@@ -106,21 +108,33 @@ class Scalable(Exploring):
     # -- the warm-up --------------------------------------------------------------------------------
 
     def _saw(self, *offered: Arms) -> None:
-        """Arms that were offered during the warm-up; the choice among them is made."""
-        assert self._reader is not None  # noqa: S101  (for the type checker)
-        for arms in offered:
-            self._reader.saw(arms.raw)
-        self._scale_if_due()
+        """Arms that were offered, if it warms up; the choice among them is made."""
+        if self._is_warming and self._reader is not None:
+            for arms in offered:
+                self._reader.saw(arms.raw)
+            self._scale_if_due()
+
+    def _to_be_kept(self, rows: Any) -> Iterator[Any]:
+        """Those that are learned from before the warm-up is over, a copy of each: learn from it at once."""
+        for i in range(rows.shape[0]):
+            row = rows[[i]].astype(np.float64)
+            if self._reader is not None:
+                self._reader.learned(row)
+            self._scale_if_due()
+            if not self._is_warming:
+                return
+            yield row
 
     def _scale_if_due(self) -> None:
-        if self._scales_itself and not self._is_part and (due := self.scaling_due) is not None:
-            scaling, is_last = due
-            try:
-                self.read_by(scaling, is_last=is_last)
-            except InputError:  # numbers so large that what was learned does not fit: it stays as it is
-                assert self._reader is not None  # noqa: S101  (for the type checker)
-                self._reader.read_by(self._reader.scaling, is_last=is_last)
-                self._start_anew()
+        reader = self._reader
+        if reader is None or not reader.is_due or not self._scales_itself or self._is_part:
+            return
+        is_last = reader.is_last
+        try:
+            self.read_by(reader.fit(), is_last=is_last)
+        except InputError:  # numbers so large that what was learned does not fit: it stays as it is
+            reader.read_by(reader.scaling, is_last=is_last)
+            self._start_anew()
 
     # -- merging ------------------------------------------------------------------------------------
 
@@ -140,7 +154,6 @@ class Scalable(Exploring):
             )
 
     def _merge_warm_up(self, other: Any) -> None:
-        if self._is_warming and not self._is_part:
-            assert self._reader is not None  # noqa: S101  (for the type checker)
+        if self._reader is not None and not self._is_part:
             self._reader.merge(other._reader)
             self._scale_if_due()

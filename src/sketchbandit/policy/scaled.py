@@ -26,20 +26,18 @@ class ScaledPolicy(JoinedPolicy):
     _blank: Blank | None = None  # to begin anew with, while it warms up
     _kept: list[tuple[Any, float]]  # arms as they came, (1, dim), and rewards, while it warms up
 
+    def _begin(self, *parts: Any, **options: Any) -> None:
+        super()._begin(*parts, **options)
+        self._kept = []
+
     def _read_by(self, reader: Reader | None, blank: Blank | None) -> None:
         """Read arms so from now on."""
-        self._reader, self._blank, self._kept = reader, blank, []
+        self._reader, self._blank = reader, blank
         if reader is not None:
             self._dim = reader.dim
             self._plain_dim = reader.dim if self._plain_dim >= 0 else -1
             self._lens = reader.scaling.lens
             self._is_warming = reader.sample is not None
-
-    def _share_reader(self, reader: Reader | None, blank: Blank | None) -> None:
-        """Read as the others of a set do; what was kept stays."""
-        kept = self._kept
-        self._read_by(reader, blank)
-        self._kept = kept
 
     def _make_blank(self, reader: Reader | None) -> Blank | None:
         """What there is to begin anew with, if that may come; nothing is learned yet."""
@@ -93,19 +91,17 @@ class ScaledPolicy(JoinedPolicy):
 
     def _learn_warming_up(self, arm: Any, reward: Any) -> Complaints:
         """Learn, and keep what was learned from, unless the warm-up ends now."""
-        assert self._reader is not None  # noqa: S101  (for the type checker)
         source = row_source(self._columns.align(arm), self._dim, "arms")
         is_one = is_scalar(reward) or is_vector(arm)
         rewards = read_rewards([read_reward(reward)] if is_one else reward, source.shape[0])
         self._check_many(self._read_rows(source), rewards)
         complaints: Complaints = ()
-        for i, value in enumerate(rewards.tolist()):
-            row = source[[i]].astype(np.float64)  # a copy
-            self._reader.learned(row)
-            self._scale_if_due()
-            if not self._is_warming:
-                return complaints + self._learn_any(source[i:], rewards[i:])
-            complaints += self._learn_and_keep(row, value)
+        kept = 0
+        for row in self._to_be_kept(source):
+            complaints += self._learn_and_keep(row, float(rewards[kept]))
+            kept += 1
+        if kept < len(rewards):
+            complaints += self._learn_any(source[kept:], rewards[kept:])
         return complaints
 
     def _learn_and_keep(self, row: Any, reward: float) -> Complaints:

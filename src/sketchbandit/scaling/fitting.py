@@ -42,7 +42,7 @@ def by_column(arms: Any, constant: float) -> Scaling:
     Of a column that did not vary the largest entry tells the scale; of one that was 0 nothing does.
     """
     largest = _largest(arms)
-    unit = power_of_two(largest)
+    unit = _power_of_two(largest)
     if sparse.issparse(arms):
         centre, spread = np.zeros(arms.shape[1]), _root_mean_square(arms, unit)
     else:
@@ -59,7 +59,7 @@ def by_column(arms: Any, constant: float) -> Scaling:
 
 def _length(arms: Any) -> float:
     """The root mean square of their lengths."""
-    unit = float(power_of_two(_largest(arms).max(initial=0.0)))
+    unit = float(_power_of_two(_largest(arms).max(initial=0.0)))
     if sparse.issparse(arms):
         return float(np.linalg.norm(arms.data / unit)) / math.sqrt(arms.shape[0]) * unit
     return float(np.sqrt(row_norms_sq(arms / unit).mean())) * unit
@@ -78,6 +78,6 @@ def _root_mean_square(arms: Any, unit: Vector) -> Vector:
     return np.asarray(np.sqrt(sums / arms.shape[0]) * unit)
 
 
-def power_of_two(largest: Any) -> Any:
+def _power_of_two(largest: Any) -> Any:
     """Of about that size: what is divided by it can be squared, and has lost no digit."""
     return np.ldexp(1.0, np.clip(np.frexp(largest)[1] - 1, -1022, 1023))

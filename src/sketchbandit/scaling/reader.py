@@ -100,7 +100,6 @@ class Reader:
 
         ``seen``: the arms that it was fitted to, where these are others than those of the warm-up.
         """
-        self.check(scaling)
         self.scaling = scaling
         if is_last:
             self.sample = None

@@ -50,7 +50,7 @@ class Sample:
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same."""
-        return {"dim": self.dim, "learned": self.learned, "count": self.count}, as_arrays(self.rows)
+        return {"dim": self.dim, "learned": self.learned}, as_arrays(self.rows)
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays) -> "Sample":

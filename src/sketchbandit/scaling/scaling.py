@@ -164,7 +164,8 @@ class Scaling:
         data = matrix.data.astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if self.kind == "rows":
-                data = data * np.repeat(_one_over_lengths(matrix), np.diff(matrix.indptr))
+                lengths = _one_over_lengths(SparseArms(matrix).norms_sq())
+                data = data * np.repeat(lengths, np.diff(matrix.indptr))
             elif self.factor is not None:
                 data = np.clip(data * self.factor[matrix.indices], -self.bound, self.bound) + data * 0.0
         return self._with_constant(matrix, data.astype(matrix.dtype, copy=False))
@@ -213,7 +214,6 @@ def _read_vector(name: str, given: Any) -> Vector:
     return vector
 
 
-def _one_over_lengths(matrix: Any) -> Vector:
-    squares = np.asarray(matrix.astype(np.float64).power(2).sum(axis=1)).ravel()
+def _one_over_lengths(squares: Vector) -> Vector:
     found = np.where(squares > 0.0, 1.0 / np.sqrt(squares), 1.0)
     return np.where(squares < np.inf, found, np.nan)

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sketchbandit.policy import PerAction
+from sketchbandit.policy import Health, PerAction
+from sketchbandit.scaling import Scaling
 
 
 class Described(NamedTuple):
@@ -27,17 +28,18 @@ def describe(policy: Any) -> Described:
     is_exact = all(one.sketch["is_exact"] for one in found.values())
     sketch = {**found[worst].sketch, "rows": rows, "is_exact": is_exact}
     sentence = f"{len(models)} models, the worst that of {worst!r}: {found[worst].sentence}"
-    return Described(sketch, sentence, found[worst].is_healthy, describe_scaling(policy))
+    return Described(sketch, sentence, found[worst].is_healthy, found[worst].scaling)
 
 
 def describe_scaling(policy: Any) -> str:
-    """How features are read, or how far the warm-up is, in a line."""
-    if (scaling := policy.scaling) is None:
-        return "as they are"
-    health = policy.health()
-    said = (next(iter(health.values())) if isinstance(policy, PerAction) else health).scaling
-    constant = f", and a constant of {scaling.constant:.4g}" if scaling.constant else ""
-    return f"{said or 'as they are'}{constant}"
+    """How features are read, or how far the warm-up is, in a line; the models of actions read alike."""
+    one = next(iter(policy.policies.values())) if isinstance(policy, PerAction) else policy
+    return _read_so(one.scaling, one.health())
+
+
+def _read_so(scaling: Scaling | None, health: Health) -> str:
+    constant = f", and a constant of {scaling.constant:.4g}" if scaling and scaling.constant else ""
+    return f"{health.scaling or 'as they are'}{constant}"
 
 
 def _of_one(policy: Any) -> Described:
@@ -53,4 +55,4 @@ def _of_one(policy: Any) -> Described:
         "limit": sketch.error_limit if np.isfinite(certificate + sketch.error_limit) else None,
     }
     is_healthy = not health.heading_for_linear_regret
-    return Described(told, health.sentence, is_healthy, describe_scaling(policy))
+    return Described(told, health.sentence, is_healthy, _read_so(policy.scaling, health))
