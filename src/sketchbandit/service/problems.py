@@ -11,7 +11,9 @@ Problem
 ├── WrongType    415  a body that is neither JSON nor npy
 ├── Invalid      422  well formed, but not usable: NaN, a wrong dimension, no arms
 ├── Busy         429  too many open decisions or waiting requests: slow down
-└── Unavailable  503  the journal cannot be written; nothing was changed, or a retry is safe
+├── Unavailable  503  the journal cannot be written; nothing was changed, or a retry is safe
+├── Quarantined  503  one bandit alone is out of service, and the message says why
+└── Standby      503  this server follows another one, which is to be asked
 """
 
 from typing import ClassVar
@@ -97,3 +99,15 @@ class Unavailable(Problem):
     """The journal cannot be written at the moment."""
 
     status, code, retry_after = 503, "unavailable", 1
+
+
+class Quarantined(Problem):
+    """One bandit is out of service: a record of it could not be applied. Trying again does not help."""
+
+    status, code = 503, "quarantined"
+
+
+class Standby(Problem):
+    """Ask the other server."""
+
+    status, code, retry_after = 503, "standby", 1

@@ -1,0 +1,53 @@
+"""Memory of requests under way: charged before it is used, given back when the answer has left."""
+
+from sketchbandit.service.problems import Busy, TooLarge
+
+
+class Budget:
+    """So many bytes for all requests together: bodies, arms made of them, rankings, answers not yet read.
+
+    >>> budget = Budget(100)
+    >>> charge = budget.open()
+    >>> charge.add(60)
+    >>> budget.taken
+    60
+    >>> charge.release()
+    >>> budget.taken
+    0
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = 0
+
+    def open(self) -> "Charge":
+        """The charge of a new request, which holds nothing yet."""
+        return Charge(self)
+
+
+class Charge:
+    """What one request holds."""
+
+    __slots__ = ("_budget", "held")
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self.held = 0
+
+    def add(self, count: int) -> None:
+        """Hold more, or be refused: for ever if that never fits, for now if others hold too much."""
+        budget, wanted = self._budget, self.held + count
+        if wanted > budget.most:
+            raise TooLarge(
+                f"this request needs {wanted:,} bytes of memory, and all requests together have "
+                f"{budget.most:,}: send fewer arms, or ask for a shorter ranking (top)"
+            )
+        if budget.taken + count > budget.most:
+            raise Busy("other requests hold the memory that this one needs; try again in a moment")
+        budget.taken += count
+        self.held = wanted
+
+    def release(self) -> None:
+        """Give all of it back."""
+        self._budget.taken -= self.held
+        self.held = 0
