@@ -150,7 +150,7 @@ def verify(ledgers: list[Ledger], state: Path, database: str | None) -> int:
     never_killed = bandit.policy
     for row in sorted([*rewards, *scalings], key=lambda row: int(row.seq)):
         if isinstance(row, ScalingRow):
-            bandit.scaled(row)
+            bandit.book(row)()
         elif row.reward is not None:
             never_killed.update(decode(by_seq[row.decision].features, DIM), row.reward)
     newest = max(state.glob("snapshots/*/*.safetensors"))

@@ -38,7 +38,7 @@ async def test_decisions_are_those_of_the_models(tmp_path: Path, explore: Any) -
     async with service(tmp_path) as found:
         await found.create(actions=NAMES, explore=explore, parameters=AS_THEY_ARE)
         alone = sb.PerAction(NAMES, lambda: found.engine.bandit("b").config.build()._template)
-        draws = np.random.default_rng(0)  # the service's own are seeded so in tests
+        draws = np.random.default_rng(0).spawn(1)[0]  # the service's own are seeded so in tests
         for number in range(40):
             context = random.standard_normal(DIM)
             some = NAMES if number % 3 else NAMES[1:]

@@ -87,7 +87,7 @@ async def test_a_crash_changes_nothing(tmp_path: Path, policy: str, parameters: 
         assert len(new.open) == 2
         assert new.open_bytes == old.open_bytes
         for seq, opened in list(new.open.items()):
-            answer = await found.reward(f"{seq:x}-{opened.tag}", 0.25)
+            answer = await found.reward(f"{seq:x}-{opened[0].tag}", 0.25)
             assert answer.json()["status"] == "learned"
         await found.play(5, seed=2)
         learned = new.policy

@@ -297,8 +297,8 @@ async def test_a_crash_changes_nothing(tmp_path: Path, rule: str) -> None:
         assert new.held.dump() == old.held.dump()
         assert sum((bucket for _, bucket in new.held.due(1e18)), Bucket()).compared == 20
         assert new.unweighed == {}
-        assert [(d.propensity, *d.waiting) for d in new.open.values()] == [
-            (d.propensity, *d.waiting) for d in old.open.values()
+        assert [[(d.position, d.propensity) for d in waiting.values()] for waiting in new.open.values()] == [
+            [(d.position, d.propensity) for d in waiting.values()] for waiting in old.open.values()
         ]
     assert all(finding.is_good for finding in check(tmp_path))
 

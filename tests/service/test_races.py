@@ -126,7 +126,7 @@ async def test_one_key_and_a_commit_in_doubt(tmp_path: Path) -> None:
         while (answer := await ask()).status_code == 503:
             await asyncio.sleep(0.01)
         ((seq, opened),) = found.engine.bandit("b").open.items()
-        assert answer.json()["decision"] == decision_id(seq, opened.tag)
+        assert answer.json()["decision"] == decision_id(seq, opened[0].tag)
 
 
 @in_loop

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sketchbandit as sb
-from sketchbandit.service.clock import Clock
+from sketchbandit.service.ordering import Clock
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage.database import StorageError
 from tests.service.harness import AS_THEY_ARE, DIM, PLAIN, error_of, in_loop, service
@@ -255,5 +255,5 @@ async def test_a_restart_with_the_clock_set_back(tmp_path: Path, monkeypatch: py
         stats = await found.stats()
         assert (stats["open"], stats["defaults"]) == (1, 0)
         bandit = found.engine.bandit("b")
-        (opened,) = bandit.open.values()
-        assert 0.0 < bandit.deadline(opened.at) - found.engine.clock.now() <= 60.0
+        (waiting,) = bandit.open.values()
+        assert 0.0 < bandit.deadline(waiting[0].at) - found.engine.clock.now() <= 60.0

@@ -1,40 +1,52 @@
 """One bandit in memory: its policy, its open decisions, what it counts.
 
-Everything here is changed by records of the journal alone, through ``opened``, ``closed`` and the like, live
-and in a replay, so that a bandit that was killed and one that was not are the same; but for the arms that a
-warm-up has looked at, from which the next scaling will follow, a record too.
+Everything here is changed by records of the journal alone, through ``book``, live and in a replay, so that a
+bandit that was killed and one that was not are the same; but for the arms that a warm-up has looked at, from
+which the next scaling will follow, a record too.
+
+What is counted is counted at once, by whoever calls ``book``. What the policy has to learn is left to be done
+in the bandit's lane, in the same order: it may take long.
 """
 
 import copy
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
-from sketchbandit.errors import SketchTooSmallWarning
+from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning
+from sketchbandit.policy import PerAction
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.comparing import Unweighed
 from sketchbandit.service.config import ESTIMATE, BanditConfig
+from sketchbandit.service.costs import copy_seconds, learn_seconds
+from sketchbandit.service.describing import Described, describe
 from sketchbandit.service.held_back import HeldBack
 from sketchbandit.service.history import Bucket, Meter
-from sketchbandit.service.open_decisions import OpenDecision, Shown, held_bytes
-from sketchbandit.service.problems import Busy
-from sketchbandit.service.recent_arms import RecentArms, arm_name
-from sketchbandit.service.scaling_bytes import decode
+from sketchbandit.service.ordering import Lane
+from sketchbandit.service.problems import Busy, Invalid
+from sketchbandit.service.scaling_bytes import decode as decode_scaling
 from sketchbandit.service.storage.records import (
     ADDED,
     DEFAULT,
-    RETIRED,
     ActionRow,
     DecisionRow,
     EstimateRow,
     RewardRow,
+    Row,
     ScalingRow,
 )
 from sketchbandit.service.storage.snapshots import Snapshot
 from sketchbandit.service.timeline import Timeline, View
-from sketchbandit.service.vectors import Vector
+from sketchbandit.service.vectors import decode
 
+Learning = Callable[[], None]
+"""What is left for the policy to learn from a record."""
+
+_MOST_RECENT = 20
+_OVERHEAD = 800  # bytes of an arm that waits, besides its features
 _MOST_UNWEIGHED = 1000
 
 
@@ -57,6 +69,23 @@ class Snapshotted(NamedTuple):
     rounds: int
 
 
+@dataclass(slots=True)
+class Recent:
+    """One of the last arms shown, for the dashboard, and what became of it."""
+
+    row: DecisionRow
+    reward: float | None = None
+    kind: str | None = None
+
+
+class Told(NamedTuple):
+    """What there is to say of a policy."""
+
+    rounds: int
+    nbytes: int
+    described: Described
+
+
 def _owned(policy: Any) -> Any:
     """It scales nothing by itself: scalings are records."""
     policy._scales_itself = False
@@ -66,14 +95,21 @@ def _owned(policy: Any) -> Any:
 class Bandit:
     """A named bandit."""
 
+    lane: Lane
+    """In which its policy works; the registry gives it one."""
+
     def __init__(self, number: int, name: str, config: BanditConfig, *, created: float) -> None:
         self.number = number
         self.name = name
         self.config = config
         self.created = created
         self.policy = _owned(config.build())
+        self.learn_seconds = learn_seconds(config)
+        """What learning a reward may take."""
         self.arms = ArmStore()
-        self.open: dict[int, OpenDecision] = {}
+        self._is_offered = dict.fromkeys(config.actions or (), True)
+        self.open: dict[int, dict[int, DecisionRow]] = {}
+        """Decisions some of whose arms wait for a reward: those arms by position, by their first row."""
         self.open_bytes = 0
         self.on_the_way = 0
         """Decisions whose commit is awaited."""
@@ -87,9 +123,10 @@ class Bandit:
         """What is not yet in the timeline: decisions are compared when the time for their reward is over."""
         self.unweighed: dict[int, Unweighed] = {}
         """Rewards that came before the estimate of their probability."""
-        self.recent = RecentArms()
+        self.recent: deque[Recent] = deque(maxlen=_MOST_RECENT)
         self.snapshots: deque[Snapshotted] = deque()
         """Those written by this process, the newest last."""
+        self._told: Told | None = None
 
     # -- bounds ---------------------------------------------------------------------------------------
 
@@ -114,36 +151,49 @@ class Bandit:
 
     # -- records of the journal -----------------------------------------------------------------------
 
-    def opened(self, row: DecisionRow, features: Vector) -> None:
+    def book(self, row: Row) -> Learning | None:
+        """A record was committed: count it. What is left for the policy to learn is for the caller to do."""
+        if isinstance(row, RewardRow):
+            return self._closed(row)
+        if isinstance(row, ActionRow):
+            return self._changed(row)
+        if isinstance(row, ScalingRow):
+            return partial(self._scale, row)
+        if isinstance(row, DecisionRow):
+            self._opened(row)
+        else:
+            self._estimated(row)
+        return None
+
+    def _opened(self, row: DecisionRow) -> None:
         """An arm was shown: a decision was committed, or a further arm of its slate."""
-        self.reopened(row, features)
-        self.timeline.showed(row.at, arm_name(row))
+        self.reopen(row)
+        self.timeline.showed(row.at, row.arm_name)
         if row.position == 0:
             self.totals.decisions += 1
             self.timeline.add(row.at, Bucket(decisions=1, width_sum=row.width or 0.0))
             self.meter.count(row.at)
             self._release(row.at)
 
-    def reopened(self, row: DecisionRow, features: Vector) -> None:
+    def reopen(self, row: DecisionRow) -> None:
         """An arm that was counted before a snapshot, and still waits for its reward."""
-        first = row.seq - row.position
-        decision = self.open.setdefault(first, OpenDecision.of(row))
-        decision.waiting[row.position] = Shown(row.arm_id, features)
-        self.open_bytes += held_bytes(features)
+        kept = row._replace(top=None, arms=None)  # which can be large
+        self.open.setdefault(row.first, {})[row.position] = kept
+        self.open_bytes += held_bytes(row)
         if row.key is not None and row.request is not None:
-            self.keys[row.key] = (first, row.request)
-        self.recent.showed(row)
+            self.keys[row.key] = (row.first, row.request)
+        self.recent.append(Recent(kept))
 
-    def closed(self, row: RewardRow) -> None:
-        """A reward was committed, or the default in its place: learn from it."""
+    def _closed(self, row: RewardRow) -> Learning | None:
+        """A reward was committed, or the default in its place."""
         first = row.decision - row.position
-        decision = self.open[first]
-        shown = decision.waiting.pop(row.position)
-        self.open_bytes -= held_bytes(shown.features)
-        if not decision.waiting:
+        waiting = self.open[first]
+        shown = waiting.pop(row.position)
+        self.open_bytes -= held_bytes(shown)
+        if not waiting:
             del self.open[first]
-            if decision.key is not None:
-                self.keys.pop(decision.key, None)
+            if shown.key is not None:
+                self.keys.pop(shown.key, None)
         if row.kind == DEFAULT:
             self.totals.defaults += 1
         else:
@@ -152,21 +202,23 @@ class Bandit:
             self.totals.reward_sum += row.reward
             self.timeline.add(row.at, Bucket(rewards=1, reward_sum=row.reward))
             if row.position == 0:
-                counts_at = row.at if self.config.reward_timeout is None else self.deadline(decision.at)
-                rewarded = Unweighed(counts_at, row.reward, decision.arm_count)
-                self._compare(first, rewarded, decision.propensity)
-            with suppress(SketchTooSmallWarning):  # it comes when all is learned; health() keeps saying it
-                self._learn(shown, row.reward)
+                counts_at = row.at if self.config.reward_timeout is None else self.deadline(shown.at)
+                self._compare(first, Unweighed(counts_at, row.reward, shown.arm_count), shown.propensity)
         self._release(row.at)
-        self.recent.rewarded(row)
+        for recent in self.recent:
+            if recent.row.seq == row.decision:
+                recent.reward, recent.kind = row.reward, row.kind
+        return None if row.reward is None else partial(self._learn, shown, row.reward)
 
-    def estimated(self, row: EstimateRow) -> None:
+    def _estimated(self, row: EstimateRow) -> None:
         """A probability was committed, before the reward or after it."""
-        if (decision := self.open.get(row.decision)) is not None:
-            decision.propensity = row.propensity
+        if (shown := self.open.get(row.decision, {}).get(0)) is not None:
+            self.open[row.decision][0] = shown._replace(propensity=row.propensity)
         if (rewarded := self.unweighed.pop(row.decision, None)) is not None:
             self._compare(row.decision, rewarded, row.propensity)
-        self.recent.estimated(row)
+        for recent in self.recent:
+            if recent.row.seq == row.decision:
+                recent.row = recent.row._replace(propensity=row.propensity)
 
     def _compare(self, first: int, rewarded: Unweighed, propensity: float) -> None:
         """Count what a uniform choice would have earned by a reward, now or when the probability is known."""
@@ -187,32 +239,61 @@ class Bandit:
     def _settled(self, now: float) -> float:
         """Until when no deadline is ahead of a decision that is open: its default may not be taken yet."""
         oldest = next(iter(self.open.values()), None)
-        return now if oldest is None else min(now, self.deadline(oldest.at))
+        return now if oldest is None else min(now, self.deadline(_time_of(oldest)))
 
     def compared(self, view: View, now: float) -> Bucket:
         """Everything in a view, with what was due since the last record."""
         due = self.held.due(self._settled(now))
         return sum((happened for at, happened in due if at > view.history.start), view.total)
 
-    def changed(self, row: ActionRow) -> None:
+    def _changed(self, row: ActionRow) -> Learning | None:
         """An action was added or retired; what it is already it stays."""
-        is_offered = row.action in self.policy.actions
-        if row.change == ADDED and not is_offered:
-            self.policy.add(row.action)
-        elif row.change == RETIRED and is_offered:
-            self.policy.retire(row.action)
+        is_added = row.change == ADDED
+        if self._is_offered.get(row.action, False) == is_added:
+            return None
+        self._is_offered[row.action] = is_added
+        return partial(self._add if is_added else self._retire, row.action)
 
-    def scaled(self, row: ScalingRow) -> None:
-        """A scaling was committed: what was learned so far is learned anew with it. The last one is fixed."""
+    @property
+    def actions(self) -> list[str]:
+        """Those that are offered now."""
+        return [action for action, is_offered in self._is_offered.items() if is_offered]
+
+    @property
+    def retired(self) -> list[str]:
+        """Those that are offered no more."""
+        return [action for action, is_offered in self._is_offered.items() if not is_offered]
+
+    # -- what the policy learns -----------------------------------------------------------------------
+
+    def _learn(self, shown: DecisionRow, reward: float) -> None:
+        """Learn from a reward. What the policy refuses is not learned, in a replay neither."""
+        features = decode(shown.features, self.config.dim)
+        told = (features, reward) if self.config.actions is None else (features, shown.arm_id, reward)
+        try:
+            with suppress(SketchTooSmallWarning):  # it comes when all is learned; health() keeps saying it
+                self.policy.update(*told)
+        except (InputError, InputTypeError) as error:  # the policy is as it was
+            raise Invalid(f"the reward is recorded, but cannot be learned from: {error}") from error
+
+    def _add(self, action: str) -> None:
+        self.policy.add(action)
+
+    def _retire(self, action: str) -> None:
+        self.policy.retire(action)
+
+    def _scale(self, row: ScalingRow) -> None:
+        """Learn anew what was learned so far, with a scaling. The last one is fixed."""
         if self.policy.is_warming_up:
-            scaling = decode(row.scaling, self.config.dim)
+            scaling = decode_scaling(row.scaling, self.config.dim)
             self.policy.read_by(scaling, is_last=row.is_last, seen=row.arms)
 
-    def _learn(self, shown: Shown, reward: float) -> None:
-        if self.config.actions is None:
-            self.policy.update(shown.features, reward)
-        else:
-            self.policy.update(shown.features, shown.arm, reward)
+    def told(self) -> "Told":
+        """What there is to say of the policy: as it is, or was when it was free to be asked."""
+        if self._told is None or not self.lane.is_busy:
+            policy = self.policy
+            self._told = Told(policy.rounds, policy.nbytes, describe(policy))
+        return self._told
 
     # -- time -----------------------------------------------------------------------------------------
 
@@ -224,17 +305,17 @@ class Bandit:
     def overdue(self, now: float, most: int) -> list[tuple[int, int]]:
         """Arms whose time is over, the oldest first: the first row of their decision, and the position."""
         found: list[tuple[int, int]] = []
-        for first, decision in self.open.items():  # in the order of the journal, so in that of time
-            if self.deadline(decision.at) > now or len(found) >= most:
+        for first, waiting in self.open.items():  # in the order of the journal, so in that of time
+            if self.deadline(_time_of(waiting)) > now or len(found) >= most:
                 break
-            found.extend((first, position) for position in decision.waiting)
+            found.extend((first, position) for position in waiting)
         return found
 
     # -- snapshots ------------------------------------------------------------------------------------
 
-    def snapshot(self, seq: int) -> Snapshot:
-        """The bandit after the record ``seq``, sharing nothing with it."""
-        state = {
+    def state(self, seq: int) -> dict[str, Any]:
+        """Everything but the policy after the record ``seq``, as JSON; decisions come from the journal."""
+        return {
             "bandit": [self.number, self.created],
             "oldest_open": min(self.open, default=seq + 1),
             "totals": asdict(self.totals),
@@ -242,7 +323,12 @@ class Bandit:
             "held": self.held.dump(),
             "unweighed": [[first, *rewarded] for first, rewarded in self.unweighed.items()],
         }
-        return Snapshot(seq, copy.deepcopy(self.policy), state)
+
+    async def snapshot(self, seq: int) -> Snapshot:
+        """The bandit after the record ``seq``, the last that was booked; it shares nothing with it."""
+        state = self.state(seq)
+        policy = await self.lane.do(partial(copy.deepcopy, self.policy), copy_seconds(self.config))
+        return Snapshot(seq, policy, state)
 
     def owns(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot is of this bandit, not of another one that had its number."""
@@ -251,9 +337,21 @@ class Bandit:
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot; open decisions come from the journal."""
         self.policy = _owned(snapshot.policy)
+        if isinstance(self.policy, PerAction):
+            offered = set(self.policy.actions)
+            self._is_offered = {str(action): action in offered for action in self.policy.policies}
         self.totals = Totals(**snapshot.state["totals"])
         self.timeline = Timeline.undump(snapshot.state["history"])
         if "held" in snapshot.state:  # those of earlier versions do not have it
             self.held.undump(snapshot.state["held"])
         unweighed = snapshot.state.get("unweighed", [])
         self.unweighed = {first: Unweighed(*rewarded) for first, *rewarded in unweighed}
+
+
+def held_bytes(row: DecisionRow) -> int:
+    """What an arm costs while it waits, roughly."""
+    return len(row.features) + _OVERHEAD
+
+
+def _time_of(waiting: dict[int, DecisionRow]) -> float:
+    return next(iter(waiting.values())).at

@@ -1,49 +1,42 @@
 """Making decisions, each once for its idempotency key."""
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
 
 from sketchbandit.explore import Scores
-from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.bandit import Bandit, held_bytes
 from sketchbandit.service.choosing import Pick, choose
-from sketchbandit.service.clock import Clock
-from sketchbandit.service.decision_ids import decision_id, new_tags
+from sketchbandit.service.costs import decide_seconds
+from sketchbandit.service.decision_ids import new_tags
 from sketchbandit.service.estimating import Estimator
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.offered import Offered
-from sketchbandit.service.open_decisions import held_bytes
+from sketchbandit.service.ordering import Clock, SingleFlight
 from sketchbandit.service.problems import Busy, Conflict, TooLarge
+from sketchbandit.service.rankings import ranking_json
 from sketchbandit.service.registry import Registry
-from sketchbandit.service.scalings import Scalings
+from sketchbandit.service.scalings import Due, Scalings, due_for
 from sketchbandit.service.settings import Limits
-from sketchbandit.service.single_flight import SingleFlight
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import DecisionRow, Slate
-from sketchbandit.service.vectors import Vector, encode
-
-EXACT = "exact"
-_UNSAID = {"position": None, "mean": None, "propensity": None}
-"""What the rankings in journals of format 1 do not have."""
+from sketchbandit.service.vectors import encode
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """The answer to a decision."""
+class _Chosen(NamedTuple):
+    """A decision that is to be recorded, and what was found out on the way."""
 
-    decision: str
-    index: int
-    arm: str | None
-    action: str | None
-    score: float
-    mean: float
-    propensity: float | None
-    propensity_kind: str
-    top: list[dict[str, Any]] | None
+    slate: Slate
+    top: str | None
+    """The ranking that was asked for, as JSON."""
+    scores: Scores | None
+    """What its probabilities follow from, if they are to be estimated."""
+    due: Due | None
+    """A scaling of the bandit, if it is time for one."""
 
 
 class Decisions:
@@ -67,6 +60,8 @@ class Decisions:
         self._clock = clock
         self._limits = limits
         self._random = np.random.default_rng(seed)
+        self._generators: dict[int, np.random.Generator] = {}
+        """One for each bandit: they choose in threads."""
         self._tags = new_tags()
         self._on_the_way: SingleFlight[tuple[int, str]] = SingleFlight()
 
@@ -78,45 +73,105 @@ class Decisions:
         top: int | None = None,
         key: str | None = None,
         request: str = "",
-    ) -> Decided:
-        """Choose an arm. With a ``key`` that an open decision has, that decision again.
+    ) -> DecisionRow:
+        """Choose an arm; gives the first row of the decision, with the ranking. It is on disk then.
 
-        ``request`` is a digest of what was asked, so that a key used for something else is noticed.
+        With a ``key`` that an open decision has, that decision again. ``request`` is a digest of what was
+        asked, so that a key used for something else is noticed.
         """
         if key is not None and (known := await self._known(bandit, key, request)) is not None:
             return known
         self.admit(bandit)
         self._check_slate(bandit, top)
-        picks = choose(bandit.policy, offered, top or 1, self._random)
-        shown = picks if bandit.config.slates else picks[:1]
-        scores = self._estimator.scores(bandit, offered, len(shown))
-        features = [offered.row(pick.index) for pick in shown]
-        first = DecisionRow(
-            seq=0,  # given by the journal
-            bandit=bandit.number,
-            tag=next(self._tags),
-            at=self._clock.now(),
-            features=encode(features[0]),
-            arm_count=len(offered),
-            rounds=bandit.policy.rounds,
-            key=key,
-            request=None if key is None else request,
-            top=json.dumps([_ranked(place, pick) for place, pick in enumerate(picks)]) if top else None,
-            arms=offered.log() if bandit.config.log_arms else None,
-            **_of(shown[0]),
-        )
-        further = [
-            first._replace(position=place, features=encode(features[place]), top=None, arms=None, **_of(pick))
-            for place, pick in enumerate(shown)
-            if place
-        ]
-        return await self._record(bandit, Slate((first, *further)), features, scores)
+        seconds = decide_seconds(bandit.config, len(offered))
+        self._admit_seconds(bandit, seconds)
+        work = partial(self._choose, bandit, offered, top, key, request)
+        if bandit.lane.is_free_for(seconds):
+            future = self._record(bandit, work())
+        else:
+            future = asyncio.ensure_future(self._later(bandit, work, seconds))
+        if key is None:
+            return await future
+        self._on_the_way.add((bandit.number, key), future)
+        return await asyncio.shield(future)
 
     def admit(self, bandit: Bandit) -> None:
         """Refuse a decision that could not be kept."""
         bandit.admit()
         self._journal.admit()
         self._admit_bytes(1)
+
+    async def _later(self, bandit: Bandit, work: Callable[[], _Chosen], seconds: float) -> DecisionRow:
+        chosen = await bandit.lane.put(work, seconds)
+        return await self._record(bandit, chosen)
+
+    def _choose(
+        self, bandit: Bandit, offered: Offered, top: int | None, key: str | None, request: str
+    ) -> _Chosen:
+        """In the lane of the bandit, because it asks the policy."""
+        policy, config = bandit.policy, bandit.config
+        if (random := self._generators.get(bandit.number)) is None:
+            random = self._generators[bandit.number] = self._random.spawn(1)[0]
+        picks = choose(policy, offered, top or 1, random)
+        shown = picks if config.slates else picks[:1]
+        scores = self._estimator.scores(bandit, offered, len(shown))
+        ranking = ranking_json(picks) if top else None
+        first = DecisionRow(
+            seq=0,  # given by the journal
+            bandit=bandit.number,
+            tag=next(self._tags),
+            at=self._clock.now(),
+            arm_count=len(offered),
+            rounds=policy.rounds,
+            key=key,
+            request=None if key is None else request,
+            top=ranking if key is not None or config.slates else None,  # nobody else asks for it again
+            arms=offered.log() if config.log_arms else None,
+            **_of(shown[0], offered),
+        )
+        further = [
+            first._replace(position=place, top=None, arms=None, **_of(pick, offered))
+            for place, pick in enumerate(shown)
+            if place
+        ]
+        return _Chosen(Slate((first, *further)), ranking, scores, due_for(policy))
+
+    # -- recording ----------------------------------------------------------------------------------------
+
+    def _record(self, bandit: Bandit, chosen: _Chosen) -> asyncio.Future[DecisionRow]:
+        """Nothing may be awaited between choosing at once and this."""
+
+        def apply(slate: Slate) -> DecisionRow:
+            self._registry.apply(bandit, *slate.rows)
+            if chosen.scores is not None:
+                self._estimator.begin(bandit, slate.rows, chosen.scores)
+            return slate.rows[0]._replace(top=chosen.top)
+
+        self._registry.check(bandit)
+        held = sum(map(held_bytes, chosen.slate.rows))
+        self._admit_bytes(held)
+        future = self._journal.append(chosen.slate, apply)
+        if chosen.due is not None:
+            self._scalings.write(bandit, chosen.due)
+        bandit.pending_added(held)
+        future.add_done_callback(lambda _: bandit.pending_removed(held))
+        return future
+
+    async def _known(self, bandit: Bandit, key: str, request: str) -> DecisionRow | None:
+        """The decision that was made for this key before, if it is open."""
+        await self._on_the_way.over((bandit.number, key))  # and if that fails, this one may try
+        self._registry.check(bandit)
+        if key not in bandit.keys:
+            return None
+        seq, digest = bandit.keys[key]
+        if digest != request:
+            raise Conflict(f"the idempotency key {key!r} was used with another request; use a new one")
+        columns = [tables.decisions.c[name] for name in DecisionRow._fields]
+        query = sa.select(*columns).where(tables.decisions.c.seq == seq)
+        row = await self._journal.read(lambda connection: connection.execute(query).one())
+        return DecisionRow(*row)
+
+    # -- bounds -------------------------------------------------------------------------------------------
 
     def _admit_bytes(self, held: int) -> None:
         """Refuse features that do not fit beside those of the open decisions."""
@@ -129,81 +184,30 @@ class Decisions:
                 "rewards, or wait until old decisions expire"
             )
 
+    def _admit_seconds(self, bandit: Bandit, seconds: float) -> None:
+        """Refuse what takes too long, by itself or behind what waits already."""
+        most = self._limits.decide_seconds
+        if seconds > most:
+            raise TooLarge(
+                f"a decision among so many arms may take {seconds:,.0f} seconds, and this server allows "
+                f"{most:g}; send fewer arms, or use a policy with a smaller sketch"
+            )
+        if bandit.lane.waiting_seconds + seconds > most:
+            raise Busy(f"bandit {bandit.name!r} is busy with long work; try again in a moment")
+
     def _check_slate(self, bandit: Bandit, top: int | None) -> None:
         if bandit.config.slates and (top or 1) > self._limits.slate:
             raise TooLarge(f"top is {top}; a slate has up to {self._limits.slate} arms")
 
-    async def _record(
-        self, bandit: Bandit, slate: Slate, features: Sequence[Vector], scores: Scores | None
-    ) -> Decided:
-        def apply(slate: Slate) -> Decided:
-            self._registry.check(bandit)
-            for row, shown in zip(slate.rows, features, strict=True):
-                bandit.opened(row, shown)
-            if scores is not None:
-                self._estimator.begin(bandit, slate.rows, scores)
-            return _decided(bandit, slate.rows[0])
 
-        self._registry.check(bandit)
-        held = sum(map(held_bytes, features))
-        self._admit_bytes(held)
-        future = self._journal.append(slate, apply)
-        self._scalings.look(bandit)
-        bandit.pending_added(held)
-        future.add_done_callback(lambda _: bandit.pending_removed(held))
-        if (key := slate.rows[0].key) is not None:
-            self._on_the_way.add((bandit.number, key), future)
-        decided: Decided = await future
-        return decided
-
-    async def _known(self, bandit: Bandit, key: str, request: str) -> Decided | None:
-        """The decision that was made for this key before, if it is open."""
-        await self._on_the_way.over((bandit.number, key))  # and if that fails, this one may try
-        if key not in bandit.keys:
-            return None
-        seq, digest = bandit.keys[key]
-        if digest != request:
-            raise Conflict(f"the idempotency key {key!r} was used with another request; use a new one")
-        table = tables.decisions
-        row = await self._journal.read(
-            lambda connection: connection.execute(sa.select(table).where(table.c.seq == seq)).one()
-        )
-        return _decided(bandit, DecisionRow(*row))
-
-
-def _of(pick: Pick) -> dict[str, Any]:
+def _of(pick: Pick, offered: Offered) -> dict[str, Any]:
     """What a row of the journal says of the arm."""
     return {
         "arm_index": pick.index,
         "arm_id": pick.arm,
+        "features": encode(offered.row(pick.index)),
         "score": pick.score,
         "mean": pick.mean,
         "width": pick.width,
         "propensity": pick.propensity,
     }
-
-
-def _ranked(position: int, pick: Pick) -> dict[str, Any]:
-    """What the answer says of one of the ``top``."""
-    return {
-        "position": position,
-        "index": pick.index,
-        "arm": pick.arm,
-        "score": pick.score,
-        "mean": pick.mean,
-        "propensity": pick.propensity or None,
-    }
-
-
-def _decided(bandit: Bandit, row: DecisionRow) -> Decided:
-    return Decided(
-        decision=decision_id(row.seq, row.tag),
-        index=row.arm_index,
-        arm=row.arm_id,
-        action=None if bandit.config.actions is None else row.arm_id,
-        score=row.score,
-        mean=row.mean,
-        propensity=row.propensity or None,
-        propensity_kind=EXACT if row.propensity else bandit.config.propensities,
-        top=None if row.top is None else [{**_UNSAID, **ranked} for ranked in json.loads(row.top)],
-    )

@@ -7,12 +7,12 @@ from sketchbandit.errors import InputError
 from sketchbandit.files import replace_file
 from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.clock import Clock
+from sketchbandit.service.budget import Budget
 from sketchbandit.service.decisions import Decisions
 from sketchbandit.service.estimating import Estimator
 from sketchbandit.service.journal import Journal
-from sketchbandit.service.memory_quota import MemoryQuota
 from sketchbandit.service.metrics import Instruments
+from sketchbandit.service.ordering import Clock, Threads
 from sketchbandit.service.recovery import INSTANCE, belongs, recover
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.rewards import Rewards
@@ -34,7 +34,10 @@ class Engine:
         self.instruments = Instruments()
         self._seed = seed
         self.is_ready = False
-        self.memory = MemoryQuota(settings.limits.request_bytes)
+        self.budget = Budget(settings.limits.request_bytes)
+        """Memory of requests."""
+        self.threads = Threads()
+        """For long work that belongs to no bandit: reading large bodies, writing large answers."""
 
     # -- life -----------------------------------------------------------------------------------------
 
@@ -64,6 +67,8 @@ class Engine:
         self.is_ready = False
         await self.estimator.close()
         await self.journal.close()
+        await self.registry.close()
+        self.threads.close()
 
     def release(self) -> None:
         """Let go of the database and the folder."""
@@ -89,6 +94,7 @@ class Engine:
             last_seq=found.last_seq,
             most_waiting=limits.waiting,
             instruments=self.instruments,
+            patience=self.settings.storage_patience,
         )
         self.registry = Registry(found, self.journal, clock, limits)
         self.estimator = Estimator(self.registry, self.journal, self.instruments)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Event
 from time import perf_counter
 
@@ -52,7 +53,7 @@ class Estimator:
             self._instruments.estimates_left_out.inc()
             return None
         asked, options = offered.question()
-        try:
+        try:  # in the lane of the bandit
             found: Scores = bandit.policy.scores(asked, **options)
         except InputError as error:  # they overflow, where the choice did not
             self._leave_out(error)
@@ -98,13 +99,8 @@ class Estimator:
 
     def _write(self, bandit: Bandit, decision: int, chance: float) -> None:
         """With the next commit: one of its own would hold up decisions and rewards."""
-
-        def apply(row: EstimateRow) -> None:
-            self._registry.check(bandit)
-            bandit.estimated(row)
-
-        row = EstimateRow(0, decision, bandit.number, chance)
-        self._journal.append(row, apply, can_wait=True).add_done_callback(self._written)
+        row, take = EstimateRow(0, decision, bandit.number, chance), partial(self._registry.apply, bandit)
+        self._journal.append(row, take, can_wait=True).add_done_callback(self._written)
 
     def _written(self, future: asyncio.Future[None]) -> None:
         if not future.cancelled() and (problem := future.exception()) is not None:

@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
@@ -30,7 +30,10 @@ R = TypeVar("R", Slate, RewardRow, EstimateRow, ActionRow, ScalingRow, Statement
 
 _MOST_RECORDS = 1000
 _PAUSE = 0.1
+_SPELL = 0.005  # seconds for which records take effect in a row, before others get their turn
+_LEAST_PATIENCE = 3.0  # seconds: a disk that is busy does not hang
 _REFUSED = "the journal cannot be written: {}; nothing was changed"
+_HANGS = "the database has not answered for {:.1f} seconds"
 _DOUBT = (
     "the journal did not answer, and whether this was recorded is not known yet; send the same request "
     "again: it will not be counted twice"
@@ -47,14 +50,22 @@ class Journal:
     """Records wait here, are committed together, and only then take effect, in their order.
 
     ``apply`` of a record runs on the event loop right after the commit that holds it, before the client is
-    told: memory is never ahead of the disk.
+    told: memory is never ahead of the disk. Where it gives a future, work is left that takes long, and the
+    client is told when that is done.
     """
 
     def __init__(
-        self, database: Database, *, last_seq: int, most_waiting: int, instruments: Instruments
+        self,
+        database: Database,
+        *,
+        last_seq: int,
+        most_waiting: int,
+        instruments: Instruments,
+        patience: float = 3.0,
     ) -> None:
         self._database = database
         self._most_waiting = most_waiting
+        self._patience = max(patience, _LEAST_PATIENCE)
         self._instruments = instruments
         self._waiting: deque[_Entry] = deque()
         self._doubtful: list[_Entry] = []
@@ -68,7 +79,8 @@ class Journal:
         """The last record that took effect."""
         self.trouble: str | None = None
         """Why the last commit failed, until one succeeds."""
-        self._fenced: str | None = None
+        self.fenced: str | None = None
+        """Why nothing can be written any more: another server has taken over."""
 
     def new_number(self) -> int:
         """A number that no record and no bandit has had."""
@@ -77,8 +89,8 @@ class Journal:
 
     def admit(self, count: int = 1) -> None:
         """Refuse more than can wait."""
-        if self._fenced is not None:
-            raise Unavailable(self._fenced)
+        if self.fenced is not None:
+            raise Unavailable(self.fenced)
         if self._is_closing:
             raise Unavailable("the server is shutting down")
         if self._doubtful:  # what is asked for may have happened already
@@ -109,10 +121,14 @@ class Journal:
         """What ``query`` finds in the database."""
         if self.trouble is not None:
             raise Unavailable("the journal cannot be read at the moment")
+        reading = asyncio.get_running_loop().run_in_executor(self._readers, self._database.read, query)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._readers, self._database.read, query)
+            return await asyncio.wait_for(asyncio.shield(reading), self._patience)
         except StorageError as error:
             raise Unavailable(str(error)) from error
+        except TimeoutError as error:
+            reading.add_done_callback(lambda late: late.cancelled() or late.exception())
+            raise Unavailable(_HANGS.format(self._patience)) from error
 
     async def probe(self) -> None:
         """Commit nothing, to see whether that is possible again."""
@@ -138,8 +154,8 @@ class Journal:
             await self._commit_for_ever()
         except Exception:
             log.exception("the journal has stopped")
-            self._fenced = "the journal has stopped because of an error inside; restart the server"
-            self._fail([*self._waiting], self._fenced, RuntimeError(self._fenced))
+            self.fenced = "the journal has stopped because of an error inside; restart the server"
+            self._fail([*self._waiting], self.fenced, RuntimeError(self.fenced))
             self._waiting.clear()
 
     async def _commit_for_ever(self) -> None:
@@ -159,31 +175,48 @@ class Journal:
                 self._wake.set()
 
     async def _commit(self, batch: list[_Entry]) -> None:
-        loop = asyncio.get_running_loop()
-        started = perf_counter()
+        started = time.perf_counter()
+        records = [entry.record for entry in batch]
+        writing = asyncio.get_running_loop().run_in_executor(
+            self._thread, self._database.commit, records, self._last_seq
+        )
+        if not (await asyncio.wait([writing], timeout=self._patience))[0]:
+            self._doubt(batch, StorageError(_HANGS.format(self._patience)))
+            self._database.abandon()  # the thread must come back, whatever the database does
         try:
-            records = [entry.record for entry in batch]
-            await loop.run_in_executor(self._thread, self._database.commit, records, self._last_seq)
+            await writing
         except InDoubt as error:
-            self._doubtful = batch
-            self._fail(batch, _DOUBT, error)
-            waiting, self._waiting = list(self._waiting), deque()
-            self._fail(waiting, _REFUSED.format(error), error)
+            self._doubt(batch, error)
         except Refused as error:
+            self._doubtful = []
             await self._commit_apart(batch, error)
-        except StorageError as error:
-            self._fail(batch, _REFUSED.format(error), error)
-        except Fenced as error:
-            self._fenced = str(error)
-            self._fail(batch, str(error), error)
         except Exception as error:
-            log.exception("commit failed")
-            self._fail(batch, _REFUSED.format("the log says why"), error)
+            self._doubtful = []
+            self._refuse(batch, error)
         else:
-            self._instruments.commit_seconds.observe(perf_counter() - started)
+            self._instruments.commit_seconds.observe(time.perf_counter() - started)
             self._instruments.commit_records.observe(len(batch))
             self._recovered()
-            self._apply(batch)
+            await self._apply(batch)
+            self._doubtful = []  # not before: who asks again must find what was applied
+
+    def _refuse(self, batch: list[_Entry], error: Exception) -> None:
+        """Nothing was written."""
+        if isinstance(error, Fenced):
+            self.fenced = str(error)
+            self._fail(batch, str(error), error)
+        elif isinstance(error, StorageError):
+            self._fail(batch, _REFUSED.format(error), error)
+        else:
+            log.error("commit failed", exc_info=error)
+            self._fail(batch, _REFUSED.format("the log says why"), error)
+
+    def _doubt(self, batch: list[_Entry], error: StorageError) -> None:
+        """Nobody knows whether the batch is written: clients are told so, and nothing more is taken."""
+        self._doubtful = batch
+        self._fail(batch, _DOUBT, error)
+        waiting, self._waiting = list(self._waiting), deque()
+        self._fail(waiting, _REFUSED.format(error), error)
 
     async def _commit_apart(self, batch: list[_Entry], error: Refused) -> None:
         """One record of a batch is refused by the database: the others must not suffer."""
@@ -205,12 +238,13 @@ class Journal:
         except StorageError:
             return False
         except Fenced as error:
-            self._fenced = str(error)
+            self.fenced = str(error)
             return True
-        doubtful, self._doubtful = self._doubtful, []
-        log.warning("a commit in doubt is settled", extra={"committed": happened, "records": len(doubtful)})
+        records = len(self._doubtful)
+        log.warning("a commit in doubt is settled", extra={"committed": happened, "records": records})
         if happened:
-            self._apply(doubtful)
+            await self._apply(self._doubtful)
+        self._doubtful = []
         self._recovered()
         return True
 
@@ -219,7 +253,8 @@ class Journal:
             log.info("the journal can be written again")
         self.trouble = None
 
-    def _apply(self, batch: list[_Entry]) -> None:
+    async def _apply(self, batch: Sequence[_Entry]) -> None:
+        until = time.perf_counter() + _SPELL
         for entry in batch:
             try:
                 result, problem = entry.apply(entry.record), None
@@ -230,11 +265,16 @@ class Journal:
                 result, problem = None, Problem("the record was written but could not be applied")
             if not isinstance(entry.record, Statements):
                 self.applied = entry.record.seq
-            if not entry.future.done():  # the client may be gone, or have been told that it is in doubt
+            if isinstance(result, asyncio.Future):
+                result.add_done_callback(lambda done, told=entry.future: _pass_on(done, told))  # type: ignore[misc]
+            elif not entry.future.done():  # the client may be gone, or have been told that it is in doubt
                 if problem is None:
                     entry.future.set_result(result)
                 else:
                     entry.future.set_exception(problem)
+            if time.perf_counter() > until:
+                await asyncio.sleep(0)
+                until = time.perf_counter() + _SPELL
 
     def _fail(self, batch: list[_Entry], message: str, error: Exception) -> None:
         if self.trouble is None:
@@ -244,3 +284,16 @@ class Journal:
         for entry in batch:
             if not entry.future.done():
                 entry.future.set_exception(Unavailable(message))
+
+
+def _pass_on(done: asyncio.Future[Any], told: asyncio.Future[Any]) -> None:
+    """What came of the work that was left."""
+    error = None if done.cancelled() else done.exception()
+    if told.done():
+        return
+    if done.cancelled():
+        told.set_exception(Unavailable("the server is shutting down"))
+    elif error is not None:
+        told.set_exception(error)
+    else:
+        told.set_result(done.result())

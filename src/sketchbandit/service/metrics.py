@@ -8,7 +8,6 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.describing import describe
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
@@ -87,10 +86,11 @@ class _Bandits(Collector):
             label = [bandit.name]
             for name, counter in counters.items():
                 counter.add_metric(label, getattr(bandit.totals, name))
-            sketch = describe(bandit.policy).sketch
+            told = bandit.told()
+            sketch = told.described.sketch
             gauges["reward_sum"].add_metric(label, bandit.totals.reward_sum)
             gauges["open_decisions"].add_metric(label, len(bandit.open))
-            gauges["policy_bytes"].add_metric(label, bandit.policy.nbytes)
+            gauges["policy_bytes"].add_metric(label, told.nbytes)
             gauges["sketch_rows"].add_metric(label, sketch["rows"])
             if sketch["certificate"] is not None:
                 gauges["certificate"].add_metric(label, sketch["certificate"])

@@ -3,6 +3,7 @@
 import heapq
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,16 +12,24 @@ import sqlalchemy as sa
 from sketchbandit.errors import FileError, SketchBanditError
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.problems import Invalid
+from sketchbandit.service.quarantine import Quarantined
 from sketchbandit.service.storage import snapshots, tables
 from sketchbandit.service.storage.database import Database
 from sketchbandit.service.storage.paging import in_order
-from sketchbandit.service.storage.records import ActionRow, DecisionRow, EstimateRow, RewardRow, ScalingRow
+from sketchbandit.service.storage.records import (
+    ActionRow,
+    DecisionRow,
+    EstimateRow,
+    RewardRow,
+    Row,
+    ScalingRow,
+)
 from sketchbandit.service.storage.snapshots import Snapshot, SnapshotFolder
 from sketchbandit.service.vectors import decode
 
 log = logging.getLogger(__name__)
 
-Row = DecisionRow | RewardRow | EstimateRow | ActionRow | ScalingRow
 Replayed = tuple[Row, int | None]
 """A row, and for a decision the place of its reward, if any."""
 
@@ -37,6 +46,7 @@ class Recovered(NamedTuple):
     """Bandits whose rows are still to be removed."""
     last_seq: int
     last_time: float
+    quarantined: list[Quarantined]
     dropped: int
     """Decisions below this place were dropped because of their age."""
 
@@ -73,7 +83,7 @@ def _recover(connection: sa.Connection, state: Path, keep: int) -> Recovered:
         _read_arms(connection, bandit)
         bandits.append(bandit)
     replay(connection, {bandit.number: bandit for bandit in bandits}, since)
-    return Recovered(bandits, deleted, service.seq, _last_time(connection), service.dropped)
+    return Recovered(bandits, deleted, service.seq, _last_time(connection), [], service.dropped)
 
 
 def belongs(state: Path, database: Database) -> bool:
@@ -155,21 +165,16 @@ def replay(
 
 
 def _replay_one(bandit: Bandit, row: Row, start: Since, answered_at: int | None) -> None:
-    if isinstance(row, EstimateRow):
-        bandit.estimated(row)  # open decisions are in no snapshot; of rewards, those that wait for it are
-    elif isinstance(row, RewardRow):
-        if row.seq > start.seq:
-            bandit.closed(row)
-    elif isinstance(row, ActionRow):
-        if row.seq > start.seq:
-            bandit.changed(row)
-    elif isinstance(row, ScalingRow):
-        if row.seq > start.seq:
-            bandit.scaled(row)
-    elif row.seq > start.seq:
-        bandit.opened(row, decode(row.features, bandit.config.dim))
-    elif row.seq >= start.oldest_open and (answered_at is None or answered_at > start.seq):
-        bandit.reopened(row, decode(row.features, bandit.config.dim))
+    if isinstance(row, DecisionRow):
+        decode(row.features, bandit.config.dim)  # whether it can be
+    if row.seq > start.seq or isinstance(row, EstimateRow):
+        # open decisions are in no snapshot; of rewards, those that wait for an estimate are
+        if (learn := bandit.book(row)) is not None:
+            with suppress(Invalid):  # what the policy refused then it refuses now
+                learn()
+    elif isinstance(row, DecisionRow) and (answered_at is None or answered_at > start.seq):
+        if row.seq >= start.oldest_open:
+            bandit.reopen(row)
 
 
 def _decisions(connection: sa.Connection, start: int, until: int | None) -> Iterator[Replayed]:

@@ -2,22 +2,21 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.clock import Clock
 from sketchbandit.service.decision_ids import decision_id, parse_decision_id
 from sketchbandit.service.journal import Journal
+from sketchbandit.service.ordering import Clock, SingleFlight
 from sketchbandit.service.problems import Conflict, Expired, Invalid, NotFound
 from sketchbandit.service.registry import Registry
-from sketchbandit.service.scalings import Scalings
+from sketchbandit.service.scalings import Scalings, due_for
 from sketchbandit.service.settings import Limits
-from sketchbandit.service.single_flight import SingleFlight
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.records import DEFAULT, GIVEN, RewardRow
+from sketchbandit.service.storage.records import DEFAULT, GIVEN, DecisionRow, RewardRow
 
 LEARNED, KNOWN = "learned", "known"
 
@@ -65,19 +64,20 @@ class Rewards:
         if parsed is None:
             raise NotFound(f"{decision!r} is not the id of a decision")
         first, tag = parsed
-        if (opened := bandit.open.get(first)) is not None and opened.tag != tag:
+        if (opened := _first_of(bandit, first)) is not None and opened.tag != tag:
             raise NotFound(f"there is no decision {decision!r}")
         rewards = await self._by_position(bandit, first, tag, given)
         known: set[int] = set()
         while True:
             await self._settled(first, rewards)  # if another answer to the same arm fails, this one may try
-            opened = bandit.open.get(first)
-            waiting = () if opened is None else opened.waiting
+            self._registry.check(bandit)  # it may be out of service by now
+            waiting = bandit.open.get(first, {})
             if not (over := [place for place in rewards if place not in waiting and place not in known]):
                 break
             await self._check_again(bandit, first, tag, {place: rewards[place] for place in over})
             known.update(over)
         if new := [place for place in rewards if place not in known]:
+            opened = _first_of(bandit, first)
             if opened is not None and bandit.deadline(opened.at) <= self._clock.now():
                 raise Expired(_too_late(decision, bandit))
             self._journal.admit(len(new))  # all of them or none
@@ -89,10 +89,9 @@ class Rewards:
     ) -> asyncio.Future[None]:
         """Record what became of an arm that waits, and learn from it. Nothing may be awaited before this."""
 
-        def apply(row: RewardRow) -> None:
-            self._registry.check(bandit)
-            bandit.closed(row)
-            self._scalings.look(bandit)
+        def apply(row: RewardRow) -> Any:
+            done = self._registry.apply(bandit, row, then=lambda: due_for(bandit.policy))
+            return self._scalings.follow(bandit, done)
 
         self._registry.check(bandit)
         seq = first + position
@@ -129,8 +128,7 @@ class Rewards:
 
     async def _positions(self, bandit: Bandit, first: int, tag: str, arms: Sequence[str]) -> dict[str, int]:
         """Where arms were shown first, by id; read once, if memory does not tell."""
-        opened = bandit.open.get(first) if arms else None
-        places = {} if opened is None else opened.positions()
+        places = _positions(bandit.open.get(first, {})) if arms else {}
         if all(arm in places for arm in arms):
             return places
         row = await self._row(bandit, first, tag)
@@ -174,6 +172,22 @@ class Rewards:
             if found.reward != value:
                 at = f" at position {position}" if position else ""
                 raise Conflict(f"decision {name} has the reward {found.reward!r}{at} already, not {value!r}")
+
+
+def _first_of(bandit: Bandit, first: int) -> DecisionRow | None:
+    """One of the arms of a decision that wait, if it is open."""
+    return next(iter(bandit.open.get(first, {}).values()), None)
+
+
+def _positions(waiting: Mapping[int, DecisionRow]) -> dict[str, int]:
+    """Where arms were shown first, by id, as far as that is sure: from the first on while all wait."""
+    found: dict[str, int] = {}
+    for place, (position, shown) in enumerate(waiting.items()):
+        if position != place:
+            break
+        if shown.arm_id is not None:
+            found.setdefault(shown.arm_id, place)
+    return found
 
 
 def _no_position(row: Any, bandit: Bandit, position: int) -> Invalid:

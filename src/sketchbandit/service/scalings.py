@@ -2,50 +2,76 @@
 
 import asyncio
 import logging
+from functools import partial
+from typing import Any, NamedTuple
 
 from sketchbandit.errors import SketchBanditError
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.journal import Journal
+from sketchbandit.service.ordering import SingleFlight
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.scaling_bytes import encode
-from sketchbandit.service.single_flight import SingleFlight
 from sketchbandit.service.storage.records import ScalingRow
 
 log = logging.getLogger(__name__)
 
 
+class Due(NamedTuple):
+    """A scaling that it is time for."""
+
+    scaling: bytes
+    arms: int
+    is_last: bool
+
+
+def due_for(policy: Any) -> Due | None:
+    """Whether it is time, after arms were offered and after rewards; asked in the lane of the bandit."""
+    if not policy.is_warming_up:
+        return None
+    try:
+        if (due := policy.scaling_due) is not None:
+            return Due(encode(due[0]), policy.arms_seen, due[1])
+    except SketchBanditError as problem:
+        _put_off(problem)
+    return None
+
+
 class Scalings:
-    """The desk that looks whether a scaling is due: after arms were offered, and after rewards."""
+    """The desk that records scalings."""
 
     def __init__(self, registry: Registry, journal: Journal) -> None:
         self._registry = registry
         self._journal = journal
         self._taking: SingleFlight[int] = SingleFlight()
 
-    def look(self, bandit: Bandit) -> None:
+    def write(self, bandit: Bandit, due: Due | None) -> None:
         """Record the scaling of a bandit, if one is due and none is being written.
 
         It takes effect with its record: after the rewards before it in the journal, before those after it.
-        What fails is tried again when somebody looks the next time.
+        What fails is tried again when the next is due.
         """
-        if not bandit.policy.is_warming_up or bandit.number in self._taking:
+        if due is None or bandit.number in self._taking:
             return
         try:
-            if (due := bandit.policy.scaling_due) is not None:
-                scaling, is_last = due
-                row = ScalingRow(0, bandit.number, encode(scaling), bandit.policy.arms_seen, is_last)
-                self._write(bandit, row)
+            row, take = ScalingRow(0, bandit.number, *due), partial(self._registry.apply, bandit)
+            future = self._journal.append(row, take)
         except SketchBanditError as problem:
             _put_off(problem)
-
-    def _write(self, bandit: Bandit, row: ScalingRow) -> None:
-        def apply(row: ScalingRow) -> None:
-            self._registry.check(bandit)
-            bandit.scaled(row)
-
-        future = self._journal.append(row, apply)
+            return
         self._taking.add(bandit.number, future)
         future.add_done_callback(_written)
+
+    def follow(self, bandit: Bandit, done: Any) -> asyncio.Future[Any] | None:
+        """Record what has come due by a reward: at once, or when that is learned."""
+        if not isinstance(done, asyncio.Future):
+            self.write(bandit, done)
+            return None
+        done.add_done_callback(partial(self._learned, bandit))
+        return done
+
+    def _learned(self, bandit: Bandit, done: asyncio.Future[Any]) -> None:
+        if not done.cancelled() and done.exception() is None:
+            self.write(bandit, done.result())
 
 
 def _written(future: asyncio.Future[None]) -> None:

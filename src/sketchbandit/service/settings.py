@@ -33,6 +33,8 @@ class Limits:
     connections: int = 1000
     request_seconds: float = 30.0
     """For a whole request to arrive, headers and body."""
+    decide_seconds: float = 60.0
+    """Of one decision, and of what waits for one bandit, as estimated beforehand."""
     magnitude: float = 1e9
     """Of a reward."""
     arm_length: float = 1e20

@@ -114,7 +114,7 @@ class Upkeep:
         settings, applied = self._engine.settings, self._engine.journal.applied
         last = bandit.snapshots[-1] if bandit.snapshots else Snapshotted(bandit.number, 0, bandit.created, 0)
         age = self._engine.clock.now() - last.at
-        learned = bandit.policy.rounds - last.rounds
+        learned = bandit.told().rounds - last.rounds
         if learned >= settings.snapshot_updates or applied - last.seq >= _JOURNAL_AHEAD:
             return True
         if settings.retention_seconds is not None and applied > last.seq:
@@ -124,7 +124,7 @@ class Upkeep:
     async def snapshot(self, bandit: Bandit) -> None:
         """Write the bandit to a file; the loop waits only while memory is copied."""
         engine = self._engine
-        snapshot = bandit.snapshot(engine.journal.applied)
+        snapshot = await bandit.snapshot(engine.journal.applied)
         folder = snapshot_folder(engine.settings.state, bandit.number, engine.settings.snapshots_kept)
         try:
             await asyncio.get_running_loop().run_in_executor(None, folder.write, snapshot)

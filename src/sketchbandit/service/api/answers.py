@@ -1,5 +1,6 @@
 """What the bandits say, as answers."""
 
+import json
 from dataclasses import asdict
 
 from fastapi import Response
@@ -19,7 +20,7 @@ from sketchbandit.service.api.answer_models import (
 from sketchbandit.service.api.bodies import JSON
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.comparing import compare, doubts
-from sketchbandit.service.describing import describe, describe_scaling
+from sketchbandit.service.decision_ids import decision_id
 from sketchbandit.service.exploring import reaches_all
 from sketchbandit.service.history import History
 from sketchbandit.service.problems import Problem
@@ -39,7 +40,7 @@ def json_response(answer: BaseModel, status: int = 200) -> Response:
 
 def bandit_answer(bandit: Bandit) -> BanditAnswer:
     """A bandit and its settings."""
-    scaling = describe_scaling(bandit.policy)
+    scaling = bandit.told().described.scaling
     return BanditAnswer(name=bandit.name, created=bandit.created, scaling=scaling, **asdict(bandit.config))
 
 
@@ -55,8 +56,9 @@ def error_body(problem: Problem) -> ErrorBody:
 
 def stats_answer(bandit: Bandit, now: float, over: str) -> StatsAnswer:
     """Everything that the dashboard shows of a bandit, over a range of time."""
-    totals, told, view = bandit.totals, describe(bandit.policy), bandit.timeline.view(over, now)
-    learned = bandit.policy.rounds
+    totals, known, view = bandit.totals, bandit.told(), bandit.timeline.view(over, now)
+    told = known.described
+    learned = known.rounds
     comparison, note = _comparison(bandit, view, now)
     return StatsAnswer(
         name=bandit.name,
@@ -73,10 +75,10 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> StatsAnswer:
         decisions_per_second=bandit.meter.rate(now, bandit.created),
         rounds=learned,
         stored_arms=len(bandit.arms),
-        actions=None if bandit.config.actions is None else len(bandit.policy.actions),
+        actions=None if bandit.config.actions is None else len(bandit.actions),
         scaling=told.scaling,
         sketch=SketchAnswer(**told.sketch),
-        policy_bytes=bandit.policy.nbytes,
+        policy_bytes=known.nbytes,
         open_bytes=bandit.open_bytes,
         health=told.sentence,
         is_healthy=told.is_healthy,
@@ -85,7 +87,7 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> StatsAnswer:
         comparison=comparison,
         comparison_note=note,
         shares=_shares(view),
-        recent=[RecentAnswer(**asdict(recent)) for recent in reversed(bandit.recent)],
+        recent=[_recent(recent) for recent in reversed(bandit.recent)],
     )
 
 
@@ -124,3 +126,38 @@ def _shares(view: View) -> list[ShareAnswer]:
     found = [ShareAnswer(arm=arm, shown=count) for arm, count in most[:_MOST_SHARES]]
     rest = view.shares.total() - sum(share.shown for share in found)
     return [*found, ShareAnswer(arm=OTHERS, shown=rest)] if rest else found
+
+
+def _recent(recent):
+    row = recent.row
+    return RecentAnswer(
+        decision=decision_id(row.first, row.tag),
+        position=row.position,
+        at=row.at,
+        arm=row.arm_name,
+        arms=row.arm_count,
+        score=row.score,
+        width=row.width,
+        propensity=row.propensity or None,
+        reward=recent.reward,
+        kind=recent.kind,
+    )
+
+
+def decision_json(bandit, row):
+    top = (
+        None
+        if row.top is None
+        else [{"position": None, "mean": None, "propensity": None, **one} for one in json.loads(row.top)]
+    )
+    return {
+        "decision": decision_id(row.seq, row.tag),
+        "index": row.arm_index,
+        "arm": row.arm_id,
+        "action": None if bandit.config.actions is None else row.arm_id,
+        "score": row.score,
+        "mean": row.mean,
+        "propensity": row.propensity or None,
+        "propensity_kind": "exact" if row.propensity else bandit.config.propensities,
+        "top": top,
+    }

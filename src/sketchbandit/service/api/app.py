@@ -32,7 +32,7 @@ def make_app(engine: Engine, *, tokens: Tokens | None = None, hosts: frozenset[s
         tokens=tokens,
         hosts=hosts,
         instruments=engine.instruments,
-        memory=engine.memory,
+        memory=engine.budget,
     )
 
 

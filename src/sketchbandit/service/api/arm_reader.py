@@ -35,7 +35,6 @@ class ArmReader:
         self._scope = request.scope
         self._bandit = bandit
         self._dim = bandit.config.dim
-        self._memory = engine.memory
         self._limits = engine.limits
 
     def from_json(self, body: bytes) -> tuple[Offered, int | None]:
@@ -61,14 +60,13 @@ class ArmReader:
             return self.from_list(asked.arms)
         if asked.arms is not None or asked.context is None:
             raise Invalid(f"bandit {name!r} has actions: send a context, {self._dim} features, and no arms")
-        self._memory.take(self._scope, 8 * self._cells(asked.context))
         context = self.features(asked.context, "the context")
         check(stack([context]), self._limits.arm_length, "the context")
         return ActionSet(context, self._actions(asked.actions))
 
     def _actions(self, asked: Sequence[str] | None) -> Sequence[str]:
         """Those that may be chosen."""
-        models, name = self._bandit.policy, self._bandit.name
+        models, name = self._bandit, self._bandit.name
         offered: Sequence[str] = models.actions
         if not (offered if asked is None else asked):
             empty = "all of its actions are retired" if asked is None else "the list of actions is empty"
@@ -148,7 +146,6 @@ class ArmReader:
                 features = _FEATURES.validate_python(given)
             except ValidationError as error:
                 raise Invalid(f"arm {arm!r}: {complaint(error)}") from None
-            self._memory.take(self._scope, 8 * self._cells(features))
             found[arm] = self.features(features, f"arm {arm!r}")
         check(stack(list(found.values())), self._limits.arm_length)
         return found
@@ -180,7 +177,6 @@ class ArmReader:
             raise Invalid("there are no arms to choose from: the list is empty")
         if count > self._limits.arms:
             raise TooLarge(f"{count} arms; this server takes up to {self._limits.arms} a decision")
-        self._memory.take(self._scope, 8 * max(cells, 0) * (2 if self._bandit.config.log_arms else 1))
 
     def _cells(self, arm: Any) -> int:
         if isinstance(arm, SparseArm):

@@ -37,7 +37,6 @@ async def read_body(request: Request, engine: Engine) -> bytes:
         length += len(chunk)
         if length > limits.body_bytes:
             raise _too_long(limits)
-        engine.memory.take(request.scope, len(chunk))
         chunks.append(chunk)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 

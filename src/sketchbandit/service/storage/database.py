@@ -152,6 +152,9 @@ class Database:
                 self._is_unsure = False
                 return
 
+    def abandon(self) -> None:
+        """Temporary."""
+
     def settle(self) -> bool:
         """Whether the batch that was InDoubt had been committed; StorageError while that cannot be seen."""
         number = self._batch + 1

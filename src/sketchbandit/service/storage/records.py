@@ -45,6 +45,16 @@ class DecisionRow(NamedTuple):
     width: float | None = None
     """Of the confidence interval, over its radius; rows of format 1 do not have it."""
 
+    @property
+    def first(self) -> int:
+        """The first row of its slate, by which its decision is known."""
+        return self.seq - self.position
+
+    @property
+    def arm_name(self) -> str:
+        """What people call the arm: its id, or its place."""
+        return self.arm_id if self.arm_id is not None else str(self.arm_index)
+
 
 class RewardRow(NamedTuple):
     """A row of ``rewards``: what became of one arm shown."""
@@ -134,4 +144,6 @@ class Statements(NamedTuple):
     """Rows of ``tables.arms``; an arm that is there gets new features."""
 
 
+Row = DecisionRow | RewardRow | EstimateRow | ActionRow | ScalingRow
+"""What a bandit books."""
 Record = Slate | RewardRow | EstimateRow | ActionRow | ScalingRow | Statements

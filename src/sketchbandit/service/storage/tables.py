@@ -28,6 +28,7 @@ bandits = sa.Table(
     sa.Column("name", sa.String(128), unique=True),
     sa.Column("config", sa.Text, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
+    sa.Column("arms_version", sa.BigInteger, nullable=False, server_default="0"),
 )
 """A bandit without a name was deleted, and its rows are being removed."""
 

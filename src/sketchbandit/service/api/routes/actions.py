@@ -11,7 +11,7 @@ from sketchbandit.service.api.openapi import documented
 from sketchbandit.service.api.request_models import ActionsRequest, BanditName
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.engine import Engine
-from sketchbandit.service.registry import models_of
+from sketchbandit.service.problems import Invalid
 
 
 def router(engine: Engine) -> APIRouter:
@@ -37,14 +37,16 @@ def router(engine: Engine) -> APIRouter:
     ) -> Response:
         """Offer an action no more; its open decisions can still be rewarded, and are learned from."""
         bandit = engine.bandit(name)
-        await engine.registry.retire_action(bandit, action)
+        await engine.registry.retire_actions(bandit, [action])
         return _answer(bandit)
 
     return routes
 
 
 def _answer(bandit: Bandit) -> Response:
-    models = models_of(bandit)
+    if bandit.config.actions is None:
+        raise Invalid(f"bandit {bandit.name!r} chooses among arms; one with actions is created with actions")
+    models = bandit
     return json_response(
         ActionsAnswer(actions=[*map(str, models.actions)], retired=[*map(str, models.retired)])
     )

@@ -36,7 +36,7 @@ def router(engine: Engine) -> APIRouter:
         name: BanditName, arm: Annotated[str, Path(min_length=1, max_length=128)]
     ) -> Response:
         """Forget a stored arm; decisions made for it can still be rewarded."""
-        await engine.registry.remove_arm(name, arm)
+        await engine.registry.remove_arms(engine.bandit(name), [arm])
         return json_response(StatusAnswer(status="deleted"))
 
     return routes

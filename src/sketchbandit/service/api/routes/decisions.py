@@ -2,12 +2,11 @@
 
 import hashlib
 import json
-from dataclasses import asdict
 
 from fastapi import APIRouter, Request, Response
 
 from sketchbandit.service.api.answer_models import DecideBatchAnswer, DecisionAnswer
-from sketchbandit.service.api.answers import json_response
+from sketchbandit.service.api.answers import decision_json, json_response
 from sketchbandit.service.api.arm_reader import ArmReader
 from sketchbandit.service.api.batches import handle_each
 from sketchbandit.service.api.bodies import (
@@ -77,7 +76,7 @@ def router(engine: Engine) -> APIRouter:
             decided = await engine.decisions.decide(
                 bandit, offered, top=wanted.top, key=wanted.key, request=digest
             )
-            return DecisionAnswer(**asdict(decided))
+            return DecisionAnswer(**decision_json(bandit, decided))
 
         answers = await handle_each(KeyedDecideRequest, asked.decisions, one, engine.limits)
         return json_response(DecideBatchAnswer.model_construct(decisions=answers))
@@ -97,7 +96,7 @@ async def handle_decide(engine: Engine, name: str, request: Request) -> bytes:
     top = said or top
     digest = "" if key is None else _digest(f"{kind} {top} ".encode() + body)
     decided = await engine.decisions.decide(bandit, offered, top=top, key=key, request=digest)
-    return json.dumps(asdict(decided), separators=(",", ":")).encode()
+    return json.dumps(decision_json(bandit, decided), separators=(",", ":")).encode()
 
 
 def _digest(content: bytes) -> str:
