@@ -335,7 +335,8 @@ def test_nothing_comes_after_the_last() -> None:
         for at in (1, 2)
     ]
     for row in rows:
-        assert (learn := bandit.book(row)) is not None
+        learn = bandit.book(row)
+        assert learn is not None
         learn()
     assert bandit.policy.scaling == decode(rows[0].scaling, 2)
 
