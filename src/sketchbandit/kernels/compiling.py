@@ -14,9 +14,9 @@ _SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__f
 def _compiler(fastmath: set[str]) -> Any:
     def compile_one(function: Any) -> Any:
         try:
-            made: Any = njit(cache=True, fastmath=fastmath, error_model="numpy")(function)
+            made: Any = njit(cache=True, nogil=True, fastmath=fastmath, error_model="numpy")(function)
         except RuntimeError:  # neither the package's folder nor the user's can be written
-            return njit(fastmath=fastmath, error_model="numpy")(function)
+            return njit(nogil=True, fastmath=fastmath, error_model="numpy")(function)
         with suppress(AttributeError):  # a numba that keeps them elsewhere: then a full disk is an error
             made._cache.save_overload = _if_there_is_room(made._cache.save_overload)
         # A loop contains those that it calls, of other files too: all of them must be as they were.

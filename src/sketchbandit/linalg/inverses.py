@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
 from sketchbandit.arrays import Matrix
+from sketchbandit.linalg.lapack import cholesky_in_place, invert_by_factor, invert_upper_in_place
 
 _CERTAIN = 1e-13  # an eigenvalue of a matrix of unit scale, by row: what lies below may be rounding
 
@@ -25,14 +25,13 @@ def invert_positive(matrix: Matrix) -> InverseAndDeterminant:
            [0.  , 4.  ]]), log_det=0.0)
     """
     # A C-ordered symmetric matrix read in Fortran order is itself, so LAPACK can work in place.
-    factor, failed = lapack.dpotrf(matrix.T, lower=False, overwrite_a=True)
-    if failed:
+    factor = matrix.T
+    if failed := cholesky_in_place(factor):
         raise np.linalg.LinAlgError(f"the matrix is not positive definite: pivot {failed} is not positive")
     log_det = 2.0 * float(np.log(factor.diagonal()).sum())
-    inverse, _ = lapack.dpotri(factor, lower=False, overwrite_c=True)
-    result: Matrix = inverse.T
-    _mirror_lower(result)
-    return InverseAndDeterminant(result, log_det)
+    invert_by_factor(factor)
+    _mirror_lower(matrix)
+    return InverseAndDeterminant(matrix, log_det)
 
 
 def invert_unscaled(matrix: Matrix, shift: float) -> InverseAndDeterminant | None:
@@ -67,7 +66,8 @@ def invert_lower(lower: Matrix) -> Matrix:
     """
     if not len(lower):
         return lower.copy()
-    inverse: Matrix = lapack.dtrtri(lower.T, lower=False)[0].T  # LAPACK reads the transpose
+    inverse = lower.copy()
+    invert_upper_in_place(inverse.T)  # LAPACK reads the transpose
     return inverse
 
 
