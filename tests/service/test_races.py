@@ -1,6 +1,8 @@
 """Requests that meet: every interleaving of the event loop must come out right."""
 
 import asyncio
+import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -241,3 +243,47 @@ async def test_a_batch_lets_others_in(tmp_path: Path) -> None:
 
         await asyncio.gather(batch(), single())
         assert finished == ["single", "batch"]
+
+
+@in_loop
+async def test_a_database_that_hangs_is_noticed(tmp_path: Path) -> None:
+    """Clients hear 503 when patience is over, not when it answers; what it wrote after all is not doubled."""
+    async with service(tmp_path) as found:
+        await found.create()
+        journal, database = found.engine.journal, found.engine.database
+        journal._patience = 0.1
+        answers, real, abandoned = threading.Event(), database.commit, []
+
+        def hang(records: Any, seq: int) -> None:
+            answers.wait(30)
+            real(records, seq)
+
+        database.commit = hang  # type: ignore[method-assign]
+        database.abandon = lambda: abandoned.append(1)  # type: ignore[method-assign]
+        headers = {"idempotency-key": "k"}
+        decide = partial(found.http.post, "/v1/bandits/b/decide", json={"arms": EYE}, headers=headers)
+        status, message = error_of(await decide())
+        assert (status, "send the same request again" in message, abandoned) == (503, True, [1])
+        assert error_of(await decide())[0] == 503
+        assert (await found.http.get("/readyz")).status_code == 503
+        assert (await found.http.get("/healthz")).status_code == 200
+        answers.set()
+        while (answer := await decide()).status_code == 503:
+            await asyncio.sleep(0.01)
+        ((seq, opened),) = found.engine.bandit("b").open.items()
+        assert answer.json()["decision"] == decision_id(seq, opened[0].tag)
+        assert (await found.http.get("/readyz")).status_code == 200
+
+
+@in_loop
+async def test_a_read_that_hangs_is_a_503(tmp_path: Path) -> None:
+    """A database may hang while it reads, too."""
+    async with service(tmp_path) as found:
+        await found.create()
+        decided = (await found.decide()).json()
+        assert (await found.reward(decided["decision"], 1.0)).status_code == 200
+        answers = threading.Event()
+        found.engine.journal._patience = 0.1
+        found.engine.database.read = lambda _: answers.wait(30)  # type: ignore[method-assign,assignment]
+        assert error_of(await found.reward(decided["decision"], 1.0))[0] == 503
+        answers.set()

@@ -18,6 +18,7 @@ from sketchbandit.service.registry import Registry
 from sketchbandit.service.rewards import Rewards
 from sketchbandit.service.scalings import Scalings
 from sketchbandit.service.settings import Settings
+from sketchbandit.service.stock import Stock
 from sketchbandit.service.storage.connecting import default_url
 from sketchbandit.service.storage.database import Database
 from sketchbandit.service.warmup import warm_up
@@ -98,6 +99,7 @@ class Engine:
         )
         self.registry = Registry(found, self.journal, clock, limits)
         self.estimator = Estimator(self.registry, self.journal, self.instruments)
+        self.stock = Stock(self.registry, self.journal, limits)
         scalings = Scalings(self.registry, self.journal)
         self.decisions = Decisions(
             self.registry, self.journal, self.estimator, scalings, clock, limits=limits, seed=self._seed

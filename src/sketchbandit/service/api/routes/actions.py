@@ -28,7 +28,7 @@ def router(engine: Engine) -> APIRouter:
         """Offer new actions, or retired ones again with all that they have learned."""
         bandit = engine.bandit(name)
         asked = await read_json(request, ActionsRequest, engine)
-        await engine.registry.add_actions(bandit, asked.actions)
+        await engine.stock.add_actions(bandit, asked.actions)
         return _answer(bandit)
 
     @routes.delete("/v1/bandits/{name}/actions/{action:path}", **documented(ActionsAnswer, 404))
@@ -37,7 +37,7 @@ def router(engine: Engine) -> APIRouter:
     ) -> Response:
         """Offer an action no more; its open decisions can still be rewarded, and are learned from."""
         bandit = engine.bandit(name)
-        await engine.registry.retire_actions(bandit, [action])
+        await engine.stock.retire_actions(bandit, [action])
         return _answer(bandit)
 
     return routes

@@ -23,7 +23,7 @@ def router(engine: Engine) -> APIRouter:
         bandit = engine.bandit(name)
         asked = await read_json(request, ArmsRequest, engine)
         arms = ArmReader(request, bandit, engine).stored(asked.arms)
-        return json_response(StoredAnswer(count=await engine.registry.put_arms(bandit, arms)))
+        return json_response(StoredAnswer(count=await engine.stock.put_arms(bandit, arms)))
 
     @routes.get("/v1/bandits/{name}/arms", **documented(ArmsAnswer, 404))
     async def list_arms(name: BanditName) -> Response:
@@ -36,7 +36,7 @@ def router(engine: Engine) -> APIRouter:
         name: BanditName, arm: Annotated[str, Path(min_length=1, max_length=128)]
     ) -> Response:
         """Forget a stored arm; decisions made for it can still be rewarded."""
-        await engine.registry.remove_arms(engine.bandit(name), [arm])
+        await engine.stock.remove_arms(engine.bandit(name), [arm])
         return json_response(StatusAnswer(status="deleted"))
 
     return routes

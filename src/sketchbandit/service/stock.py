@@ -1,0 +1,146 @@
+"""What a bandit chooses from, where that is stored: arms under names, and actions."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
+
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.journal import Journal
+from sketchbandit.service.ordering import SingleFlight
+from sketchbandit.service.problems import Invalid, NotFound, TooLarge
+from sketchbandit.service.registry import Registry
+from sketchbandit.service.settings import Limits
+from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.records import ADDED, RETIRED, ActionRow, Statements
+from sketchbandit.service.vectors import Vector, encode, nbytes
+
+T = TypeVar("T")
+
+_MOST_ARMS = 1000  # stored in one commit: more would hold up those of others
+
+
+class Stock:
+    """The desk where stored arms and actions change, one change of a bandit after another."""
+
+    def __init__(self, registry: Registry, journal: Journal, limits: Limits) -> None:
+        self._registry = registry
+        self._journal = journal
+        self._limits = limits
+        self._changing: SingleFlight[int] = SingleFlight()
+
+    # -- stored arms ------------------------------------------------------------------------------------
+
+    async def put_arms(self, bandit: Bandit, arms: Mapping[str, Vector]) -> int:
+        """Store arms under their ids, replacing those known; how many there are now.
+
+        Many are stored in several commits, so that nobody waits long behind them. If the server ends in the
+        middle some of them are stored; nothing was acknowledged then, and the same request again is right.
+        """
+        self._registry.check(bandit)  # its dimension is what the arms were read for
+        if bandit.config.actions is not None:
+            raise Invalid(f"bandit {bandit.name!r} has actions, and no arms; POST new ones to /actions")
+        await self._changing.over(bandit.number)
+        storing = asyncio.ensure_future(self._put_arms(bandit, arms))
+        self._changing.add(bandit.number, storing)
+        return await asyncio.shield(storing)
+
+    async def _put_arms(self, bandit: Bandit, arms: Mapping[str, Vector]) -> int:
+        count = len(bandit.arms) + sum(arm not in bandit.arms for arm in arms)
+        if count > self._limits.arms:
+            raise TooLarge(f"{count} arms; a bandit stores up to {self._limits.arms}")
+        added = sum(nbytes(vector) for vector in arms.values())
+        if bandit.arms.nbytes + added > self._limits.bandit_bytes:
+            raise TooLarge(
+                f"the arms of {bandit.name!r} would take more than {self._limits.bandit_bytes} bytes"
+            )
+        place = self._journal.new_number() * self._limits.arms  # in the order in which they came
+        for some in _some_of(enumerate(arms.items(), place), _MOST_ARMS):
+            rows = tuple(
+                {"bandit": bandit.number, "arm": arm, "place": at, "features": encode(vector)}
+                for at, (arm, vector) in some
+            )
+            await self._journal.append(
+                self._arms_changed(bandit, arms=rows), lambda _: self._registry.check(bandit)
+            )
+        bandit.arms.put(arms)
+        return len(bandit.arms)
+
+    async def remove_arms(self, bandit: Bandit, arms: Sequence[str]) -> None:
+        """Forget stored arms; decisions for them stay open."""
+        await self._changing.over(bandit.number)
+        for arm in arms:
+            if arm not in bandit.arms:
+                raise NotFound(f"bandit {bandit.name!r} has no stored arm {arm!r}")
+        storing = asyncio.ensure_future(self._remove_arms(bandit, arms))
+        self._changing.add(bandit.number, storing)
+        await asyncio.shield(storing)
+
+    async def _remove_arms(self, bandit: Bandit, arms: Sequence[str]) -> None:
+        table = tables.arms
+        for some in _some_of(arms, _MOST_ARMS):
+            where = (table.c.bandit == bandit.number) & table.c.arm.in_(some)
+            await self._journal.append(
+                self._arms_changed(bandit, table.delete().where(where)),
+                lambda _: self._registry.check(bandit),
+            )
+        for arm in arms:
+            bandit.arms.remove(arm)
+
+    @staticmethod
+    def _arms_changed(
+        bandit: Bandit, *statements: Any, arms: tuple[dict[str, object], ...] = ()
+    ) -> Statements:
+        """With a new version, by which a standby sees that stored arms have changed."""
+        table = tables.bandits
+        counted = (
+            table.update().where(table.c.id == bandit.number).values(arms_version=table.c.arms_version + 1)
+        )
+        return Statements((*statements, counted), arms)
+
+    # -- actions ----------------------------------------------------------------------------------------
+
+    async def add_actions(self, bandit: Bandit, actions: Sequence[str]) -> None:
+        """Offer new actions, or retired ones again; those that are offered stay as they are."""
+        _check_has_actions(bandit)
+        await self._changing.over(bandit.number)
+        offered = set(bandit.actions)
+        bandit.config.check_memory(self._limits, len({*offered, *bandit.retired, *actions}))
+        await self._change(bandit, [name for name in actions if name not in offered], ADDED)
+
+    async def retire_actions(self, bandit: Bandit, actions: Sequence[str]) -> None:
+        """Offer actions no more; decisions for them stay open, and their models learn from their rewards.
+
+        One that is retired already stays so: a client that got no answer asks again.
+        """
+        _check_has_actions(bandit)
+        await self._changing.over(bandit.number)
+        offered, retired = set(bandit.actions), set(bandit.retired)
+        for action in actions:
+            if action not in offered and action not in retired:
+                raise NotFound(
+                    f"the action {action!r} cannot be retired: bandit {bandit.name!r} has none such"
+                )
+        await self._change(bandit, [action for action in actions if action in offered], RETIRED)
+
+    async def _change(self, bandit: Bandit, actions: Sequence[str], change: str) -> None:
+        self._registry.check(bandit)
+        self._journal.admit(len(actions))
+        rows = [ActionRow(0, bandit.number, action, change) for action in dict.fromkeys(actions)]
+        take = partial(self._registry.apply, bandit)
+        future = asyncio.gather(*(self._journal.append(row, take) for row in rows))
+        self._changing.add(bandit.number, future)
+        await future
+
+
+def _check_has_actions(bandit: Bandit) -> None:
+    if bandit.config.actions is None:
+        raise Invalid(f"bandit {bandit.name!r} chooses among arms; one with actions is created with actions")
+
+
+def _some_of(items: Iterable[T], count: int) -> Iterator[tuple[T, ...]]:
+    """So many of them at a time."""
+    left = iter(items)
+    while some := tuple(islice(left, count)):
+        yield some
