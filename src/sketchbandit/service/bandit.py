@@ -177,7 +177,7 @@ class Bandit:
 
     def reopen(self, row: DecisionRow) -> None:
         """An arm that was counted before a snapshot, and still waits for its reward."""
-        kept = row._replace(top=None, arms=None)  # which can be large
+        kept = row if row.top is None and row.arms is None else row._replace(top=None, arms=None)  # large
         self.open.setdefault(row.first, {})[row.position] = kept
         self.open_bytes += held_bytes(row)
         if row.key is not None and row.request is not None:

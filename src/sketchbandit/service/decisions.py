@@ -145,7 +145,8 @@ class Decisions:
             self._registry.apply(bandit, *slate.rows)
             if chosen.scores is not None:
                 self._estimator.begin(bandit, slate.rows, chosen.scores)
-            return slate.rows[0]._replace(top=chosen.top)
+            first = slate.rows[0]
+            return first if chosen.top is None else first._replace(top=chosen.top)
 
         self._registry.check(bandit)
         held = sum(map(held_bytes, chosen.slate.rows))
