@@ -77,10 +77,10 @@ class Rewards:
             await self._check_again(bandit, first, tag, {place: rewards[place] for place in over})
             known.update(over)
         if new := [place for place in rewards if place not in known]:
+            self._journal.admit(len(new))  # all of them or none; one in doubt may be there already
             opened = _first_of(bandit, first)
             if opened is not None and bandit.deadline(opened.at) <= self._clock.now():
                 raise Expired(_too_late(decision, bandit))
-            self._journal.admit(len(new))  # all of them or none
             await asyncio.gather(*(self.close(bandit, first, place, GIVEN, rewards[place]) for place in new))
         return [Taken(place, KNOWN if place in known else LEARNED) for place in rewards]
 
