@@ -56,7 +56,7 @@ def main() -> None:
             _scaling(out, "bench-policy-scaling", found, policy_scaling.BASE, "seconds a round, one thread")
         if options.only in (None, "service"):
             print("\nthe decision service, on this machine together with its clients")
-            service_load.main()
+            service_load.main([])
     if options.only in (None, "large"):
         _large(out)
 

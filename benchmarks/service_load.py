@@ -1,18 +1,28 @@
 """How many decisions and rewards a second the service takes, durably, and how long each waits.
 
-Server and clients share this machine: a server process, and one process of clients that speaks HTTP over
-plain sockets with requests made beforehand, so that the clients cost as little as they can.
+``python -m benchmarks.service_load --connections 32 256 --against OTHER/CHECKOUT`` does it beside another
+version. Both servers are there all the time and are driven in turns. What was acknowledged must be what was
+learned, or nothing is reported. Server and clients share this machine: a server process, and one process of
+clients that cost as little as they can.
 """
 
+import argparse
 import asyncio
 import json
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
 from urllib.parse import urlsplit
 
 import numpy as np
 
+from benchmarks.service_http import connect, create, request, rounds
 from benchmarks.service_process import Server
+
+_WARM_UP = 2.0  # seconds
+_HERE, _OTHER = "this version", "the other"
 
 
 @dataclass
@@ -21,15 +31,51 @@ class Load:
 
     seconds: float = 0.0
     pairs: int = 0
-    latencies: list[float] = field(default_factory=list)
+    decides: list[float] = field(default_factory=list)
+    """Seconds that each took."""
+    rewards: list[float] = field(default_factory=list)
     refused: int = 0
     """Answers 429."""
     failed: int = 0
     """Any other answer but 200."""
+    server_cpu: float = 0.0
+    """Seconds that the server computed, and its event loop alone, and the clients."""
+    loop_cpu: float = 0.0
+    client_cpu: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Pairs a second."""
+        return self.pairs / self.seconds
 
     def percentile(self, q: float) -> float:
-        """Milliseconds."""
-        return 1e3 * float(np.percentile(self.latencies, q)) if self.latencies else float("nan")
+        """Of all requests, in milliseconds."""
+        return percentile([*self.decides, *self.rewards], q)
+
+    def count(self, status: int) -> bool:
+        """Take down an answer; whether it was a success."""
+        self.refused += status == 429
+        self.failed += status not in (200, 429)
+        return status == 200
+
+    def __str__(self) -> str:
+        waits = [f"{percentile(took, q):6.1f}" for took in (self.decides, self.rewards) for q in (50, 99)]
+        costs = [
+            f"{1e6 * cpu / max(self.pairs, 1):6.0f}"
+            for cpu in (self.server_cpu, self.loop_cpu, self.client_cpu)
+        ]
+        return f"{self.rate:7,.0f} {' '.join(waits)}   {' '.join(costs)}"
+
+
+_HEAD = (
+    f"{'':14} {'pairs/s':>7} {'decide':>6} {'p99':>6} {'reward':>6} {'p99':>6}   "
+    f"{'server':>6} {'loop':>6} {'client':>6}   (milliseconds; microseconds of CPU a pair)"
+)
+
+
+def percentile(seconds: list[float], q: float) -> float:
+    """In milliseconds."""
+    return 1e3 * float(np.percentile(seconds, q)) if seconds else float("nan")
 
 
 def bodies(dim: int, arms: int, count: int = 64) -> list[bytes]:
@@ -43,85 +89,33 @@ def bodies(dim: int, arms: int, count: int = 64) -> list[bytes]:
     return made
 
 
-def request(method: str, path: str, body: bytes, host: str) -> bytes:
-    """The bytes of an HTTP request."""
-    head = f"{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
-    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
-
-
-def _address(url: str) -> tuple[str, int]:
-    parts = urlsplit(url)
-    return parts.hostname or "127.0.0.1", parts.port or 80
-
-
-class Connection(asyncio.Protocol):
-    """One keep-alive connection: send a request, await (status, body)."""
-
-    def __init__(self) -> None:
-        self._buffer = b""
-        self._future: asyncio.Future[tuple[int, bytes]] | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ready."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Some of an answer."""
-        self._buffer += data
-        head, found, rest = self._buffer.partition(b"\r\n\r\n")
-        if not found:
-            return
-        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
-        if len(rest) >= length and self._future is not None:
-            self._buffer = rest[length:]
-            future, self._future = self._future, None
-            future.set_result((int(head[9:12]), rest[:length]))
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The server has gone."""
-        if self._future is not None and not self._future.done():
-            self._future.set_exception(ConnectionResetError(str(exc)))
-
-    async def send(self, payload: bytes) -> tuple[int, bytes]:
-        """The answer to one request."""
-        self._future = asyncio.get_running_loop().create_future()
-        self._transport.write(payload)
-        return await self._future
-
-
 async def drive(
     url: str, name: str, *, connections: int, seconds: float, dim: int, arms: int, rewarded: float = 1.0
 ) -> Load:
     """Pairs of decide and reward, one after another on every connection."""
-    parts = urlsplit(url)
-    host = parts.netloc
+    host = urlsplit(url).netloc
     decides = [request("POST", f"/v1/bandits/{name}/decide", body, host) for body in bodies(dim, arms)]
     load = Load()
-    loop = asyncio.get_running_loop()
     end = time.perf_counter() + seconds
 
     async def client(number: int) -> None:
-        _, connection = await loop.create_connection(Connection, *_address(url))
+        connection = await connect(url)
         random = np.random.default_rng(number)
         while (started := time.perf_counter()) < end:
             status, answer = await connection.send(decides[int(random.integers(len(decides)))])
-            load.latencies.append(time.perf_counter() - started)
-            if status != 200:
-                load.refused += status == 429
-                load.failed += status != 429
+            load.decides.append(time.perf_counter() - started)
+            if not load.count(status):
                 await asyncio.sleep(0.01)
                 continue
             if random.random() >= rewarded:
                 continue
-            decision = answer[13 : answer.index(b'"', 13)].decode()
-            body = b'{"decision":"%s","reward":%d}' % (decision.encode(), random.integers(2))
+            decision = answer[13 : answer.index(b'"', 13)]
+            body = b'{"decision":"%s","reward":%d}' % (decision, random.integers(2))
             started = time.perf_counter()
             status, _ = await connection.send(request("POST", f"/v1/bandits/{name}/reward", body, host))
-            load.latencies.append(time.perf_counter() - started)
-            load.pairs += status == 200
-            load.refused += status == 429
-            load.failed += status not in (200, 429)
+            load.rewards.append(time.perf_counter() - started)
+            load.pairs += load.count(status)
+        connection.transport.close()
 
     started = time.perf_counter()
     await asyncio.gather(*map(client, range(connections)))
@@ -129,60 +123,75 @@ async def drive(
     return load
 
 
-async def create(url: str, name: str, settings: dict[str, object]) -> None:
-    """PUT a bandit."""
-    parts = urlsplit(url)
-    loop = asyncio.get_running_loop()
-    transport, connection = await loop.create_connection(Connection, *_address(url))
-    body = json.dumps(settings).encode()
-    status, answer = await connection.send(request("PUT", f"/v1/bandits/{name}", body, parts.netloc))
-    assert status in (200, 201), answer
-    transport.close()
+class Measured:
+    """A server, and what it has acknowledged."""
+
+    def __init__(self, server: Server, *, connections: int, dim: int, arms: int) -> None:
+        self._server = server
+        self._options = {"connections": connections, "dim": dim, "arms": arms}
+        self._acknowledged = 0
+        asyncio.run(create(server.url, "load", {"dim": dim}))
+        self.drive(_WARM_UP)
+
+    def drive(self, seconds: float) -> Load:
+        """One turn; the answer is checked before anything is told."""
+        (server, loop), client = self._server.cpu_seconds, time.process_time()
+        load = asyncio.run(drive(self._server.url, "load", seconds=seconds, **self._options))
+        (server_after, loop_after), client_after = self._server.cpu_seconds, time.process_time()
+        load.server_cpu, load.loop_cpu = server_after - server, loop_after - loop
+        load.client_cpu = client_after - client
+        self._acknowledged += load.pairs
+        learned = asyncio.run(rounds(self._server.url, "load"))
+        assert learned == self._acknowledged, "what was acknowledged is not what was learned"
+        assert not load.failed, f"{load.failed} requests failed"
+        return load
 
 
-async def rounds(url: str, name: str) -> int:
-    """How many rewards a bandit has learned from."""
-    loop = asyncio.get_running_loop()
-    transport, connection = await loop.create_connection(Connection, *_address(url))
-    asked = request("GET", f"/v1/bandits/{name}/stats", b"", urlsplit(url).netloc)
-    status, answer = await connection.send(asked)
-    assert status == 200, answer
-    transport.close()
-    return int(json.loads(answer)["rounds"])
-
-
-def measure(
+def compare(
+    sources: dict[str, Path | None],
     *,
-    database: str | None = None,
-    connections: int = 32,
-    seconds: float = 10.0,
+    connections: int,
+    turns: int = 3,
+    seconds: float = 8.0,
     dim: int = 64,
     arms: int = 10,
-) -> Load:
-    """Start a server, warm it up, and drive it."""
-    with Server(database=database) as server:
+    database: str | None = None,
+) -> dict[str, list[Load]]:
+    """Drive versions in turns, and print every turn."""
+    print(f"\n{connections} connections, d = {dim}, K = {arms}, JSON, durable\n{_HEAD}")
+    loads: dict[str, list[Load]] = {name: [] for name in sources}
+    with ExitStack() as stack:
+        measured = {}
+        for name, source in sources.items():
+            server = stack.enter_context(Server(database=database, source=source))
+            measured[name] = Measured(server, connections=connections, dim=dim, arms=arms)
+        for _ in range(turns):
+            for name, one in measured.items():
+                loads[name].append(one.drive(seconds))
+                print(f"{name:14} {loads[name][-1]}", flush=True)
+    for name, found in loads.items():
+        busy = median(load.loop_cpu / load.seconds for load in found)
+        rate, p99 = median(load.rate for load in found), median(load.percentile(99) for load in found)
+        print(f"{name}: {rate:,.0f} pairs a second, p99 {p99:.1f} ms; its event loop computes {busy:.0%}")
+    return loads
 
-        async def run() -> Load:
-            await create(server.url, "load", {"dim": dim})
-            options = {"connections": connections, "dim": dim, "arms": arms}
-            before = await drive(server.url, "load", seconds=2.0, **options)
-            load = await drive(server.url, "load", seconds=seconds, **options)
-            learned = await rounds(server.url, "load")
-            assert learned == before.pairs + load.pairs, "what was acknowledged is not what was learned"
-            return load
 
-        return asyncio.run(run())
-
-
-def main() -> None:
-    """Print what the issue of the day is: pairs a second and how long a request waits."""
-    load = measure()
-    assert not load.failed, f"{load.failed} requests failed"
-    print(
-        f"{load.pairs / load.seconds:,.0f} pairs of decide and reward a second (SQLite, 32 connections, "
-        f"d = 64, K = 10, JSON); a request takes {load.percentile(50):.1f} ms in the median, "
-        f"{load.percentile(99):.1f} ms at p99"
-    )
+def main(arguments: list[str] | None = None) -> None:
+    """Print pairs a second and how long a request waits, and their ratio to another version."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.service_load", description=__doc__)
+    parser.add_argument("--connections", type=int, nargs="+", default=[32])
+    parser.add_argument("--against", type=Path, help="the root of another checkout")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=8.0, help="of one turn")
+    options = parser.parse_args(arguments)
+    sources: dict[str, Path | None] = {_HERE: None}
+    if options.against is not None:
+        sources[_OTHER] = options.against
+    for connections in options.connections:
+        loads = compare(sources, connections=connections, turns=options.turns, seconds=options.seconds)
+        if options.against is not None:
+            here, other = (median(load.rate for load in loads[name]) for name in (_HERE, _OTHER))
+            print(f"{connections} connections: {here / other:.2f} times the pairs a second of the other")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ import time
 
 import numpy as np
 
-from benchmarks.service_load import Load, create, drive
+from benchmarks.service_http import create
+from benchmarks.service_load import Load, drive
 from benchmarks.service_process import Server
 
 _CONNECTIONS = 200
