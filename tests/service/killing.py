@@ -1,0 +1,160 @@
+"""A server killed again and again under clients that keep a ledger: alone, or with a standby behind it."""
+
+import random
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sketchbandit.client import Client
+from tests.service import faults
+from tests.service.crowd import BESIDE, DIM, NAME, Crowd
+from tests.service.ledger import verify
+from tests.service.processes import ServerProcess, Zygote, free_port, zygote
+
+PARAMETERS = {"size": 4, "epsilon": 2.0}
+_FAULT_EVERY = 3  # servers: each third meets a fault of memory
+_REWARDS_BEFORE_FAULT = 40
+_IN_FLIGHT = 0.05  # seconds, by which answers of the killed server have been read
+
+
+def create(url: str, timeout: float = 1.0, name: str = NAME, *, slates: bool = False) -> None:
+    """A bandit that the crowd plays with."""
+    with Client(url) as client:
+        client.create(
+            name, DIM, parameters=PARAMETERS, reward_timeout=timeout, default_reward=-0.5, slates=slates
+        )
+
+
+@dataclass
+class Tale:
+    """What happened."""
+
+    acknowledged: int = 0
+    rewards: int = 0
+    """In the journal, defaults too."""
+    quarantined: int = 0
+    """Answers that said so."""
+    away: list[float] = field(default_factory=list)
+    """Seconds from each kill to the next reward acknowledged."""
+
+
+class Alone:
+    """One server, started again after each kill."""
+
+    def __init__(self, forge: Zygote, folder: Path, database: str | None) -> None:
+        self._forge = forge
+        self._database = database or ""
+        self.state = folder / "state"
+        self._port = free_port()
+        self.urls = [f"http://127.0.0.1:{self._port}"]
+        self._server: ServerProcess
+
+    def start(self, fault: int | None) -> None:
+        """The first."""
+        extra = faults.extra(after=fault)
+        self._server = self._forge.start(self.state, self._port, database=self._database, extra=extra)
+
+    def kill(self) -> None:
+        """The one that there is."""
+        self._server.kill()
+
+    def revive(self, fault: int | None) -> bool:
+        """Start it again; whether the one that answers now meets a fault."""
+        self.start(fault)
+        return fault is not None
+
+    def stop(self) -> None:
+        """In order."""
+        self._server.stop()
+
+
+class Pair:
+    """Two servers on one database, each with a folder of its own: the second takes over at each kill."""
+
+    def __init__(self, forge: Zygote, folder: Path, database: str) -> None:
+        self._forge = forge
+        self._database = database
+        self._places = [(folder / "one", free_port()), (folder / "two", free_port())]
+        self.urls = [f"http://127.0.0.1:{port}" for _, port in self._places]
+        self._servers: list[ServerProcess] = []
+        self._is_faulty = False  # the standby
+
+    @property
+    def state(self) -> Path:
+        """Of the first one."""
+        return self._places[0][0]
+
+    def start(self, fault: int | None) -> None:
+        """Both."""
+        self._servers = [self._start(0, fault), self._start(1, None, standby=True)]
+
+    def kill(self) -> None:
+        """The first: the second is the first now."""
+        self._servers[0].kill()
+        self._places.reverse()
+        self._servers.reverse()
+
+    def revive(self, fault: int | None) -> bool:
+        """Bring the one that was killed back, behind the other; whether that one meets a fault."""
+        has_fault, self._is_faulty = self._is_faulty, fault is not None
+        self._servers[1] = self._start(1, fault, standby=True)
+        return has_fault
+
+    def stop(self) -> None:
+        """In order: the standby before it would take over."""
+        for server in reversed(self._servers):
+            server.stop()
+
+    def _start(self, place: int, fault: int | None, *, standby: bool = False) -> ServerProcess:
+        state, port = self._places[place]
+        extra = faults.extra(after=fault, snapshots="database", standby=standby)
+        return self._forge.start(state, port, database=self._database, extra=extra)
+
+
+def kill_again_and_again(
+    folder: Path,
+    *,
+    kills: int,
+    database: str | None = None,
+    with_standby: bool = False,
+    faults_too: bool = True,
+) -> Tale:
+    """Two bandits, slates, servers that run out of memory; in the end everything is compared."""
+    draw = random.Random(7)  # noqa: S311  (nothing secret)
+    tale = Tale()
+    with zygote(folder) as forge:
+        servers = Pair(forge, folder, database or "") if with_standby else Alone(forge, folder, database)
+        servers.start(None)
+        for name in (NAME, BESIDE):
+            create(servers.urls[0], name=name, slates=True)
+        crowd = Crowd(*servers.urls, names=(NAME, BESIDE), slates=True)
+        crowd.start()
+        for left in reversed(range(kills)):
+            crowd.await_rewards(5)  # so that every kill is one under traffic
+            time.sleep(draw.uniform(0.0, 0.2))
+            has_fault = faults_too and left % _FAULT_EVERY == 2  # the last two are sound
+            tale.away.append(_strike(servers, crowd, has_fault=has_fault))
+        time.sleep(0.5)
+        crowd.stop()
+        servers.stop()
+    tale.acknowledged, tale.quarantined = crowd.acknowledged, crowd.quarantined
+    tale.rewards = verify(crowd.ledgers, servers.state, database)
+    return tale
+
+
+def _strike(servers: Alone | Pair, crowd: Crowd, *, has_fault: bool) -> float:
+    """Kill a server and go on; the seconds without one."""
+    struck = time.monotonic()
+    servers.kill()
+    time.sleep(_IN_FLIGHT)
+    fault = _REWARDS_BEFORE_FAULT if has_fault else None
+    is_faulty = False
+    if isinstance(servers, Alone):
+        is_faulty = servers.revive(fault)
+    crowd.await_rewards(1)
+    away = time.monotonic() - struck
+    if isinstance(servers, Pair):
+        is_faulty = servers.revive(fault)
+    if is_faulty:
+        crowd.await_quarantine()
+    return away
