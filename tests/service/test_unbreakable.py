@@ -1,0 +1,166 @@
+"""One bandit in trouble is one bandit in trouble: the others, and the server, go on as if nothing were."""
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from sketchbandit.policy.learning import Policy
+from sketchbandit.service.checking import check
+from tests.service.harness import DIM, PLAIN, Service, error_of, in_loop, service
+
+ODD = 3
+"""Dimensions of the bandit that will be in trouble; the other has four."""
+AT_ONCE = 1.0
+"""Seconds: far less than the long work takes, far more than an answer on a busy machine."""
+LONG = 4.0
+
+_learn = Policy.update
+
+
+def no_memory(policy: Any, arm: Any, reward: Any) -> None:
+    """What a server under a memory limit may meet: here only the odd bandit does."""
+    if policy.dim == ODD:
+        raise MemoryError("of the test")
+    _learn(policy, arm, reward)
+
+
+async def begin(found: Service) -> None:
+    """Two bandits that have learned five times each, with a snapshot."""
+    await found.create("odd", dim=ODD, **PLAIN)
+    await found.create("other", **PLAIN)
+    await found.play(5, "odd")
+    await found.play(5, "other")
+    await found.upkeep.snapshot_all()
+
+
+async def decide(found: Service) -> str:
+    """A decision of the odd bandit."""
+    return str((await found.decide(np.eye(ODD).tolist(), "odd")).json()["decision"])
+
+
+def is_quarantined(answer: httpx.Response) -> bool:
+    """Whether it is refused for that, with a message that says whose trouble it is and which."""
+    status, message = error_of(answer)
+    code = answer.json()["error"]["code"]
+    return (status, code) == (503, "quarantined") and "odd" in message and "MemoryError" in message
+
+
+def snapshots(state: Path) -> dict[str, int]:
+    """How many files there are of each bandit, by the folder."""
+    return {folder.name: len(list(folder.iterdir())) for folder in state.glob("snapshots/*")}
+
+
+@in_loop
+async def test_a_record_that_cannot_be_learned_fences_its_bandit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its requests are refused with the reason, the retry is not taken for known; a restart learns it."""
+    async with service(tmp_path) as found:
+        await begin(found)
+        decided = await decide(found)
+        with monkeypatch.context() as patch:
+            patch.setattr(Policy, "update", no_memory)
+            assert is_quarantined(await found.reward(decided, 1.0, "odd"))
+        assert is_quarantined(await found.reward(decided, 1.0, "odd"))  # though the memory is there again
+        assert is_quarantined(await found.decide(np.eye(ODD).tolist(), "odd"))
+        before = snapshots(tmp_path)
+        await found.play(5, "other", seed=1)
+        await found.upkeep.snapshot_all()
+        after = snapshots(tmp_path)
+        assert len([name for name in before if after[name] != before[name]]) == 1, "only of the other"
+        assert (await found.http.get("/readyz")).status_code == 200
+    assert all(finding.is_good for finding in check(tmp_path))
+    async with service(tmp_path) as found:
+        assert (await found.reward(decided, 1.0, "odd")).json()["status"] == "known"
+        assert (await found.stats("odd"))["rounds"] == 6
+        assert (await found.stats("other"))["rounds"] == 10
+        await found.play(3, "odd", seed=2)
+    assert all(finding.is_good for finding in check(tmp_path))
+
+
+@in_loop
+async def test_a_record_that_cannot_be_replayed_stops_no_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bandit is quarantined by name, the others serve; with more memory a restart brings it back."""
+    async with service(tmp_path) as found:
+        await begin(found)
+    for file in tmp_path.glob("snapshots/*/*"):
+        file.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(Policy, "update", no_memory)
+        async with service(tmp_path) as found:
+            assert is_quarantined(await found.decide(np.eye(ODD).tolist(), "odd"))
+            await found.play(5, "other", seed=1)
+            assert (await found.stats("other"))["rounds"] == 10
+    assert len(snapshots(tmp_path)) == 1 or 0 in snapshots(tmp_path).values()
+    async with service(tmp_path) as found:
+        assert (await found.stats("odd"))["rounds"] == 5
+        await found.play(3, "odd", seed=2)
+    assert all(finding.is_good for finding in check(tmp_path))
+
+
+@in_loop
+async def test_a_fenced_bandit_can_be_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its name is free again."""
+    async with service(tmp_path) as found:
+        await begin(found)
+        decided = await decide(found)
+        with monkeypatch.context() as patch:
+            patch.setattr(Policy, "update", no_memory)
+            assert is_quarantined(await found.reward(decided, 1.0, "odd"))
+        assert (await found.http.delete("/v1/bandits/odd")).is_success
+        assert (await found.create("odd", dim=ODD)).status_code == 201
+        await found.play(3, "odd")
+        assert (await found.stats("odd"))["rounds"] == 3
+
+
+@in_loop
+async def test_long_work_of_one_bandit_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it learns, the other decides and learns, and the server says that it is well; all in order."""
+    go_on = threading.Event()
+
+    takes = 0.02  # seconds, at first: long enough to be known for slow
+
+    def learn_slowly(policy: Any, arm: Any, reward: Any) -> None:
+        if policy.dim == ODD:
+            go_on.wait(takes)
+        _learn(policy, arm, reward)
+
+    async def timely(request: Any) -> httpx.Response:
+        started = time.monotonic()
+        answer: httpx.Response = await request
+        assert time.monotonic() - started < AT_ONCE
+        assert answer.is_success, answer.text
+        return answer
+
+    async with service(tmp_path) as found:
+        await begin(found)
+        monkeypatch.setattr(Policy, "update", learn_slowly)
+        await found.play(3, "odd", seed=1)
+        decided, takes = [await decide(found) for _ in range(3)], LONG
+        held = [asyncio.create_task(found.reward(one, 1.0, "odd")) for one in decided]
+        held.append(asyncio.create_task(found.decide(np.eye(ODD).tolist(), "odd")))
+        try:
+            await asyncio.sleep(0.05)  # long enough to be committed, and begun
+            for _ in range(5):
+                await timely(found.http.get("/healthz"))
+                await timely(found.http.get("/readyz"))
+                opened = (await timely(found.decide(np.eye(DIM).tolist(), "other"))).json()
+                await timely(found.reward(opened["decision"], 1.0, "other"))
+            assert not any(task.done() for task in held)
+        finally:
+            go_on.set()
+            answers = await asyncio.gather(*held)
+        assert [answer.status_code for answer in answers] == [200] * 4
+        assert (await found.stats("odd"))["rounds"] == 11
+        assert (await found.stats("other"))["rounds"] == 10
+    assert all(finding.is_good for finding in check(tmp_path))
