@@ -6,6 +6,7 @@ import json
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import cache
 from multiprocessing.connection import Connection as Pipe
 from urllib.parse import urlsplit
 
@@ -27,7 +28,7 @@ class Attacker:
 
     def __init__(self, url: str, tally: Counter[tuple[str, int]]) -> None:
         self._url = url
-        self._host = urlsplit(url).netloc
+        self.host = urlsplit(url).netloc
         self._tally = tally
 
     async def repeat(self, attack: Callable[["Attacker"], Awaitable[int]]) -> None:
@@ -53,7 +54,7 @@ class Attacker:
         """The status of an answer; its body is read and forgotten."""
         reader, writer = await self.connect()
         try:
-            await self.send(writer, request(method, f"/v1/bandits/{path}", body, self._host, content_type))
+            await self.send(writer, request(method, f"/v1/bandits/{path}", body, self.host, content_type))
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             left = int(head.split(b"content-length: ")[1].split(b"\r\n")[0])
             while left > 0 and (some := await reader.read(_SLICE)):
@@ -88,8 +89,7 @@ async def rank_all_twenty_times(attacker: Attacker) -> int:
 
 async def name_one_twice(attacker: Attacker) -> int:
     """All stored arms by id, one of them twice."""
-    body = json.dumps({"arms": [*(f"a{number}" for number in range(STORED - 1)), "a0"]}).encode()
-    return await attacker.ask("POST", "stock/decide", body)
+    return await attacker.ask("POST", "stock/decide", all_and_one_twice())
 
 
 async def project_one_number(attacker: Attacker) -> int:
@@ -103,7 +103,7 @@ async def project_one_number(attacker: Attacker) -> int:
 
 async def never_read(attacker: Attacker) -> int:
     """Ask for a large answer, and leave it there."""
-    asked = request("POST", "/v1/bandits/stock/decide", b'{"top": %d}' % STORED, attacker._host)
+    asked = request("POST", "/v1/bandits/stock/decide", b'{"top": %d}' % STORED, attacker.host)
     return await attacker.send_some(asked, _PATIENCE / 2, buffer=4096)
 
 
@@ -121,17 +121,15 @@ async def trickle(attacker: Attacker) -> int:
 
 
 async def send_much(attacker: Attacker) -> int:
-    """As large a body as is taken: 100,000 named arms, or one long text."""
-    arms = b",".join(b'{"%0100d": 1}' % number for number in range(STORED))
-    await attacker.ask("POST", "shop/decide", b'{"arms": [' + arms + b"]}")
-    await attacker.ask("POST", "shop/decide", b'{"arms": "' + b"x" * (16 * _MIB - 100) + b'"}')
-    return await attacker.ask("POST", "shop/decide", b"x" * (17 * _MIB))
+    """As large bodies as are taken, and a larger one."""
+    for body in large_bodies():
+        status = await attacker.ask("POST", "shop/decide", body)
+    return status
 
 
 async def send_half(attacker: Attacker) -> int:
     """Half of a large body, and no more."""
-    whole = request("POST", "/v1/bandits/shop/decide", b" " * (16 * _MIB), attacker._host)
-    return await attacker.send_some(whole[: 8 * _MIB], _PATIENCE / 2)
+    return await attacker.send_some(half_request(attacker.host), _PATIENCE / 2)
 
 
 async def send_odd_arrays(attacker: Attacker) -> int:
@@ -155,6 +153,27 @@ async def stay(attacker: Attacker) -> int:
     return await attacker.send_some(b"", _PATIENCE / 2)
 
 
+@cache
+def large_bodies() -> tuple[bytes, ...]:
+    """100,000 named arms; one long text; one byte after another."""
+    arms = b",".join(b'{"%0100d": 1}' % number for number in range(STORED))
+    text = b'{"arms": "' + b"x" * (16 * _MIB - 100) + b'"}'
+    return b'{"arms": [' + arms + b"]}", text, b"x" * (17 * _MIB)
+
+
+@cache
+def half_request(host: str) -> bytes:
+    """Half of the bytes that its head promises."""
+    return request("POST", "/v1/bandits/shop/decide", b" " * (16 * _MIB), host)[: 8 * _MIB]
+
+
+@cache
+def all_and_one_twice() -> bytes:
+    """The ids of the stored arms, as many as there are."""
+    return json.dumps({"arms": [*(f"a{number}" for number in range(STORED - 1)), "a0"]}).encode()
+
+
+@cache
 def odd_arrays() -> list[bytes]:
     """The npy format with heads that are wrong, absurd or none."""
     whole = io.BytesIO()

@@ -44,6 +44,7 @@ class Phase:
     memory: list[int] = field(default_factory=list)
     """From second to second."""
     peak: int = 0
+    trouble: str = ""
 
     def __str__(self) -> str:
         return (
@@ -71,14 +72,19 @@ async def run(server: Server, phase: Phase, seconds: float, patrons: int) -> Non
     busy = [_repeat(ranking, url, _OFTEN, statuses, phase.rankings) for _ in range(_RANKINGS)]
     others = [_repeat(visit, url, _NOW_AND_THEN, statuses, []) for _ in range(patrons)]
     tasks = [asyncio.create_task(other) for other in (_watch(server, phase), *busy, *others)]
-    play = drive(server.url, "shop", seconds=seconds, connections=_PAIRS, dim=64, arms=10)
+    play = drive(url, "shop", seconds=seconds, connections=_PAIRS, dim=64, arms=10, load=phase.load)
+    started = time.monotonic()
     try:
-        phase.load = await asyncio.wait_for(play, seconds + _PATIENCE)
-    finally:
-        phase.peak = server.peak_bytes if server.process.poll() is None else max(phase.memory)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.wait_for(play, seconds + _PATIENCE)
+    except (TimeoutError, OSError) as error:
+        phase.trouble = f"ordinary clients got no answer any more: {error!r}"
+    phase.load.seconds = time.monotonic() - started
+    phase.peak = server.peak_bytes if server.process.poll() is None else max(phase.memory)
+    for task in tasks:
+        task.cancel()
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(outcome, Exception):
+            phase.trouble = phase.trouble or f"an ordinary client failed: {outcome!r}"
 
 
 async def _watch(server: Server, phase: Phase) -> None:
@@ -119,10 +125,8 @@ def main() -> None:
         asyncio.run(run(server, alone, max(10.0, _SHARE * seconds), _PATRONS))
         print(alone, flush=True)
         with Beside(attack, server.url) as attackers:
-            try:
-                asyncio.run(run(server, among, seconds, 0))
-            finally:
-                print(among, flush=True)
+            asyncio.run(run(server, among, seconds, 0))
+            print(among, flush=True)
             answered: Counter[tuple[str, int]] = attackers.finish()
     for (what, status), count in sorted(answered.items()):
         print(f"  {what:24} {status or 'closed':>6} {count:8,}")
@@ -133,6 +137,7 @@ def judge(alone: Phase, among: Phase, answered: Counter[tuple[str, int]]) -> Non
     """The rules."""
     growth = among.peak / alone.peak
     print(f"peak of memory: {growth:.2f} times that of ordinary clients")
+    assert not among.trouble, among.trouble
     assert not [what for what, status in answered if status == 500], "an attack was answered 500"
     assert not among.load.failed, f"{among.load.failed} ordinary requests failed"
     assert set(among.statuses) <= {200, 429}, f"ordinary requests were answered {dict(among.statuses)}"

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -46,7 +47,7 @@ class Load:
     @property
     def rate(self) -> float:
         """Pairs a second."""
-        return self.pairs / self.seconds
+        return self.pairs / self.seconds if self.seconds else 0.0
 
     def percentile(self, q: float) -> float:
         """Of all requests, in milliseconds."""
@@ -90,12 +91,20 @@ def bodies(dim: int, arms: int, count: int = 64) -> list[bytes]:
 
 
 async def drive(
-    url: str, name: str, *, connections: int, seconds: float, dim: int, arms: int, rewarded: float = 1.0
+    url: str,
+    name: str,
+    *,
+    connections: int,
+    seconds: float,
+    dim: int,
+    arms: int,
+    rewarded: float = 1.0,
+    load: Load | None = None,
 ) -> Load:
-    """Pairs of decide and reward, one after another on every connection."""
+    """Pairs of decide and reward, one after another on every connection; ``load`` is filled on the way."""
     host = urlsplit(url).netloc
     decides = [request("POST", f"/v1/bandits/{name}/decide", body, host) for body in bodies(dim, arms)]
-    load = Load()
+    load = load or Load()
     end = time.perf_counter() + seconds
 
     async def client(number: int) -> None:
@@ -128,7 +137,7 @@ class Measured:
 
     def __init__(self, server: Server, *, connections: int, dim: int, arms: int) -> None:
         self._server = server
-        self._options = {"connections": connections, "dim": dim, "arms": arms}
+        self._options: dict[str, Any] = {"connections": connections, "dim": dim, "arms": arms}
         self._acknowledged = 0
         asyncio.run(create(server.url, "load", {"dim": dim}))
         self.drive(_WARM_UP)
