@@ -12,6 +12,7 @@ import pytest
 
 from sketchbandit.policy.learning import Policy
 from sketchbandit.service.checking import check
+from sketchbandit.service.storage.database import InDoubt, StorageError
 from tests.service.harness import DIM, PLAIN, Service, error_of, in_loop, service
 
 ODD = 3
@@ -164,3 +165,34 @@ async def test_long_work_of_one_bandit_keeps_nobody_waiting(
         assert (await found.stats("odd"))["rounds"] == 11
         assert (await found.stats("other"))["rounds"] == 10
     assert all(finding.is_good for finding in check(tmp_path))
+
+
+@in_loop
+async def test_a_reward_in_doubt_is_not_refused_for_good(tmp_path: Path) -> None:
+    """Its commit has happened and nobody knows yet: sent again after its time, it is not 410, then known."""
+    async with service(tmp_path) as found:
+        await found.create("b", reward_timeout=0.2, **PLAIN)
+        decided = (await found.decide()).json()["decision"]
+        database = found.engine.database
+        commit, settle = database.commit, database.settle
+
+        def lose_answer(records: Any, seq: int) -> None:
+            commit(records, seq)
+            database._batch -= 1  # as if nobody had heard
+            database._is_unsure = True
+            database._drop()
+            raise InDoubt("the answer was lost")
+
+        def not_yet() -> bool:
+            raise StorageError("not there")
+
+        database.commit, database.settle = lose_answer, not_yet  # type: ignore[method-assign]
+        assert (await found.reward(decided, 1.0)).status_code == 503
+        database.commit = commit  # type: ignore[method-assign]
+        await asyncio.sleep(0.25)
+        assert (await found.reward(decided, 1.0)).status_code == 503
+        database.settle = settle  # type: ignore[method-assign]
+        while (answer := await found.reward(decided, 1.0)).status_code == 503:
+            await asyncio.sleep(0.02)
+        assert answer.json()["status"] == "known"
+        assert (await found.stats())["rounds"] == 1
