@@ -226,6 +226,7 @@ def attack(pipe: Pipe, url: str) -> None:
             for one, count in ATTACKS.items()
             for _ in range(count)
         ]
+        pipe.send("begun")
         while not pipe.poll():
             await asyncio.sleep(0.1)
         for task in tasks:

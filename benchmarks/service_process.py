@@ -91,7 +91,10 @@ def _cpu(stat: Path) -> float:
 
 
 class Beside:
-    """Work in another process: ``work(pipe, *arguments)``, until the pipe has something; then it answers."""
+    """Work in another process: ``work(pipe, *arguments)``.
+
+    It sends something when it has begun, goes on until the pipe has something, and sends what it found.
+    """
 
     def __init__(self, work: Callable[..., None], *arguments: object) -> None:
         context = multiprocessing.get_context("spawn")
@@ -99,6 +102,7 @@ class Beside:
         self._process = context.Process(target=work, args=(there, *arguments), daemon=True)
         self._process.start()
         there.close()
+        self._pipe.recv()
 
     def finish(self) -> Any:
         """End the work; what it has sent."""

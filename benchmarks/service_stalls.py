@@ -67,6 +67,7 @@ def poll(pipe: Pipe, url: str) -> None:
     asked = request("GET", "/healthz", b"", urlsplit(url).netloc)
     found: Polls = []
     with socket.create_connection(address(url)) as connection:
+        pipe.send("begun")
         while not pipe.poll():
             started = time.monotonic()
             connection.sendall(asked)
