@@ -57,7 +57,9 @@ class _Journal(NamedTuple):
         features = {row.seq: decode(row.features, DIM) for row in self.decisions}
         for row in sorted([*self.rewards, *self.scalings], key=lambda row: int(row.seq)):
             if isinstance(row, ScalingRow):
-                self.bandit.scaled(row)
+                learn = self.bandit.book(row)
+                assert learn is not None
+                learn()
             elif row.reward is not None:
                 self.bandit.policy.update(features[row.decision], row.reward)
         return self.bandit.policy
