@@ -700,7 +700,7 @@ def test_nobody_gets_past_the_lock() -> None:
     models, x, came_back = of_rule(sb.UCB(0.4)), X[0], list[str]()
     arguments: dict[str, tuple[Any, ...]] = {
         **dict.fromkeys(["select", "choose", "probabilities", "scores", "mean", "width", "ucb"], (x,)),
-        **dict.fromkeys(["top", "slate"], (x, 2)),
+        **dict.fromkeys(["top", "slate", "rank"], (x, 2)),
         **dict.fromkeys(["select_many", "choose_many"], (X,)),
         **dict.fromkeys(["retire", "remove"], ("a",)),
         "update": (x, "b", 1.0),

@@ -249,6 +249,7 @@ def calls(thing: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
         "merge": (copy.deepcopy(thing),),
         "top": (arms, 2),
         "slate": (arms, 2),
+        "rank": (arms, 2),
         "select_many": (arms[np.newaxis],),
         "choose_many": (arms[np.newaxis],),
         "add_gram": (np.eye(DIM), Tally(np.dtype(np.float64))),

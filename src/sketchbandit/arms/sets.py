@@ -74,9 +74,9 @@ class DenseArms:
         """One arm as a sketch of that dtype stores it, (1, dim)."""
         return self.given[index : index + 1].astype(dtype, copy=False)
 
-    def one(self, index: int) -> "DenseArms":
-        """The set that has just this arm."""
-        return dense_arms(self.view._replace(array=self.given[index : index + 1]))
+    def some(self, which: AnyArray | slice) -> "DenseArms":
+        """The set that has just these arms."""
+        return dense_arms(self.view._replace(array=self.given[which]))
 
 
 class ScaledArms(DenseArms):
@@ -175,6 +175,10 @@ class SparseArms:
         start, stop = self.matrix.indptr[index], self.matrix.indptr[index + 1]
         values = self.matrix.data[start:stop].astype(np.float64, copy=False)
         return SparseVector(self.matrix.indices[start:stop], values)
+
+    def some(self, which: AnyArray | slice) -> "SparseArms":
+        """The set that has just these arms."""
+        return SparseArms(self.matrix[which])
 
     def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
         """One arm as a sketch of that dtype stores it, (1, dim)."""

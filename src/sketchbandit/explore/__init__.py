@@ -2,7 +2,7 @@
 
 from sketchbandit.explore.base import Explore
 from sketchbandit.explore.candidates import ArmCandidates, Candidates
-from sketchbandit.explore.choice import ActionChoice, Choice, Scores
+from sketchbandit.explore.choice import ActionChoice, Choice, Ranking, Scores
 from sketchbandit.explore.greedy import EpsilonGreedy, Greedy
 from sketchbandit.explore.inverse_gap import InverseGap
 from sketchbandit.explore.scores import upper_bound
@@ -20,6 +20,7 @@ __all__ = [
     "Explore",
     "Greedy",
     "InverseGap",
+    "Ranking",
     "Scores",
     "Thompson",
     "upper_bound",

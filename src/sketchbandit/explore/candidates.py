@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -190,9 +191,11 @@ class ArmCandidates(Candidates):
         """radius²·D A^-1 D', D the arms less the first: what they share would cancel, digits and all."""
         if self._covariance is None:
             arms, first = self._scan.arms, _dense(self._scan.arms, 0)
-            products = np.empty((len(self), len(self)))
-            for i, row in enumerate(products):
-                row[:] = arms.times(self._precision.apply(_dense(arms, i) - first))
+            products = self._precision.products(arms, first)
+            if products is None:
+                products = np.empty((len(self), len(self)))
+                for i, row in enumerate(products):
+                    row[:] = arms.times(self._precision.apply(_dense(arms, i) - first))
             products -= products[:, :1].copy()
             with np.errstate(over="ignore", invalid="ignore"):
                 self._covariance = self.radius * self.radius * (products + products.T) / 2.0
@@ -204,7 +207,7 @@ class ArmCandidates(Candidates):
         """By their bytes, -0 and 0 being one."""
         if self._copies is None:
             found: dict[bytes, int] = {}
-            rows = (_bytes(self._scan.arms, i) for i in range(len(self)))
+            rows = _bytes_of(self._scan.arms)
             self._copies = np.array([found.setdefault(row, i) for i, row in enumerate(rows)])
         return self._copies
 
@@ -229,13 +232,17 @@ class ArmCandidates(Candidates):
             self._precision.last_choice = own_copy(self._scan.arms.vector(index)), leverage
 
 
-def _bytes(arms: DenseArms | SparseArms, index: int) -> bytes:
-    """Equal for equal arms, and no others."""
+def _bytes_of(arms: DenseArms | SparseArms) -> Iterator[bytes]:
+    """Those of every arm: equal for equal arms, and no others."""
     if isinstance(arms, DenseArms):
-        return bytes((_dense(arms, index) + 0.0).tobytes())
-    indices, values = arms.vector(index)
-    there = values != 0.0
-    return bytes(indices[there].astype(np.int64).tobytes() + values[there].tobytes())
+        wide = arms.array.astype(np.float64, copy=False) + 0.0
+        together, length = wide.tobytes(), wide.itemsize * wide.shape[1]
+        yield from (together[at : at + length] for at in range(0, len(together), length))
+        return
+    for index in range(len(arms)):
+        indices, values = arms.vector(index)
+        there = values != 0.0
+        yield bytes(indices[there].astype(np.int64).tobytes() + values[there].tobytes())
 
 
 def _dense(arms: DenseArms | SparseArms, index: int) -> Vector:

@@ -45,6 +45,27 @@ class ActionChoice(NamedTuple):
     score: float
 
 
+class Ranking(NamedTuple):
+    """Arms in the order in which they were chosen, as arrays (k,), for whoever has many of them.
+
+    Attributes
+    ----------
+    index : array
+        Which arms; of ``PerAction``: places among the actions that it was asked about.
+    probability : array
+        That of each place, given the places before; 0 where it was left out.
+    mean, width, score : array
+        As in ``Choice``.
+
+    """
+
+    index: AnyArray  # type: ignore[assignment]  # tuples have a method of that name
+    probability: Vector
+    mean: Vector
+    width: Vector
+    score: Vector
+
+
 @dataclass(frozen=True)
 class Scores:
     """What the probabilities of a choice follow from, as of one moment.

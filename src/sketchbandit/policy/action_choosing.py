@@ -5,16 +5,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arms import Arms, DenseArms, SparseArms, is_vector, row_of
+from sketchbandit.arms import Arms, DenseArms, is_vector, row_of
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError, RowError
 from sketchbandit.explore import UCB, ActionChoice, Explore, Scores
 from sketchbandit.policy.action_candidates import ActionCandidates, Draws
 from sketchbandit.policy.action_models import ActionModels, Offer
 from sketchbandit.policy.action_names import Action
-from sketchbandit.policy.chance import Place, best_of, chance_of, check_generator, ranked, shared_with_all
+from sketchbandit.policy.chance import best_of, chance_of, check_generator, shared_with_all
 from sketchbandit.sharing import holds_the_lock
-from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.rows import complaint, row_source
 
 Random = np.random.Generator
@@ -85,39 +84,6 @@ class ActionChoosing(ActionModels):
         """What ``probabilities`` follow from, for whoever wants to know them later."""
         return Scores.of(self._candidates(self._read(context), self._offer(actions)), self._explore)
 
-    # -- several actions ------------------------------------------------------------------------------
-
-    def top(self, context: Any, k: int, actions: Any = None, *, random: Random | None = None) -> list[Action]:
-        """The ``k`` actions that come first, best first, ties to the first.
-
-        Where chance plays a part, each place is chosen by itself, among the actions that are left.
-        """
-        offer = self._offer(actions)
-        places, _ = self._ranked(context, k, offer, random, with_chances=False)
-        return [offer.names[place.index] for place in places]
-
-    def slate(
-        self, context: Any, k: int, actions: Any = None, *, random: Random | None = None
-    ) -> list[ActionChoice]:
-        """What ``top`` chooses; the probability of each is that of its place, given the places before."""
-        offer = self._offer(actions)
-        places, candidates = self._ranked(context, k, offer, random, with_chances=True)
-        return [_told(candidates, offer, place.index, place.probability) for place in places]
-
-    def _ranked(
-        self, context: Any, k: int, offer: Offer, random: Random | None, *, with_chances: bool
-    ) -> tuple[list[Place], ActionCandidates]:
-        wanted, rule, generator = check_count("k", k, at_least=1), self._explore, self._generator(random)
-        if wanted > len(offer.names):
-            raise InputError(f"k is {wanted}, but there are {len(offer.names)} actions")
-        read = self._read(context)
-        candidates = self._candidates(read, offer)
-        with self._unless_refused(generator):
-            places = ranked(candidates, wanted, rule, generator, with_chances=with_chances)
-            self._columns.remember(context)
-        self._saw(read)
-        return places, candidates
-
     # -- several contexts -----------------------------------------------------------------------------
 
     def select_many(
@@ -132,7 +98,7 @@ class ActionChoosing(ActionModels):
             read, rule = self._read_many(contexts), self._for_batch(offer, generator)
             chosen = []
             for i in range(len(read)):
-                own = self._own(_one_of(read, i), offer, rule, generator)
+                own = self._own(read.some(slice(i, i + 1)), offer, rule, generator)
                 chosen.append(offer.names[shared_with_all(own, len(offer.names), self._share, generator)])
             self._columns.remember(contexts)
         self._saw(read)
@@ -145,7 +111,9 @@ class ActionChoosing(ActionModels):
         offer, generator = self._offer(actions), self._generator(random)
         with self._unless_refused(generator):
             read, rule = self._read_many(contexts), self._for_batch(offer, generator)
-            chosen = [self._chosen(_one_of(read, i), offer, rule, generator) for i in range(len(read))]
+            chosen = [
+                self._chosen(read.some(slice(i, i + 1)), offer, rule, generator) for i in range(len(read))
+            ]
             self._columns.remember(contexts)
         self._saw(read)
         return chosen
@@ -212,16 +180,18 @@ class ActionChoosing(ActionModels):
             return None
         return offer.board.search(context.astype(np.float64, copy=False), offer.which)
 
-    def _own(self, read: Arms, offer: Offer, rule: Explore, random: Random) -> int:
+    def _own(
+        self, read: Arms, offer: Offer, rule: Explore, random: Random, known: ActionCandidates | None = None
+    ) -> int:
         """What the rule chooses, before the uniform share."""
         own = self._search(read.vector(0), offer, rule) if isinstance(read, DenseArms) else None
-        return best_of(self._candidates(read, offer), 1, rule, random)[0] if own is None else own
+        return best_of(known or self._candidates(read, offer), 1, rule, random)[0] if own is None else own
 
     def _chosen(self, read: Arms, offer: Offer, rule: Explore, random: Random) -> ActionChoice:
-        own = self._own(read, offer, rule, random)
-        index = shared_with_all(own, len(offer.names), self._share, random)
         candidates = self._candidates(read, offer)
-        choice = _told(candidates, offer, index, chance_of(self._explore, candidates, index, own))
+        own = self._own(read, offer, rule, random, candidates)
+        index = shared_with_all(own, len(offer.names), self._share, random)
+        choice = told(candidates, offer, index, chance_of(self._explore, candidates, index, own))
         candidates.keep()
         return choice
 
@@ -236,12 +206,7 @@ class ActionChoosing(ActionModels):
         return candidates
 
 
-def _one_of(read: Arms, index: int) -> Arms:
-    if isinstance(read, DenseArms):
-        return read.one(index)
-    return SparseArms(read.matrix[[index]])
-
-
-def _told(candidates: ActionCandidates, offer: Offer, index: int, probability: float) -> ActionChoice:
+def told(candidates: ActionCandidates, offer: Offer, index: int, probability: float) -> ActionChoice:
+    """What is said of an action that was chosen."""
     mean, width, bonus = float(candidates.means[index]), candidates.width(index), candidates.bonus(index)
     return ActionChoice(offer.names[index], probability, mean, width, mean + bonus)

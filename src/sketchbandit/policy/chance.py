@@ -14,12 +14,12 @@ from sketchbandit.explore.candidates import Left
 from sketchbandit.sketch.columns import ColumnNames
 
 
-class Place(NamedTuple):
-    """An arm at its place in a ranking."""
+class Places(NamedTuple):
+    """Arms in the order of a ranking."""
 
-    index: int  # type: ignore[assignment]  # tuples have a method of that name
-    probability: float
-    """With which it has come there, given the places before; 0 where nobody asked."""
+    indices: list[int]
+    chances: list[float]
+    """With which each has come there, given the places before; 0 where nobody asked."""
 
 
 def check_generator(random: Any) -> np.random.Generator:
@@ -81,24 +81,25 @@ def ranked(
     random: np.random.Generator,
     *,
     with_chances: bool,
-) -> list[Place]:
+) -> Places:
     """Arms one after another, each by the rule, or uniformly, among those that are left."""
     if rule.draws:
         return _drawn_one_by_one(candidates, count, rule, random, with_chances=with_chances)
     order, share = best_of(candidates, count, rule, random), rule.uniform_share
     if not share:
-        return [Place(index, 1.0) for index in order]
-    places: list[Place] = []
+        return Places(order, [1.0] * count)
+    places = Places([], [])
     left = list(range(len(candidates)))
     where = left.copy()  # of an arm in that list; -1: it was chosen
     ahead = iter(order)
     own = next(ahead)
-    while len(places) < count:
+    while len(places.indices) < count:
         while where[own] < 0:
             own = next(ahead)
         drawn = random.random()
         index = own if drawn >= share else left[min(int(drawn / share * len(left)), len(left) - 1)]
-        places.append(Place(index, share / len(left) + (1.0 - share) * (index == own)))
+        places.indices.append(index)
+        places.chances.append(share / len(left) + (1.0 - share) * (index == own))
         at, last = where[index], left.pop()
         if at < len(left):  # the last takes its place
             left[at], where[last] = last, at
@@ -113,14 +114,14 @@ def _drawn_one_by_one(
     random: np.random.Generator,
     *,
     with_chances: bool,
-) -> list[Place]:
-    left, among, places = np.arange(len(candidates)), candidates, []
+) -> Places:
+    left, among, places = np.arange(len(candidates)), candidates, Places([], [])
     for _ in range(count):
         (own,) = best_of(among, 1, rule, random)
         at = shared_with_all(own, len(left), rule.uniform_share, random)
-        chance = chance_of(rule, among, at, own) if with_chances else 0.0
-        places.append(Place(int(left[at]), chance))
+        places.indices.append(int(left[at]))
+        places.chances.append(chance_of(rule, among, at, own) if with_chances else 0.0)
         left = np.delete(left, at)
-        if len(places) < count:
+        if len(places.indices) < count:
             among = Left(candidates, left)
     return places

@@ -17,11 +17,10 @@ from sketchbandit.arms import (
 )
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.explore import ArmCandidates, Candidates, Choice, Explore, Scores, upper_bound
-from sketchbandit.policy.chance import Place, best_of, chance_of, check_generator, ranked, shared_with_all
+from sketchbandit.explore import Candidates, Choice, Explore, Scores, upper_bound
+from sketchbandit.policy.chance import best_of, chance_of, check_generator, shared_with_all
 from sketchbandit.policy.scoring import Scoring
 from sketchbandit.sharing import holds_the_lock
-from sketchbandit.sketch.checks import check_count
 
 Random = np.random.Generator
 
@@ -41,14 +40,7 @@ class Choosing(Scoring):
         """
         with self._lock:
             generator = self._random if random is None else check_generator(random)
-            if (  # as quick as can be
-                type(arms) is np.ndarray
-                and arms.dtype == self._dtype
-                and arms.ndim == 2
-                and arms.shape[1] == self._plain_dim
-                and arms.flags.c_contiguous
-                and len(arms)
-            ):
+            if self._is_plain(arms):  # as quick as can be
                 own = self._search(View(arms, self._lens), self._explore, generator)
                 if own is not None:
                     if self._is_warming:
@@ -60,6 +52,17 @@ class Choosing(Scoring):
                 self._columns.remember(arms)
             self._saw(read)
             return shared_with_all(own, len(read), self._share, generator)
+
+    def _is_plain(self, arms: Any) -> bool:
+        """Whether the loops read them as they are."""
+        return (
+            type(arms) is np.ndarray
+            and arms.dtype == self._dtype
+            and arms.ndim == 2
+            and arms.shape[1] == self._plain_dim
+            and arms.flags.c_contiguous
+            and len(arms) > 0
+        )
 
     def choose(self, arms: Any, *, random: Random | None = None) -> Choice:
         """What ``select`` chooses, with its probability, mean, width and score.
@@ -91,40 +94,6 @@ class Choosing(Scoring):
     def scores(self, arms: Any) -> Scores:
         """What ``probabilities`` follow from, for whoever wants to know them later."""
         return Scores.of(self._candidates(self._read(arms)), self._explore)
-
-    # -- several arms -------------------------------------------------------------------------------
-
-    def top(self, arms: Any, k: int, *, random: Random | None = None) -> NDArray[np.intp]:
-        """The indices of the ``k`` arms that come first, best first, ties to the lowest.
-
-        Where chance plays a part, each place is chosen by itself, among the arms that are left.
-        """
-        places, _ = self._ranked(arms, k, random, with_chances=False)
-        return np.array([place.index for place in places], dtype=np.intp)
-
-    def slate(self, arms: Any, k: int, *, random: Random | None = None) -> list[Choice]:
-        """What ``top`` chooses; the probability of each is that of its place, given the places before.
-
-        >>> from sketchbandit import ExactSketch, LinUCB, UCB
-        >>> policy = LinUCB(ExactSketch(2), explore=UCB(0.1, floor=0.5, seed=1))
-        >>> [choice.probability for choice in policy.slate([[1.0, 0.0], [0.0, 2.0]], 2)]
-        [0.75, 1.0]
-        """
-        places, candidates = self._ranked(arms, k, random, with_chances=True)
-        return [_told(candidates, place.index, place.probability) for place in places]
-
-    def _ranked(
-        self, arms: Any, k: int, random: Random | None, *, with_chances: bool
-    ) -> tuple[list[Place], ArmCandidates]:
-        wanted, read, rule = check_count("k", k, at_least=1), self._read(arms), self._explore
-        if wanted > len(read):
-            raise InputError(f"k is {wanted}, but there are {len(read)} arms")
-        generator, candidates = self._generator(random), self._candidates(read)
-        with self._unless_refused(generator):
-            places = ranked(candidates, wanted, rule, generator, with_chances=with_chances)
-        self._columns.remember(arms)
-        self._saw(read)
-        return places, candidates
 
     # -- several sets of arms -------------------------------------------------------------------------
 
@@ -223,11 +192,12 @@ class Choosing(Scoring):
         own = self._own(arms, rule, random)
         index = shared_with_all(own, len(arms), self._share, random)
         candidates = self._candidates(arms)
-        choice = _told(candidates, index, chance_of(self._explore, candidates, index, own))
+        choice = told(candidates, index, chance_of(self._explore, candidates, index, own))
         candidates.keep()
         return choice
 
 
-def _told(candidates: Candidates, index: int, probability: float) -> Choice:
+def told(candidates: Candidates, index: int, probability: float) -> Choice:
+    """What is said of an arm that was chosen."""
     mean, width = float(candidates.means[index]), candidates.width(index)
     return Choice(index, probability, mean, width, upper_bound(mean, candidates.radius, width))

@@ -21,8 +21,8 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.explore import Choice
 from sketchbandit.linalg import AnyVector
-from sketchbandit.policy.choosing import Choosing
 from sketchbandit.policy.health import Complaints, say
+from sketchbandit.policy.ranking import RankingPolicy
 from sketchbandit.policy.steps import learn_many, learn_one
 from sketchbandit.precision import Leverage
 from sketchbandit.sharing import holds_the_lock
@@ -30,8 +30,8 @@ from sketchbandit.sketch.change import ONE_APPENDED
 from sketchbandit.sketch.rows import RowBatch
 
 
-class Policy(Choosing):
-    """What every policy can do: ``Choosing``, and the verbs that change something, update and merge."""
+class Policy(RankingPolicy):
+    """What every policy can do: to choose, to rank, and the verbs that change something, update and merge."""
 
     @holds_the_lock
     def update(self, arm: Any, reward: Any) -> None:

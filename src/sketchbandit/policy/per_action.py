@@ -10,15 +10,15 @@ from sketchbandit.arms import is_scalar, read_reward, read_rewards
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.explore import ActionChoice
-from sketchbandit.policy.action_choosing import ActionChoosing
 from sketchbandit.policy.action_names import Action, made_by, read_names
+from sketchbandit.policy.action_ranking import ActionRanking
 from sketchbandit.policy.health import Complaints, say
 from sketchbandit.policy.learning import Policy
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.columns import ColumnNames
 
 
-class PerAction(ActionChoosing):
+class PerAction(ActionRanking):
     """A model for every action, all asked with the same context (the disjoint setting).
 
     What is learned of one action tells nothing of another. A new action has the prior's width, so that it is

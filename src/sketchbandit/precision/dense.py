@@ -130,6 +130,12 @@ class DenseInverse:
         solution: Vector = self.inverse @ b - (rows @ b) @ rows
         return solution
 
+    def solve_all(self, vectors: Matrix) -> Matrix:
+        """A^-1 of every row, in one product: to rounding of the largest."""
+        rows = self.pending[: self.pending_count]
+        solutions: Matrix = vectors @ self.inverse - (vectors @ rows.T) @ rows
+        return solutions
+
     def half(self, random: np.random.Generator) -> Vector:
         """A draw from N(0, A^-1), by a root of P that follows the pending updates."""
         if self._root is None:

@@ -161,6 +161,16 @@ class Precision:
         is_few = len(scan.arms) <= _FEW * self.sketch.dim
         return self.inverse.gram_of_sparse(scan.arms, scan.products) if is_few else None
 
+    def products(self, arms: Arms, first: Vector) -> Matrix | None:
+        """(x_i - first)'A^-1 x_j of few dense arms, (K, K); None: there is no quicker way than one by one."""
+        self.sync()
+        if not isinstance(arms, DenseArms) or not isinstance(self.inverse, DenseInverse):
+            return None
+        array = arms.array.astype(np.float64, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever asks looks at what has come out
+            found: Matrix = self.inverse.solve_all(array - first) @ array.T
+        return found
+
     def measure(self, x: Vector) -> tuple[float, Leverage | None]:
         """|x|² of an arm that will be taken in; and its leverage, if it is the arm chosen last."""
         if self.sketch.tally.version != self.seen_version:

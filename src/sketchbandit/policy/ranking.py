@@ -1,0 +1,140 @@
+"""How a policy chooses several arms, one after another."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sketchbandit.arms import Arms, DenseArms, View
+from sketchbandit.arrays import AnyArray
+from sketchbandit.errors import InputError
+from sketchbandit.explore import ArmCandidates, Choice, Ranking, upper_bound
+from sketchbandit.kernels import kernels
+from sketchbandit.policy.chance import Places, ranked, shared_with_all
+from sketchbandit.policy.choosing import Choosing, told
+from sketchbandit.precision import DenseInverse, LowRankInverse
+from sketchbandit.sharing import holds_the_lock
+from sketchbandit.sketch.checks import check_count
+
+Random = np.random.Generator
+_MOST_PICKED = 0.5  # of all arms: more are scored where they are, fewer by themselves
+
+
+class RankingPolicy(Choosing):
+    """The verbs that choose several arms, and learn nothing."""
+
+    def top(self, arms: Any, k: int, *, random: Random | None = None) -> NDArray[np.intp]:
+        """The indices of the ``k`` arms that come first, best first, ties to the lowest.
+
+        Where chance plays a part, each place is chosen by itself, among the arms that are left.
+        """
+        places, _, read = self._ranked(arms, k, random, with_chances=False)
+        self._saw(read)
+        return np.array(places.indices, dtype=np.intp)
+
+    def slate(self, arms: Any, k: int, *, random: Random | None = None) -> list[Choice]:
+        """What ``top`` chooses; the probability of each is that of its place, given the places before.
+
+        >>> from sketchbandit import ExactSketch, LinUCB, UCB
+        >>> policy = LinUCB(ExactSketch(2), explore=UCB(0.1, floor=0.5, seed=1))
+        >>> [choice.probability for choice in policy.slate([[1.0, 0.0], [0.0, 2.0]], 2)]
+        [0.75, 1.0]
+        """
+        places, candidates, read = self._ranked(arms, k, random, with_chances=True)
+        chosen = [told(candidates, *place) for place in zip(*places, strict=True)]
+        self._saw(read)
+        return chosen
+
+    @holds_the_lock
+    def rank(
+        self, arms: Any, k: int = 1, *, random: Random | None = None, probabilities: bool = True
+    ) -> Ranking:
+        """What ``slate`` chooses, as arrays; where ``k`` is 1, what ``select`` chooses.
+
+        ``probabilities=False`` leaves them out, which saves most of the time where they are sampled.
+
+        >>> from sketchbandit import ExactSketch, LinUCB
+        >>> LinUCB(ExactSketch(2)).rank([[1.0, 0.0], [0.0, 2.0]], 2).score
+        array([0.2, 0.1])
+        """
+        with self._lock:
+            if k != 1:
+                return self._rank_many(arms, k, random, with_chances=probabilities)
+            if not probabilities:
+                return self._rank_one(arms, random)
+            index, chance, mean, width, score = self.choose(arms, random=random)
+            return _of_one(index, mean, width, score, chance)
+
+    # -- how ----------------------------------------------------------------------------------------
+
+    def _rank_one(self, arms: Any, random: Random | None) -> Ranking:
+        generator = self._generator(random)
+        if self._is_plain(arms):  # as quick as can be
+            own = self._search(View(arms, self._lens), self._explore, generator)
+            if own is not None:
+                index = shared_with_all(own, len(arms), self._share, generator)
+                found = self._quickly(View(arms[index : index + 1], self._lens), index)
+                if found is not None:
+                    if self._is_warming:
+                        self._saw(DenseArms(arms))
+                    return found
+        with self._unless_refused(generator):
+            read = self._read(arms)
+            own = self._own(read, self._explore, generator)
+            index = shared_with_all(own, len(read), self._share, generator)
+            found = self._scored(read.some(slice(index, index + 1)), np.array([index]), np.zeros(1))
+            self._columns.remember(arms)
+        self._saw(read)
+        return found
+
+    def _quickly(self, arm: View, index: int) -> Ranking | None:
+        """What ``_scored`` says of one dense arm; None: ask that."""
+        theta, inverse = self._estimate.linear_theta, self._precision.inverse
+        compiled = kernels()
+        if compiled is None or theta is None or not isinstance(inverse, (DenseInverse, LowRankInverse)):
+            return None
+        means, norms_sq = np.empty(1), np.empty(1)
+        compiled.scan(*arm, theta, means, norms_sq)
+        squares = inverse.quadratics_of(arm, norms_sq)
+        radius = self._radius if self._confidence is None else self.radius
+        mean, norm_sq = means.item(), norms_sq.item()
+        if squares is None or not math.isfinite(abs(mean) + radius * math.sqrt(norm_sq / inverse.shift)):
+            return None
+        width = math.sqrt(squares.item())
+        return _of_one(index, mean, width, upper_bound(mean, radius, width), 0.0)
+
+    def _rank_many(self, arms: Any, k: int, random: Random | None, *, with_chances: bool) -> Ranking:
+        places, candidates, read = self._ranked(arms, k, random, with_chances=with_chances)
+        index, chances = np.array(places.indices, dtype=np.intp), np.array(places.chances)
+        if isinstance(read, DenseArms) and len(index) > _MOST_PICKED * len(read):
+            mean, width = candidates.means[index], candidates.widths()[index]
+            found = Ranking(index, chances, mean, width, upper_bound(mean, candidates.radius, width))
+        else:
+            found = self._scored(read.some(index), index, chances)
+        self._saw(read)
+        return found
+
+    def _scored(self, arms: Arms, index: AnyArray, chances: AnyArray) -> Ranking:
+        """The ranking that has just these arms."""
+        candidates = self._candidates(arms)
+        mean, width = candidates.means, candidates.widths()
+        return Ranking(index, chances, mean, width, upper_bound(mean, candidates.radius, width))
+
+    def _ranked(
+        self, arms: Any, k: int, random: Random | None, *, with_chances: bool
+    ) -> tuple[Places, ArmCandidates, Arms]:
+        """Whoever asks says at the end that the arms were seen."""
+        wanted, read, rule = check_count("k", k, at_least=1), self._read(arms), self._explore
+        if wanted > len(read):
+            raise InputError(f"k is {wanted}, but there are {len(read)} arms")
+        generator, candidates = self._generator(random), self._candidates(read)
+        with self._unless_refused(generator):
+            places = ranked(candidates, wanted, rule, generator, with_chances=with_chances)
+        self._columns.remember(arms)
+        return places, candidates, read
+
+
+def _of_one(index: int, mean: float, width: float, score: float, chance: float) -> Ranking:
+    numbers = np.array(((chance,), (mean,), (width,), (score,)))
+    return Ranking(np.array((index,), dtype=np.intp), *numbers)
