@@ -7,7 +7,7 @@ import numpy as np
 
 from sketchbandit.arms.views import View, row_of, rows_of
 from sketchbandit.arrays import AnyArray, Matrix, Vector
-from sketchbandit.kernels import kernels
+from sketchbandit.kernels import kernels, loops
 from sketchbandit.linalg import AnyVector, SparseVector, row_norms_sq
 
 
@@ -57,7 +57,7 @@ class DenseArms:
 
     def scan(self, vector: Vector) -> tuple[Vector, Vector]:
         """x'v and |x|² for every arm x, in one pass."""
-        compiled = kernels()
+        compiled = loops(self.given.size)
         if compiled is None:
             products: Vector = np.vecdot(self.array, vector)
             return products, row_norms_sq(self.array)
@@ -235,7 +235,7 @@ def project_arms(arms: AnyArray, projection: AnyArray) -> Matrix | None:
 
     None if an image is not finite.
     """
-    compiled = kernels()
+    compiled = loops(arms.size * projection.shape[1])
     images = np.empty((len(arms), projection.shape[1]))
     if compiled is not None:
         return images if compiled.project_arms(arms, projection, images) else None

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Vector
-from sketchbandit.kernels import kernels
+from sketchbandit.kernels import kernels, loops
 from sketchbandit.kernels.view import BOUND, COLUMNS, CONSTANT, HEAD, KIND, ROWS, View
 from sketchbandit.linalg import row_norms_sq
 
@@ -16,7 +16,7 @@ def rows_of(view: View, which: AnyArray | slice) -> AnyArray:
     if not len(lens):
         return given
     rows = np.empty((len(given), given.shape[1] + (lens[CONSTANT] != 0.0)))
-    compiled = kernels()
+    compiled = loops(given.size)
     if compiled is not None:
         compiled.fill_rows(given, lens, rows)
     else:

@@ -1,11 +1,9 @@
 """What a precision and a linear estimate do one after the other, in one compiled loop."""
 
-from typing import Any
-
 from sketchbandit.arrays import Vector
 from sketchbandit.estimate.base import Estimate
 from sketchbandit.estimate.linear import Linear
-from sketchbandit.kernels import kernels
+from sketchbandit.kernels import kernels, loops
 from sketchbandit.linalg import AnyVector, SparseVector
 from sketchbandit.precision import DenseInverse, Inverse, Leverage, LowRankInverse
 
@@ -21,7 +19,7 @@ def learn_fused(
     if theta is None:
         return False
     if isinstance(inverse, LowRankInverse):
-        return _through_rows(compiled, inverse, x, norm_sq, leverage, reward, theta, estimate.b)
+        return _through_rows(inverse, x, norm_sq, leverage, reward, theta, estimate.b)
     if isinstance(inverse, DenseInverse):
         most = norm_sq / inverse.shift
         pending, count = inverse.pending, inverse.pending_count
@@ -35,7 +33,6 @@ def learn_fused(
 
 
 def _through_rows(
-    compiled: Any,
     inverse: LowRankInverse,
     x: Vector,
     norm_sq: float,
@@ -49,7 +46,7 @@ def _through_rows(
         return False
     pivot = factor.begin_row(norm_sq, leverage.value)
     quadratic = leverage.value / factor.shift
-    is_done: bool = compiled.grow_rows(
+    is_done: bool = loops(rows.size).grow_rows(
         x, reward, rows, factor.array, factor.count, pivot, quadratic, factor.shift, leverage.seen, theta, b
     )
     if is_done:

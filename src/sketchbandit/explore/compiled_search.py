@@ -7,7 +7,7 @@ import numpy as np
 from sketchbandit.arms import View, rows_of
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.scores import upper_bound
-from sketchbandit.kernels import kernels
+from sketchbandit.kernels import kernels, loops
 from sketchbandit.linalg import row_norms_sq
 from sketchbandit.precision import DenseInverse, Inverse, Leverage, LowRankInverse, Precision
 
@@ -19,7 +19,8 @@ def search_rows(
     arms: View, theta: Vector, precision: Precision, inverse: LowRankInverse, radius: float
 ) -> int | None:
     """The best of dense arms (-1: a score is not finite); None: not compiled."""
-    compiled, rows = kernels(), inverse.plain_rows
+    rows = inverse.plain_rows
+    compiled = None if rows is None else loops(arms.array.size + rows.size)
     if compiled is None or rows is None:
         return None
     factor = inverse.factor
@@ -37,7 +38,7 @@ def search_dense(
     arms: View, theta: Vector, precision: Precision, inverse: DenseInverse, radius: float
 ) -> int | None:
     """The best of dense arms (-1: a score is not finite); None: not compiled."""
-    compiled = kernels()
+    compiled = loops(arms.array.size + inverse.inverse.size)
     if compiled is None:
         return None
     if inverse.chosen is None:

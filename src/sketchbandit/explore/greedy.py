@@ -7,7 +7,7 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.base import Explore
 from sketchbandit.explore.candidates import Candidates
 from sketchbandit.explore.largest import largest
-from sketchbandit.kernels import kernels
+from sketchbandit.kernels import kernels, loops
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_real
 
@@ -36,7 +36,7 @@ class Greedy(Explore):
     ) -> int | None:
         """One pass over the arms."""
         del precision, radius, random
-        compiled = kernels()
+        compiled = loops(arms.array.size)
         if compiled is None or type(self).choose is not Greedy.choose:
             return None
         means = np.empty(len(arms.array))

@@ -11,7 +11,7 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.explore.base import Explore, check_factor
 from sketchbandit.explore.candidates import Candidates
-from sketchbandit.kernels import kernels
+from sketchbandit.kernels import kernels, loops
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.theory import Confidence
@@ -111,7 +111,7 @@ class InverseGap(Explore):
         if self.growth:
             gamma = min(gamma * math.pow(precision.sketch.tally.count, self.growth), sys.float_info.max)
         means = np.empty(len(arms.array))
-        if not compiled.finite_means(*arms, theta, precision.inverse.shift, radius, means):
+        if not loops(arms.array.size).finite_means(*arms, theta, precision.inverse.shift, radius, means):
             return -1
         index: int = compiled.pick_by_gap(means, gamma, random.random())
         return index

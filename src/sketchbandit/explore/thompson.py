@@ -12,7 +12,7 @@ from sketchbandit.errors import InputError
 from sketchbandit.explore.base import Auto, Explore, check_strength, one_hot
 from sketchbandit.explore.candidates import Candidates
 from sketchbandit.explore.largest import largest
-from sketchbandit.kernels import kernels
+from sketchbandit.kernels import kernels, loops
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.theory import Confidence
@@ -87,7 +87,7 @@ class Thompson(Explore):
         self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
         """Two passes over the sketch, two over the arms."""
-        compiled = kernels()
+        compiled = loops(arms.array.size)
         if compiled is None or type(self) is not Thompson:
             return None
         means = np.empty(len(arms.array))

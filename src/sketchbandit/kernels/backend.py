@@ -2,6 +2,8 @@
 
 import importlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -20,3 +22,26 @@ def kernels() -> Any:
         if error.name != "numba":
             raise
         return None
+
+
+_LONG = 1_000_000  # multiplications: some tenths of a millisecond
+_long = _LONG
+
+
+def loops(work: int) -> Any:
+    """``kernels``, for a call of so many multiplications: while a long one runs, so do other threads."""
+    compiled = kernels()
+    if compiled is None or work < _long:
+        return compiled
+    return importlib.import_module("sketchbandit.kernels.unlocked")
+
+
+@contextmanager
+def all_are_long() -> Iterator[None]:
+    """Every call counts as long: to have those loops compiled ahead, or tested."""
+    global _long  # noqa: PLW0603  (read by every call, set by none)
+    _long = 0
+    try:
+        yield
+    finally:
+        _long = _LONG

@@ -11,12 +11,14 @@ from numba import njit
 _SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
 
 
-def _compiler(fastmath: set[str]) -> Any:
+def _compiler(fastmath: set[str], *, nogil: bool = False) -> Any:
+    options: dict[str, Any] = {"fastmath": fastmath, "error_model": "numpy", "nogil": nogil}
+
     def compile_one(function: Any) -> Any:
         try:
-            made: Any = njit(cache=True, nogil=True, fastmath=fastmath, error_model="numpy")(function)
+            made: Any = njit(cache=True, **options)(function)
         except RuntimeError:  # neither the package's folder nor the user's can be written
-            return njit(nogil=True, fastmath=fastmath, error_model="numpy")(function)
+            return njit(**options)(function)
         with suppress(AttributeError):  # a numba that keeps them elsewhere: then a full disk is an error
             made._cache.save_overload = _if_there_is_room(made._cache.save_overload)
         # A loop contains those that it calls, of other files too: all of them must be as they were.
@@ -40,3 +42,5 @@ def _if_there_is_room(save: Callable[..., None]) -> Callable[..., None]:
 compiled: Any = _compiler({"contract"})
 compiled_sum: Any = _compiler({"reassoc", "contract"})
 """Sums, and nothing but sums, may be reordered, so that they use vector registers."""
+unlocked: Any = _compiler({"contract"}, nogil=True)
+"""Without the interpreter's lock: for loops that take long."""

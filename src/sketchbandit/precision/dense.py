@@ -7,7 +7,7 @@ import numpy as np
 
 from sketchbandit.arms import View
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
-from sketchbandit.kernels import kernels
+from sketchbandit.kernels import loops
 from sketchbandit.linalg import AnyVector, SparseVector, invert_positive, invert_unscaled
 from sketchbandit.precision.factor import MOST_TRIES, least_jitter
 from sketchbandit.precision.inverse import Leverage, Step
@@ -94,7 +94,7 @@ class DenseInverse:
             image = x.values @ self.inverse[x.indices]
             seen = rows.take(x.indices, axis=1) @ x.values
             return Leverage(image, seen, float(image[x.indices] @ x.values) - float(seen @ seen))
-        compiled = kernels()
+        compiled = loops(self.inverse.size)
         if compiled is None:
             image, seen = self.inverse @ x, rows @ x
             return Leverage(image, seen, float(image @ x) - float(seen @ seen))
@@ -108,7 +108,7 @@ class DenseInverse:
 
     def quadratics_of(self, arms: View, norms_sq: Vector) -> Vector | None:
         """x'A^-1 x of many arms, each as ``quadratic`` has it; None: not compiled."""
-        compiled, found = kernels(), np.empty(len(norms_sq))
+        compiled, found = loops(len(norms_sq) * self.inverse.size), np.empty(len(norms_sq))
         if compiled is None:
             return None
         p, q, count = self.inverse, self.pending, self.pending_count

@@ -1,12 +1,13 @@
 """(shift I + S'S)^-1 through the rows of the sketch, O(r·d + r²) for everything."""
 
 import math
+from typing import Any
 
 import numpy as np
 
 from sketchbandit.arms import SparseArms, View
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
-from sketchbandit.kernels import kernels
+from sketchbandit.kernels import loops
 from sketchbandit.kernels.tolerance import CANCELLED
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, row_norms_sq
 from sketchbandit.precision.factor import GrowingFactor
@@ -63,6 +64,11 @@ class LowRankInverse:
         parts = self._sketch.views()
         return parts[0] if len(parts) == 1 and parts[0].flags.c_contiguous else None
 
+    def _loops(self, times: int) -> tuple[Any, AnyArray | None]:
+        """For so many passes over S, and S."""
+        rows = self.plain_rows
+        return loops(0 if rows is None else times * rows.size), rows
+
     @property
     def _parts(self) -> Parts:
         return self._sketch.views()
@@ -75,7 +81,7 @@ class LowRankInverse:
 
     def leverage(self, x: AnyVector, norm_sq: float) -> Leverage:
         """S x, u = W S x and |x|² - |u|²: one pass over S."""
-        compiled, rows = kernels(), self.plain_rows
+        compiled, rows = self._loops(1)
         if compiled is None or isinstance(x, SparseVector) or rows is None:
             return self.leverage_of(project(self._parts, x), x, norm_sq)
         count = self.factor.count
@@ -102,7 +108,7 @@ class LowRankInverse:
 
     def quadratics_of(self, arms: View, norms_sq: Vector) -> Vector | None:
         """x'A^-1 x of many arms, each as ``quadratic`` has it; None: not compiled."""
-        compiled, rows, found = kernels(), self.plain_rows, np.empty(len(norms_sq))
+        (compiled, rows), found = self._loops(len(norms_sq)), np.empty(len(norms_sq))
         if compiled is None or rows is None:
             return None
         factor = self.factor
@@ -165,7 +171,7 @@ class LowRankInverse:
         """
         noise = random.standard_normal(self._sketch.dim)
         weights = random.standard_normal(self.factor.count)
-        compiled, rows = kernels(), self.plain_rows
+        compiled, rows = self._loops(1)
         if compiled is not None and rows is not None:
             compiled.draw_rows(noise, weights, rows, self.factor.array, self.factor.count, self.shift)
             return noise

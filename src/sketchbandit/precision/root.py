@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from sketchbandit.arrays import Matrix, Vector
-from sketchbandit.kernels import kernels
+from sketchbandit.kernels import loops
 from sketchbandit.precision.factor import MOST_TRIES
 
 _CLOSEST = 1.0 - 1e-12  # to 1: |p|² of a row beyond which nothing would be left of its direction
@@ -31,7 +31,7 @@ class UpdatedRoot:
 
     def subtract(self, row: Vector) -> None:
         """Take qq' off."""
-        compiled, count = kernels(), self.count
+        compiled, count = loops(self._lower.size), self.count
         p = self._rows[count]
         if compiled is None:
             p[:] = solve_triangular(self._lower, row, lower=True, check_finite=False)
@@ -50,7 +50,7 @@ class UpdatedRoot:
 
     def times(self, noise: Vector) -> Vector:
         """R z; z is written to."""
-        compiled = kernels()
+        compiled = loops(self._lower.size)
         if compiled is not None:
             drawn = np.empty_like(noise)
             compiled.draw_dense(self._lower, self._rows, self._shares, self.count, noise, drawn)

@@ -4,8 +4,9 @@ from functools import cache
 
 import numpy as np
 
-from sketchbandit.explore import EpsilonGreedy, InverseGap, Thompson
-from sketchbandit.policy import PerAction, adaptive, oful, soful
+from sketchbandit.explore import UCB, EpsilonGreedy, InverseGap, Thompson
+from sketchbandit.kernels import all_are_long
+from sketchbandit.policy import PerAction, adaptive, cbrap, oful, soful
 from sketchbandit.service.vectors import from_named
 
 _DIM = 40
@@ -15,25 +16,32 @@ _DIM = 40
 def warm_up() -> None:
     """Play a few rounds with small policies, so that the loops of a round are compiled; hash a feature.
 
-    Both forms of the precision are gone through, rows of a sketch and a matrix, and all rules.
+    Both forms of the precision are gone through, rows of a sketch and a matrix, and all rules; then the same
+    with the loops that large policies use, during which other threads run.
     """
+    _play()
+    with all_are_long():
+        _play()
+    from_named([{"feature": 1.0}], _DIM)  # scikit-learn takes a second to import
+
+
+def _play() -> None:
     rounds = np.random.default_rng(0).standard_normal((2 * _DIM, 5, _DIM)) / _DIM
     arms, draws = rounds[0], Thompson("auto", samples=10)
-    for policy in (soful(_DIM, size=5), oful(_DIM), adaptive(_DIM, explore=draws)):
+    for policy in (soful(_DIM, size=5), oful(_DIM), adaptive(_DIM, explore=draws), cbrap(_DIM, size=5)):
         for offered in rounds:
-            policy.update(offered[policy.select(offered)], 1.0)
-        policy.choose(arms)
-        policy.slate(arms, 2)
-        policy.ucb(arms)
+            policy.update(offered[policy.rank(offered, probabilities=False).index[0]], 1.0)
+        policy.rank(arms)
+        policy.rank(arms, 2)
+        policy.rank(arms, 5)
         policy.scores(arms)
-    for rule in (draws, InverseGap(), EpsilonGreedy()):
-        policy = soful(_DIM, size=5, explore=rule)
-        policy.update(arms[policy.select(arms)], 1.0)
-        policy.slate(arms, 2)
+    for rule in (draws, InverseGap(), EpsilonGreedy(), UCB()):
+        for policy in (soful(_DIM, size=5, explore=rule), adaptive(_DIM, explore=rule, scaling="rows")):
+            policy.update(arms[policy.select(arms)], 1.0)
+            policy.rank(arms, 2)
     for make in (lambda: soful(_DIM, size=5), lambda: adaptive(_DIM, explore=draws)):
         models = PerAction(["a", "b"], make)
         for context, *_ in rounds:
             models.update(context, models.choose(context).action, 1.0)
-        models.select(arms[1])
+        models.rank(arms[1], probabilities=False)
         models.scores(arms[1])
-    from_named([{"feature": 1.0}], _DIM)  # scikit-learn takes a second to import
