@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import Scores
@@ -12,6 +13,42 @@ from sketchbandit.service.offered import Offered
 from sketchbandit.service.problems import Invalid
 
 _MOST_RANKED = 10_000_000
+
+
+class Ranking(NamedTuple):
+    """Arms in the order in which they are to be shown, as arrays of one length."""
+
+    index: NDArray[np.intp]  # type: ignore[assignment]  # tuples have a method of that name
+    score: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    width: NDArray[np.float64]
+    propensity: NDArray[np.float64]
+    """Given those before it; 0: not known."""
+
+    def rows(self, count: int) -> list[tuple[int, float, float, float, float]]:
+        """The first of them, one by one, as numbers of Python."""
+        return list(zip(*(column[:count].tolist() for column in self), strict=True))
+
+
+def choose(policy: Any, offered: Offered, top: int, random: np.random.Generator) -> Ranking:
+    """The arm to play, and ``top`` in all; nothing is changed, the policy's generator neither.
+
+    Probabilities that are sampled are left out: to know them would take much longer than to choose.
+    """
+    if top > len(offered):
+        raise Invalid(f"top is {top}, but there are {len(offered)} arms")
+    if top > 1 and policy.explore.draws and top * len(offered) > _MOST_RANKED:
+        raise Invalid(
+            f"top is {top}, among {len(offered)} arms: where a rule draws, each place takes a look at all of "
+            f"them, and top times arms may be {_MOST_RANKED}; ask for fewer, or use ucb or epsilon-greedy"
+        )
+    asked, options = offered.question()
+    are_exact = policy.explore.exact_probabilities
+    try:
+        found = policy.rank(asked, top, random=random, probabilities=are_exact, **options)
+    except (InputError, InputTypeError) as error:
+        raise Invalid(str(error)) from error
+    return Ranking(found.index, found.score, found.mean, found.width, found.probability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,48 +64,9 @@ class Pick:
     """Given those before it; 0: not known."""
 
 
-def choose(policy: Any, offered: Offered, top: int, random: np.random.Generator) -> list[Pick]:
-    """The arm to play, and ``top`` in all; nothing is changed, the policy's generator neither."""
-    if top > len(offered):
-        raise Invalid(f"top is {top}, but there are {len(offered)} arms")
-    if top > 1 and policy.explore.draws and top * len(offered) > _MOST_RANKED:
-        raise Invalid(
-            f"top is {top}, among {len(offered)} arms: where a rule draws, each place takes a look at all of "
-            f"them, and top times arms may be {_MOST_RANKED}; ask for fewer, or use ucb or epsilon-greedy"
-        )
-    asked, options = offered.question()
-    try:
-        if not policy.explore.exact_probabilities:
-            return _without_probabilities(policy, offered, top, random)
-        if top == 1:
-            chosen = [policy.choose(asked, random=random, **options)]
-        else:
-            chosen = policy.slate(asked, top, random=random, **options)
-    except (InputError, InputTypeError) as error:
-        raise Invalid(str(error)) from error
-    places = [offered.index(choice) for choice in chosen]
-    return [
-        Pick(place, offered.name(place), choice.score, choice.mean, choice.width, choice.probability)
-        for place, choice in zip(places, chosen, strict=True)
-    ]
-
-
-def _without_probabilities(
-    policy: Any, offered: Offered, top: int, random: np.random.Generator
-) -> list[Pick]:
-    """To know them would take much longer than to choose."""
-    asked, options = offered.question()
-    if top == 1:
-        chosen = [policy.select(asked, random=random, **options)]
-    else:
-        chosen = list(policy.top(asked, top, random=random, **options))
-    places = [offered.index(one) for one in chosen]
-    some, options = offered.question(places)
-    told = (verb(some, **options).tolist() for verb in (policy.ucb, policy.mean, policy.width))
-    return [
-        Pick(place, offered.name(place), score, mean, width, 0.0)
-        for place, score, mean, width in zip(places, *told, strict=True)
-    ]
+def picks(ranking: Ranking, offered: Offered) -> list[Pick]:
+    """The same, one by one, with the names of the arms."""
+    return [Pick(index, offered.name(index), *told) for index, *told in ranking.rows(len(ranking.index))]
 
 
 def chances(scores: Scores, chosen: list[int]) -> Iterator[float]:

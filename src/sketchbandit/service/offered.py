@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sketchbandit.explore import ActionChoice, Choice
 from sketchbandit.service.vectors import Matrix, Vector, encode_all
 
 
@@ -30,13 +29,9 @@ class ArmSet(NamedTuple):
             return self.matrix[index].copy()
         return self.matrix[[index]]
 
-    def question(self, some: Sequence[int] | None = None) -> tuple[Any, dict[str, Any]]:
-        """What the verbs of a policy are asked with, for some arms or all: an argument, and options."""
-        return (self.matrix if some is None else self.matrix[list(some)]), {}
-
-    def index(self, chosen: Choice | int) -> int:  # type: ignore[override]  # tuples have one of that name
-        """Which arm a policy has chosen."""
-        return chosen.index if isinstance(chosen, Choice) else int(chosen)
+    def question(self) -> tuple[Any, dict[str, Any]]:
+        """What the verbs of a policy are asked with: an argument, and options."""
+        return self.matrix, {}
 
     def log(self) -> bytes:
         """All of them, for the journal."""
@@ -61,14 +56,9 @@ class ActionSet(NamedTuple):
         del index
         return self.context
 
-    def question(self, some: Sequence[int] | None = None) -> tuple[Any, dict[str, Any]]:
-        """What the verbs of a policy are asked with, for some of the actions or all."""
-        names = self.names if some is None else [self.names[index] for index in some]
-        return self.context, {"actions": names}
-
-    def index(self, chosen: ActionChoice | str) -> int:  # type: ignore[override]
-        """Which action a policy has chosen."""
-        return self.names.index(chosen.action if isinstance(chosen, ActionChoice) else chosen)
+    def question(self) -> tuple[Any, dict[str, Any]]:
+        """What the verbs of a policy are asked with: an argument, and options."""
+        return self.context, {"actions": self.names}
 
     def log(self) -> bytes:
         """Their names, for the journal."""
