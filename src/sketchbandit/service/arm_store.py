@@ -1,67 +1,114 @@
 """Arms stored under names, so that a decision need not send their features."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
 
 from sketchbandit.service.offered import ArmSet
 from sketchbandit.service.problems import Invalid, NotFound
-from sketchbandit.service.vectors import Matrix, Vector, nbytes, stack
+from sketchbandit.service.vectors import Matrix, Slowly, Vector, decode_rows, joined, nbytes, stack
+
+_ID_BYTES = 150  # of an id in a list and in a dictionary, besides its characters
 
 
 class ArmStore:
-    """The arms of one bandit by id, in the order in which they came."""
+    """The arms of one bandit by id, in the order in which they came.
 
-    def __init__(self) -> None:
-        self._vectors: dict[str, Vector] = {}
-        self._matrix: Matrix | None = None
-        self._places: dict[str, int] = {}
-        self.nbytes = 0
+    What it holds is never written to: ``with_arms`` and ``without`` make another store, in any thread, and
+    decisions go on with the matrix that they have seen.
+
+    >>> store = ArmStore().with_arms(["a", "b"], np.eye(2)).without(["a"])
+    >>> store.ids(), store.choose_from(None).matrix
+    (['b'], array([[0., 1.]]))
+    """
+
+    def __init__(self, ids: Sequence[str] = (), matrix: Matrix | None = None) -> None:
+        self._hold(list(ids), matrix)
+
+    def _hold(self, ids: list[str], matrix: Matrix | None) -> None:
+        self._ids, self._matrix = ids, matrix
+        self._places = {arm: place for place, arm in enumerate(ids)}
+        held = 0 if matrix is None else nbytes(matrix)
+        self.nbytes = held + sum(map(len, ids)) + _ID_BYTES * len(ids)
+
+    @classmethod
+    def restored(
+        cls, ids: Sequence[str], payloads: Sequence[bytes], dim: int, slowly: Slowly = iter
+    ) -> "ArmStore":
+        """From what ``vectors.encode`` wrote of each; DamagedArm, with its place, if one is not that."""
+        return cls(ids, decode_rows(payloads, dim, slowly) if len(ids) else None)
 
     def __len__(self) -> int:
-        return len(self._vectors)
+        return len(self._ids)
 
     def __contains__(self, arm: str) -> bool:
-        return arm in self._vectors
+        return arm in self._places
 
     def ids(self) -> list[str]:
         """All ids."""
-        return list(self._vectors)
+        return self._ids.copy()
+
+    def with_arms(self, ids: Sequence[str], matrix: Matrix) -> "ArmStore":
+        """The store that has these arms as well; known ones keep their places, and have new features."""
+        check_once(ids)
+        if self._matrix is None:
+            return ArmStore(ids, matrix)
+        known = len(self._ids)
+        order = list(range(known))
+        new = []
+        for row, arm in enumerate(ids):
+            if arm in self._places:
+                order[self._places[arm]] = known + row
+            else:
+                order.append(known + row)
+                new.append(arm)
+        together = joined([self._matrix, matrix])
+        is_in_order = len(new) == len(ids)
+        return ArmStore(self._ids + new, together if is_in_order else together[np.array(order)])
+
+    def without(self, ids: Iterable[str]) -> "ArmStore":
+        """The store that has all but these."""
+        gone = set(ids)
+        kept = [place for place, arm in enumerate(self._ids) if arm not in gone]
+        matrix = self._matrix[np.array(kept)] if kept and self._matrix is not None else None
+        return ArmStore([self._ids[place] for place in kept], matrix)
 
     def put(self, arms: Mapping[str, Vector]) -> None:
-        """Add arms, or give known ones new features."""
-        for arm, vector in arms.items():
-            self.nbytes += nbytes(vector) - (nbytes(self._vectors[arm]) if arm in self._vectors else 0)
-            self._vectors[arm] = vector
-        self._matrix = None
+        """Add arms, or give known ones new features, here."""
+        if arms:
+            made = self.with_arms(list(arms), stack(list(arms.values())))
+            self._hold(made._ids, made._matrix)
 
     def remove(self, arm: str) -> None:
-        """Forget one."""
-        self.nbytes -= nbytes(self._vectors.pop(arm))
-        self._matrix = None
+        """Forget one, here."""
+        made = self.without([arm])
+        self._hold(made._ids, made._matrix)
 
     def row(self, arm: str) -> Vector:
         """The features of one."""
+        return ArmSet(self._matrix, None).row(self._place(arm))
+
+    def _place(self, arm: str) -> int:
         try:
-            return self._vectors[arm]
+            return self._places[arm]
         except KeyError:
             raise NotFound(f"there is no stored arm {arm!r}; PUT it to /arms first") from None
 
     def choose_from(self, ids: Sequence[str] | None) -> ArmSet:
         """The arms of these ids, or all."""
-        for arm in ids or ():
-            self.row(arm)  # says which is missing
-        if not self._vectors:
-            raise Invalid("no arms are stored for this bandit; PUT some to /arms, or send some to /decide")
+        places = [self._place(arm) for arm in ids or ()]
         if self._matrix is None:
-            self._matrix = stack(list(self._vectors.values()))
-            self._places = {arm: place for place, arm in enumerate(self._vectors)}
+            raise Invalid("no arms are stored for this bandit; PUT some to /arms, or send some to /decide")
         if ids is None:
-            return ArmSet(self._matrix, self.ids())
+            return ArmSet(self._matrix, self._ids)
         check_once(ids)
-        return ArmSet(self._matrix[[self._places[arm] for arm in ids]], ids)
+        return ArmSet(self._matrix[np.array(places, dtype=np.intp)], ids)
 
 
 def check_once(ids: Sequence[str]) -> None:
     """Refuse an id that is there twice: a reward by id would not say which."""
+    if len(set(ids)) == len(ids):
+        return
     seen: set[str] = set()
     for arm in ids:
         if arm in seen:

@@ -1,7 +1,12 @@
-"""Arms in the three forms that the service takes, and their bytes in the journal."""
+"""Arms in the three forms that the service takes, and their bytes in the journal.
 
-from collections.abc import Mapping, Sequence
+Many at once are read in slices, so that no single call keeps other threads waiting; ``slowly`` may go
+through the slices with pauses.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,27 +19,89 @@ Vector = Any
 """One arm: a float64 array (dim,), or a CSR matrix (1, dim)."""
 Matrix = Any
 """Arms: a float64 array (K, dim), or a CSR matrix."""
+Slowly = Callable[[Iterable[slice]], Iterable[slice]]
+"""What goes through slices of work: ``iter``, or something that rests in between."""
 
 _DENSE, _SPARSE = b"D", b"S"
+_TOO_LONG = 2**63
+_TOGETHER = 20_000  # numbers read in one call: a millisecond
+_NAMED_TOGETHER = 200  # arms of named features hashed in one call
+
+
+def slices(count: int, width: int) -> Iterator[slice]:
+    """``count`` rows of ``width`` numbers in slices of about a millisecond."""
+    step = max(1, _TOGETHER // max(1, width))
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
 def from_sparse(indices: Sequence[int], values: Sequence[float], dim: int, at: str) -> Vector:
     """The vector with these entries."""
-    if len(indices) != len(values):
-        raise Invalid(f"{at} has {len(indices)} indices and {len(values)} values")
-    columns = np.asarray(indices, dtype=np.int32)
-    if len(columns) and not (columns.min() >= 0 and columns.max() < dim):
-        raise Invalid(f"{at} has an index outside 0..{dim - 1}")
-    if len(np.unique(columns)) != len(columns):
-        raise Invalid(f"{at} has an index twice")
-    order = np.argsort(columns)
-    return _row(columns[order], np.asarray(values, dtype=np.float64)[order], dim)
+    return from_sparse_rows([indices], [values], dim, lambda _: at)
 
 
-def from_named(features: Sequence[Mapping[str, float | str]], dim: int) -> Matrix:
+def from_sparse_rows(
+    indices: Sequence[Sequence[int]],
+    values: Sequence[Sequence[float]],
+    dim: int,
+    name: Callable[[int], str] = "arm {}".format,
+    slowly: Slowly = iter,
+) -> Matrix:
+    """The CSR matrix whose rows have these entries; ``name`` says what one is called that is refused."""
+    counts = np.fromiter(map(len, indices), dtype=np.int64, count=len(indices))
+    others = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
+    if len(bad := np.flatnonzero(counts != others)):
+        at = int(bad[0])
+        raise Invalid(f"{name(at)} has {counts[at]} indices and {others[at]} values")
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    columns, data = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1])
+    for some in slowly(slices(len(counts), int(counts.max(initial=1)))):
+        start, stop = ends[some.start], ends[some.stop]
+        given = _integers(indices[some], stop - start)
+        if len(outside := np.flatnonzero((given < 0) | (given >= dim))):
+            raise Invalid(f"{name(_row_at(ends, start + outside[0]))} has an index outside 0..{dim - 1}")
+        columns[start:stop] = given
+        data[start:stop] = np.fromiter(chain.from_iterable(values[some]), np.float64, stop - start)
+    return _sorted(columns, data, ends, dim, name)
+
+
+def _sorted(
+    columns: NDArray[np.int32],
+    data: NDArray[np.float64],
+    ends: NDArray[np.int64],
+    dim: int,
+    name: Callable[[int], str],
+) -> Matrix:
+    """The rows with their entries in the order of the columns."""
+    rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    falls = np.diff(columns, prepend=-1) <= 0
+    falls[ends[:-1][np.diff(ends) > 0]] = False  # a row begins
+    if falls.any():
+        order = np.lexsort((columns, rows))
+        columns, data = columns[order], data[order]
+        twice = np.flatnonzero((np.diff(columns) == 0) & (np.diff(rows) == 0))
+        if len(twice):
+            raise Invalid(f"{name(int(rows[twice[0]]))} has an index twice")
+    return _csr(data, columns, ends, dim)
+
+
+def _integers(given: Sequence[Sequence[int]], count: int) -> NDArray[np.int64]:
+    """All of them; -1 for those that are too long for an array."""
+    try:
+        return np.fromiter(chain.from_iterable(given), dtype=np.int64, count=count)
+    except OverflowError:
+        kept = (index if 0 <= index < _TOO_LONG else -1 for index in chain.from_iterable(given))
+        return np.fromiter(kept, dtype=np.int64, count=count)
+
+
+def _row_at(ends: NDArray[np.int64], entry: int) -> int:
+    return int(np.searchsorted(ends, entry, side="right")) - 1
+
+
+def from_named(features: Sequence[Mapping[str, float | str]], dim: int, slowly: Slowly = iter) -> Matrix:
     """Named features hashed to ``dim`` columns: a text value is the feature "name=value" with value 1."""
-    hashed = _hasher(dim).transform(features)
-    return sparse.csr_array(hashed)
+    hasher, starts = _hasher(dim), range(0, max(1, len(features)), _NAMED_TOGETHER)
+    parts = slowly(slice(start, start + _NAMED_TOGETHER) for start in starts)
+    return joined([sparse.csr_array(hasher.transform(features[some])) for some in parts])
 
 
 @lru_cache(maxsize=64)
@@ -44,13 +111,38 @@ def _hasher(dim: int) -> Any:
     return FeatureHasher(dim)
 
 
-def stack(rows: Sequence[Vector]) -> Matrix:
+def stack(rows: Sequence[Vector], slowly: Slowly = iter) -> Matrix:
     """Several arms as one matrix: sparse if any of them is."""
-    if all(isinstance(row, np.ndarray) for row in rows):
-        return np.array(rows)
-    return sparse.vstack(
-        [sparse.csr_array(np.atleast_2d(r)) if isinstance(r, np.ndarray) else r for r in rows]
-    )
+    if not all(isinstance(row, np.ndarray) for row in rows):
+        return joined([_as_csr(row) for row in rows])
+    made = np.empty((len(rows), len(rows[0])) if len(rows) else (0, 0))
+    for some in slowly(slices(*made.shape)):
+        made[some] = rows[some]
+    return made
+
+
+def joined(parts: Sequence[Matrix]) -> Matrix:
+    """Matrices one below the other: sparse if any of them is."""
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    held = [_as_csr(part) for part in parts]
+    if len(held) == 1:
+        return held[0]
+    counts = np.concatenate([np.diff(part.indptr) for part in held])
+    ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    data, columns = (np.concatenate([getattr(part, of) for part in held]) for of in ("data", "indices"))
+    return _csr(data, columns, ends, held[0].shape[1])
+
+
+def _as_csr(part: Any) -> Any:
+    return sparse.csr_array(np.atleast_2d(part)) if isinstance(part, np.ndarray) else part
+
+
+def _csr(data: Any, columns: Any, ends: Any, dim: int) -> Any:
+    kind = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64
+    indices, pointers = columns.astype(kind, copy=False), ends.astype(kind, copy=False)
+    numbers = data.astype(np.float64, copy=False)
+    return sparse.csr_array((numbers, indices, pointers), shape=(len(ends) - 1, dim))
 
 
 def check(matrix: Matrix, magnitude: float, name: str | None = None) -> None:
@@ -71,11 +163,6 @@ def _row_squares(matrix: Any) -> NDArray[np.float64]:
     return np.asarray(matrix.power(2).sum(axis=1), dtype=np.float64).ravel()
 
 
-def _row(columns: NDArray[np.int32], data: NDArray[np.float64], dim: int) -> Vector:
-    ends = np.array([0, len(columns)], dtype=np.int32)
-    return sparse.csr_array((data, columns, ends), shape=(1, dim))
-
-
 def encode(vector: Vector) -> bytes:
     """The bytes of an arm, exact."""
     if isinstance(vector, np.ndarray):
@@ -84,34 +171,92 @@ def encode(vector: Vector) -> bytes:
 
 
 def decode(payload: bytes, dim: int) -> Vector:
-    """The arm that ``encode`` wrote; ValueError if these are not its bytes."""
-    kind, body = payload[:1], payload[1:]
-    if kind == _DENSE and len(body) == 8 * dim:
-        return np.frombuffer(body, dtype="<f8").astype(np.float64)
-    if kind == _SPARSE and len(body) % 12 == 0:
-        count = len(body) // 12
-        columns = np.frombuffer(body, dtype="<i4", count=count).astype(np.int32)
-        data = np.frombuffer(body, dtype="<f8", offset=4 * count).astype(np.float64)
-        if not count or (columns.min() >= 0 and columns.max() < dim):
-            return _row(columns, data, dim)
-    raise ValueError(f"{len(payload)} bytes do not hold an arm of dimension {dim}")
+    """The arm that ``encode`` wrote; DamagedArm, a ValueError, if these are not its bytes."""
+    made = decode_rows([payload], dim)
+    return made[0] if isinstance(made, np.ndarray) else made
+
+
+def encode_rows(matrix: Matrix) -> Iterator[bytes]:
+    """``encode`` of every row."""
+    if isinstance(matrix, np.ndarray):
+        yield from (_DENSE + row.astype("<f8", copy=False).tobytes() for row in matrix)
+        return
+    columns, data = matrix.indices.astype("<i4").tobytes(), matrix.data.astype("<f8").tobytes()
+    for start, stop in pairwise(matrix.indptr.tolist()):
+        yield _SPARSE + columns[4 * start : 4 * stop] + data[8 * start : 8 * stop]
+
+
+class DamagedArm(ValueError):
+    """Bytes that do not hold an arm; ``place`` says which of several."""
+
+    def __init__(self, place: int, payload: bytes, dim: int) -> None:
+        super().__init__(f"{len(payload)} bytes do not hold an arm of dimension {dim}")
+        self.place = place
+
+
+def decode_rows(payloads: Sequence[bytes], dim: int, slowly: Slowly = iter) -> Matrix:
+    """The arms that ``encode`` wrote, as one matrix: sparse if any of them is. DamagedArm: it did not."""
+    for at, payload in enumerate(payloads):
+        size, kind = len(payload) - 1, payload[:1]
+        if not (size == 8 * dim if kind == _DENSE else kind == _SPARSE and size % 12 == 0):
+            raise DamagedArm(at, payload, dim)
+    kinds = {payload[:1] for payload in payloads}
+    if kinds == {_SPARSE}:
+        return _sparse_from(payloads, dim)
+    if _SPARSE in kinds:
+        return joined([decode_rows([payload], dim) for payload in payloads])
+    made = np.empty((len(payloads), dim))
+    for some in slowly(slices(len(payloads), dim)):
+        raw = np.frombuffer(b"".join(payloads[some]), dtype=np.uint8).reshape(-1, 1 + 8 * dim)
+        made[some] = np.ascontiguousarray(raw[:, 1:]).view("<f8")
+    return made
+
+
+def _sparse_from(payloads: Sequence[bytes], dim: int) -> Matrix:
+    counts = [(len(payload) - 1) // 12 for payload in payloads]
+    pairs = list(zip(payloads, counts, strict=True))
+    columns = np.frombuffer(b"".join(payload[1 : 1 + 4 * count] for payload, count in pairs), dtype="<i4")
+    data = np.frombuffer(b"".join(payload[1 + 4 * count :] for payload, count in pairs), dtype="<f8")
+    ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    if len(columns) and not (columns.min() >= 0 and columns.max() < dim):
+        at = _row_at(ends, int(np.flatnonzero((columns < 0) | (columns >= dim))[0]))
+        raise DamagedArm(at, payloads[at], dim)
+    return _csr(data.copy(), columns.copy(), ends, dim)
 
 
 def encode_all(matrix: Matrix) -> bytes:
     """All arms of a decision: each with its length before it."""
-    count = int(matrix.shape[0])
-    rows = (encode(matrix[i] if isinstance(matrix, np.ndarray) else matrix[[i]]) for i in range(count))
-    return b"".join(len(row).to_bytes(4, "little") + row for row in rows)
+    if not isinstance(matrix, np.ndarray):
+        return b"".join(len(row).to_bytes(4, "little") + row for row in encode_rows(matrix))
+    count, dim = matrix.shape
+    made = np.empty((count, 5 + 8 * dim), dtype=np.uint8)
+    made[:, :5] = np.frombuffer((1 + 8 * dim).to_bytes(4, "little") + _DENSE, dtype=np.uint8)
+    made[:, 5:] = np.ascontiguousarray(matrix, dtype="<f8").view(np.uint8)
+    return made.tobytes()
 
 
 def decode_all(payload: bytes, dim: int) -> list[Vector]:
-    """The arms that ``encode_all`` wrote."""
-    found, at = [], 0
+    """The arms that ``encode_all`` wrote, one by one."""
+    matrix = decode_matrix(payload, dim)
+    return list(matrix) if isinstance(matrix, np.ndarray) else [matrix[[i]] for i in range(matrix.shape[0])]
+
+
+def decode_matrix(payload: bytes, dim: int) -> Matrix:
+    """The matrix that ``encode_all`` wrote."""
+    length, head = 5 + 8 * dim, (1 + 8 * dim).to_bytes(4, "little") + _DENSE
+    if len(payload) % length == 0:
+        records = np.frombuffer(payload, dtype=np.uint8).reshape(-1, length)
+        if (records[:, :5] == np.frombuffer(head, dtype=np.uint8)).all():
+            return np.ascontiguousarray(records[:, 5:]).view("<f8").astype(np.float64)
+    return decode_rows(list(_parts_of(payload)), dim)
+
+
+def _parts_of(payload: bytes) -> Iterator[bytes]:
+    at = 0
     while at < len(payload):
         length = int.from_bytes(payload[at : at + 4], "little")
-        found.append(decode(payload[at + 4 : at + 4 + length], dim))
+        yield payload[at + 4 : at + 4 + length]
         at += 4 + length
-    return found
 
 
 def nbytes(vector: Vector) -> int:

@@ -1,0 +1,138 @@
+"""Stored arms: a store is never written to, and what many ids cost grows with their number."""
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from sketchbandit.service.arm_store import ArmStore
+from sketchbandit.service.problems import Invalid, NotFound
+from sketchbandit.service.vectors import DamagedArm, encode, from_sparse
+
+DIM = 3
+MANY = 100_000
+names = st.sampled_from("abcdefgh")
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.lists(names, min_size=1, max_size=4, unique=True), st.booleans()),
+        st.tuples(st.just("drop"), st.lists(names, max_size=3), st.booleans()),
+    ),
+    max_size=8,
+)
+
+
+def features(number: int, *, is_sparse: bool) -> Any:
+    """Of one arm, all different."""
+    return from_sparse([number % DIM], [number + 1.0], DIM, "it") if is_sparse else np.full(DIM, number + 1.0)
+
+
+def dense(matrix: Any) -> Any:
+    """As an array."""
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
+
+
+@given(steps)
+def test_a_store_does_what_a_dictionary_does(steps: list[tuple[str, list[str], bool]]) -> None:
+    """The arms of every step, in the order in which they came; the store of before stays as it was."""
+    store, oracle, number = ArmStore(), dict[str, Any](), 0
+    for verb, ids, is_sparse in steps:
+        before, known = store, dict(oracle)
+        if verb == "put":
+            rows = {arm: features(number + at, is_sparse=is_sparse) for at, arm in enumerate(ids)}
+            number += len(ids)
+            matrix = (
+                sparse.vstack(list(rows.values())).tocsr() if is_sparse else np.array(list(rows.values()))
+            )
+            store = store.with_arms(ids, matrix)
+            oracle.update(rows)
+        else:
+            store = store.without(ids)
+            oracle = {arm: row for arm, row in oracle.items() if arm not in ids}
+        assert_holds(before, known)
+        assert_holds(store, oracle)
+
+
+def assert_holds(store: ArmStore, expected: dict[str, Any]) -> None:
+    """Just these arms."""
+    assert store.ids() == list(expected)
+    assert len(store) == len(expected)
+    if not expected:
+        with pytest.raises(Invalid, match="no arms are stored"):
+            store.choose_from(None)
+        return
+    rows = np.concatenate(
+        [dense(np.atleast_2d(row) if isinstance(row, np.ndarray) else row) for row in expected.values()]
+    )
+    np.testing.assert_array_equal(dense(store.choose_from(None).matrix), rows)
+    some = list(expected)[::-1][:2]
+    chosen = store.choose_from(some)
+    assert chosen.ids == some
+    for at, arm in enumerate(some):
+        np.testing.assert_array_equal(dense(chosen.matrix)[at], np.ravel(dense(store.row(arm))))
+        assert arm in store
+
+
+def test_the_old_verbs_change_the_store_in_place() -> None:
+    """What holds the store sees what was put; what holds a matrix does not."""
+    store = ArmStore()
+    store.put({})
+    store.put({"a": np.ones(DIM), "b": np.zeros(DIM)})
+    seen = store.choose_from(None)
+    store.put({"a": np.full(DIM, 2.0)})
+    store.remove("b")
+    assert store.ids() == ["a"]
+    np.testing.assert_array_equal(store.row("a"), np.full(DIM, 2.0))
+    np.testing.assert_array_equal(seen.matrix, [np.ones(DIM), np.zeros(DIM)])
+    assert list(seen.ids or ()) == ["a", "b"]
+
+
+def test_bytes_count_features_and_ids() -> None:
+    """Long ids take memory too; what is removed takes none."""
+    store = ArmStore().with_arms(["a" * 100, "b"], np.ones((2, DIM)))
+    assert store.nbytes > 2 * 8 * DIM + 101
+    assert store.without(["a" * 100]).nbytes < store.nbytes - 8 * DIM - 100
+    assert store.without(store.ids()).nbytes == ArmStore().nbytes == 0
+
+
+def test_ids_that_are_unknown_or_twice_are_refused() -> None:
+    """By their name."""
+    store = ArmStore().with_arms(["a", "b"], np.ones((2, DIM)))
+    with pytest.raises(NotFound, match="no stored arm 'c'"):
+        store.choose_from(["a", "c"])
+    with pytest.raises(NotFound, match="no stored arm 'c'"):
+        store.row("c")
+    for refused in (
+        lambda: store.choose_from(["a", "b", "a"]),
+        lambda: store.with_arms(["c", "c"], np.ones((2, DIM))),
+    ):
+        with pytest.raises(Invalid, match="is there twice"):
+            refused()
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_hundred_thousand_arms_take_a_second_or_so(is_sparse: bool) -> None:
+    """To restore, to name in a decision, to replace one: no step looks at each arm for each arm."""
+    ids = [f"arm {number}" for number in range(MANY)]
+    kinds = [encode(features(number, is_sparse=is_sparse)) for number in range(100)]
+    started = time.perf_counter()
+    store = ArmStore.restored(ids, kinds * (MANY // 100), DIM)
+    chosen = store.choose_from(ids[::-1])
+    other = store.with_arms([ids[7], "new"], np.zeros((2, DIM))).without(ids[10:20])
+    with pytest.raises(Invalid, match="twice"):
+        store.choose_from([*ids, ids[0]])
+    assert time.perf_counter() - started < 10.0  # minutes, if it were quadratic
+    assert len(chosen) == MANY
+    np.testing.assert_array_equal(dense(chosen.matrix[-3:]), dense(store.choose_from(None).matrix[:3])[::-1])
+    assert len(other) == MANY - 9
+
+
+def test_a_damaged_arm_is_named_by_its_place() -> None:
+    """So that whoever restores can say which."""
+    with pytest.raises(DamagedArm, match="3 bytes do not hold an arm") as caught:
+        ArmStore.restored(["a", "b"], [encode(np.ones(DIM)), b"Dxx"], DIM)
+    assert caught.value.place == 1
+    assert len(ArmStore.restored([], [], DIM)) == 0
