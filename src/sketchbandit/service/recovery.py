@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from sketchbandit.errors import FileError, SketchBanditError
+from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.problems import Invalid
@@ -26,7 +27,7 @@ from sketchbandit.service.storage.records import (
     ScalingRow,
 )
 from sketchbandit.service.storage.snapshots import Snapshot, SnapshotFolder
-from sketchbandit.service.vectors import decode
+from sketchbandit.service.vectors import DamagedArm, decode
 
 log = logging.getLogger(__name__)
 
@@ -203,15 +204,16 @@ def _up_to(query: sa.Select[Any], seq: sa.Column[int], until: int | None) -> sa.
 
 def _read_arms(connection: sa.Connection, bandit: Bandit) -> None:
     table = tables.arms
-    rows = connection.execute(sa.select(table).where(table.c.bandit == bandit.number).order_by(table.c.place))
-    for row in rows:
-        try:
-            bandit.arms.put({row.arm: decode(row.features, bandit.config.dim)})
-        except ValueError as error:
-            raise SketchBanditError(
-                f"the stored arm {row.arm!r} of bandit {bandit.name!r} is damaged: {error}; restore the "
-                "database from a backup"
-            ) from error
+    query = sa.select(table.c.arm, table.c.features).where(table.c.bandit == bandit.number)
+    rows = connection.execute(query.order_by(table.c.place)).all()
+    ids, payloads = [row.arm for row in rows], [row.features for row in rows]
+    try:
+        bandit.arms = ArmStore.restored(ids, payloads, bandit.config.dim)
+    except DamagedArm as error:
+        raise SketchBanditError(
+            f"the stored arm {ids[error.place]!r} of bandit {bandit.name!r} is damaged: {error}; restore the "
+            "database from a backup"
+        ) from error
 
 
 def _last_time(connection: sa.Connection) -> float:
