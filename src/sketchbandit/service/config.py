@@ -3,6 +3,7 @@
 import inspect
 import json
 from dataclasses import asdict, dataclass, field, replace
+from types import NoneType
 from typing import Any, Self
 
 from sketchbandit.errors import SketchBanditError
@@ -11,20 +12,37 @@ from sketchbandit.explore.named import RULES
 from sketchbandit.policy import Confidence, PerAction
 from sketchbandit.policy.named import RECIPES, build, parameters, recipe
 from sketchbandit.scaling.reader import KINDS, WARM_UP
+from sketchbandit.service.costs import DEFAULT_SIZE, Shape, held_bytes
 from sketchbandit.service.exploring import kept_settings, rule_from, rule_settings
-from sketchbandit.service.problems import Invalid, TooLarge
+from sketchbandit.service.problems import Invalid, Problem, TooLarge
 from sketchbandit.service.settings import MIB, Limits
 
 ESTIMATE, NONE = "estimate", "none"
 """What to do about probabilities that take time: estimate them after the answer, or leave them out."""
 _KEPT = ("ridge", "scaling", "intercept")
 _PLAIN = (str, bool, int, float)
-_DENSE_BYTES = 13  # of an exact policy, for each of its dim² numbers: 1.6 matrices of float64
-_ROW_BYTES = 40  # of a fixed sketch, for each of its size·dim numbers: 2·size rows, the factor, buffers
-_DEFAULT_SIZE = 50  # of the policies that have one
 _WARM_UP_BYTES = 3 * 8 * WARM_UP  # for each of dim numbers: arms offered, those of the last request, rewarded
+_MOST = 1e50  # of a number in the settings: its square, and what follows from that, is far from overflowing
 _BEFORE = {"ridge": 1.0, "scaling": None, "intercept": False, "explore": None}
 """The defaults of bandits that do not say: version 0.9 and before."""
+
+
+_KINDS: dict[str, Any] = {
+    "dim": int,
+    "policy": str,
+    "parameters": dict,
+    "reward_timeout": (int, float, NoneType),
+    "default_reward": (int, float, NoneType),
+    "max_open": int,
+    "exploration": (int, float),
+    "log_arms": bool,
+    "slates": bool,
+    "explore": (dict, NoneType),
+    "propensities": str,
+    "actions": (list, NoneType),
+    "defaults": dict,
+}
+"""What each setting is, as it is kept."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +79,21 @@ class BanditConfig:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Back from ``to_json``."""
-        return cls(**{"defaults": _BEFORE, **json.loads(text)})
+        try:
+            saved = json.loads(text)
+            unknown = [name for name in saved if name not in cls.__dataclass_fields__]
+        except (TypeError, ValueError) as error:
+            raise SketchBanditError(f"the settings are not JSON ({error}): {text!r:.80}") from error
+        if not isinstance(saved, dict) or "dim" not in saved or unknown:
+            wrong = f"has an unknown field {unknown[0]!r}" if unknown else "has no field 'dim'"
+            raise SketchBanditError(f"the settings are not those of a bandit: {text!r:.80} {wrong}")
+        made = cls(**{"defaults": _BEFORE, **saved})
+        for name, kind in _KINDS.items():
+            if not isinstance(getattr(made, name), kind) or isinstance(getattr(made, name), bool) != (
+                kind is bool
+            ):
+                raise SketchBanditError(f"the settings of a bandit: {name} is {getattr(made, name)!r:.80}")
+        return made
 
     def differences(self, other: "BanditConfig") -> str:
         """Which of the settings that were given differ, in words; nothing if none does."""
@@ -74,24 +106,25 @@ class BanditConfig:
 
     def checked(self, limits: Limits) -> "BanditConfig":
         """As it is kept. What could not be built, or could outgrow the limits, is refused."""
+        _check_numbers("exploration", self.exploration)
+        _check_numbers("explore", self.explore)
+        _check_numbers("parameters", self.parameters)
         given = replace(self, explore=rule_settings(self.explore, self.exploration))
-        given._check(limits)
-        try:  # which values are possible does not depend on the dimension, and 2 costs nothing
+        try:
+            given._check(limits)
             made = replace(given, defaults=given._defaults_of_today())
-            is_warming_up = made._build(2).is_warming_up
-        except (SketchBanditError, TypeError, ValueError) as error:
+            is_warming_up = made._build(2).is_warming_up  # which values are possible, any dimension tells
+        except Problem:
+            raise
+        except (SketchBanditError, TypeError, ValueError, ArithmeticError) as error:
             text = str(error)
             raise Invalid(text if self.policy in text else f"{self.policy}: {text}") from error
-        if is_warming_up and (held := _WARM_UP_BYTES * self.dim) > limits.bandit_bytes:
-            raise TooLarge(
-                f"the arms of a warm-up with dim {self.dim} can come to hold {held // MIB:,} MiB, and this "
-                f'server allows {limits.bandit_bytes // MIB:,}; give the parameter scaling: "rows", which '
-                "needs none"
-            )
+        made._check_bytes(limits, _WARM_UP_BYTES * self.dim if is_warming_up else 0)
         return made
 
     def _check(self, limits: Limits) -> None:
         """Before anything is allocated."""
+        recipe_of(self.policy)
         if self.dim > limits.dim:
             raise TooLarge(f"dim is {self.dim}; this server takes up to {limits.dim}")
         ridge = self.parameters.get("ridge", 1.0)
@@ -105,7 +138,8 @@ class BanditConfig:
                 "intercept must be true, false or the constant, a number from 0 to "
                 f"{limits.magnitude:g}, got {intercept!r:.80}"
             )
-        self.check_memory(limits, 1 if self.actions is None else len(self.actions))
+        self._check_size()
+        self.check_memory(limits, self._models)
         if any(name.partition(".")[0] == "explore" for name in self.parameters):
             raise Invalid("explore stands beside parameters, not among them")
 
@@ -125,25 +159,49 @@ class BanditConfig:
                 found["explore"] = kept
         return found
 
+    @property
+    def _models(self) -> int:
+        return 1 if self.actions is None else len(self.actions)
+
+    def _check_size(self) -> None:
+        size = self.parameters.get("size")
+        if size is not None and (not isinstance(size, int) or isinstance(size, bool)):
+            raise Invalid(f"size must be an integer, got {size!r:.80}")
+        if self.policy == "cbrap" and size is not None and size > max(self.dim, DEFAULT_SIZE):
+            raise Invalid(
+                f"size is {size}: a projection of arms of dim {self.dim} has no more directions than that; "
+                f"give up to {max(self.dim, DEFAULT_SIZE)}"
+            )
+
     def check_memory(self, limits: Limits, models: int) -> None:
         """Refuse so many models if they could come to hold more than the server allows."""
         if models > limits.actions:
             raise TooLarge(f"{models} actions, retired ones included; a bandit has up to {limits.actions}")
-        most, size = limits.bandit_bytes, self.parameters.get("size", _DEFAULT_SIZE)
-        of = f"{models} models of " if models > 1 else ""
-        if not isinstance(size, int):
-            raise Invalid(f"size must be an integer, got {size!r}")
-        if (held := models * _ROW_BYTES * size * self.dim) > most:
-            raise TooLarge(
-                f"{of}{self.policy} with size {size} and dim {self.dim} can come to hold {held // MIB:,} MiB,"
-                f" and this server allows {most // MIB:,}; use a smaller size"
+        shape, most = Shape.of(self), limits.bandit_bytes
+        if (held := held_bytes(shape, models)) <= most:
+            return
+        of, settings = (f"{models} models of " if models > 1 else ""), f"dim {self.dim}"
+        if shape.turns_exact and not shape.is_projected:
+            why = " where the stream forces it to be exact"
+            remedy = (
+                "use soful or cbscfd with a fixed size, or have the server started with a larger "
+                "--max-bandit-mib"
             )
-        known = RECIPES.get(self.policy)
-        if known and known.can_turn_exact and (held := models * _DENSE_BYTES * self.dim**2) > most:
+        else:
+            settings, why, remedy = f"size {shape.size} and {settings}", "", "use a smaller size"
+        raise TooLarge(
+            f"{of}{self.policy} with {settings} can come to hold {held // MIB:,} MiB{why}, and this server "
+            f"allows {most // MIB:,}; {remedy}"
+        )
+
+    def _check_bytes(self, limits: Limits, warm_up: int) -> None:
+        """The policy as it will be built, and the arms of its warm-up."""
+        self.check_memory(limits, self._models)
+        if warm_up and (held := warm_up + held_bytes(Shape.of(self), self._models)) > limits.bandit_bytes:
             raise TooLarge(
-                f"{of}{self.policy} with dim {self.dim} can come to hold {held // MIB:,} MiB where the stream"
-                f" forces it to be exact, and this server allows {most // MIB:,}; use soful or cbscfd with a "
-                "fixed size, or have the server started with a larger --max-bandit-mib"
+                f"the arms of a warm-up with dim {self.dim} can come to hold {held // MIB:,} MiB, and this "
+                f'server allows {limits.bandit_bytes // MIB:,}; give the parameter scaling: "rows", which '
+                "needs none"
             )
 
     def build(self) -> Any:
@@ -174,3 +232,21 @@ class BanditConfig:
         if isinstance(settings.get("beta"), dict):
             settings["beta"] = Confidence(**settings["beta"])
         return settings
+
+
+def recipe_of(name: Any) -> None:
+    """Refuse a policy that there is not."""
+    if not isinstance(name, str) or name not in RECIPES:
+        raise Invalid(f"unknown policy {name!r:.80}; choose from {', '.join(RECIPES)}")
+
+
+def _check_numbers(name: str, value: Any) -> None:
+    """Refuse numbers with which nothing could be computed, wherever they stand."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _check_numbers(str(key), inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_numbers(name, inner)
+    elif isinstance(value, (int, float)) and not abs(value) <= _MOST:  # NaN ends here too
+        raise Invalid(f"{name:.80} is {value!r:.40}; numbers in the settings are at most {_MOST:g}")

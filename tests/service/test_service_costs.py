@@ -1,0 +1,84 @@
+"""What decisions and rewards cost: known from the settings, and not far below the truth."""
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.costs import Shape, decide_cost, learn_cost, rescale_cost
+from sketchbandit.service.settings import Limits
+
+pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
+SLACK = 5.0  # times the estimate: timings on a busy machine
+INLINE = 1e-3  # seconds: what the event loop does by itself
+
+
+def shape_of(dim: int, **given: Any) -> Shape:
+    """Of a bandit with these settings."""
+    return Shape.of(BanditConfig(dim=dim, **given).checked(Limits()))
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "default": {"dim": 64},
+    "ucb": {"dim": 300, "policy": "oful", "explore": "ucb"},
+    "thompson": {"dim": 300, "policy": "oful", "explore": "thompson"},
+    "rows": {"dim": 1000, "policy": "soful", "parameters": {"size": 20}},
+    "projected": {"dim": 500, "policy": "cbrap", "parameters": {"size": 40}},
+    "actions": {"dim": 30, "actions": ["a", "b", "c"]},
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_estimates_are_not_far_below_the_truth(name: str) -> None:
+    """The typical round of a warm policy takes less than estimated, but for some slack."""
+    config = BanditConfig(**SHAPES[name]).checked(Limits())
+    shape, policy, random = Shape.of(config), config.build(), np.random.default_rng(0)
+    decided, learned, count = [], [], 10 if config.actions is None else len(config.actions)
+    for _ in range(60):
+        arms = random.standard_normal((count, config.dim))
+        asked = arms if config.actions is None else arms[0]
+        started = time.perf_counter()
+        index = int(policy.rank(asked, probabilities=False).index[0])
+        between = time.perf_counter()
+        policy.update(*((arms[index],) if config.actions is None else (asked, policy.actions[index])), 0.5)
+        decided.append(between - started)
+        learned.append(time.perf_counter() - between)
+    assert np.median(decided) < SLACK * decide_cost(shape, count)
+    assert np.median(learned) < SLACK * learn_cost(shape)
+
+
+def test_small_policies_are_short_and_large_ones_are_not() -> None:
+    """The three long things of a service run in threads, the default with ten arms does not."""
+    default = shape_of(64)
+    assert decide_cost(default, 10) < INLINE / 4
+    assert learn_cost(default) < INLINE / 4
+    assert rescale_cost(default) > INLINE
+    large = shape_of(7000, policy="oful", explore="ucb")
+    assert 5.0 < learn_cost(large) < 60.0
+    assert decide_cost(large, 100_000) > 60.0
+    many = shape_of(500, explore="ucb")
+    assert 1.0 < decide_cost(many, 50_000, top=50_000) < 60.0
+    assert decide_cost(default, 100_000, nonzeros=2_000_000) > INLINE
+
+
+def test_estimates_grow_with_what_is_asked() -> None:
+    """More arms, more places, more entries, more columns: never less."""
+    for given in SHAPES.values():
+        shape = Shape.of(BanditConfig(**given).checked(Limits()))
+        assert decide_cost(shape, 100) >= decide_cost(shape, 10) > 0.0
+        assert decide_cost(shape, 100, top=50) >= decide_cost(shape, 100)
+        assert decide_cost(shape, 100, nonzeros=9000) >= decide_cost(shape, 100, nonzeros=90)
+        larger = Shape.of(BanditConfig(**{**given, "dim": given["dim"] * 2}).checked(Limits()))
+        assert learn_cost(larger) >= learn_cost(shape)
+        assert decide_cost(larger, 10) >= decide_cost(shape, 10)
+
+
+def test_an_estimate_itself_costs_nothing() -> None:
+    """It is asked for before every decision."""
+    shape = shape_of(64)
+    started = time.perf_counter()
+    for _ in range(1000):
+        decide_cost(shape, 10)
+    assert time.perf_counter() - started < 0.1
