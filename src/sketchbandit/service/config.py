@@ -108,7 +108,6 @@ class BanditConfig:
         """As it is kept. What could not be built, or could outgrow the limits, is refused."""
         _check_numbers("exploration", self.exploration)
         _check_numbers("explore", self.explore)
-        _check_numbers("parameters", self.parameters)
         given = replace(self, explore=rule_settings(self.explore, self.exploration))
         try:
             given._check(limits)
@@ -138,6 +137,7 @@ class BanditConfig:
                 "intercept must be true, false or the constant, a number from 0 to "
                 f"{limits.magnitude:g}, got {intercept!r:.80}"
             )
+        _check_numbers("parameters", self.parameters)
         self._check_size()
         self.check_memory(limits, self._models)
         if any(name.partition(".")[0] == "explore" for name in self.parameters):
