@@ -212,20 +212,18 @@ async def test_estimates_that_are_left_out(tmp_path: Path) -> None:
         await found.decide(np.ones((101, DIM)).tolist(), "many")
         await found.create("long", explore={**THOMPSON, "samples": 100_000}, slates=True)
         await found.decide(np.ones((11, DIM)).tolist(), "long", top=10)
-        await found.create("overflows", explore={**THOMPSON, "scale": 1e160})
-        assert (await found.decide(name="overflows")).status_code == 200
         await found.create("crashed", explore=THOMPSON)
         found.engine.estimator._thread.shutdown()  # as if it had not come to it
         decision = (await found.decide(name="crashed")).json()["decision"]
         await found.reward(decision, 1.0, "crashed")
-        assert "sketchbandit_estimates_left_out_total 3.0" in (await found.http.get("/metrics")).text
+        assert "sketchbandit_estimates_left_out_total 2.0" in (await found.http.get("/metrics")).text
 
     await crashing(tmp_path / "state", work)
     async with service(tmp_path / "state") as found:
         assert (await found.stats("crashed"))["rounds"] == 1
         assert (await found.stats("crashed"))["comparison"] is None
     rows = exported(tmp_path / "state", tmp_path / "log")
-    assert [(row["propensity"], row["propensity_kind"]) for row in rows] == [(None, None)] * 14
+    assert [(row["propensity"], row["propensity_kind"]) for row in rows] == [(None, None)] * 13
 
 
 @in_loop

@@ -288,7 +288,7 @@ def test_a_warm_up_has_to_fit_too() -> None:
     limits = Limits(bandit_bytes=4 * MIB)
     wanted = {"size": 2, "scaling": "columns"}
     config = BanditConfig(2000, "soful", wanted)
-    with pytest.raises(TooLarge, match=r'9 MiB.*scaling: "rows"'):
+    with pytest.raises(TooLarge, match=r'11 MiB.*scaling: "rows"'):
         config.checked(limits)
     BanditConfig(2000, "soful", {**wanted, "scaling": "rows"}).checked(limits)
 
