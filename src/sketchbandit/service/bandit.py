@@ -21,7 +21,7 @@ from sketchbandit.policy import PerAction
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.comparing import Unweighed
 from sketchbandit.service.config import ESTIMATE, BanditConfig
-from sketchbandit.service.costs import copy_seconds, learn_seconds
+from sketchbandit.service.costs import Shape, learn_cost, rescale_cost
 from sketchbandit.service.describing import Described, describe
 from sketchbandit.service.held_back import HeldBack
 from sketchbandit.service.history import Bucket, Meter
@@ -46,6 +46,7 @@ Learning = Callable[[], None]
 """What is left for the policy to learn from a record."""
 
 _MOST_RECENT = 20
+_COPY_CALLS, _COPY_BYTE = 3e-4, 1e-9  # seconds of a copy of a policy
 _OVERHEAD = 800  # bytes of an arm that waits, besides its features
 _MOST_UNWEIGHED = 1000
 
@@ -104,8 +105,9 @@ class Bandit:
         self.config = config
         self.created = created
         self.policy = _owned(config.build())
-        self.learn_seconds = learn_seconds(config)
-        """What learning a reward may take."""
+        self.shape = Shape.of(config)
+        """What work takes, and memory, follows from it."""
+        self._learn_seconds, self._rescale_seconds = learn_cost(self.shape), rescale_cost(self.shape)
         self.arms = ArmStore()
         self._is_offered = dict.fromkeys(config.actions or (), True)
         self.open: dict[int, dict[int, DecisionRow]] = {}
@@ -266,6 +268,10 @@ class Bandit:
 
     # -- what the policy learns -----------------------------------------------------------------------
 
+    def seconds_for(self, row: Row) -> float:
+        """How long the policy may need to learn from a record."""
+        return self._rescale_seconds if isinstance(row, ScalingRow) else self._learn_seconds
+
     def _learn(self, shown: DecisionRow, reward: float) -> None:
         """Learn from a reward. What the policy refuses is not learned, in a replay neither."""
         features = decode(shown.features, self.config.dim)
@@ -327,7 +333,8 @@ class Bandit:
     async def snapshot(self, seq: int) -> Snapshot:
         """The bandit after the record ``seq``, the last that was booked; it shares nothing with it."""
         state = self.state(seq)
-        policy = await self.lane.do(partial(copy.deepcopy, self.policy), copy_seconds(self.config))
+        seconds = _COPY_CALLS + _COPY_BYTE * self.told().nbytes
+        policy = await self.lane.do(partial(copy.deepcopy, self.policy), seconds)
         return Snapshot(seq, policy, state)
 
     def owns(self, snapshot: Snapshot) -> bool:

@@ -1,7 +1,6 @@
 """Which arms a policy would show, each with its probability."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,16 @@ from sketchbandit.service.problems import Invalid
 _MOST_RANKED = 10_000_000
 
 
+class Told(NamedTuple):
+    """What is known of an arm that is to be shown."""
+
+    index: int  # type: ignore[assignment]  # tuples have a method of that name
+    score: float
+    mean: float
+    width: float
+    propensity: float
+
+
 class Ranking(NamedTuple):
     """Arms in the order in which they are to be shown, as arrays of one length."""
 
@@ -25,9 +34,9 @@ class Ranking(NamedTuple):
     propensity: NDArray[np.float64]
     """Given those before it; 0: not known."""
 
-    def rows(self, count: int) -> list[tuple[int, float, float, float, float]]:
+    def rows(self, count: int) -> list["Told"]:
         """The first of them, one by one, as numbers of Python."""
-        return list(zip(*(column[:count].tolist() for column in self), strict=True))
+        return [Told(*row) for row in zip(*(column[:count].tolist() for column in self), strict=True)]
 
 
 def choose(policy: Any, offered: Offered, top: int, random: np.random.Generator) -> Ranking:
@@ -49,24 +58,6 @@ def choose(policy: Any, offered: Offered, top: int, random: np.random.Generator)
     except (InputError, InputTypeError) as error:
         raise Invalid(str(error)) from error
     return Ranking(found.index, found.score, found.mean, found.width, found.probability)
-
-
-@dataclass(frozen=True, slots=True)
-class Pick:
-    """An arm to be shown."""
-
-    index: int
-    arm: str | None
-    score: float
-    mean: float
-    width: float
-    propensity: float
-    """Given those before it; 0: not known."""
-
-
-def picks(ranking: Ranking, offered: Offered) -> list[Pick]:
-    """The same, one by one, with the names of the arms."""
-    return [Pick(index, offered.name(index), *told) for index, *told in ranking.rows(len(ranking.index))]
 
 
 def chances(scores: Scores, chosen: list[int]) -> Iterator[float]:

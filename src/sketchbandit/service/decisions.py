@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from sketchbandit.explore import Scores
 from sketchbandit.service.bandit import Bandit, held_bytes
-from sketchbandit.service.choosing import Pick, choose
-from sketchbandit.service.costs import decide_seconds
+from sketchbandit.service.choosing import Told, choose
+from sketchbandit.service.costs import decide_cost
 from sketchbandit.service.decision_ids import new_tags
 from sketchbandit.service.estimating import Estimator
 from sketchbandit.service.journal import Journal
@@ -83,7 +83,7 @@ class Decisions:
             return known
         self.admit(bandit)
         self._check_slate(bandit, top)
-        seconds = decide_seconds(bandit.config, len(offered))
+        seconds = decide_cost(bandit.shape, len(offered), top=top or 1, nonzeros=offered.nonzeros)
         self._admit_seconds(bandit, seconds)
         work = partial(self._choose, bandit, offered, top, key, request)
         if bandit.lane.is_free_for(seconds):
@@ -112,10 +112,10 @@ class Decisions:
         policy, config = bandit.policy, bandit.config
         if (random := self._generators.get(bandit.number)) is None:
             random = self._generators[bandit.number] = self._random.spawn(1)[0]
-        picks = choose(policy, offered, top or 1, random)
-        shown = picks if config.slates else picks[:1]
+        found = choose(policy, offered, top or 1, random)
+        shown = found.rows(len(found.index) if config.slates else 1)
         scores = self._estimator.scores(bandit, offered, len(shown))
-        ranking = ranking_json(picks) if top else None
+        ranking = ranking_json(found, offered) if top else None
         first = DecisionRow(
             seq=0,  # given by the journal
             bandit=bandit.number,
@@ -130,8 +130,8 @@ class Decisions:
             **_of(shown[0], offered),
         )
         further = [
-            first._replace(position=place, top=None, arms=None, **_of(pick, offered))
-            for place, pick in enumerate(shown)
+            first._replace(position=place, top=None, arms=None, **_of(told, offered))
+            for place, told in enumerate(shown)
             if place
         ]
         return _Chosen(Slate((first, *further)), ranking, scores, due_for(policy))
@@ -201,14 +201,14 @@ class Decisions:
             raise TooLarge(f"top is {top}; a slate has up to {self._limits.slate} arms")
 
 
-def _of(pick: Pick, offered: Offered) -> dict[str, Any]:
+def _of(told: Told, offered: Offered) -> dict[str, Any]:
     """What a row of the journal says of the arm."""
     return {
-        "arm_index": pick.index,
-        "arm_id": pick.arm,
-        "features": encode(offered.row(pick.index)),
-        "score": pick.score,
-        "mean": pick.mean,
-        "width": pick.width,
-        "propensity": pick.propensity,
+        "arm_index": told.index,
+        "arm_id": offered.name(told.index),
+        "features": encode(offered.row(told.index)),
+        "score": told.score,
+        "mean": told.mean,
+        "width": told.width,
+        "propensity": told.propensity,
     }

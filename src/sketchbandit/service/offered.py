@@ -19,6 +19,11 @@ class ArmSet(NamedTuple):
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
 
+    @property
+    def nonzeros(self) -> int | None:
+        """Entries of all arms, where they are sparse."""
+        return None if isinstance(self.matrix, np.ndarray) else int(self.matrix.nnz)
+
     def name(self, index: int) -> str | None:
         """The id of one, if it has one."""
         return None if self.ids is None else self.ids[index]
@@ -46,6 +51,11 @@ class ActionSet(NamedTuple):
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def nonzeros(self) -> int | None:
+        """Entries of the context for all actions, where it is sparse."""
+        return None if isinstance(self.context, np.ndarray) else int(self.context.nnz) * len(self.names)
 
     def name(self, index: int) -> str:
         """One of them."""

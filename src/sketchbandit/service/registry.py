@@ -81,22 +81,22 @@ class Registry:
             jobs = [job for row in rows if (job := bandit.book(row)) is not None]
             if then is None and not jobs:
                 return None
-            work = partial(_all, jobs, then)
-            if bandit.lane.is_free_for(bandit.learn_seconds):
+            work, seconds = partial(_all, jobs, then), sum(map(bandit.seconds_for, rows))
+            if bandit.lane.is_free_for(seconds):
                 return work()
         except Problem:
             raise
         except Exception as error:
             raise self.fence(bandit, error) from error
-        return asyncio.ensure_future(self._later(bandit, work))
+        return asyncio.ensure_future(self._later(bandit, work, seconds))
 
-    async def _later(self, bandit: Bandit, work: Job) -> Any:
+    async def _later(self, bandit: Bandit, work: Job, seconds: float) -> Any:
         def unless_fenced() -> Any:
             self.check(bandit)  # a record before this one may have failed
             return work()
 
         try:
-            return await bandit.lane.put(unless_fenced, bandit.learn_seconds)
+            return await bandit.lane.put(unless_fenced, seconds)
         except Problem:
             raise
         except Exception as error:
