@@ -6,12 +6,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ParamSpec
+from urllib.parse import parse_qsl, unquote
 
 import httpx
 import numpy as np
 
-from sketchbandit.service.api.app import make_app
+from sketchbandit.service.api.answers import refusal
+from sketchbandit.service.api.app import Api
 from sketchbandit.service.engine import Engine
+from sketchbandit.service.http.messages import Request, Response
+from sketchbandit.service.problems import Problem, TooLarge
 from sketchbandit.service.settings import Limits, Settings
 from sketchbandit.service.tokens import Tokens
 from sketchbandit.service.upkeep import Upkeep, running
@@ -33,6 +37,45 @@ def in_loop(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
         asyncio.run(asyncio.wait_for(test(*args, **kwargs), 120))
 
     return run
+
+
+class Direct(httpx.AsyncBaseTransport):
+    """Asks the application as the server does: the head, then the body; what it took is given back."""
+
+    def __init__(self, api: Api, engine: Engine) -> None:
+        self._api = api
+        self._engine = engine
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """One request and its answer."""
+        path, _, query = request.url.raw_path.decode("ascii").partition("?")
+        asked = Request(
+            request.method,
+            unquote(path),
+            dict(parse_qsl(query, keep_blank_values=True)),
+            {name.lower(): value for name, value in request.headers.items()},
+            self._engine.budget.open(),
+        )
+        try:
+            answer = self._api.admit(asked) or await self._rest(asked, request)
+        except Problem as problem:
+            answer = refusal(problem)
+        finally:
+            asked.charge.release()
+        headers = {**answer.headers, "content-type": answer.content_type}
+        body = b"" if request.method == "HEAD" else answer.body
+        return httpx.Response(answer.status, headers=headers, content=body, request=request)
+
+    async def _rest(self, asked: Request, request: httpx.Request) -> Response:
+        assert isinstance(request.stream, httpx.AsyncByteStream)
+        parts: list[bytes] = []
+        async for part in request.stream:
+            parts.append(part)
+            if sum(map(len, parts)) > self._engine.limits.body_bytes:
+                raise TooLarge(f"the body is longer than {self._engine.limits.body_bytes} bytes")
+            asked.charge.add(len(part))
+        asked.body = b"".join(parts)
+        return await self._api.answer(asked)
 
 
 class Service:
@@ -91,13 +134,14 @@ async def service(
     tokens: Tokens | None = None,
     token: str | None = None,
     limits: Limits | None = None,
+    cors: tuple[str, ...] = (),
     **settings: Any,
 ) -> AsyncIterator[Service]:
     """The service, on no socket; what it keeps is in ``state``."""
     settings = {"storage_patience": 0.3, **settings}
     engine = Engine(Settings(state, limits=limits or Limits(), **settings), seed=0)
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    transport = httpx.ASGITransport(make_app(engine, tokens=tokens))
+    transport = Direct(Api(engine, tokens, cors=cors), engine)
     async with (
         running(engine) as upkeep,
         httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as http,

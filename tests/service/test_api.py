@@ -1,10 +1,16 @@
 """API v1: bandits, arms in all their forms, decisions, rewards, batches, bad input."""
 
 import asyncio
+import base64
+import hashlib
+import html
 import io
 import json
+import re
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,12 +20,13 @@ from scipy import sparse
 from sklearn.feature_extraction import FeatureHasher
 
 import sketchbandit as sb
+from sketchbandit.service import tokens
+from sketchbandit.service.api.app import Api
 from sketchbandit.service.api.request_models import (
-    ArmsRequest,
-    DecideRequest,
+    ActionsRequest,
     DenseDecideRequest,
-    KeyedDecideRequest,
     RequestModel,
+    RewardRequest,
 )
 from sketchbandit.service.settings import Limits
 from tests.service.harness import DIM, PLAIN, error_of, in_loop, service
@@ -48,7 +55,7 @@ async def test_create_list_show_delete(tmp_path: Path) -> None:
         assert (await found.http.delete("/v1/bandits/b")).status_code == 200
         assert error_of(await found.http.get("/v1/bandits/b"))[0] == 404
         assert error_of(await found.http.delete("/v1/bandits/b"))[0] == 404
-        assert (await found.http.get("/v1/bandits")).json() == {"bandits": []}
+        assert (await found.http.get("/v1/bandits")).json() == {"bandits": [], "quarantined": []}
 
 
 @pytest.mark.parametrize("policy", ["adaptive", "dbslinucb", "oful", "soful", "cbscfd", "cbrap"])
@@ -457,11 +464,9 @@ async def test_ids_with_slashes_and_ids_twice(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "body"),
     [
-        (DecideRequest, {"arms": [[None] * 100] * 100}),
         (DenseDecideRequest, {"arms": [["x"] * 100] * 100}),
-        (DecideRequest, {"arms": [{str(i): None for i in range(1000)}] * 100 + [5]}),
-        (ArmsRequest, {"arms": {str(i): None for i in range(1000)}, "more": 1}),
-        (KeyedDecideRequest, {"arms": [{"indices": 1}, None] * 100}),
+        (ActionsRequest, {"actions": [1] * 1000}),
+        (RewardRequest, {"decision": "a", "rewards": [{}] * 1000}),
     ],
 )
 def test_a_thousand_errors_cost_no_more_than_one(model: type[RequestModel], body: Any) -> None:
@@ -525,3 +530,131 @@ async def test_limits_on_bandits_batches_and_stored_arms(tmp_path: Path) -> None
         more = {str(i): [1.0] * DIM for i in range(2, 6)}
         assert error_of(await found.http.put("/v1/bandits/b/arms", json={"arms": more}))[0] == 413
         assert error_of(await found.decide([[1.0] * DIM] * 5))[0] == 413
+
+
+@in_loop
+async def test_pages_of_other_origins(tmp_path: Path) -> None:
+    """Off by default; those that are named may ask, and hear so before they send a token."""
+    preflight = {"origin": "https://shop.example", "access-control-request-method": "POST"}
+    async with service(tmp_path / "closed") as found:
+        assert error_of(await found.http.options("/v1/bandits", headers=preflight))[0] == 405
+        plain = await found.http.get("/v1/bandits", headers=preflight)
+        assert "access-control-allow-origin" not in plain.headers
+        with pytest.raises(sb.errors.InputError, match="tokens"):
+            Api(found.engine, cors=("*",))
+    secret = tokens.add(tmp_path / "tokens", "app", "read")
+    known = tokens.Tokens.read(tmp_path / "tokens")
+    for origins in (("https://shop.example",), ("*",)):
+        async with service(tmp_path / "open", tokens=known, cors=origins) as found:
+            allowed = await found.http.options("/v1/bandits/b/decide", headers=preflight)
+            assert (allowed.status_code, allowed.content) == (204, b"")
+            assert allowed.headers["access-control-allow-origin"] == "https://shop.example"
+            assert "authorization" in allowed.headers["access-control-allow-headers"]
+            assert "credentials" not in str(allowed.headers)
+            asked = {"authorization": f"Bearer {secret}", **preflight}
+            for answer in (
+                await found.http.get("/v1/bandits", headers=asked),
+                await found.http.get("/v1/bandits/absent", headers=asked),
+                await found.http.get("/v1/bandits", headers=preflight),
+                await found.http.get("/docs", headers=preflight),
+            ):
+                assert answer.headers["access-control-allow-origin"] == "https://shop.example"
+                assert answer.headers["vary"] == "origin"
+            assert "access-control-allow-origin" not in (await found.http.get("/docs")).headers
+            other = await found.http.options("/v1/bandits", headers={**preflight, "origin": "https://other"})
+            assert ("access-control-allow-origin" in other.headers) == (origins == ("*",))
+
+
+@in_loop
+async def test_one_that_is_out_of_service_is_told(tmp_path: Path) -> None:
+    """Listed with its reason; whatever is asked of it is 503; the others and the server are ready."""
+    async with service(tmp_path) as found:
+        await found.create()
+        await found.create("ill")
+        ill = found.engine.registry.bandits.pop("ill")
+        reason = "record 7 could not be applied"
+        aside = {"ill": SimpleNamespace(number=ill.number, name="ill", reason=reason)}
+        found.engine.registry.quarantined = aside  # type: ignore[attr-defined]
+        listed = (await found.http.get("/v1/bandits")).json()
+        assert [bandit["name"] for bandit in listed["bandits"]] == ["b"]
+        assert listed["quarantined"] == [{"name": "ill", "reason": reason}]
+        for answer in (
+            await found.http.get("/v1/bandits/ill"),
+            await found.http.get("/v1/bandits/ill/stats"),
+            await found.decide(name="ill"),
+            await found.http.get("/v1/bandits/ill/arms"),
+        ):
+            assert (answer.status_code, answer.json()["error"]["code"]) == (503, "quarantined")
+            assert reason in error_of(answer)[1]
+        assert (await found.http.get("/readyz")).json() == {"status": "ready", "quarantined": 1}
+        assert (await found.decide()).status_code == 200
+
+
+@in_loop
+async def test_who_is_not_ready_says_so_before_the_body(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A standby, and one that stops: 503 with its code, while it still tells that it lives."""
+    async with service(tmp_path) as found:
+        await found.create()
+
+        async def body() -> AsyncIterator[bytes]:
+            raise AssertionError("it was taken in vain")
+            yield b""
+
+        for name, value, code in (("is_standby", True, "standby"), ("is_ready", False, "unavailable")):
+            monkeypatch.setattr(found.engine, name, value, raising=False)
+            for method, url in (("POST", "/v1/bandits/b/decide"), ("PUT", "/v1/bandits/c"), ("GET", "/readyz")):
+                headers = {"content-type": "application/json"}
+                answer = await found.http.request(method, url, content=body(), headers=headers)
+                assert (answer.status_code, answer.json()["error"]["code"]) == (503, code)
+                assert answer.headers["retry-after"] == "1"
+            for url in ("/healthz", "/metrics", "/docs", "/"):
+                assert (await found.http.get(url)).status_code == 200
+            monkeypatch.undo()
+        for url, kind, status in (
+            ("/v1/bandits/absent/decide", "application/json", 404),
+            ("/v1/bandits/b/decide", "text/plain", 415),
+            ("/v1/bandits/b/reward", "application/x-npy", 415),
+            ("/v1/nothing", "application/json", 404),
+        ):
+            answer = await found.http.post(url, content=body(), headers={"content-type": kind})
+            assert error_of(answer)[0] == status
+
+
+@in_loop
+async def test_no_memory_is_no_error_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503, and the next request is answered."""
+    async with service(tmp_path) as found:
+        await found.create()
+
+        def fail(*_: object, **__: object) -> None:
+            raise MemoryError
+
+        monkeypatch.setattr(found.engine.decisions, "decide", fail)
+        refused = await found.decide()
+        assert error_of(refused) == (503, "not enough memory for this request")
+        assert refused.json()["error"]["code"] == "unavailable"
+        monkeypatch.undo()
+        assert (await found.decide()).status_code == 200
+
+
+@in_loop
+async def test_the_page_for_people(tmp_path: Path) -> None:
+    """Every path and field that programs are told of, on one page that loads nothing and runs nothing."""
+    async with service(tmp_path) as found:
+        page = await found.http.get("/docs")
+        described = (await found.http.get("/openapi.json")).json()
+        for path, methods in described["paths"].items():
+            for method, operation in methods.items():
+                assert f"{method.upper()} {path}" in page.text
+                assert html.escape(operation["summary"]) in page.text
+        for name, field in described["components"]["schemas"]["BanditRequest"]["properties"].items():
+            assert f"<code>{name}</code>" in page.text
+            assert html.escape(field.get("description", "")) in page.text
+        assert not re.search(r"<script|src=|https?://|url\(", page.text)
+        policy = page.headers["content-security-policy"]
+        style = re.search("<style>(.*)</style>", page.text)
+        assert style is not None
+        digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+        assert f"style-src 'sha256-{digest}'" in policy
+        assert "unsafe" not in policy
+        assert 'href="/docs"' in (await found.http.get("/")).text

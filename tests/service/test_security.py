@@ -199,7 +199,7 @@ async def test_large_bodies_at_once_are_bounded(tmp_path: Path) -> None:
         await asyncio.sleep(0.1)
         gate.set()
         assert sorted([(await task).status_code for task in tasks]) == [200, 429, 429]
-        assert found.engine.memory.taken == 0
+        assert found.engine.budget.taken == 0
         assert (await ask()).status_code == 200
 
 
@@ -305,16 +305,23 @@ def test_endless_trailers(tmp_path: Path, forge: Zygote) -> None:
 
 @in_loop
 async def test_what_requests_make_is_bounded_too(tmp_path: Path) -> None:
-    """A small body that asks for much memory, by stored arms that are logged, is refused for now."""
+    """A small body that asks for much memory, by stored arms that are logged: the sum is known beforehand."""
     async with service(tmp_path, limits=Limits(request_bytes=1_000_000)) as found:
         await found.http.put("/v1/bandits/b", json={"dim": 100, "log_arms": True})
-        arms = {str(i): [1.0] * 100 for i in range(300)}
-        await found.http.put("/v1/bandits/b/arms", json={"arms": arms})
-        answer = await found.http.post("/v1/bandits/b/decide/batch", json={"decisions": [{}] * 50})
-        statuses = [item.get("status_code", 200) for item in answer.json()["decisions"]]
-        assert set(statuses) == {200, 429}
-        assert found.engine.memory.taken == 0
-        assert (await found.http.post("/v1/bandits/b/decide", json={})).status_code == 200
+        arms = {str(i): {"a": 1.0} for i in range(300)} | {"x": [1.0] * 100}
+        put = await found.http.put("/v1/bandits/b/arms", json={"arms": arms})
+        assert put.json() == {"count": 301}
+        await found.http.put("/v1/bandits/b/arms", json={"arms": {str(i): [1.0] * 100 for i in range(100)}})
+        for count, status in ((50, 413), (5, 200)):
+            batch = {"decisions": [{}] * count}
+            answer = await found.http.post("/v1/bandits/b/decide/batch", json=batch)
+            assert answer.status_code == status, answer.text
+        assert (
+            "all requests together have 1,000,000"
+            in error_of(await found.http.post("/v1/bandits/b/decide/batch", json={"decisions": [{}] * 50}))[1]
+        )
+        assert (await found.stats())["decisions"] == 5
+        assert found.engine.budget.taken == 0
 
 
 def test_connections_are_bounded(tmp_path: Path, forge: Zygote) -> None:

@@ -1,6 +1,12 @@
 """Memory of requests under way: charged before it is used, given back when the answer has left."""
 
+from threading import Lock
+
 from sketchbandit.service.problems import Busy, TooLarge
+
+
+class NeverFits(TooLarge):
+    """A request that the budget cannot hold even when it is alone."""
 
 
 class Budget:
@@ -19,6 +25,8 @@ class Budget:
     def __init__(self, most: int) -> None:
         self.most = most
         self.taken = 0
+        self.lock = Lock()
+        """Bodies are read in threads too."""
 
     def open(self) -> "Charge":
         """The charge of a new request, which holds nothing yet."""
@@ -38,16 +46,18 @@ class Charge:
         """Hold more, or be refused: for ever if that never fits, for now if others hold too much."""
         budget, wanted = self._budget, self.held + count
         if wanted > budget.most:
-            raise TooLarge(
+            raise NeverFits(
                 f"this request needs {wanted:,} bytes of memory, and all requests together have "
                 f"{budget.most:,}: send fewer arms, or ask for a shorter ranking (top)"
             )
-        if budget.taken + count > budget.most:
-            raise Busy("other requests hold the memory that this one needs; try again in a moment")
-        budget.taken += count
-        self.held = wanted
+        with budget.lock:
+            if budget.taken + count > budget.most:
+                raise Busy("other requests hold the memory that this one needs; try again in a moment")
+            budget.taken += count
+            self.held = wanted
 
     def release(self) -> None:
         """Give all of it back."""
-        self._budget.taken -= self.held
-        self.held = 0
+        with self._budget.lock:
+            self._budget.taken -= self.held
+            self.held = 0

@@ -138,10 +138,18 @@ class BanditAnswer(BaseModel):
     scaling: _Scaling
 
 
+class QuarantinedAnswer(BaseModel):
+    """A bandit that is out of service, and why."""
+
+    name: str
+    reason: str
+
+
 class BanditsAnswer(BaseModel):
     """All bandits."""
 
     bandits: list[BanditAnswer]
+    quarantined: Annotated[list[QuarantinedAnswer], Field(description="Those that are out of service.")]
 
 
 class SketchAnswer(BaseModel):
@@ -237,3 +245,12 @@ class StatusAnswer(BaseModel):
     """Whether the service is well."""
 
     status: str
+
+
+class ReadyAnswer(BaseModel):
+    """Whether the service takes requests."""
+
+    status: str
+    quarantined: Annotated[
+        int, Field(description="Bandits that are out of service; others are not affected.")
+    ]

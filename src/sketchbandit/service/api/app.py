@@ -1,91 +1,175 @@
-"""The ASGI application."""
+"""The service over HTTP, without the wire: who may ask, what is asked, and the answer."""
 
+import logging
+from collections.abc import Collection
+from dataclasses import replace
 from importlib.resources import files
-from typing import Any
+from time import monotonic, perf_counter
 
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp
-
-from sketchbandit._version import __version__
-from sketchbandit.service.api.fast_path import FastPath
-from sketchbandit.service.api.gate import PAGE_HEADERS, Gate, problem_response
-from sketchbandit.service.api.routes import actions, arms, bandits, decisions, operations, rewards
+from sketchbandit.errors import InputError
+from sketchbandit.service.api.answers import HEADERS, refusal, written
+from sketchbandit.service.api.description import DOCS_POLICY, docs, openapi
+from sketchbandit.service.api.handlers import check_ready
+from sketchbandit.service.api.reading import content_type
+from sketchbandit.service.api.routing import Call, Route
+from sketchbandit.service.api.table import table
 from sketchbandit.service.engine import Engine
-from sketchbandit.service.problems import Invalid, NotAllowed, NotFound, Problem
-from sketchbandit.service.tokens import Tokens
+from sketchbandit.service.http.messages import JSON, Request, Response
+from sketchbandit.service.problems import Forbidden, NotAllowed, NotFound, Problem, Unauthorised, Unavailable
+from sketchbandit.service.tokens import Tokens, allows
+
+log = logging.getLogger(__name__)
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_PAGES = {
+_DASHBOARD_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+_FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/dashboard.css": ("dashboard.css", "text/css; charset=utf-8"),
     "/charts.js": ("charts.js", "text/javascript; charset=utf-8"),
     "/dashboard.js": ("dashboard.js", "text/javascript; charset=utf-8"),
 }
+_PREFLIGHT = {
+    "access-control-allow-methods": "GET, PUT, POST, DELETE",
+    "access-control-allow-headers": "authorization, content-type, idempotency-key",
+    "access-control-max-age": "600",
+}
+_EXPOSED = {"access-control-expose-headers": "retry-after"}
+_LOOKING = ("GET", "HEAD", "OPTIONS")
+_KEY = "idempotency-key"
 
 
-def make_app(engine: Engine, *, tokens: Tokens | None = None, hosts: frozenset[str] = LOOPBACK) -> ASGIApp:
-    """The service over ``engine``, which is started and stopped by whoever runs the application."""
-    return Gate(
-        FastPath(make_api(engine), engine),
-        tokens=tokens,
-        hosts=hosts,
-        instruments=engine.instruments,
-        memory=engine.budget,
-    )
+class Api:
+    """The application over ``engine``, which is started and stopped by whoever runs it.
+
+    Without tokens only this machine can connect, but a page in this machine's browser could: a foreign page
+    is kept out by the Host header (``hosts`` are the names under which the server may be called) and by the
+    content type (a form). ``cors`` are the origins whose pages may ask all the same; "*", any, needs tokens.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        tokens: Tokens | None = None,
+        hosts: frozenset[str] = LOOPBACK,
+        cors: Collection[str] = (),
+    ) -> None:
+        if "*" in cors and tokens is None:
+            raise InputError("pages of any origin (*) may ask only where tokens are used; name the origins")
+        self._engine, self._tokens, self._hosts, self._cors = engine, tokens, hosts, frozenset(cors)
+        self._table = table()
+        self._pages = _pages()
+        self._told = 0.0
+
+    def admit(self, request: Request) -> Response | None:
+        """Refuse what the head alone tells to be in vain; pages and preflights are answered here too."""
+        started = perf_counter()
+        try:
+            answer = self._look(request)
+        except Problem as problem:
+            answer = refusal(problem)
+            if isinstance(problem, NotAllowed):
+                answer.headers["allow"] = ", ".join(sorted(self._table.find(request.path)[0])) or "GET"
+        return None if answer is None else self._sent(request, answer, started)
+
+    async def answer(self, request: Request) -> Response:
+        """The answer to a request that was admitted."""
+        started = perf_counter()
+        try:
+            found, name, rest = self._table.find(request.path)
+            answer = await found[request.method].handle(Call(self._engine, request, name, rest))
+        except Problem as problem:
+            answer = refusal(problem)
+        except MemoryError:
+            log.warning("a request found no memory", extra={"path": request.path})
+            answer = refusal(Unavailable("not enough memory for this request"))
+        except Exception:
+            log.exception("a request failed", extra={"path": request.path})
+            answer = refusal(Problem("something went wrong here; the log says what"))
+        return self._sent(request, answer, started)
+
+    def _sent(self, request: Request, answer: Response, started: float) -> Response:
+        """Count it, and let pages of other origins read it where they may."""
+        self._engine.instruments.saw(request.route, answer.status, perf_counter() - started)
+        if self._cors and (origin := self._origin(request)):
+            allowed = {"access-control-allow-origin": origin, "vary": "origin", **_EXPOSED}
+            return replace(answer, headers={**answer.headers, **allowed})
+        return answer
+
+    def _origin(self, request: Request) -> str | None:
+        """That of the page that asks, if it may."""
+        origin = request.headers.get("origin")
+        return origin if origin in self._cors or (origin and "*" in self._cors) else None
+
+    def _look(self, request: Request) -> Response | None:
+        found, name, rest = self._table.find(request.path)
+        route = found.get(request.method)
+        if route is not None:
+            request.route = route.path
+        if self._tokens is None:
+            self._check_host(request)
+        if request.method == "OPTIONS" and self._origin(request):
+            return Response(204, b"", JSON, {**HEADERS, **_PREFLIGHT})
+        if (page := self._pages.get(request.path)) and request.method == "GET":
+            request.route = request.path
+            return page
+        if self._tokens is not None:
+            self._check_token(self._tokens, request, route)
+        if route is None:
+            if found or request.path in self._pages:
+                raise NotAllowed("this path does not take that method; /openapi.json says which")
+            raise NotFound("there is nothing here; /openapi.json describes what there is")
+        if request.path.startswith("/v1/"):
+            self._check_call(Call(self._engine, request, name, rest), route)
+        return None
+
+    def _check_call(self, call: Call, route: Route) -> None:
+        check_ready(call)
+        bandit = call.bandit if route.is_early else None
+        if route.kinds:
+            content_type(call.request, *route.kinds)
+        if bandit is not None and route.path.endswith("/decide") and _KEY not in call.request.headers:
+            self._engine.decisions.admit(bandit)  # with a key the decision may be there already
+
+    def _check_host(self, request: Request) -> None:
+        host = request.headers.get("host", "").lower()
+        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+        if name not in self._hosts:
+            raise Forbidden(f"this server answers to {', '.join(sorted(self._hosts))}, not to {name!r}")
+
+    def _check_token(self, tokens: Tokens, request: Request, route: Route | None) -> None:
+        if route is not None and route.scope is None:
+            return
+        kind, _, secret = request.headers.get("authorization", "").partition(" ")
+        scope = tokens.scope_of(secret.strip()) if kind.lower() == "bearer" else None
+        needed = (route and route.scope) or ("read" if request.method in _LOOKING else "admin")
+        if scope is None:
+            known = "this token is not known" if secret else "a token is needed"
+            problem: Problem = Unauthorised(
+                f"{known}; send one of this server's: Authorization: Bearer TOKEN"
+            )
+        elif not allows(scope, needed):
+            problem = Forbidden(f"this token may {scope}; this request needs the scope {needed}")
+        else:
+            return
+        if secret and monotonic() - self._told > 1.0:  # one a second: who tries many must not fill the disk
+            self._told = monotonic()
+            log.warning("a token was refused", extra={"path": request.path, "reason": str(problem)})
+        raise problem
 
 
-def make_api(engine: Engine) -> FastAPI:
-    """The paths and their description, without the gate."""
-    api = FastAPI(
-        title="sketchbandit decision service",
-        version=__version__,
-        summary="Chooses arms, takes rewards whenever they come, never loses an acknowledged one.",
-        docs_url=None,  # they would load scripts from elsewhere
-        redoc_url=None,
-        redirect_slashes=False,
-    )
-    for part in (bandits, arms, actions, decisions, rewards, operations):
-        api.include_router(part.router(engine))
-    for path, (name, kind) in _PAGES.items():
-        api.add_api_route(path, _page(name, kind), include_in_schema=False)
-    api.add_exception_handler(Problem, _refuse)
-    api.add_exception_handler(RequestValidationError, _refuse_invalid)
-    api.add_exception_handler(HTTPException, _refuse_http)
-    return api
+def _pages() -> dict[str, Response]:
+    """What is the same for everybody."""
+    found = {"/openapi.json": Response(200, written(openapi(table())), JSON, HEADERS)}
+    for path, (name, kind) in _FILES.items():
+        content = (files("sketchbandit.service") / "dashboard" / name).read_bytes()
+        found[path] = Response(200, content, kind, _page_headers(_DASHBOARD_POLICY))
+    found["/docs"] = Response(200, docs(table()), "text/html; charset=utf-8", _page_headers(DOCS_POLICY))
+    return found
 
 
-def _page(name: str, kind: str) -> Any:
-    content = (files("sketchbandit.service") / "dashboard" / name).read_bytes()
-
-    async def page() -> Response:
-        return Response(content, headers={"content-type": kind, **PAGE_HEADERS})
-
-    return page
-
-
-async def _refuse(_: Request, error: Exception) -> Response:
-    return problem_response(error if isinstance(error, Problem) else Problem("something went wrong"))
-
-
-async def _refuse_invalid(_: Request, error: Exception) -> Response:
-    first: dict[str, Any] = error.errors()[0] if isinstance(error, RequestValidationError) else {}
-    where = ".".join(str(part) for part in first.get("loc", ()))
-    return problem_response(Invalid(f"{where}: {first.get('msg')}"))
-
-
-async def _refuse_http(_: Request, error: Exception) -> Response:
-    """What the router itself refuses: an unknown path, a wrong method."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    if status == 404:
-        return problem_response(NotFound("there is nothing here; /openapi.json describes what there is"))
-    if status == 405:
-        response = problem_response(
-            NotAllowed("this path does not take that method; /openapi.json says which")
-        )
-    else:
-        response = problem_response(Problem("something went wrong here"))
-    for name, value in (getattr(error, "headers", None) or {}).items():
-        response.headers[name] = value
-    return response
+def _page_headers(policy: str) -> dict[str, str]:
+    framing = {"x-frame-options": "DENY", "referrer-policy": "no-referrer"}
+    return {**HEADERS, "content-security-policy": policy, **framing}

@@ -1,72 +1,204 @@
-"""Arms from requests: JSON of every form, npy, ids of stored ones."""
+"""What a request wants decided: arms in JSON of every form or as npy, ids of stored ones, a context."""
 
-import io
-from collections.abc import Mapping, Sequence
-from typing import Any
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
-from starlette.requests import Request
+from pydantic import ValidationError
 
-from sketchbandit.service.api.bodies import complaint, parse
+from sketchbandit.service.api import prices
+from sketchbandit.service.api.json_cursor import Cursor
+from sketchbandit.service.api.npy import read_npy
+from sketchbandit.service.api.reading import check_field, validated
 from sketchbandit.service.api.request_models import (
-    ARM_ID,
+    ArmsRequest,
     DecideRequest,
     DenseDecideRequest,
-    Features,
-    SparseArm,
-    undotted,
+    KeyedDecideRequest,
+    storable,
 )
+from sketchbandit.service.api.rows import Rows
 from sketchbandit.service.arm_store import check_once
 from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.engine import Engine
+from sketchbandit.service.budget import Charge
 from sketchbandit.service.offered import ActionSet, ArmSet, Offered
-from sketchbandit.service.problems import Invalid, Malformed, TooLarge
-from sketchbandit.service.vectors import Vector, check, from_named, from_sparse, stack
+from sketchbandit.service.problems import Invalid, TooLarge
+from sketchbandit.service.settings import Limits
+from sketchbandit.service.vectors import Matrix, Vector, check
 
-_HEADER_BYTES = 10_000  # of an npy file: more is not a matrix of numbers
-_FEATURES: TypeAdapter[Any] = TypeAdapter(Features)
+_OR_STORED = ", or the id of a stored arm"
+
+
+class Asked(NamedTuple):
+    """One decision as it was asked for."""
+
+    offered: Offered
+    top: int | None
+    key: str | None = None
+    digest: str = ""
+    """Of what was asked, so that a key used for something else is noticed."""
 
 
 class ArmReader:
-    """Makes arms of what a request to a bandit holds; their memory is taken from the quota first."""
+    """Makes arms of what a request to a bandit holds; each is charged before it is made."""
 
-    def __init__(self, request: Request, bandit: Bandit, engine: Engine) -> None:
-        self._scope = request.scope
-        self._bandit = bandit
+    def __init__(
+        self, bandit: Bandit, charge: Charge, limits: Limits, pace: Callable[[], None] | None = None
+    ) -> None:
+        self._bandit, self._charge, self._limits, self._pace = bandit, charge, limits, pace
         self._dim = bandit.config.dim
-        self._limits = engine.limits
+        self._is_logged = bandit.config.log_arms
 
-    def from_json(self, body: bytes) -> tuple[Offered, int | None]:
-        """The arms (or actions) and ``top`` of a JSON request."""
-        if self._bandit.config.actions is None:
-            try:  # dense arms first: a quarter of the time
-                dense = DenseDecideRequest.model_validate_json(body)
-            except ValidationError:
-                pass
+    def cursor(self, body: bytes) -> Cursor:
+        """At the beginning of a JSON body."""
+        self._charge.add(prices.text(body))
+        return Cursor(body, self._charge.add, self._pace)
+
+    def from_json(self, body: bytes) -> Asked:
+        """One decision."""
+        cursor = self.cursor(body)
+        asked = self.decision(cursor)
+        cursor.finish()
+        return asked
+
+    def from_dense(self, body: bytes) -> Asked | None:
+        """One decision among dense arms, as nearly all are, in a sixth of the time; None if it is another."""
+        if self._bandit.config.actions is not None:
+            return None
+        try:
+            found = DenseDecideRequest.model_validate_json(body)
+        except ValidationError:
+            return None
+        if body.count(b'"') != (2 if found.top is None else 4):  # a field is there twice
+            return None
+        self._check_count(len(found.arms))
+        self._pay(prices.dense(len(found.arms), self._dim))
+        for place, arm in enumerate(found.arms):
+            self._check_dim(f"arm {place} has", len(arm))
+        return Asked(ArmSet(self._checked(np.array(found.arms, dtype=np.float64)), None), found.top)
+
+    def decision(self, cursor: Cursor, model: type[DecideRequest] = DecideRequest) -> Asked:
+        """The decision that the object at the cursor asks for."""
+        has_actions, name = self._bandit.config.actions is not None, self._bandit.name
+        said: dict[str, Any] = {}
+        arms, sources = None, []
+        for field in cursor.members():
+            check_field(field, said, model)
+            begin = cursor.at
+            if field == "arms" and cursor.peek() == "[" and not has_actions:
+                arms, said[field] = self._arms(cursor), ()
             else:
-                return self._from_dense(dense.arms), dense.top
-        asked = parse(DecideRequest, body)
-        return self.offered(asked), asked.top
-
-    def offered(self, asked: DecideRequest) -> Offered:
-        """What a request is to be decided among."""
-        name = self._bandit.name
-        if self._bandit.config.actions is None:
-            if asked.context is not None or asked.actions is not None:
+                said[field] = cursor.value()
+            if field != "key":
+                sources.append((field, begin, cursor.at))
+        asked = validated(model, said)
+        if has_actions:
+            if asked.arms is not None or asked.context is None:
                 raise Invalid(
-                    f"bandit {name!r} chooses among arms: send arms; it was created without actions"
+                    f"bandit {name!r} has actions: send a context, {self._dim} features, and no arms"
                 )
-            return self.from_list(asked.arms)
-        if asked.arms is not None or asked.context is None:
-            raise Invalid(f"bandit {name!r} has actions: send a context, {self._dim} features, and no arms")
-        context = self.features(asked.context, "the context")
-        check(stack([context]), self._limits.arm_length, "the context")
-        return ActionSet(context, self._actions(asked.actions))
+            offered: Offered = ActionSet(self._context(asked.context), self._actions(asked.actions))
+        elif asked.context is not None or asked.actions is not None:
+            raise Invalid(f"bandit {name!r} chooses among arms: send arms; it was created without actions")
+        elif asked.arms is None:
+            offered = self._all_stored()
+        elif arms is None:
+            raise Invalid("arms: Input should be a valid list")
+        else:
+            offered = arms
+        if not isinstance(asked, KeyedDecideRequest) or asked.key is None:
+            return Asked(offered, asked.top)
+        source = "".join(f"{field}:{cursor.text[begin:end]}\n" for field, begin, end in sorted(sources))
+        return Asked(offered, asked.top, asked.key, digest(source.encode()))
+
+    def from_npy(self, body: bytes) -> Offered:
+        """A matrix of arms."""
+        if self._bandit.config.actions is not None:
+            raise Invalid(f"bandit {self._bandit.name!r} has actions: send the context as JSON")
+
+        def look(shape: tuple[int, int]) -> None:
+            self._check_dim("arms have", shape[1])
+            self._check_count(shape[0])
+            self._pay(prices.dense(shape[0], self._dim))
+
+        return ArmSet(self._checked(read_npy(body, look)), None)
+
+    def stored(self, body: bytes) -> dict[str, Vector]:
+        """Arms by id, for keeping."""
+        cursor, rows = self.cursor(body), self._rows(len(body))
+        ids: list[str] = []
+        for field in cursor.members():
+            check_field(field, ("arms",) if ids else (), ArmsRequest)
+            for arm in cursor.members():
+                try:
+                    storable(arm)
+                except ValueError as error:
+                    raise Invalid(f"an arm's id: {error}") from None
+                if len(ids) >= self._limits.arms:
+                    raise TooLarge(f"more than {len(ids)} arms; a bandit stores up to {self._limits.arms}")
+                ids.append(arm)
+                rows.add(cursor.value(), f"arm {arm!r}", f"arms.{arm}")
+        cursor.finish()
+        if not ids:
+            raise Invalid("arms: there are none; give at least one")
+        found: list[Vector] = []
+        rows.finish()
+        for piece in rows.pieces:
+            self._checked(piece)
+            made = ArmSet(piece, None)
+            for place in range(len(made)):
+                found.append(made.row(place))
+                if self._pace is not None:
+                    self._pace()
+        return dict(zip(ids, found, strict=True))
+
+    # -- parts ----------------------------------------------------------------------------------------
+
+    def _arms(self, cursor: Cursor) -> ArmSet:
+        """The arms of a list; as long as all are ids of stored ones, nothing is copied."""
+        stored, rows, begin = self._bandit.arms, None, cursor.at
+        ids: list[str | None] = []
+        for place in cursor.elements():
+            self._check_count(place + 1)
+            arm = cursor.numbers() if cursor.peek() == "[" else None
+            arm = cursor.value() if arm is None else arm
+            if isinstance(arm, str):
+                row = stored.row(arm)
+                if rows is None:
+                    self._pay(prices.copied(row))
+                else:
+                    rows.add_stored(row)
+                ids.append(arm)
+                continue
+            if rows is None:
+                rows = self._rows(len(cursor.text) - begin)
+                for known in ids:
+                    rows.add_stored(stored.row(known or ""))
+            rows.add(arm, f"arm {place}", f"arms.{place}", _OR_STORED)
+            ids.append(None)
+        named = [arm for arm in ids if arm is not None]
+        if rows is None:
+            self._check_count(len(ids))
+            return stored.choose_from(named)
+        check_once(named)
+        return ArmSet(self._checked(rows.matrix()), ids if named else None)
+
+    def _all_stored(self) -> ArmSet:
+        """They are read where they lie."""
+        stored = self._bandit.arms
+        self._check_count(len(stored) or 1)
+        self._charge.add(stored.nbytes if self._is_logged else 0)
+        return stored.choose_from(None)
+
+    def _context(self, given: object) -> Vector:
+        rows = self._rows(2 * self._dim)
+        rows.add(given, "the context", "context")
+        return ArmSet(self._checked(rows.matrix(), "the context"), None).row(0)
 
     def _actions(self, asked: Sequence[str] | None) -> Sequence[str]:
         """Those that may be chosen."""
-        models, name = self._bandit, self._bandit.name
+        models, name = self._bandit.policy, self._bandit.name
         offered: Sequence[str] = models.actions
         if not (offered if asked is None else asked):
             empty = "all of its actions are retired" if asked is None else "the list of actions is empty"
@@ -83,115 +215,33 @@ class ArmReader:
             raise Invalid("an action is there twice; name each once")
         return asked
 
-    def from_npy(self, body: bytes) -> ArmSet:
-        """A matrix of arms in numpy's file format, read without unpickling."""
-        if self._bandit.config.actions is not None:
-            raise Invalid(f"bandit {self._bandit.name!r} has actions: send the context as JSON")
-        buffer = io.BytesIO(body)
-        try:
-            version = np.lib.format.read_magic(buffer)
-            if version == (1, 0):
-                header = np.lib.format.read_array_header_1_0(buffer, max_header_size=_HEADER_BYTES)
-            elif version == (2, 0):
-                header = np.lib.format.read_array_header_2_0(buffer, max_header_size=_HEADER_BYTES)
-            else:
-                raise Malformed(f"npy files of version {version} are not read; write version 1.0")
-        except ValueError as error:
-            raise Malformed(f"the body is not an npy file: {error}") from None
-        shape, is_fortran, dtype = header
-        if dtype.kind != "f" or dtype.itemsize not in (4, 8) or len(shape) != 2:
-            raise Invalid(f"arms must be a float32 or float64 matrix, got {dtype} of shape {shape}")
-        if shape[1] != self._dim:
-            raise self._wrong_dim("arms have", shape[1])
-        self._reserve(shape[0], shape[0] * self._dim)
-        payload = bytearray(memoryview(body)[buffer.tell() :])  # writable: the loops are compiled for that
-        if len(payload) != shape[0] * shape[1] * dtype.itemsize:
-            raise Malformed(f"the npy file says {shape} {dtype}, and {len(payload)} bytes follow")
-        matrix = np.frombuffer(payload, dtype).reshape(shape, order="F" if is_fortran else "C")
-        return self._checked(np.ascontiguousarray(matrix, dtype=np.float64))
+    def _rows(self, characters: int) -> Rows:
+        """For arms that so many characters tell of: a number takes two at least."""
+        most = min(self._limits.arms, characters // (2 * self._dim) + 1)
+        return Rows(self._dim, most, self._pay, self._bandit.name)
 
-    def from_list(self, arms: Sequence[Any] | None) -> ArmSet:
-        """Arms in whatever forms they came; None: all that are stored."""
-        stored = self._bandit.arms
-        if arms is None:
-            self._reserve(len(stored) or 1, stored.nbytes // 8)
-            return stored.choose_from(None)
-        if all(isinstance(arm, str) for arm in arms):
-            self._reserve(len(arms), len(arms) * stored.nbytes // 8 // (len(stored) or 1))
-            return stored.choose_from(list(arms))
-        self._reserve(len(arms), sum(self._cells(arm) for arm in arms))
-        if all(isinstance(arm, dict) for arm in arms):
-            return self._checked(from_named([_named(a, f"arm {i}") for i, a in enumerate(arms)], self._dim))
-        rows = [
-            stored.row(arm) if isinstance(arm, str) else self.features(arm, f"arm {place}")
-            for place, arm in enumerate(arms)
-        ]
-        ids = [arm if isinstance(arm, str) else None for arm in arms]
-        check_once([arm for arm in ids if arm is not None])
-        return ArmSet(self._checked(stack(rows)).matrix, ids if any(ids) else None)
+    def _pay(self, count: int) -> None:
+        """For arms that are made, and for what the log keeps of them."""
+        self._charge.add(2 * count if self._is_logged else count)
 
-    def stored(self, arms: Mapping[str, Any]) -> dict[str, Vector]:
-        """Arms by id, for keeping."""
-        if len(arms) > self._limits.arms:
-            raise TooLarge(f"{len(arms)} arms; a bandit stores up to {self._limits.arms}")
-        found: dict[str, Vector] = {}
-        for arm, given in arms.items():
-            if not ARM_ID.fullmatch(arm):
-                raise Invalid(f"an arm's id has 1 to 128 characters, got {arm[:150]!r}")
-            try:
-                undotted(arm)
-            except ValueError as error:
-                raise Invalid(f"an arm's id: {error}") from None
-            try:
-                features = _FEATURES.validate_python(given)
-            except ValidationError as error:
-                raise Invalid(f"arm {arm!r}: {complaint(error)}") from None
-            found[arm] = self.features(features, f"arm {arm!r}")
-        check(stack(list(found.values())), self._limits.arm_length)
-        return found
+    def _checked(self, matrix: Matrix, name: str | None = None) -> Matrix:
+        """Refuse NaN, inf and arms that are too long; ``name`` is what a single one is called."""
+        check(matrix, self._limits.arm_length, name)
+        return matrix
 
-    def features(self, arm: Any, at: str) -> Vector:
-        """One arm: dense, sparse or named."""
-        if isinstance(arm, SparseArm):
-            return from_sparse(arm.indices, arm.values, self._dim, at)
-        if isinstance(arm, dict):
-            return from_named([_named(arm, at)], self._dim)
-        if len(arm) != self._dim:
-            raise self._wrong_dim(f"{at} has", len(arm))
-        return np.array(arm, dtype=np.float64)
-
-    def _from_dense(self, arms: list[list[float]]) -> ArmSet:
-        self._reserve(len(arms), len(arms) * self._dim)
-        for place, arm in enumerate(arms):
-            if len(arm) != self._dim:
-                raise self._wrong_dim(f"arm {place} has", len(arm))
-        return self._checked(np.array(arms, dtype=np.float64))
-
-    def _checked(self, matrix: Any) -> ArmSet:
-        check(matrix, self._limits.arm_length)
-        return ArmSet(matrix, None)
-
-    def _reserve(self, count: int, cells: int) -> None:
-        """Refuse no arms, too many, or more than there is memory for."""
+    def _check_count(self, count: int) -> None:
+        """Refuse no arms, or too many."""
         if not count:
             raise Invalid("there are no arms to choose from: the list is empty")
         if count > self._limits.arms:
             raise TooLarge(f"{count} arms; this server takes up to {self._limits.arms} a decision")
 
-    def _cells(self, arm: Any) -> int:
-        if isinstance(arm, SparseArm):
-            return 2 * len(arm.indices)
-        return 2 * len(arm) if isinstance(arm, dict) else self._dim
-
-    def _wrong_dim(self, what: str, found: int) -> Invalid:
-        bandit = self._bandit
-        return Invalid(f"{what} {found} features, but the dim of bandit {bandit.name!r} is {self._dim}")
+    def _check_dim(self, what: str, found: int) -> None:
+        if found != self._dim:
+            name = self._bandit.name
+            raise Invalid(f"{what} {found} features, but the dim of bandit {name!r} is {self._dim}")
 
 
-def _named(features: Mapping[str, Any], at: str) -> Mapping[str, float | str]:
-    """Named features, each a number or a text."""
-    for name, value in features.items():
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not (isinstance(value, str) or (is_number and abs(value) < 1e300)):
-            raise Invalid(f"{at}: the feature {name[:100]!r} must be a finite number or a text")
-    return features
+def digest(content: bytes) -> str:
+    """A short name of what was asked."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()

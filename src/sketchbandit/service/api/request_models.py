@@ -6,30 +6,38 @@ Lists stop at their first error (fail_fast): a body with a million of them is as
 import re
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
-_NAME = r"^([^\x00-\x1f\x7f/.]|\.+[^\x00-\x1f\x7f/.])[^\x00-\x1f\x7f/]*$"
-"""No control characters, no slash, more than dots."""
-BanditName = Annotated[
-    str, Path(min_length=1, max_length=128, pattern=_NAME, description="The bandit's name.")
-]
-Range = Annotated[
-    Literal["hour", "day", "week", "all"], Query(alias="range", description="The last hour, ..., or ever.")
-]
-ARM_ID = re.compile(r"[^\x00]{1,128}", re.DOTALL)
-ArmId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00]+$")]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+"""A number is a number: neither a text that looks like one nor true."""
+Whole = Annotated[int, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, those that turn the direction of text, halves of pairs."""
 
 
-def undotted(name: str) -> str:
-    """Refuse "." and ".." between slashes: on the way clients and proxies would read another path."""
-    if {".", ".."}.intersection(name.split("/")):
+def storable(name: str) -> str:
+    """Refuse a name that addresses cannot carry, or that shows as another one."""
+    if not 1 <= len(name) <= 128:
+        raise ValueError(f"names and ids have 1 to 128 characters, got {name[:150]!r}")
+    if _UNSEEN.search(name):
+        raise ValueError(f"{name!r} has control characters, or half of a pair; leave them out")
+    if {".", ".."}.intersection(name.split("/")):  # on the way clients and proxies would read another path
         raise ValueError(f"{name!r} cannot stand in a path; names and ids have no part that is . or ..")
     return name
 
 
-NewId = Annotated[ArmId, AfterValidator(undotted)]
+def bandit_name(name: str) -> str:
+    """One that a bandit can have: no slash, and more than dots."""
+    if "/" in name or not name.strip("."):
+        raise ValueError(
+            f"{name!r:.150} cannot be a bandit's name: leave out slashes, and have more than dots"
+        )
+    return storable(name)
+
+
+ArmId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00]+$")]
+NewId = Annotated[ArmId, AfterValidator(storable)]
 Key = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")]
 
 
@@ -39,26 +47,11 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-def inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON schema without $defs, which a body described by hand cannot refer to."""
-    definitions = schema.pop("$defs", {})
-
-    def resolve(part: Any) -> Any:
-        if isinstance(part, dict):
-            if "$ref" in part:
-                return resolve(definitions[part["$ref"].rpartition("/")[2]])
-            return {key: resolve(value) for key, value in part.items()}
-        return [resolve(item) for item in part] if isinstance(part, list) else part
-
-    resolved: dict[str, Any] = resolve(schema)
-    return resolved
-
-
 class BanditRequest(RequestModel):
     """The settings of a new bandit. They do not change while it lives."""
 
     dim: Annotated[
-        int, Field(ge=1, le=2**31 - 1, description="Features of an arm, or columns they are hashed to.")
+        Whole, Field(ge=1, le=2**31 - 1, description="Features of an arm, or columns they are hashed to.")
     ]
     policy: Annotated[
         str, Field(max_length=64, description="adaptive, dbslinucb, oful, soful, cbscfd, cbrap.")
@@ -74,22 +67,22 @@ class BanditRequest(RequestModel):
         ),
     ] = {}
     reward_timeout: Annotated[
-        float | None, Field(gt=0, le=1e9, description="Seconds to wait for a reward; null: for ever.")
+        Number | None, Field(gt=0, le=1e9, description="Seconds to wait for a reward; null: for ever.")
     ] = 3600.0
     default_reward: Annotated[
-        float | None,
+        Number | None,
         Field(
             ge=-1e9, le=1e9, description="Learned from when no reward came in time; null: nothing is learned."
         ),
     ] = 0.0
-    max_open: Annotated[int, Field(ge=1, le=10_000_000, description="Open decisions at most; then 429.")] = (
-        100_000
-    )
+    max_open: Annotated[
+        Whole, Field(ge=1, le=10_000_000, description="Open decisions at most; then 429.")
+    ] = 100_000
     exploration: Annotated[
-        float,
+        Number,
         Field(ge=0, le=1, description="Share of decisions drawn uniformly, for off-policy evaluation."),
     ] = 0.0
-    log_arms: Annotated[bool, Field(description="Keep all arms of every decision in the journal.")] = False
+    log_arms: Annotated[Flag, Field(description="Keep all arms of every decision in the journal.")] = False
     explore: Annotated[
         Any,
         WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}]}),
@@ -107,32 +100,13 @@ class BanditRequest(RequestModel):
         Field(description="A model for each of these actions, and a context of dim features, not arms."),
     ] = None
     slates: Annotated[
-        bool, Field(description="All of the top are shown: each has a reward of its own, or the default.")
+        Flag, Field(description="All of the top are shown: each has a reward of its own, or the default.")
     ] = False
 
 
-class SparseArm(RequestModel):
-    """An arm by the features that are not zero."""
-
-    indices: Annotated[list[Annotated[int, Field(ge=0, le=2**31 - 1)]], Field(fail_fast=True)]
-    values: Annotated[list[Number], Field(fail_fast=True)]
-
-
-_NUMBER_OR_TEXT = {"anyOf": [{"type": "number"}, {"type": "string"}]}
-DenseArm = Annotated[list[Number], Field(fail_fast=True)]
-# What the values are is looked at one by one, later: errors of a dict cannot be made to stop at the first.
-NamedArm = Annotated[
-    dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": _NUMBER_OR_TEXT})
-]
-Features = Annotated[
-    DenseArm | SparseArm | NamedArm,
-    Field(
-        description="A list of dim numbers; or {indices, values}; or named features, hashed: a text value is "
-        "the feature 'name=value'.",
-        union_mode="left_to_right",
-    ),
-]
-_FEATURES_SCHEMA = {
+_FEATURES: dict[str, Any] = {
+    "description": "A list of dim numbers; or {indices, values}; or named features, hashed: a text value "
+    "is the feature 'name=value'.",
     "anyOf": [
         {"type": "array", "items": {"type": "number"}},
         {
@@ -144,17 +118,20 @@ _FEATURES_SCHEMA = {
             },
             "additionalProperties": False,
         },
-        {"type": "object", "additionalProperties": _NUMBER_OR_TEXT},
-    ]
+        {"type": "object", "additionalProperties": {"anyOf": [{"type": "number"}, {"type": "string"}]}},
+    ],
 }
-Arm = Annotated[DenseArm | ArmId | SparseArm | NamedArm, Field(union_mode="left_to_right")]
-Top = Annotated[int, Field(ge=1, le=2**31 - 1, description="Rank so many arms; the first is the one chosen.")]
+_ARM = {"anyOf": [*_FEATURES["anyOf"], {"type": "string", "minLength": 1, "maxLength": 128}]}
+_NULL = {"type": "null"}
+Top = Annotated[
+    Whole, Field(ge=1, le=2**31 - 1, description="Rank so many arms; the first is the one chosen.")
+]
 
 
 class DenseDecideRequest(RequestModel):
     """The usual case, read fast."""
 
-    arms: Annotated[list[DenseArm], Field(fail_fast=True)]
+    arms: Annotated[list[Annotated[list[Number], Field(fail_fast=True)]], Field(fail_fast=True)]
     top: Top | None = None
 
 
@@ -174,10 +151,15 @@ class DecideRequest(RequestModel):
     )
 
     arms: Annotated[
-        Annotated[list[Arm], Field(fail_fast=True)] | None,
+        Any,
+        WithJsonSchema({"anyOf": [{"type": "array", "minItems": 1, "items": _ARM}, _NULL]}),
         Field(description="Features, or ids of stored arms; without any: all stored arms."),
     ] = None
-    context: Annotated[Features | None, Field(description="For a bandit with actions: its features.")] = None
+    context: Annotated[
+        Any,
+        WithJsonSchema({"anyOf": [_FEATURES, _NULL]}),
+        Field(description="For a bandit with actions: its features."),
+    ] = None
     actions: Annotated[
         Annotated[list[ArmId], Field(fail_fast=True)] | None,
         Field(description="For a bandit with actions: those that may be chosen; without: all offered."),
@@ -195,7 +177,7 @@ class KeyedDecideRequest(DecideRequest):
 
 def _list_of(model: type[RequestModel]) -> dict[str, Any]:
     """Items are read one by one, so that a bad one does no harm to the others."""
-    return {"type": "array", "minItems": 1, "items": inlined(model.model_json_schema())}
+    return {"type": "array", "minItems": 1, "items": {"$ref": f"#/components/schemas/{model.__name__}"}}
 
 
 class DecideBatchRequest(RequestModel):
@@ -204,7 +186,7 @@ class DecideBatchRequest(RequestModel):
     decisions: Annotated[list[Any], WithJsonSchema(_list_of(KeyedDecideRequest))]
 
 
-Position = Annotated[int, Field(ge=0, le=2**31 - 1, description="Of a shown arm in its slate, from 0.")]
+Position = Annotated[Whole, Field(ge=0, le=2**31 - 1, description="Of a shown arm in its slate, from 0.")]
 
 
 class ShownReward(RequestModel):
@@ -260,7 +242,7 @@ class ArmsRequest(RequestModel):
                 "type": "object",
                 "minProperties": 1,
                 "propertyNames": {"minLength": 1, "maxLength": 128},
-                "additionalProperties": _FEATURES_SCHEMA,
+                "additionalProperties": _FEATURES,
             }
         ),
     ]
@@ -270,3 +252,15 @@ class ActionsRequest(RequestModel):
     """Actions to be offered: new ones, or retired ones again."""
 
     actions: Annotated[list[NewId], Field(min_length=1, max_length=1000, fail_fast=True)]
+
+
+class RetiredRequest(RequestModel):
+    """Actions to be offered no more."""
+
+    actions: Annotated[list[ArmId], Field(min_length=1, max_length=1000, fail_fast=True)]
+
+
+class RemovedRequest(RequestModel):
+    """Stored arms to be forgotten, by id."""
+
+    arms: Annotated[list[ArmId], Field(min_length=1, max_length=1000, fail_fast=True)]

@@ -1,0 +1,129 @@
+"""Decisions: one, or a batch of them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from sketchbandit.service.api import prices
+from sketchbandit.service.api.answers import decision_answer, failure, response, written
+from sketchbandit.service.api.arm_reader import ArmReader, Asked, digest
+from sketchbandit.service.api.json_cursor import Cursor
+from sketchbandit.service.api.reading import (
+    AT_ONCE,
+    NPY,
+    apart,
+    check_field,
+    content_type,
+    idempotency_key,
+    query_top,
+)
+from sketchbandit.service.api.request_models import DecideBatchRequest, KeyedDecideRequest, RequestModel
+from sketchbandit.service.api.routing import Call
+from sketchbandit.service.budget import NeverFits
+from sketchbandit.service.http.messages import JSON, Response
+from sketchbandit.service.politeness import Pace
+from sketchbandit.service.problems import Busy, Invalid, Malformed, Problem, TooLarge
+
+
+async def decide(call: Call) -> Response:
+    """Choose an arm. The answer is sent when the decision is on disk."""
+    engine, request, bandit = call.engine, call.request, call.bandit
+    kind, key, top = content_type(request, JSON, NPY), idempotency_key(request), query_top(request)
+    asked = await _asked(call, kind)
+    top = asked.top or top
+    if top is not None:
+        request.charge.add(prices.ranking(top, len(asked.offered)))
+    said = "" if key is None else digest(f"{kind} {top} ".encode() + request.body)
+    decided = await engine.decisions.decide(bandit, asked.offered, top=top, key=key, request=said)
+    return response(await decision_answer(engine, decided))
+
+
+async def _asked(call: Call, kind: str) -> Asked:
+    engine, body = call.engine, call.request.body
+    is_long = len(body) > AT_ONCE
+    reader = ArmReader(call.bandit, call.request.charge, engine.limits, Pace() if is_long else None)
+    if kind == NPY:
+        return Asked(await apart(engine, reader.from_npy, body) if is_long else reader.from_npy(body), None)
+    if is_long:
+        return await apart(engine, reader.from_json, body)
+    return reader.from_dense(body) or reader.from_json(body)
+
+
+async def decide_batch(call: Call) -> Response:
+    """Several decisions, committed together; each succeeds or fails by itself."""
+    engine, request, bandit = call.engine, call.request, call.bandit
+    is_long = len(request.body) > AT_ONCE
+    reader = ArmReader(bandit, request.charge, engine.limits, Pace() if is_long else None)
+
+    def read(cursor: Cursor) -> Asked:
+        return reader.decision(cursor, KeyedDecideRequest)
+
+    def read_all() -> list[Asked | Problem]:
+        cursor = reader.cursor(request.body)
+        return read_items(cursor, DecideBatchRequest, read, engine.limits.batch)
+
+    items = await apart(engine, read_all) if is_long else read_all()
+    wanted = (item for item in items if isinstance(item, Asked))
+    request.charge.add(sum(prices.ranking(one.top, len(one.offered)) for one in wanted))
+
+    async def one(asked: Asked) -> bytes:
+        decided = await engine.decisions.decide(
+            bandit, asked.offered, top=asked.top, key=asked.key, request=asked.digest
+        )
+        return await decision_answer(engine, decided)
+
+    return response(b'{"decisions":[%b]}' % b",".join(await each(items, one)))
+
+
+def read_items(
+    cursor: Cursor, model: type[RequestModel], read: Callable[[Cursor], Any], most: int
+) -> list[Any]:
+    """The items of a batch, each as it was read, or as the problem that it has."""
+    found: list[Any] = []
+    said: set[str] = set()
+    for name in cursor.members():
+        check_field(name, said, model)
+        said.add(name)
+        if cursor.peek() != "[":
+            raise Invalid(f"{name}: Input should be a valid list")
+        for place in cursor.elements():
+            if place >= most:
+                raise TooLarge(f"more than {most} items; a batch has up to {most}")
+            found.append(_item(cursor, read))
+    cursor.finish()
+    if missing := model.model_fields.keys() - said:
+        raise Invalid(f"{missing.pop()}: Field required")
+    if not found:
+        raise Invalid("the batch is empty")
+    return found
+
+
+def _item(cursor: Cursor, read: Callable[[Cursor], Any]) -> Any:
+    """One, or its problem; then the rest of it is passed over."""
+    begin = cursor.at
+    try:
+        return read(cursor)
+    except (Malformed, NeverFits, Busy):
+        raise  # they are of the whole request
+    except Problem as problem:
+        cursor.at = begin
+        cursor.skip()
+        return problem
+
+
+async def each(items: Sequence[Any], handle: Callable[[Any], Awaitable[bytes]]) -> list[bytes]:
+    """What becomes of every item of a batch, as JSON. Between two items others get their turn."""
+
+    async def one(item: Any) -> bytes:
+        if isinstance(item, Problem):
+            return written(failure(item))
+        try:
+            return await handle(item)
+        except Problem as problem:
+            return written(failure(problem))
+
+    tasks = []
+    for item in items:
+        tasks.append(asyncio.ensure_future(one(item)))
+        await asyncio.sleep(0)  # it goes as far as its commit
+    return await asyncio.gather(*tasks)

@@ -1,0 +1,159 @@
+"""What is done for each route but decisions and rewards; readers of /docs see the first lines too."""
+
+from sketchbandit.service.api import prices
+from sketchbandit.service.api.answers import bandit_answer, response, stats_answer, written_list
+from sketchbandit.service.api.arm_reader import ArmReader
+from sketchbandit.service.api.reading import AT_ONCE, apart, parse
+from sketchbandit.service.api.request_models import (
+    ActionsRequest,
+    BanditRequest,
+    RemovedRequest,
+    RetiredRequest,
+    bandit_name,
+)
+from sketchbandit.service.api.routing import Call
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.http.messages import Response
+from sketchbandit.service.metrics import CONTENT_TYPE
+from sketchbandit.service.politeness import Pace
+from sketchbandit.service.problems import Invalid, NotFound, Standby, Unavailable
+from sketchbandit.service.registry import models_of
+from sketchbandit.service.timeline import RANGES
+
+
+async def list_bandits(call: Call) -> Response:
+    """All bandits and their settings; and those that are out of service, with the reason."""
+    registry = call.engine.registry
+    put_aside = getattr(registry, "quarantined", {}).values()
+    told = {
+        "bandits": [bandit_answer(bandit) for bandit in registry.bandits.values()],
+        "quarantined": [{"name": one.name, "reason": one.reason} for one in put_aside],
+    }
+    return response(told)
+
+
+async def create_bandit(call: Call) -> Response:
+    """Create a bandit; again with the same settings is no error."""
+    try:
+        name = bandit_name(call.name)
+    except ValueError as error:
+        raise Invalid(f"path.name: {error}") from None
+    asked = parse(BanditRequest, call.request.body)
+    bandit, is_new = await call.engine.registry.create(name, BanditConfig(**asked.model_dump()))
+    return response(bandit_answer(bandit), 201 if is_new else 200)
+
+
+async def show_bandit(call: Call) -> Response:
+    """The settings of a bandit."""
+    return response(bandit_answer(call.bandit))
+
+
+async def delete_bandit(call: Call) -> Response:
+    """Delete a bandit, all it has learned, and its log."""
+    await call.engine.registry.delete(call.name)
+    return response({"status": "deleted"})
+
+
+async def stats(call: Call) -> Response:
+    """Counts, sketch, health, the last decisions; and over a range of time: curve, comparison, shares."""
+    over = call.request.query.get("range", "all")
+    if over not in (*RANGES, "all"):
+        raise Invalid("query.range: Input should be 'hour', 'day', 'week' or 'all'")
+    return response(stats_answer(call.bandit, call.engine.clock.now(), over))
+
+
+async def put_arms(call: Call) -> Response:
+    """Store arms, to be chosen from by id; known ids get new features."""
+    engine, body, bandit = call.engine, call.request.body, call.bandit
+    is_long = len(body) > AT_ONCE
+    reader = ArmReader(bandit, call.request.charge, engine.limits, Pace() if is_long else None)
+    arms = await apart(engine, reader.stored, body) if is_long else reader.stored(body)
+    return response({"count": await engine.registry.put_arms(bandit, arms)})
+
+
+async def list_arms(call: Call) -> Response:
+    """The ids of the stored arms."""
+    arms = call.bandit.arms
+    call.request.charge.add(prices.WRITTEN_ID * len(arms))
+    ids = arms.ids()
+    return response(b'{"count":%d,"arms":%b}' % (len(ids), await written_list(call.engine, ids)))
+
+
+async def remove_arm(call: Call) -> Response:
+    """Forget a stored arm; decisions made for it can still be rewarded."""
+    await call.engine.registry.remove_arm(call.name, call.rest)
+    return response({"status": "deleted"})
+
+
+async def remove_arms(call: Call) -> Response:
+    """Forget stored arms, whatever their ids; if one is not there, none is forgotten."""
+    asked, bandit = parse(RemovedRequest, call.request.body), call.bandit
+    for arm in asked.arms:
+        bandit.arms.row(arm)  # says which is missing
+    for arm in dict.fromkeys(asked.arms):
+        if arm in bandit.arms:
+            await call.engine.registry.remove_arm(call.name, arm)
+    return response({"status": "deleted"})
+
+
+async def list_actions(call: Call) -> Response:
+    """The names of the actions, offered and retired."""
+    return _actions(call.bandit)
+
+
+async def add_actions(call: Call) -> Response:
+    """Offer new actions, or retired ones again with all that they have learned."""
+    bandit = call.bandit
+    await call.engine.registry.add_actions(bandit, parse(ActionsRequest, call.request.body).actions)
+    return _actions(bandit)
+
+
+async def retire_action(call: Call) -> Response:
+    """Offer an action no more; its open decisions can still be rewarded, and are learned from."""
+    await call.engine.registry.retire_action(call.bandit, call.rest)
+    return _actions(call.bandit)
+
+
+async def retire_actions(call: Call) -> Response:
+    """Offer actions no more, whatever their names; if one is not there, none is retired."""
+    asked, bandit = parse(RetiredRequest, call.request.body).actions, call.bandit
+    models = models_of(bandit)
+    for action in asked:
+        if action not in (*models.actions, *models.retired):
+            raise NotFound(f"the action {action!r} cannot be retired: bandit {bandit.name!r} has none such")
+    for action in asked:
+        await call.engine.registry.retire_action(bandit, action)
+    return _actions(bandit)
+
+
+def _actions(bandit: Bandit) -> Response:
+    models = models_of(bandit)
+    return response({"actions": [*map(str, models.actions)], "retired": [*map(str, models.retired)]})
+
+
+async def healthz(_: Call) -> Response:
+    """Whether the process answers."""
+    return response({"status": "ok"})
+
+
+async def readyz(call: Call) -> Response:
+    """Whether it can take decisions and rewards: state read, journal writable."""
+    engine = call.engine
+    check_ready(call)
+    if engine.journal.trouble is not None:
+        raise Unavailable("the journal cannot be written; the log says why")
+    return response({"status": "ready", "quarantined": len(getattr(engine.registry, "quarantined", {}))})
+
+
+async def metrics(call: Call) -> Response:
+    """For Prometheus."""
+    return Response(200, call.engine.instruments.exposition(), CONTENT_TYPE)
+
+
+def check_ready(call: Call) -> None:
+    """Refuse what a server cannot do that starts, stops or follows another one."""
+    if getattr(call.engine, "is_standby", False):
+        raise Standby("this server follows another one, and takes over when that one ends; ask the other")
+    if not call.engine.is_ready:
+        raise Unavailable("the server is starting or stopping")

@@ -1,0 +1,77 @@
+"""Rewards: one, or a batch of them."""
+
+from typing import Any
+
+from sketchbandit.service.api import prices
+from sketchbandit.service.api.answers import response, written
+from sketchbandit.service.api.decisions import each, read_items
+from sketchbandit.service.api.json_cursor import Cursor
+from sketchbandit.service.api.reading import AT_ONCE, apart, parse, validated
+from sketchbandit.service.api.request_models import RewardBatchRequest, RewardRequest, ShownReward
+from sketchbandit.service.api.routing import Call
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.engine import Engine
+from sketchbandit.service.http.messages import Response
+from sketchbandit.service.politeness import Pace
+from sketchbandit.service.problems import Invalid
+from sketchbandit.service.rewards import KNOWN, LEARNED, Given
+
+
+async def reward(call: Call) -> Response:
+    """Tell the reward of a decision, or of the arms of its slate. The same again is no error."""
+    return response(await _take(call.engine, call.bandit, parse(RewardRequest, call.request.body)))
+
+
+async def reward_batch(call: Call) -> Response:
+    """Several rewards, committed together; each succeeds or fails by itself."""
+    engine, bandit, body, charge = call.engine, call.bandit, call.request.body, call.request.charge
+    is_long = len(body) > AT_ONCE
+
+    def read(cursor: Cursor) -> RewardRequest:
+        begin = cursor.at
+        said = cursor.value()
+        charge.add(prices.objects(cursor.at - begin))
+        return validated(RewardRequest, said)
+
+    def read_all() -> list[Any]:
+        charge.add(prices.text(body))
+        cursor = Cursor(body, charge.add, Pace() if is_long else None)
+        return read_items(cursor, RewardBatchRequest, read, engine.limits.batch)
+
+    async def one(given: RewardRequest) -> bytes:
+        return written(await _take(engine, bandit, given))
+
+    items = await apart(engine, read_all) if is_long else read_all()
+    return response(b'{"rewards":[%b]}' % b",".join(await each(items, one)))
+
+
+async def _take(engine: Engine, bandit: Bandit, asked: RewardRequest) -> dict[str, Any]:
+    """The answer to one request."""
+    taken = await engine.rewards.take(bandit, asked.decision, _given(asked, bandit))
+    status = LEARNED if any(one.status == LEARNED for one in taken) else KNOWN
+    several = {} if asked.rewards is None else {"rewards": [one._asdict() for one in taken]}
+    return {"decision": asked.decision, "status": status, **several}
+
+
+def _given(asked: RewardRequest, bandit: Bandit) -> list[Given]:
+    """The rewards of a request: one, or several."""
+    if (asked.reward is None) == (asked.rewards is None):
+        raise Invalid("give either reward (of one arm) or rewards (a list of {position, reward})")
+    if asked.rewards is None:
+        return [_one(asked, asked.reward, bandit)]
+    if _said(asked):
+        raise Invalid("position, arm and action stand beside each of the rewards, not beside the list")
+    return [_one(each, each.reward, bandit) for each in asked.rewards]
+
+
+def _one(asked: RewardRequest | ShownReward, reward: float | None, bandit: Bandit) -> Given:
+    """One reward, and which arm it belongs to."""
+    if len(said := _said(asked)) > 1:
+        raise Invalid(f"a shown arm is named once: by {' or by '.join(said)}, not by both")
+    if asked.action is not None and bandit.config.actions is None:
+        raise Invalid(f"bandit {bandit.name!r} chooses among arms: name a shown one by position or arm")
+    return Given(reward or 0.0, asked.position, asked.arm if asked.action is None else asked.action)
+
+
+def _said(asked: RewardRequest | ShownReward) -> list[str]:
+    return [name for name in ("position", "arm", "action") if getattr(asked, name) is not None]

@@ -1,0 +1,86 @@
+"""One table of what can be asked: requests are answered by it, and descriptions are made of it."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.engine import Engine
+from sketchbandit.service.http.messages import Request, Response
+from sketchbandit.service.problems import Quarantined
+
+PREFIX = "/v1/bandits/"
+_NAMED = "/v1/bandits/{name}"
+
+
+class Call(NamedTuple):
+    """A request, and what its path says."""
+
+    engine: Engine
+    request: Request
+    name: str
+    """Of the bandit."""
+    rest: str
+    """The end of the path: the id of an arm, the name of an action."""
+
+    @property
+    def bandit(self) -> Bandit:
+        """The one that is asked."""
+        put_aside = getattr(self.engine.registry, "quarantined", None)
+        if put_aside and self.name in put_aside:
+            raise Quarantined(f"bandit {self.name!r} is out of service: {put_aside[self.name].reason}")
+        return self.engine.bandit(self.name)
+
+
+class Route(NamedTuple):
+    """One thing that can be asked."""
+
+    method: str
+    path: str
+    handle: Callable[[Call], Awaitable[Response]]
+    answer: type[BaseModel] | str
+    """What a 200 says: JSON of a model, or text of a content type."""
+    body: type[BaseModel] | None = None
+    scope: str | None = "read"
+    """What a token must be allowed to do; None: nobody is asked for one."""
+    kinds: tuple[str, ...] = ()
+    """Content types of the body."""
+    statuses: Sequence[int] = ()
+    """Of refusals, beside those that every path has."""
+    details: dict[str, Any] = {}  # noqa: RUF012  (nobody changes it)
+    """For OpenAPI: parameters, another content of the body, another status."""
+    is_early: bool = False
+    """Whether the bandit must be there before any of the body is taken."""
+
+
+class Table:
+    """The routes by path and method."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self.routes = routes
+        self._plain: dict[str, dict[str, Route]] = {}
+        self._named: dict[str, dict[str, Route]] = {}
+        """By what follows the name of the bandit."""
+        self._by_id: dict[str, dict[str, Route]] = {}
+        """By what stands between the name of the bandit and the id of an arm or action."""
+        for route in routes:
+            if not route.path.startswith(_NAMED):
+                self._plain.setdefault(route.path, {})[route.method] = route
+                continue
+            end, _, parameter = route.path.removeprefix(_NAMED).partition("/{")
+            kept = self._by_id if parameter else self._named
+            kept.setdefault(end, {})[route.method] = route
+
+    def find(self, path: str) -> tuple[dict[str, Route], str, str]:
+        """The routes of a path by method, the name of the bandit in it, and the end."""
+        if not path.startswith(PREFIX):
+            return self._plain.get(path, {}), "", ""
+        name, slash, verb = path[len(PREFIX) :].partition("/")
+        if not name or (slash and not verb):
+            return {}, "", ""
+        found = self._named.get(slash + verb, {})
+        group, _, rest = verb.partition("/")
+        if rest and (by_id := self._by_id.get(slash + group)):
+            found = {**by_id, **found}
+        return found, name, rest
