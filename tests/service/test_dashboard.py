@@ -182,6 +182,26 @@ def test_a_lost_connection_is_told(server: ServerProcess, browser: Browser) -> N
     page.close()
 
 
+def test_what_is_out_of_service_is_told(server: ServerProcess, browser: Browser) -> None:
+    """With its reason, as text; the others are shown as ever."""
+    listed = httpx.get(f"{server.url}/v1/bandits").json()
+    listed["quarantined"] = [{"name": EVIL, "reason": "record 7 could not be applied"}]
+    page = browser.new_page()
+    page.route("**/v1/bandits", lambda route: route.fulfill(json=listed))
+    page.goto(f"{server.url}/#good")
+    expect(page.locator("#quarantined")).to_have_text(
+        f"{EVIL} is out of service: record 7 could not be applied"
+    )
+    expect(page.locator("#connection")).to_have_text("live")
+    assert page.title() == "sketchbandit"
+    listed["quarantined"] = []
+    expect(page.locator("#quarantined")).to_be_hidden()
+    page.get_by_role("link", name="The API").click()
+    expect(page.locator("h1")).to_contain_text("API of the sketchbandit decision service")
+    assert page.evaluate("getComputedStyle(document.querySelector('table')).borderCollapse") == "collapse"
+    page.close()
+
+
 def test_a_token_is_asked_for(tmp_path: Path, forge: Zygote, browser: Browser) -> None:
     """Without one nothing is shown; with one the page works; no bandits is said in words."""
     secret = tokens.add(tmp_path / "tokens", "page", "read")

@@ -20,6 +20,7 @@ from sketchbandit.service.api.answers import decision_answer
 from sketchbandit.service.api.arm_reader import ArmReader
 from sketchbandit.service.api.json_cursor import Cursor
 from sketchbandit.service.api.npy import read_npy
+from sketchbandit.service.api.request_models import bandit_name
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.budget import Budget
 from sketchbandit.service.config import BanditConfig
@@ -59,7 +60,7 @@ def test_piece_by_piece_is_as_at_once(value: Any, is_ascii: bool, step: int) -> 
 
 @given(values, st.data(), st.sampled_from([4, 16, 1 << 16]))
 def test_what_is_no_json_is_refused_by_both(value: Any, data: st.DataObject, step: int) -> None:
-    """With a character changed, added or left out, what json.loads refuses is Malformed, and the other way."""
+    """With a character put in or left out: Malformed where json.loads refuses it, and only there."""
     text = json.dumps(value)
     at = data.draw(st.integers(0, len(text)))
     put = data.draw(
@@ -78,7 +79,7 @@ def test_what_is_no_json_is_refused_by_both(value: Any, data: st.DataObject, ste
             cursor.finish()
         except Malformed:
             found = Malformed
-    assert found == expected or (found != found and expected != expected)
+    assert str(found) == str(expected)  # NaN too
 
 
 def reader(actions: list[str] | None = None, most: int = 10**9) -> ArmReader:
@@ -93,13 +94,23 @@ numbers = st.sampled_from(
 ) | (st.floats(-9, 9).map(str))
 dense = st.lists(numbers, min_size=3, max_size=5).map(lambda row: f"[{','.join(row)}]")
 others = st.sampled_from(
-    ['"x"', '"y"', '{"a": 1}', '{"a": "b"}', '{"a": NaN}', '{"\\ud800": 1}', "3", "[]", "[[1,1,1,1]]"]
-    + [
+    [
+        '"x"',
+        '"y"',
+        '{"a": 1}',
+        '{"a": "b"}',
+        '{"a": NaN}',
+        '{"\\ud800": 1}',
+        "3",
+        "[]",
+        "[[1,1,1,1]]",
         '{"indices": [1], "values": [2]}',
         '{"indices": [1, 1], "values": [2, 3]}',
         '{"indices": [true], "values": [1]}',
+        '{"indices": [9], "values": [2]}',
+        '{"indices": [1], "values": [1e999]}',
+        f'{{"a": 1{"0" * 400}}}',
     ]
-    + ['{"indices": [9], "values": [2]}', '{"indices": [1], "values": [1e999]}', f'{{"a": 1{"0" * 400}}}']
 )
 fields = st.sampled_from(
     ['"top": 1', '"top": "1"', '"top": true', '"top": 1.0', '"top": null', '"other": 1', '"arms": []']
@@ -232,8 +243,14 @@ shapes = st.sampled_from(
         "(99999999999999999999, 4)",
         "()",
         "(8,)",
+        "(2.0, 4)",
+        "None",
+        "(2, 4, 1)",
+        "[2, 4]",
+        "('2', 4)",
+        "(0, 4)",
+        "(2**70, 2**70)",
     ]
-    + ["(2.0, 4)", "None", "(2, 4, 1)", "[2, 4]", "('2', 4)", "(0, 4)", "(2**70, 2**70)"]
 )
 dtypes = st.sampled_from(
     [
@@ -249,8 +266,15 @@ dtypes = st.sampled_from(
         "'V8'",
         "[('a', '<f8')]",
         "'f8,f8'",
+        "'<c16'",
+        "'<M8[s]'",
+        "'(2,)<f8'",
+        "''",
+        "3",
+        "None",
+        "'<f8' * 3",
+        "[('a', '<f8', (10**9,))]",
     ]
-    + ["'<c16'", "'<M8[s]'", "'(2,)<f8'", "''", "3", "None", "'<f8' * 3", "[('a', '<f8', (10**9,))]"]
 )
 
 
@@ -313,14 +337,7 @@ async def test_what_addresses_cannot_carry_is_not_stored(tmp_path: Path, bad: st
         assert (await found.http.get("/v1/bandits/b/arms")).json()["arms"] == []
         assert (await found.http.get("/v1/bandits/acting/actions")).json()["actions"] == ["a"]
         with pytest.raises(ValueError, match=r"name|character|pair"):
-            reading_name(bad)
-
-
-def reading_name(name: str) -> str:
-    """The check of a bandit's name."""
-    from sketchbandit.service.api.request_models import bandit_name  # noqa: PLC0415
-
-    return bandit_name(name)
+            bandit_name(bad)
 
 
 @in_loop
@@ -411,12 +428,12 @@ async def longest_wait() -> AsyncIterator[list[float]]:
 
 @pytest.mark.parametrize("form", ["sparse", "named", "dense", "stored ids", "put"])
 @in_loop
-async def test_nobody_waits_while_a_long_body_is_read(tmp_path: Path, form: str) -> None:
+async def test_nobody_waits_while_a_long_body_is_read(form: str) -> None:
     """It is read in a thread that lets go of the interpreter all the time."""
     count = 20_000
     random = np.random.default_rng(0)
     bandit = Bandit(1, "b", BanditConfig(50), created=0.0)
-    columns = random.integers(0, 25, (count, 2)) + [0, 25]
+    columns = np.column_stack([random.integers(0, 25, count), random.integers(25, 50, count)])
     if form == "sparse":
         arms: list[Any] = [{"indices": c, "values": [1, 0.5]} for c in columns.tolist()]
     elif form == "dense":
@@ -430,10 +447,12 @@ async def test_nobody_waits_while_a_long_body_is_read(tmp_path: Path, form: str)
     said: Any = {str(i): arm for i, arm in enumerate(arms)} if form == "put" else arms
     body = json.dumps({"arms": said}).encode()
     made = ArmReader(bandit, Budget(10**9).open(), Limits(), Pace())
-    read = made.stored if form == "put" else made.from_json
     async with longest_wait() as waits:
-        found = await asyncio.to_thread(read, body)
-    assert len(found if isinstance(found, dict) else found.offered) == len(arms)
+        if form == "put":
+            found = len(await asyncio.to_thread(made.stored, body))
+        else:
+            found = len((await asyncio.to_thread(made.from_json, body)).offered)
+    assert found == len(arms)
     assert sorted(waits)[-3] < 0.05  # the machine may be busy with other things for once
 
 

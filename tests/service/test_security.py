@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -313,7 +314,7 @@ async def test_what_requests_make_is_bounded_too(tmp_path: Path) -> None:
         assert put.json() == {"count": 301}
         await found.http.put("/v1/bandits/b/arms", json={"arms": {str(i): [1.0] * 100 for i in range(100)}})
         for count, status in ((50, 413), (5, 200)):
-            batch = {"decisions": [{}] * count}
+            batch: dict[str, Any] = {"decisions": [{}] * count}
             answer = await found.http.post("/v1/bandits/b/decide/batch", json=batch)
             assert answer.status_code == status, answer.text
         assert (

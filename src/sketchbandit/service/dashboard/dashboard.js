@@ -115,6 +115,14 @@ function showRange(stats) {
   ])));
 }
 
+function showQuarantined(found) {
+  const shown = byId("quarantined");
+  shown.hidden = !found.length;
+  const texts = found.map((one) => `${one.name} is out of service: ${one.reason}`);
+  if (shown.innerText !== texts.join("\n"))
+    shown.replaceChildren(...texts.map((text) => element("p", text, { class: "health", "data-healthy": "false" })));
+}
+
 function showComparison(stats) {
   const found = stats.comparison;
   setText("uniform", found ? compact.format(found.uniform) : "unknown");
@@ -166,7 +174,9 @@ function connection(state, text) {
 
 async function refresh() {
   try {
-    showNames((await ask("/v1/bandits")).bandits);
+    const listed = await ask("/v1/bandits");
+    showNames(listed.bandits);
+    showQuarantined(listed.quarantined);
     const range = byId("range").value;
     if (names.length) showStats(await ask(`/v1/bandits/${encodeURIComponent(selected())}/stats?range=${range}`));
     byId("token-form").hidden = true;
