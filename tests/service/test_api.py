@@ -10,7 +10,6 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from sketchbandit.service.api.request_models import (
     RequestModel,
     RewardRequest,
 )
+from sketchbandit.service.quarantine import Quarantined
 from sketchbandit.service.settings import Limits
 from tests.service.harness import DIM, PLAIN, error_of, in_loop, service
 
@@ -573,8 +573,7 @@ async def test_one_that_is_out_of_service_is_told(tmp_path: Path) -> None:
         await found.create("ill")
         ill = found.engine.registry.bandits.pop("ill")
         reason = "record 7 could not be applied"
-        aside = {"ill": SimpleNamespace(number=ill.number, name="ill", reason=reason)}
-        found.engine.registry.quarantined = aside  # type: ignore[attr-defined]
+        found.engine.registry.quarantined["ill"] = Quarantined(ill.number, "ill", reason)
         listed = (await found.http.get("/v1/bandits")).json()
         assert [bandit["name"] for bandit in listed["bandits"]] == ["b"]
         assert listed["quarantined"] == [{"name": "ill", "reason": reason}]

@@ -401,7 +401,7 @@ async def test_a_long_ranking_is_paid_for(tmp_path: Path) -> None:
         offered = bandit.arms.choose_from(None)
         tracemalloc.start()
         decided = await found.engine.decisions.decide(bandit, offered, top=5000)
-        body = await decision_answer(found.engine, decided)
+        body = decision_answer(bandit, decided)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert [ranked["position"] for ranked in json.loads(body)["top"]] == list(range(5000))

@@ -5,19 +5,23 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sketchbandit.service.api.reading import apart
-from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.bandit import Bandit, Recent
 from sketchbandit.service.comparing import compare, doubts
-from sketchbandit.service.describing import describe, describe_scaling
+from sketchbandit.service.decision_ids import decision_id
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.exploring import reaches_all
 from sketchbandit.service.http.messages import JSON, Response
 from sketchbandit.service.politeness import politely
 from sketchbandit.service.problems import Problem
+from sketchbandit.service.storage.records import DecisionRow
 from sketchbandit.service.timeline import OTHERS, View
 
 HEADERS = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
 """Of every answer."""
+_EXACT = "exact"
+_RANKED = '[{"position":'
+_UNSAID = {"position": None, "mean": None, "propensity": None}
+"""What the rankings in journals of format 1 do not have."""
 _MOST_SHARES = 10
 _SLICE = 500  # entries that are written at once: a millisecond
 _ANSWERED = (
@@ -52,7 +56,7 @@ async def written_list(engine: Engine, items: Sequence[Any]) -> bytes:
         slices = (items[at : at + _SLICE] for at in range(0, len(items), _SLICE))
         return b"[" + b",".join(written(some)[1:-1] for some in politely(slices)) + b"]"
 
-    return await apart(engine, write)
+    return await engine.threads.run(write)
 
 
 def response(answer: Any, status: int = 200) -> Response:
@@ -80,34 +84,36 @@ def failure(problem: Problem) -> dict[str, Any]:
     return {"status_code": problem.status, "error": error_body(problem)}
 
 
-async def decision_answer(engine: Engine, decided: Any) -> bytes:
-    """A decision."""
+def decision_answer(bandit: Bandit, row: DecisionRow) -> bytes:
+    """A decision, by its first row. Its ranking is JSON already, but for old ones, that say less."""
     head = {
-        "decision": decided.decision,
-        "index": decided.index,
-        "arm": decided.arm,
-        "action": decided.action,
-        "score": decided.score,
-        "mean": decided.mean,
-        "propensity": decided.propensity,
-        "propensity_kind": decided.propensity_kind,
+        "decision": decision_id(row.seq, row.tag),
+        "index": row.arm_index,
+        "arm": row.arm_id,
+        "action": None if bandit.config.actions is None else row.arm_id,
+        "score": row.score,
+        "mean": row.mean,
+        "propensity": row.propensity or None,
+        "propensity_kind": _EXACT if row.propensity else bandit.config.propensities,
         "top": None,
     }
-    if decided.top is None:
+    if row.top is None:
         return written(head)
-    return b"".join((written(head)[: -len("null}")], await written_list(engine, decided.top), b"}"))
+    if not row.top.startswith(_RANKED):
+        return written({**head, "top": [{**_UNSAID, **ranked} for ranked in json.loads(row.top)]})
+    return b"".join((written(head)[: -len("null}")], row.top.encode(), b"}"))
 
 
 def bandit_answer(bandit: Bandit) -> dict[str, Any]:
     """A bandit and its settings."""
-    head = {"name": bandit.name, "created": bandit.created, "scaling": describe_scaling(bandit.policy)}
+    head = {"name": bandit.name, "created": bandit.created, "scaling": bandit.told().described.scaling}
     return {**head, **asdict(bandit.config)}
 
 
 def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
     """Everything that the dashboard shows of a bandit, over a range of time."""
-    totals, told, view = bandit.totals, describe(bandit.policy), bandit.timeline.view(over, now)
-    learned = bandit.policy.rounds
+    totals, known, view = bandit.totals, bandit.told(), bandit.timeline.view(over, now)
+    told, learned = known.described, known.rounds
     comparison, note = _comparison(bandit, view, now)
     return {
         "name": bandit.name,
@@ -124,10 +130,10 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
         "decisions_per_second": bandit.meter.rate(now, bandit.created),
         "rounds": learned,
         "stored_arms": len(bandit.arms),
-        "actions": None if bandit.config.actions is None else len(bandit.policy.actions),
+        "actions": None if bandit.config.actions is None else len(bandit.actions),
         "scaling": told.scaling,
         "sketch": told.sketch,
-        "policy_bytes": bandit.policy.nbytes,
+        "policy_bytes": known.nbytes,
         "open_bytes": bandit.open_bytes,
         "health": told.sentence,
         "is_healthy": told.is_healthy,
@@ -136,7 +142,7 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
         "comparison": comparison,
         "comparison_note": note,
         "shares": _shares(view),
-        "recent": [asdict(recent) for recent in reversed(bandit.recent)],
+        "recent": [_recent(one) for one in reversed(bandit.recent)],
     }
 
 
@@ -175,3 +181,19 @@ def _shares(view: View) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [{"arm": arm, "shown": count} for arm, count in most[:_MOST_SHARES]]
     rest = view.shares.total() - sum(share["shown"] for share in found)
     return [*found, {"arm": OTHERS, "shown": rest}] if rest else found
+
+
+def _recent(recent: Recent) -> dict[str, Any]:
+    row = recent.row
+    return {
+        "decision": decision_id(row.first, row.tag),
+        "position": row.position,
+        "at": row.at,
+        "arm": row.arm_name,
+        "arms": row.arm_count,
+        "score": row.score,
+        "width": row.width,
+        "propensity": row.propensity or None,
+        "reward": recent.reward,
+        "kind": recent.kind,
+    }

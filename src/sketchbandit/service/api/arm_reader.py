@@ -198,8 +198,8 @@ class ArmReader:
 
     def _actions(self, asked: Sequence[str] | None) -> Sequence[str]:
         """Those that may be chosen."""
-        models, name = self._bandit.policy, self._bandit.name
-        offered: Sequence[str] = models.actions
+        bandit, name = self._bandit, self._bandit.name
+        offered = bandit.actions
         if not (offered if asked is None else asked):
             empty = "all of its actions are retired" if asked is None else "the list of actions is empty"
             raise Invalid(f"bandit {name!r} has nothing to choose from: {empty}")
@@ -208,7 +208,7 @@ class ArmReader:
         known = set(offered)
         for action in asked:
             if action not in known:
-                if action in models.retired:
+                if action in bandit.retired:
                     raise Invalid(f"the action {action!r} is retired; POST it to /actions to offer it again")
                 raise Invalid(f"bandit {name!r} has no action {action!r}; POST it to /actions first")
         if len(set(asked)) != len(asked):

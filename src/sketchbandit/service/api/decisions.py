@@ -11,7 +11,6 @@ from sketchbandit.service.api.json_cursor import Cursor
 from sketchbandit.service.api.reading import (
     AT_ONCE,
     NPY,
-    apart,
     check_field,
     content_type,
     idempotency_key,
@@ -35,7 +34,7 @@ async def decide(call: Call) -> Response:
         request.charge.add(prices.ranking(top, len(asked.offered)))
     said = "" if key is None else digest(f"{kind} {top} ".encode() + request.body)
     decided = await engine.decisions.decide(bandit, asked.offered, top=top, key=key, request=said)
-    return response(await decision_answer(engine, decided))
+    return response(decision_answer(bandit, decided))
 
 
 async def _asked(call: Call, kind: str) -> Asked:
@@ -43,9 +42,11 @@ async def _asked(call: Call, kind: str) -> Asked:
     is_long = len(body) > AT_ONCE
     reader = ArmReader(call.bandit, call.request.charge, engine.limits, Pace() if is_long else None)
     if kind == NPY:
-        return Asked(await apart(engine, reader.from_npy, body) if is_long else reader.from_npy(body), None)
+        return Asked(
+            await engine.threads.run(reader.from_npy, body) if is_long else reader.from_npy(body), None
+        )
     if is_long:
-        return await apart(engine, reader.from_json, body)
+        return await engine.threads.run(reader.from_json, body)
     return reader.from_dense(body) or reader.from_json(body)
 
 
@@ -62,7 +63,7 @@ async def decide_batch(call: Call) -> Response:
         cursor = reader.cursor(request.body)
         return read_items(cursor, DecideBatchRequest, read, engine.limits.batch)
 
-    items = await apart(engine, read_all) if is_long else read_all()
+    items = await engine.threads.run(read_all) if is_long else read_all()
     wanted = (item for item in items if isinstance(item, Asked))
     request.charge.add(sum(prices.ranking(one.top, len(one.offered)) for one in wanted))
 
@@ -70,7 +71,7 @@ async def decide_batch(call: Call) -> Response:
         decided = await engine.decisions.decide(
             bandit, asked.offered, top=asked.top, key=asked.key, request=asked.digest
         )
-        return await decision_answer(engine, decided)
+        return decision_answer(bandit, decided)
 
     return response(b'{"decisions":[%b]}' % b",".join(await each(items, one)))
 

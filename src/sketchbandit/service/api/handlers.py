@@ -3,7 +3,7 @@
 from sketchbandit.service.api import prices
 from sketchbandit.service.api.answers import bandit_answer, response, stats_answer, written_list
 from sketchbandit.service.api.arm_reader import ArmReader
-from sketchbandit.service.api.reading import AT_ONCE, apart, parse
+from sketchbandit.service.api.reading import AT_ONCE, parse
 from sketchbandit.service.api.request_models import (
     ActionsRequest,
     BanditRequest,
@@ -17,18 +17,16 @@ from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.http.messages import Response
 from sketchbandit.service.metrics import CONTENT_TYPE
 from sketchbandit.service.politeness import Pace
-from sketchbandit.service.problems import Invalid, NotFound, Standby, Unavailable
-from sketchbandit.service.registry import models_of
+from sketchbandit.service.problems import Invalid, Standby, Unavailable
 from sketchbandit.service.timeline import RANGES
 
 
 async def list_bandits(call: Call) -> Response:
     """All bandits and their settings; and those that are out of service, with the reason."""
     registry = call.engine.registry
-    put_aside = getattr(registry, "quarantined", {}).values()
     told = {
         "bandits": [bandit_answer(bandit) for bandit in registry.bandits.values()],
-        "quarantined": [{"name": one.name, "reason": one.reason} for one in put_aside],
+        "quarantined": [{"name": one.name, "reason": one.reason} for one in registry.quarantined.values()],
     }
     return response(told)
 
@@ -68,8 +66,8 @@ async def put_arms(call: Call) -> Response:
     engine, body, bandit = call.engine, call.request.body, call.bandit
     is_long = len(body) > AT_ONCE
     reader = ArmReader(bandit, call.request.charge, engine.limits, Pace() if is_long else None)
-    arms = await apart(engine, reader.stored, body) if is_long else reader.stored(body)
-    return response({"count": await engine.registry.put_arms(bandit, arms)})
+    arms = await engine.threads.run(reader.stored, body) if is_long else reader.stored(body)
+    return response({"count": await engine.stock.put_arms(bandit, arms)})
 
 
 async def list_arms(call: Call) -> Response:
@@ -82,18 +80,14 @@ async def list_arms(call: Call) -> Response:
 
 async def remove_arm(call: Call) -> Response:
     """Forget a stored arm; decisions made for it can still be rewarded."""
-    await call.engine.registry.remove_arm(call.name, call.rest)
+    await call.engine.stock.remove_arms(call.bandit, [call.rest])
     return response({"status": "deleted"})
 
 
 async def remove_arms(call: Call) -> Response:
     """Forget stored arms, whatever their ids; if one is not there, none is forgotten."""
-    asked, bandit = parse(RemovedRequest, call.request.body), call.bandit
-    for arm in asked.arms:
-        bandit.arms.row(arm)  # says which is missing
-    for arm in dict.fromkeys(asked.arms):
-        if arm in bandit.arms:
-            await call.engine.registry.remove_arm(call.name, arm)
+    asked = parse(RemovedRequest, call.request.body)
+    await call.engine.stock.remove_arms(call.bandit, [*dict.fromkeys(asked.arms)])
     return response({"status": "deleted"})
 
 
@@ -105,31 +99,27 @@ async def list_actions(call: Call) -> Response:
 async def add_actions(call: Call) -> Response:
     """Offer new actions, or retired ones again with all that they have learned."""
     bandit = call.bandit
-    await call.engine.registry.add_actions(bandit, parse(ActionsRequest, call.request.body).actions)
+    await call.engine.stock.add_actions(bandit, parse(ActionsRequest, call.request.body).actions)
     return _actions(bandit)
 
 
 async def retire_action(call: Call) -> Response:
     """Offer an action no more; its open decisions can still be rewarded, and are learned from."""
-    await call.engine.registry.retire_action(call.bandit, call.rest)
+    await call.engine.stock.retire_actions(call.bandit, [call.rest])
     return _actions(call.bandit)
 
 
 async def retire_actions(call: Call) -> Response:
     """Offer actions no more, whatever their names; if one is not there, none is retired."""
-    asked, bandit = parse(RetiredRequest, call.request.body).actions, call.bandit
-    models = models_of(bandit)
-    for action in asked:
-        if action not in (*models.actions, *models.retired):
-            raise NotFound(f"the action {action!r} cannot be retired: bandit {bandit.name!r} has none such")
-    for action in asked:
-        await call.engine.registry.retire_action(bandit, action)
+    bandit = call.bandit
+    await call.engine.stock.retire_actions(bandit, parse(RetiredRequest, call.request.body).actions)
     return _actions(bandit)
 
 
 def _actions(bandit: Bandit) -> Response:
-    models = models_of(bandit)
-    return response({"actions": [*map(str, models.actions)], "retired": [*map(str, models.retired)]})
+    if bandit.config.actions is None:
+        raise Invalid(f"bandit {bandit.name!r} chooses among arms; one with actions is created with actions")
+    return response({"actions": [*bandit.actions], "retired": [*bandit.retired]})
 
 
 async def healthz(_: Call) -> Response:
@@ -143,7 +133,7 @@ async def readyz(call: Call) -> Response:
     check_ready(call)
     if engine.journal.trouble is not None:
         raise Unavailable("the journal cannot be written; the log says why")
-    return response({"status": "ready", "quarantined": len(getattr(engine.registry, "quarantined", {}))})
+    return response({"status": "ready", "quarantined": len(engine.registry.quarantined)})
 
 
 async def metrics(call: Call) -> Response:

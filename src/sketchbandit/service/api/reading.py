@@ -1,33 +1,22 @@
 """Reading requests: typed, never executed, and what is wrong with one in words."""
 
-import asyncio
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 
 from sketchbandit.service.api.request_models import RequestModel
-from sketchbandit.service.engine import Engine
 from sketchbandit.service.http.messages import JSON, Request
 from sketchbandit.service.problems import Invalid, Malformed, TooLarge, WrongType
 
 M = TypeVar("M", bound=RequestModel)
-T = TypeVar("T")
 
 NPY = "application/x-npy"
 AT_ONCE = 1 << 16
 """Bytes of a body that is read on the event loop; longer ones are read in a thread, piece by piece."""
 _LONGEST = 1 << 20  # bytes of bodies that are not read piece by piece: settings, a reward
 _KEY = re.compile(r"[!-~]{1,128}")
-
-
-async def apart(engine: Engine, work: Callable[..., T], *arguments: Any) -> T:
-    """Do work of more than a millisecond beside the event loop."""
-    threads = getattr(engine, "threads", None)
-    run: Any = asyncio.to_thread if threads is None else threads.run
-    found: T = await run(work, *arguments)
-    return found
 
 
 def content_type(request: Request, *kinds: str) -> str:

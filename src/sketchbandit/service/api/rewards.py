@@ -6,7 +6,7 @@ from sketchbandit.service.api import prices
 from sketchbandit.service.api.answers import response, written
 from sketchbandit.service.api.decisions import each, read_items
 from sketchbandit.service.api.json_cursor import Cursor
-from sketchbandit.service.api.reading import AT_ONCE, apart, parse, validated
+from sketchbandit.service.api.reading import AT_ONCE, parse, validated
 from sketchbandit.service.api.request_models import RewardBatchRequest, RewardRequest, ShownReward
 from sketchbandit.service.api.routing import Call
 from sketchbandit.service.bandit import Bandit
@@ -41,7 +41,7 @@ async def reward_batch(call: Call) -> Response:
     async def one(given: RewardRequest) -> bytes:
         return written(await _take(engine, bandit, given))
 
-    items = await apart(engine, read_all) if is_long else read_all()
+    items = await engine.threads.run(read_all) if is_long else read_all()
     return response(b'{"rewards":[%b]}' % b",".join(await each(items, one)))
 
 

@@ -8,7 +8,6 @@ from pydantic import BaseModel
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.http.messages import Request, Response
-from sketchbandit.service.problems import Quarantined
 
 PREFIX = "/v1/bandits/"
 _NAMED = "/v1/bandits/{name}"
@@ -27,9 +26,6 @@ class Call(NamedTuple):
     @property
     def bandit(self) -> Bandit:
         """The one that is asked."""
-        put_aside = getattr(self.engine.registry, "quarantined", None)
-        if put_aside and self.name in put_aside:
-            raise Quarantined(f"bandit {self.name!r} is out of service: {put_aside[self.name].reason}")
         return self.engine.bandit(self.name)
 
 
