@@ -70,7 +70,7 @@ class ArmReader:
             found = DenseDecideRequest.model_validate_json(body)
         except ValidationError:
             return None
-        if body.count(b'"') != (2 if found.top is None else 4):  # a field is there twice
+        if not _is_once(body, found.top):
             return None
         self._check_count(len(found.arms))
         self._pay(prices.dense(len(found.arms), self._dim))
@@ -240,6 +240,13 @@ class ArmReader:
         if found != self._dim:
             name = self._bandit.name
             raise Invalid(f"{what} {found} features, but the dim of bandit {name!r} is {self._dim}")
+
+
+def _is_once(body: bytes, top: int | None) -> bool:
+    """Whether ``arms``, and ``top`` where it is given, are there once: they are all that is in quotes."""
+    if top is not None:
+        return body.count(b'"') == 4
+    return body.find(b'"', body.find(b'"') + 1) == body.rfind(b'"')
 
 
 def digest(content: bytes) -> str:
