@@ -18,7 +18,7 @@ from sketchbandit.service.api.request_models import (
     KeyedDecideRequest,
     storable,
 )
-from sketchbandit.service.api.rows import Rows
+from sketchbandit.service.api.rows import Rows, each
 from sketchbandit.service.arm_store import check_once
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.budget import Charge
@@ -146,9 +146,8 @@ class ArmReader:
         rows.finish()
         for piece in rows.pieces:
             self._checked(piece)
-            made = ArmSet(piece, None)
-            for place in range(len(made)):
-                found.append(made.row(place))
+            for row in each(piece):
+                found.append(row)
                 if self._pace is not None:
                     self._pace()
         return dict(zip(ids, found, strict=True))
