@@ -23,6 +23,8 @@ class Request:
     body: bytes = b""
     route: str = "other"
     """The path as the API describes it, for the metrics; set by who finds it."""
+    client: str = ""
+    """The address that it came from."""
 
 
 @dataclass(slots=True)

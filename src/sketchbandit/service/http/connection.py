@@ -1,0 +1,287 @@
+"""One connection: its requests, one after another, and how long and how much it may keep the server busy."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from enum import Enum
+from math import inf
+from typing import cast
+
+from sketchbandit.service.budget import Budget
+from sketchbandit.service.http.messages import Application, Request, Response
+from sketchbandit.service.http.reading import Reader
+from sketchbandit.service.http.responses import CONTINUE, head_of, problem_response
+from sketchbandit.service.problems import Busy, Malformed, Problem
+from sketchbandit.service.settings import Limits
+
+log = logging.getLogger(__name__)
+
+KEEP_ALIVE = 75.0  # seconds that an idle connection may stay
+_LINGER = 0.25  # seconds in which a client that spoke nonsense may still hear so
+_JOINED = 64 * 1024  # a body up to here is copied behind its head
+_SLOWEST = 4096  # bytes a second that the reader of a long answer must take
+_FAILED = problem_response(Problem("something went wrong here; the log says what"))
+
+
+@dataclass
+class Shared:
+    """What all connections of a server have in common."""
+
+    application: Application
+    limits: Limits
+    budget: Budget
+    connections: "set[Connection]" = field(default_factory=set)
+    orphans: set[asyncio.Task[None]] = field(default_factory=set)
+    """Requests under way whose clients have gone: they are finished all the same."""
+    is_stopping: bool = False
+
+
+class State(Enum):
+    """What a connection is at."""
+
+    READING = "a request arrives, or is waited for"
+    ANSWERING = "the application works on it"
+    SENDING = "some of the answer has not left yet"
+    LEAVING = "the last answer is given: what the client still sends is thrown away"
+
+
+class Connection(asyncio.Protocol):
+    """Reads a request, has it answered, sends the answer; only then the next one is looked at.
+
+    Whatever it keeps in memory is charged: the body as it arrives, what came early of the next request, and
+    the answer until its last byte has left.
+    """
+
+    _transport: asyncio.Transport
+    _request: Request | None = None
+    _task: asyncio.Task[None] | None = None
+    _state = State.READING
+    _rest = b""
+    """Came too early: the beginning of the next request."""
+    _taken = 0
+    """Bytes of the body that are charged."""
+    _unsent = 0
+    _client = ""
+    _is_idle = _is_paused = _is_last = _is_lost = _has_ended = False
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._loop = asyncio.get_running_loop()
+        self._reader = Reader(shared.limits)
+        self._charge = shared.budget.open()
+        self._until = self._loop.time() + shared.limits.request_seconds
+
+    def check(self, now: float) -> None:
+        """End a connection that takes too long: to say what it wants, or to take its answer."""
+        if now < self._until:
+            return
+        if self._state is State.SENDING:
+            unsent, seconds = self._transport.get_write_buffer_size(), self._shared.limits.request_seconds
+            if self._unsent - unsent >= _SLOWEST * seconds:
+                self._unsent, self._until = unsent, now + seconds
+                return
+        self._transport.abort()
+
+    def stop(self) -> None:
+        """Close unless a request is under way, whose answer is then the last."""
+        if self._request is None:
+            self._transport.close()
+
+    def cancel(self) -> asyncio.Task[None] | None:
+        """End at once; gives what is still being worked on."""
+        self._transport.abort()
+        return self._task if self._state is State.ANSWERING else None
+
+    # -- told by the transport ------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected."""
+        self._transport = cast("asyncio.Transport", transport)
+        if len(self._shared.connections) >= self._shared.limits.connections:
+            self._state = State.LEAVING
+            self._write(problem_response(Busy("too many connections at once")), is_last=True)
+            transport.close()
+            return
+        self._transport.set_write_buffer_limits(high=0)
+        peer = transport.get_extra_info("peername")
+        self._client = str(peer[0]) if peer else ""
+        self._shared.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio calls it so)
+        """The client has gone; what it asked for is finished all the same."""
+        self._is_lost = True
+        self._shared.connections.discard(self)
+        if self._state is State.ANSWERING and self._task is not None:
+            self._shared.orphans.add(self._task)
+            self._task.add_done_callback(self._shared.orphans.discard)
+        else:
+            self._charge.release()
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes."""
+        if self._state is State.READING and not self._rest:
+            self._read(data)
+        elif self._state is not State.LEAVING:
+            self._keep(data)
+
+    def eof_received(self) -> bool:
+        """The client will send no more; it may still wait for an answer."""
+        self._has_ended = True
+        return self._state in (State.ANSWERING, State.SENDING) or bool(self._rest)
+
+    def resume_writing(self) -> None:
+        """Everything has left."""
+        if self._state is State.SENDING:
+            self._end()
+
+    # -- requests -------------------------------------------------------------------------------------
+
+    def _read(self, data: bytes) -> None:
+        limits = self._shared.limits
+        if self._is_idle:
+            self._is_idle, self._until = False, self._loop.time() + limits.request_seconds
+        try:
+            self._parse(data)
+        except Malformed as problem:
+            self._leave(problem_response(problem), _LINGER)
+        except Problem as problem:
+            self._leave(problem_response(problem), limits.request_seconds)
+        except Exception:
+            log.exception("a request failed")
+            self._leave(_FAILED, _LINGER)
+
+    def _parse(self, data: bytes) -> None:
+        """Take up to the end of a request, as far as it is there."""
+        reader, at = self._reader, 0
+        while at < len(data):
+            at = reader.feed(data, at)
+            if not reader.has_head:
+                continue
+            if self._request is None:
+                self._request = reader.request(self._charge, self._client)
+                refusal = self._shared.application.admit(self._request)
+                if refusal is not None:
+                    self._refuse(refusal, data, at)
+                    return
+            count = reader.check_length()
+            if count > self._taken:
+                self._charge.add(count - self._taken)
+                self._taken = count
+            if reader.is_complete:
+                self._request.body = reader.take_body()
+                self._hold(data, at)
+                self._task = self._loop.create_task(self._answer(self._request))
+                return
+            if count == 0 and at == len(data) and "expect" in self._request.headers:
+                self._transport.write(CONTINUE)
+
+    def _refuse(self, refusal: Response, data: bytes, at: int) -> None:
+        """Answer without the body: if it is there it is passed over, else nobody waits for it."""
+        if not self._reader.has_whole_body(data, at):
+            self._leave(refusal, self._shared.limits.request_seconds)
+            return
+        if not self._reader.is_complete:
+            at = self._reader.feed(data, at)
+        self._hold(data, at)
+        self._send(refusal)
+
+    def _hold(self, data: bytes, at: int) -> None:
+        """Read no further until this request is answered."""
+        self._state, self._until = State.ANSWERING, inf
+        self._is_last |= self._reader.is_last
+        if at < len(data) and not self._is_last:
+            self._keep(data[at:])
+
+    def _keep(self, data: bytes) -> None:
+        """Put aside what came too early, and let no more come."""
+        try:
+            self._charge.add(len(data))
+        except Problem:
+            self._transport.abort()
+            return
+        self._rest += data
+        if not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    async def _answer(self, request: Request) -> None:
+        try:
+            response = await self._shared.application.answer(request)
+        except Exception:
+            log.exception("a request failed", extra={"path": request.path})
+            response = _FAILED
+        except asyncio.CancelledError:
+            self._charge.release()
+            raise
+        if self._is_lost or self._transport.is_closing():
+            self._charge.release()
+        else:
+            self._send(response)
+
+    # -- answers --------------------------------------------------------------------------------------
+
+    def _send(self, response: Response) -> None:
+        """Send the answer; it is charged until the client has taken it."""
+        self._is_last |= self._shared.is_stopping or (self._has_ended and not self._rest)
+        self._charge.release()
+        try:
+            self._charge.add(len(response.body) + len(self._rest))
+        except Problem as problem:
+            response, self._is_last = problem_response(problem), True
+        self._write(response, is_last=self._is_last)
+        self._unsent = self._transport.get_write_buffer_size()
+        if self._unsent:
+            self._state = State.SENDING
+            self._until = self._loop.time() + self._shared.limits.request_seconds
+        else:
+            self._end()
+
+    def _write(self, response: Response, *, is_last: bool) -> None:
+        head, body = head_of(response, is_last=is_last), response.body
+        if self._request is not None and self._request.method == "HEAD":
+            body = b""
+        if len(body) <= _JOINED:
+            self._transport.write(head + body)
+        else:
+            self._transport.write(head)
+            self._transport.write(body)
+
+    def _end(self) -> None:
+        """The answer has left: go on with the next request."""
+        self._charge.release()
+        self._request = self._task = None
+        if self._is_last:
+            self._state, self._until = State.LEAVING, self._loop.time() + _LINGER
+            self._transport.close()
+            return
+        self._reader.restart()
+        self._state, self._is_idle, self._taken = State.READING, True, 0
+        self._until = self._loop.time() + KEEP_ALIVE
+        if self._rest:
+            self._loop.call_soon(self._go_on)
+        else:
+            self._resume()
+
+    def _go_on(self) -> None:
+        """Read what came early."""
+        data, self._rest = self._rest, b""
+        self._charge.release()
+        if not self._transport.is_closing():
+            self._read(data)
+            if self._state is State.READING and not self._rest:
+                self._resume()
+                if self._has_ended:
+                    self._transport.close()  # in the middle of a request
+
+    def _leave(self, response: Response, seconds: float) -> None:
+        """Send a last answer, and for a while throw away what comes, so that the client can read it."""
+        self._charge.release()
+        self._state, self._until, self._rest = State.LEAVING, self._loop.time() + seconds, b""
+        self._write(response, is_last=True)
+        self._transport.write_eof()
+        self._resume()
+
+    def _resume(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._transport.resume_reading()

@@ -1,0 +1,48 @@
+"""Answers as bytes, and problems as answers."""
+
+import json
+import re
+from functools import lru_cache
+from http import HTTPStatus
+
+from sketchbandit.service.http.messages import Response
+from sketchbandit.service.problems import Problem
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+_ALWAYS = "x-content-type-options: nosniff\r\ncache-control: no-store\r\n"
+_BODILESS = (204, 304)
+_BREAKS = re.compile(r"[\r\n\0]")
+
+
+def problem_response(problem: Problem) -> Response:
+    """The answer to what was refused."""
+    error = {"code": problem.code, "message": str(problem)}
+    body = json.dumps({"error": error}, ensure_ascii=False, separators=(",", ":"))
+    response = Response(problem.status, body.encode("utf-8", "backslashreplace"))
+    if problem.retry_after is not None:
+        response.headers["retry-after"] = str(problem.retry_after)
+    if problem.status == 401:
+        response.headers["www-authenticate"] = "Bearer"
+    return response
+
+
+def head_of(response: Response, *, is_last: bool) -> bytes:
+    """Everything before the body; ``is_last`` tells the client that the connection ends with it."""
+    head = _begin(response.status, response.content_type)
+    if response.status not in _BODILESS:
+        head += b"content-length: %d\r\n" % len(response.body)
+    for name, value in response.headers.items():
+        head += _line(name, value)
+    return head + (b"connection: close\r\n\r\n" if is_last else b"\r\n")
+
+
+@lru_cache(256)
+def _begin(status: int, content_type: str) -> bytes:
+    kind = "" if status in _BODILESS else f"content-type: {content_type}\r\n"
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{_ALWAYS}{kind}".encode("latin-1")
+
+
+def _line(name: str, value: str) -> bytes:
+    """A header; a value cannot begin another one."""
+    return f"{name}: {_BREAKS.sub(' ', value)}\r\n".encode("latin-1", "replace")
