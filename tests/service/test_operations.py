@@ -1,15 +1,19 @@
 """What the people see who run it: commands, logs, metrics, the Parquet log, the demo."""
 
+import asyncio
 import errno
 import json
 import logging
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +25,11 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from sketchbandit.cli.app import app
-from sketchbandit.service import demo
+from sketchbandit.service import demo, logs, tokens
+from sketchbandit.service.engine import Engine
 from sketchbandit.service.exporting import SCHEMA
+from sketchbandit.service.server import serve
+from sketchbandit.service.settings import Settings
 from tests.service.harness import DIM, PLAIN, in_loop, service
 from tests.service.processes import free_port, zygote
 
@@ -37,7 +44,7 @@ def invoke(*arguments: str | Path) -> Any:
 @pytest.fixture(autouse=True)
 def loggers() -> Iterator[None]:
     """A server that a test starts in this process configures the logs of the process."""
-    names = ("sketchbandit", "uvicorn", "py.warnings")
+    names = ("sketchbandit", "asyncio", "py.warnings")
     before = {name: list(logging.getLogger(name).handlers) for name in names}
     yield
     logging.captureWarnings(False)
@@ -112,6 +119,18 @@ async def test_check_command(tmp_path: Path) -> None:
     assert "holds no journal" in invoke("service", "check", tmp_path / "empty").output
 
 
+@in_loop
+async def test_repair_command(tmp_path: Path) -> None:
+    """Nothing to repair is good; what is not there is said."""
+    async with service(tmp_path / "state") as found:
+        await found.create()
+        await found.play(5)
+        assert invoke("service", "repair", tmp_path / "state").exit_code == 2  # in use
+    done = invoke("service", "repair", tmp_path / "state", "--bandit", "b", "--set-aside")
+    assert (done.exit_code, "good" in done.output) == (0, True), done.output
+    assert invoke("service", "repair", tmp_path / "state", "--bandit", "absent").exit_code == 2
+
+
 def test_token_command(tmp_path: Path) -> None:
     """The token on standard output, its hash in the file."""
     done = invoke("service", "token", tmp_path / "tokens", "--scope", "admin", "--name", "ops")
@@ -135,19 +154,115 @@ def test_without_a_place_for_compiled_code(tmp_path: Path) -> None:
 
 
 def test_serve_refuses_what_it_cannot(tmp_path: Path) -> None:
-    """A host without tokens, a broken token file, a strange database: a message, not a traceback."""
+    """A host without tokens, a broken token file, a strange database: one line, not a traceback."""
     (tmp_path / "a-file").write_text("x", encoding="utf-8")
-    for options, says in (
-        (["--host", "0.0.0.0"], "a token is needed"),  # noqa: S104
-        (["--token-file", tmp_path / "absent"], "cannot read the token file"),
-        (["--state", tmp_path / "a-file"], "is a file"),
-        (["--database", "nonsense"], "must be a URL"),
-        (["--database", "postgresql://nobody@127.0.0.1:9/x"], "cannot open the database"),
-        (["--demo", "--token-file", tmp_path / "t"], "needs no token"),
-    ):
+    cases: list[tuple[int, list[str | Path], str]] = [
+        (1, ["--host", "0.0.0.0"], "a token is needed"),  # noqa: S104
+        (1, ["--token-file", tmp_path / "absent"], "cannot read the token file"),
+        (1, ["--state", tmp_path / "a-file"], "is a file"),
+        (1, ["--database", "nonsense"], "must be a URL"),
+        (1, ["--database", "postgresql://nobody@127.0.0.1:9/x"], "cannot open the database"),
+        (1, ["--cors", "*"], "where tokens are used"),
+        (2, ["--demo", "--token-file", tmp_path / "t"], "needs no token"),
+        (2, ["--demo", "--standby"], "leave --demo out"),
+    ]
+    for status, options, says in cases:
         done = invoke("serve", "--state", tmp_path / "state", "--port", "0", *options)
-        assert done.exit_code == 2, done.output
+        assert done.exit_code == status, done.output
         assert says in done.output
+        if status == 1:
+            assert len([line for line in done.output.splitlines() if line.startswith("Error: ")]) == 1
+            assert "Traceback" not in done.output
+
+
+def test_an_unforeseen_error_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it is: a line that says what to do; the log has the rest."""
+
+    async def fail(_: Engine) -> None:
+        raise KeyError("odd\nkey")
+
+    monkeypatch.setattr(Engine, "start", fail)
+    done = invoke("serve", "--state", tmp_path / "state", "--port", "0", "--log-format", "text")
+    assert (done.exit_code, "cannot start (KeyError" in done.output) == (1, True)
+    assert done.output.splitlines()[-1].startswith("Error: ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_standby_listens_before_it_is_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """It is alive and not ready, for as long as it takes; a signal ends it in order."""
+
+    async def wait(_: Engine, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    seen = {}
+
+    def look(url: str) -> None:
+        try:
+            seen.update({path: httpx.get(f"{url}{path}").status_code for path in ("/healthz", "/readyz")})
+        finally:
+            os.kill(os.getpid(), number)
+
+    def ready(url: str) -> None:
+        threading.Thread(target=look, args=(url,)).start()
+
+    monkeypatch.setattr(Engine, "start", wait)
+    with pytest.raises(KeyboardInterrupt) if number == signal.SIGINT else nullcontext():
+        serve(Settings(tmp_path), port=0, standby=True, on_ready=ready)
+    assert seen == {"/healthz": 200, "/readyz": 503}
+
+
+def test_with_tokens_the_state_is_the_owner_s_alone(tmp_path: Path) -> None:
+    """What was there before, and what is written from now on."""
+    state = tmp_path / "state"
+    (state / "snapshots" / "1").mkdir(parents=True)
+    old = state / "snapshots" / "1" / "old"
+    old.write_text("x", encoding="utf-8")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("x", encoding="utf-8")
+    (state / "link").symlink_to(elsewhere)
+    tokens.add(tmp_path / "tokens", "ops", "admin")
+    before = elsewhere.stat().st_mode
+    with zygote(tmp_path) as forge:
+        server = forge.start(state, free_port(), tokens=tmp_path / "tokens")
+        server.stop()
+    assert (state / "journal.sqlite").exists()
+    for path in (state, *state.rglob("*")):
+        if not path.is_symlink():
+            assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+    assert elsewhere.stat().st_mode == before
+
+
+def test_refused_tokens_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """One line for many, with their number: nobody can fill the disk."""
+    refusals = tokens.Refusals(every=0.05)
+    for _ in range(1000):
+        refusals.saw("/v1/bandits", "192.0.2.1", "not known")
+    assert len(caplog.records) == 1
+    time.sleep(0.06)
+    refusals.saw("/", "192.0.2.2", "not known")
+    assert [vars(record)["more"] for record in caplog.records] == [0, 999]
+    assert vars(caplog.records[0])["client"] == "192.0.2.1"
+
+
+def test_the_text_log_cannot_be_forged() -> None:
+    """Controls of the terminal and of the direction of text are written out, wherever they come from."""
+    nasty = "a\n12:00:00 info    all is well\x1b[2J\x9b\u202e\u2066\u200f\u061c\u2028\ud800"
+    try:
+        raise ValueError(nasty)
+    except ValueError:
+        found = sys.exc_info()
+    record = logging.LogRecord("x", logging.ERROR, "", 1, "said %s", (nasty,), found)
+    record.path = nasty
+    lines = logs.TextFormatter().format(record).split("\n")
+    assert len([line for line in lines if not line.startswith("  ")]) == 1
+    assert (
+        lines[0].count(r"a\x0a12:00:00 info    all is well\x1b[2J\x9b\u202e\u2066\u200f\u061c\u2028\ud800")
+        == 2
+    )
+    assert all(character.isprintable() for line in lines for character in line)
+    assert json.loads(logs.JsonFormatter().format(record))["path"] == nasty
 
 
 def test_a_port_in_use(tmp_path: Path) -> None:
@@ -267,7 +382,7 @@ def test_the_demo_learns(tmp_path: Path) -> None:
         server.stop()
 
 
-@pytest.mark.parametrize("missing", ["fastapi", "sqlalchemy", "prometheus_client"])
+@pytest.mark.parametrize("missing", ["httptools", "sqlalchemy", "prometheus_client"])
 def test_without_the_extra_the_command_says_what_to_install(missing: str) -> None:
     """A missing package is an instruction, not a traceback."""
     code = (

@@ -1,22 +1,21 @@
-"""The commands of the decision service."""
+"""The command that runs the decision service."""
 
 import multiprocessing
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sketchbandit.cli.output import complaints, console, print_table
-from sketchbandit.service import checking, logs, tokens
+from sketchbandit.cli.service_state import DatabaseUrl, group
+from sketchbandit.errors import SketchBanditError
+from sketchbandit.service import logs
 from sketchbandit.service.server import serve as run
 from sketchbandit.service.settings import MIB, Limits, Settings
 
 commands = typer.Typer(rich_markup_mode="markdown")
-group = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="markdown", help="Look after the state of a service."
-)
 commands.add_typer(group, name="service")
 
 
@@ -27,22 +26,13 @@ class LogFormat(StrEnum):
     text = "text"
 
 
-class ScopeName(StrEnum):
-    """What a token may do; each includes those before it."""
+class SnapshotPlace(StrEnum):
+    """Where snapshots are written."""
 
-    read = "read"
-    decide = "decide"
-    admin = "admin"
+    folder = "folder"
+    database = "database"
 
 
-Folder = Annotated[Path, typer.Argument(help="The state folder of a service that is not running.")]
-DatabaseUrl = Annotated[
-    str | None,
-    typer.Option(
-        envvar="SKETCHBANDIT_DATABASE",
-        help="postgresql://user:password@host/name; by default SQLite inside the state folder.",
-    ),
-]
 _DEFAULTS = Settings(Path())
 
 
@@ -56,7 +46,18 @@ def serve(  # noqa: PLR0917  (typer takes options so)
     token_file: Annotated[
         Path | None, typer.Option(help="Hashes of the tokens taken; made with `service token`.")
     ] = None,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ORIGIN", help="Let pages of this site call the service; may be repeated."),
+    ] = None,
     database: DatabaseUrl = None,
+    standby: Annotated[
+        bool,
+        typer.Option("--standby", help="Follow the server that has the database; take over when it goes."),
+    ] = False,
+    snapshots: Annotated[
+        SnapshotPlace, typer.Option(help="Where snapshots are written; both places are read.")
+    ] = SnapshotPlace.folder,
     snapshot_seconds: Annotated[
         float, typer.Option(min=0.1, help="How often a snapshot is written, if anything was learned.")
     ] = _DEFAULTS.snapshot_seconds,
@@ -64,6 +65,9 @@ def serve(  # noqa: PLR0917  (typer takes options so)
         float | None,
         typer.Option(min=0.001, help="Drop answered decisions from the log after so long; by default never."),
     ] = None,
+    accept_clock: Annotated[
+        bool, typer.Option("--accept-clock", help="This machine's clock, far ahead of the journal, is right.")
+    ] = False,
     max_body_mib: Annotated[int, typer.Option(min=1, max=256, help="Largest request.")] = Limits.body_bytes
     // MIB,
     max_bandit_mib: Annotated[
@@ -85,6 +89,9 @@ def serve(  # noqa: PLR0917  (typer takes options so)
     Example: `sketchbandit serve --state bandit-state --host 0.0.0.0 --token-file tokens.txt --database
     postgresql://bandit@db/bandit`
 
+    Example: `sketchbandit serve --state second-state --standby --snapshots database --database
+    postgresql://bandit@db/bandit`
+
     Example: `sketchbandit serve --state demo-state --demo`
     """
     logs.configure(as_json=log_format == LogFormat.json)
@@ -95,27 +102,49 @@ def serve(  # noqa: PLR0917  (typer takes options so)
         state,
         database=database,
         limits=limits,
+        snapshots="database" if snapshots == SnapshotPlace.database else "folder",
         snapshot_seconds=snapshot_seconds,
         retention_seconds=None if retention_days is None else retention_days * 86_400,
+        accept_clock=accept_clock,
     )
     if demo and token_file is not None:
         raise typer.BadParameter("the demo needs no token: leave --token-file out")
+    if demo and standby:
+        raise typer.BadParameter("a standby has no traffic: leave --demo out")
     traffic = []
 
     def ready(address: str) -> None:
-        typer.echo(f"dashboard: {address}/")
+        typer.echo(f"{'standby' if standby else 'dashboard'}: {address}/")
         if demo:
             typer.echo("traffic: 20 decisions a second on the embedded digits; Ctrl-C ends it")
             traffic.append(_start_traffic(address))
 
-    with complaints():
+    with _start_complaints():
         try:
-            run(settings, host=host, port=port, token_file=token_file, on_ready=ready)
+            run(
+                settings,
+                host=host,
+                port=port,
+                token_file=token_file,
+                cors=cors or (),
+                standby=standby,
+                on_ready=ready,
+            )
         except KeyboardInterrupt:
             typer.echo("stopped")
         finally:
             for process in traffic:
                 process.terminate()
+
+
+@contextmanager
+def _start_complaints() -> Iterator[None]:
+    """What keeps a server from starting is one line, for those who watch it, and exit status 1."""
+    try:
+        yield
+    except (SketchBanditError, OSError) as error:
+        typer.secho(f"Error: {' '.join(str(error).split())}", err=True, fg=typer.colors.RED)
+        raise typer.Exit(1) from error
 
 
 def _start_traffic(address: str) -> multiprocessing.process.BaseProcess:
@@ -130,60 +159,3 @@ def _drive(address: str) -> None:
 
     with suppress(ServiceError, KeyboardInterrupt):  # the service has gone
         drive(address)
-
-
-@group.command()
-def check(folder: Folder, database: DatabaseUrl = None) -> None:
-    """Verify journal and snapshots; exit status 1 if anything is wrong.
-
-    Every row, every checksum; and the journal is played again: each snapshot must be what it leads to, bit
-    for bit. Nothing is changed.
-
-    Example: `sketchbandit service check bandit-state`
-    """
-    with complaints(), console.status("checking") as status:
-        findings = checking.check(folder, database, tell=lambda what: status.update(f"checking {what}"))
-    rows = [[found.what, "good" if found.is_good else "BAD", found.details] for found in findings]
-    print_table(f"{folder}", ["what", "verdict", "details"], rows)
-    if not all(found.is_good for found in findings):
-        raise typer.Exit(1)
-
-
-@group.command()
-def export(
-    folder: Folder,
-    out: Annotated[Path, typer.Argument(help="The Parquet file to be written.")],
-    bandit: Annotated[str | None, typer.Option(help="Only this one.")] = None,
-    database: DatabaseUrl = None,
-) -> None:
-    """Write the decision log to a Parquet file, for off-policy evaluation.
-
-    One row an arm shown: its features, the propensity and whether it is exact or estimated, what the policy
-    had learned, the reward and whether it was given or the default. All arms offered too, for bandits
-    created with log_arms.
-    A file that is there is replaced.
-
-    Example: `sketchbandit service export bandit-state log.parquet --bandit shop`
-    """
-    from sketchbandit.service import exporting  # noqa: PLC0415  (pyarrow takes 60 MB that a server can do without)
-
-    with complaints(), console.status("exporting"):
-        count = exporting.export(folder, out, database=database, bandit=bandit)
-    console.print(f"{count} rows in {out}", highlight=False, markup=False, soft_wrap=True)
-
-
-@group.command()
-def token(
-    file: Annotated[Path, typer.Argument(help="The token file; made if missing.")],
-    scope: Annotated[ScopeName, typer.Option(help="What the token may do.")] = ScopeName.decide,
-    name: Annotated[str, typer.Option(help="Who it is for: a word.")] = "client",
-) -> None:
-    """Make a token and append its hash to a file. The token is shown once and kept nowhere.
-
-    A server that runs has to be restarted to know it. To revoke a token, remove its line.
-
-    Example: `sketchbandit service token tokens.txt --scope admin --name ops`
-    """
-    with complaints():
-        secret = tokens.add(file, name, scope.value)
-    typer.echo(secret)

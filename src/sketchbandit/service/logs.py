@@ -2,11 +2,14 @@
 
 import json
 import logging
+import re
 import sys
 from datetime import UTC, datetime
 from typing import Any
 
-_STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+_STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Controls of terminals and of the direction of text: a line could be made to look like another with them."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -30,25 +33,38 @@ class TextFormatter(logging.Formatter):
     """The same for the eye."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and the traceback if there is one."""
+        """One line, and the traceback if there is one, indented."""
         extra = "".join(f" {key}={value}" for key, value in _extra(record).items())
-        line = (
-            f"{self.formatTime(record, '%H:%M:%S')} {record.levelname.lower():7} {record.getMessage()}{extra}"
-        )
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        said = visible(f"{record.getMessage()}{extra}")
+        lines = [f"{self.formatTime(record, '%H:%M:%S')} {record.levelname.lower():7} {said}"]
+        if record.exc_info:
+            lines += [f"  {visible(line)}" for line in self.formatException(record.exc_info).split("\n")]
+        return "\n".join(lines)
+
+
+def visible(text: str) -> str:
+    r"""A text with its controls written out.
+
+    >>> print(visible("two\nlines"))
+    two\x0alines
+    """
+    return _UNSEEN.sub(lambda found: _escaped(ord(found[0])), text)
 
 
 def configure(*, level: str = "info", as_json: bool = True) -> None:
-    """Send the service's logs and uvicorn's to standard error."""
+    """Send the service's logs to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
     logging.captureWarnings(True)
-    for name in ("sketchbandit", "uvicorn", "py.warnings"):
+    for name in ("sketchbandit", "asyncio", "py.warnings"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.setLevel(level.upper())
         logger.propagate = False
-    logging.getLogger("uvicorn.error").setLevel("WARNING")  # we say ourselves what is going on
+
+
+def _escaped(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any]:

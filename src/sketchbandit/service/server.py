@@ -1,27 +1,30 @@
 """Running the service: a process, a socket, signals."""
 
+import asyncio
 import gc
 import ipaddress
+import logging
+import os
 import signal
-import socket
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Collection
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from typing import Any
 
-import uvicorn
-
-from sketchbandit.errors import InputError
-from sketchbandit.service.api.app import LOOPBACK, make_app
-from sketchbandit.service.api.protocol import limited
+from sketchbandit.errors import InputError, SketchBanditError
+from sketchbandit.service.api.app import LOOPBACK, Api
 from sketchbandit.service.engine import Engine
+from sketchbandit.service.http.listening import Listener
 from sketchbandit.service.settings import Settings
 from sketchbandit.service.tokens import Tokens
 from sketchbandit.service.upkeep import running
 
-_KEEP_ALIVE = 75  # seconds that an idle connection may stay
+log = logging.getLogger(__name__)
+
 _SWITCH = 0.0005  # seconds: the thread that commits must not wait long behind the event loop
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def serve(
@@ -30,9 +33,13 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     token_file: Path | None = None,
+    cors: Collection[str] = (),
+    standby: bool = False,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
     """Run until a signal ends it; requests under way are finished, and a last snapshot is written.
+
+    A second signal ends it without waiting for requests. After SIGINT, ``KeyboardInterrupt`` is raised.
 
     Parameters
     ----------
@@ -41,9 +48,13 @@ def serve(
     host, port
         Where to listen. Anything but loopback needs ``token_file``. Port 0: any that is free.
     token_file : path, optional
-        Hashes of the tokens that are taken.
+        Hashes of the tokens that are taken. The state is then the owner's alone to read.
+    cors : origins, optional
+        Sites whose pages may call the service from a browser.
+    standby : bool
+        Listen at once, and refuse everything but /healthz until the engine has taken over.
     on_ready : callable, optional
-        Is called with the address when requests are taken, in the thread of the server.
+        Is called with the address when the server listens, in the thread of the server.
 
     """
     tokens = None if token_file is None else Tokens.read(token_file)
@@ -52,58 +63,82 @@ def serve(
             f"host {host} can be reached from other machines, so a token is needed: make one with "
             "`sketchbandit service token tokens.txt --scope admin`, then give --token-file tokens.txt"
         )
+    if tokens is not None:
+        keep_private(settings.state)
     engine = Engine(settings)
     hosts = LOOPBACK | {f"[{host}]" if ":" in host else host}
-    config = uvicorn.Config(
-        make_app(engine, tokens=tokens, hosts=hosts),
-        host=host,
-        port=port,
-        http=limited(settings.limits),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=settings.drain_seconds,
-    )
-    server = _Server(config, engine, on_ready)
-    if threading.current_thread() is threading.main_thread():
+    application = Api(engine, tokens=tokens, hosts=hosts, cors=cors)
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main:
         sys.setswitchinterval(_SWITCH)
         gc.set_threshold(20_000, 20, 50)  # requests leave no cycles behind
-        signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn, when done, raises it again
-    server.run()
+
+    async def run() -> int:
+        server = _Server(engine, Listener(application, engine.limits, engine.budget))
+        if is_main:
+            server.heed_signals()
+        return await server.run(host, port, on_ready or (lambda _: None), standby=standby)
+
+    with asyncio.Runner(loop_factory=_new_loop) as runner:
+        number = runner.run(run())
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
 
 
-class _Server(uvicorn.Server):
-    """Runs the engine from before the first request until after the last, and says when it is ready."""
+class _Server:
+    """An engine and a listener, from their start to a signal."""
 
-    def __init__(
-        self, config: uvicorn.Config, engine: Engine, on_ready: Callable[[str], None] | None
-    ) -> None:
-        super().__init__(config)
-        self._on_ready = on_ready
-        self._life = AsyncExitStack()
+    def __init__(self, engine: Engine, listener: Listener) -> None:
         self._engine = engine
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[int] = self._loop.create_future()
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._life.enter_async_context(running(self._engine))
-        gc.freeze()  # what is there by now is not looked at again by the garbage collector
-        host, port = self.config.host, self.config.port
+    def heed_signals(self) -> None:
+        """The first ends the server in order, the second at once."""
+        for number in _ENDING:
+            self._loop.add_signal_handler(number, self._end, number)
+
+    async def run(self, host: str, port: int, tell: Callable[[str], None], *, standby: bool) -> int:
+        """Until a signal, which is given."""
+        async with AsyncExitStack() as life:
+            try:
+                if standby:
+                    tell(_address(host, await self._listener.open(host, port)))
+                if await self._start(life) and not standby:
+                    tell(_address(host, await self._listener.open(host, port)))
+                return await self._ended
+            finally:
+                await self._listener.close(self._engine.settings.drain_seconds)
+
+    async def _start(self, life: AsyncExitStack) -> bool:
+        """Start the engine, which may take as long as another server has the database; or until a signal."""
+        started = self._loop.create_task(life.enter_async_context(running(self._engine)))
+        either: set[asyncio.Future[Any]] = {started, self._ended}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not started.done():
+            started.cancel()
+            with suppress(asyncio.CancelledError):
+                await started
+            return False
         try:
-            await super().startup(sockets)
-        except SystemExit:  # uvicorn has logged why
-            await self._life.aclose()
-            raise InputError(f"cannot listen on {host}, port {port}; is it in use? Try --port 0") from None
-        if self._on_ready is not None:
-            port = self.servers[0].sockets[0].getsockname()[1]
-            name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (an address to open)
-            self._on_ready(f"http://{f'[{name}]' if ':' in name else name}:{port}")
+            started.result()
+        except (SketchBanditError, OSError):
+            raise
+        except Exception as error:
+            log.exception("the start failed")
+            raise InputError(
+                f"the service cannot start ({type(error).__name__}: {error}); the log says where, and "
+                "`sketchbandit service check` what is wrong with the state"
+            ) from error
+        gc.freeze()  # what is there by now is not looked at again by the garbage collector
+        return True
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().shutdown(sockets)
-        await self._life.aclose()
+    def _end(self, number: int) -> None:
+        if self._ended.done():
+            self._listener.hurry()
+        else:
+            self._ended.set_result(number)
 
 
 def is_loopback(host: str) -> bool:
@@ -114,3 +149,26 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def keep_private(state: Path) -> None:
+    """Let nobody but the owner read the state: what is there, and what this process will write."""
+    os.umask(0o077)
+    if state.is_dir():
+        for path in (state, *state.rglob("*")):
+            if not path.is_symlink():
+                path.chmod(0o700 if path.is_dir() else 0o600)
+
+
+def _address(host: str, port: int) -> str:
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (an address to open)
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}"
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where there is one, which is the faster."""
+    try:
+        import uvloop  # noqa: PLC0415  (there is none for Windows)
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

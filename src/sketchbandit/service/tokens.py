@@ -2,13 +2,17 @@
 
 import hashlib
 import hmac
+import logging
 import os
 import re
 import secrets
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 from sketchbandit.errors import InputError
+
+log = logging.getLogger(__name__)
 
 SCOPES = ("read", "decide", "admin")
 """Each includes those before it."""
@@ -53,6 +57,25 @@ class Tokens:
             if hmac.compare_digest(token.digest, digest):
                 found = token.scope
         return found
+
+
+class Refusals:
+    """Refused tokens in the log: a line a second at most, so that nobody can fill the disk with them."""
+
+    def __init__(self, every: float = 1.0) -> None:
+        self._every = every
+        self._next = 0.0
+        self._unsaid = 0
+
+    def saw(self, path: str, client: str, reason: str) -> None:
+        """Log that a token was refused, or count it for the next line. The token itself is never logged."""
+        now = time.monotonic()
+        if now < self._next:
+            self._unsaid += 1
+            return
+        told = {"path": path[:200], "client": client, "reason": reason, "more": self._unsaid}
+        log.warning("a token was refused", extra=told)
+        self._next, self._unsaid = now + self._every, 0
 
 
 def allows(scope: str, needed: str) -> bool:

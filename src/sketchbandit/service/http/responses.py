@@ -10,7 +10,7 @@ from sketchbandit.service.problems import Problem
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
-_ALWAYS = "x-content-type-options: nosniff\r\ncache-control: no-store\r\n"
+_ALWAYS = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
 _BODILESS = (204, 304)
 _BREAKS = re.compile(r"[\r\n\0]")
 
@@ -33,16 +33,19 @@ def head_of(response: Response, *, is_last: bool) -> bytes:
     if response.status not in _BODILESS:
         head += b"content-length: %d\r\n" % len(response.body)
     for name, value in response.headers.items():
-        head += _line(name, value)
+        if name not in _ALWAYS:
+            head += _line(name, value)
     return head + (b"connection: close\r\n\r\n" if is_last else b"\r\n")
 
 
 @lru_cache(256)
 def _begin(status: int, content_type: str) -> bytes:
-    kind = "" if status in _BODILESS else f"content-type: {content_type}\r\n"
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{_ALWAYS}{kind}".encode("latin-1")
+    first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
+    headers = _ALWAYS if status in _BODILESS else {**_ALWAYS, "content-type": content_type}
+    return first + b"".join(_line(name, value) for name, value in headers.items())
 
 
+@lru_cache(256)
 def _line(name: str, value: str) -> bytes:
     """A header; a value cannot begin another one."""
     return f"{name}: {_BREAKS.sub(' ', value)}\r\n".encode("latin-1", "replace")
