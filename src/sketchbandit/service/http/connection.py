@@ -17,7 +17,8 @@ from sketchbandit.service.settings import Limits
 log = logging.getLogger(__name__)
 
 KEEP_ALIVE = 75.0  # seconds that an idle connection may stay
-_LINGER = 0.25  # seconds in which a client that spoke nonsense may still hear so
+LINGER = 0.25  # seconds in which a client that spoke nonsense may still hear so ...
+_NONSENSE = 256 * 1024  # ... and bytes that it may still send meanwhile
 _JOINED = 64 * 1024  # a body up to here is copied behind its head
 _SLOWEST = 4096  # bytes a second that the reader of a long answer must take
 _FAILED = problem_response(Problem("something went wrong here; the log says what"))
@@ -60,6 +61,8 @@ class Connection(asyncio.Protocol):
     """Came too early: the beginning of the next request."""
     _taken = 0
     """Bytes of the body that are charged."""
+    _spare: float = _NONSENSE
+    """Bytes that are thrown away, before the connection is cut."""
     _unsent = 0
     _client = ""
     _is_idle = _is_paused = _is_last = _is_lost = _has_ended = False
@@ -123,6 +126,10 @@ class Connection(asyncio.Protocol):
             self._read(data)
         elif self._state is not State.LEAVING:
             self._keep(data)
+        else:
+            self._spare -= len(data)
+            if self._spare < 0:
+                self._transport.abort()
 
     def eof_received(self) -> bool:
         """The client will send no more; it may still wait for an answer."""
@@ -143,12 +150,12 @@ class Connection(asyncio.Protocol):
         try:
             self._parse(data)
         except Malformed as problem:
-            self._leave(problem_response(problem), _LINGER)
+            self._leave(problem_response(problem))
         except Problem as problem:
-            self._leave(problem_response(problem), limits.request_seconds)
+            self._leave_body(problem_response(problem))
         except Exception:
             log.exception("a request failed")
-            self._leave(_FAILED, _LINGER)
+            self._leave(_FAILED)
 
     def _parse(self, data: bytes) -> None:
         """Take up to the end of a request, as far as it is there."""
@@ -178,7 +185,7 @@ class Connection(asyncio.Protocol):
     def _refuse(self, refusal: Response, data: bytes, at: int) -> None:
         """Answer without the body: if it is there it is passed over, else nobody waits for it."""
         if not self._reader.has_whole_body(data, at):
-            self._leave(refusal, self._shared.limits.request_seconds)
+            self._leave_body(refusal)
             return
         if not self._reader.is_complete:
             at = self._reader.feed(data, at)
@@ -251,7 +258,7 @@ class Connection(asyncio.Protocol):
         self._charge.release()
         self._request = self._task = None
         if self._is_last:
-            self._state, self._until = State.LEAVING, self._loop.time() + _LINGER
+            self._state, self._until = State.LEAVING, self._loop.time() + LINGER
             self._transport.close()
             return
         self._reader.restart()
@@ -273,10 +280,15 @@ class Connection(asyncio.Protocol):
                 if self._has_ended:
                     self._transport.close()  # in the middle of a request
 
-    def _leave(self, response: Response, seconds: float) -> None:
+    def _leave_body(self, response: Response) -> None:
+        """Refuse a body that is still on the way; a client that sends all of it before it reads is let to."""
+        self._leave(response, self._shared.limits.request_seconds, inf)
+
+    def _leave(self, response: Response, seconds: float = LINGER, spare: float = _NONSENSE) -> None:
         """Send a last answer, and for a while throw away what comes, so that the client can read it."""
         self._charge.release()
         self._state, self._until, self._rest = State.LEAVING, self._loop.time() + seconds, b""
+        self._spare = spare
         self._write(response, is_last=True)
         self._transport.write_eof()
         self._resume()

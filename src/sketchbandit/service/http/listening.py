@@ -4,7 +4,7 @@ import asyncio
 
 from sketchbandit.errors import InputError
 from sketchbandit.service.budget import Budget
-from sketchbandit.service.http.connection import Connection, Shared
+from sketchbandit.service.http.connection import LINGER, Connection, Shared
 from sketchbandit.service.http.messages import Application
 from sketchbandit.service.settings import Limits
 
@@ -73,4 +73,4 @@ class Listener:
         loop, shared = asyncio.get_running_loop(), self._shared
         for connection in list(shared.connections):
             connection.check(loop.time())
-        self._sweep = loop.call_later(min(1.0, shared.limits.request_seconds / 4), self._check_all)
+        self._sweep = loop.call_later(min(LINGER, shared.limits.request_seconds / 4), self._check_all)
