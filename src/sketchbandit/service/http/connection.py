@@ -2,48 +2,22 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
-from enum import Enum
 from math import inf
 from typing import cast
 
-from sketchbandit.service.budget import Budget
-from sketchbandit.service.http.messages import Application, Request, Response
+from sketchbandit.service.http.messages import Request, Response
 from sketchbandit.service.http.reading import Reader
-from sketchbandit.service.http.responses import CONTINUE, head_of, problem_response
+from sketchbandit.service.http.responses import CONTINUE, problem_response, write
+from sketchbandit.service.http.shared import Shared, State
 from sketchbandit.service.problems import Busy, Malformed, Problem
-from sketchbandit.service.settings import Limits
 
 log = logging.getLogger(__name__)
 
 KEEP_ALIVE = 75.0  # seconds that an idle connection may stay
 LINGER = 0.25  # seconds in which a client that spoke nonsense may still hear so ...
 _NONSENSE = 256 * 1024  # ... and bytes that it may still send meanwhile
-_JOINED = 64 * 1024  # a body up to here is copied behind its head
 _SLOWEST = 4096  # bytes a second that the reader of a long answer must take
 _FAILED = problem_response(Problem("something went wrong here; the log says what"))
-
-
-@dataclass
-class Shared:
-    """What all connections of a server have in common."""
-
-    application: Application
-    limits: Limits
-    budget: Budget
-    connections: "set[Connection]" = field(default_factory=set)
-    orphans: set[asyncio.Task[None]] = field(default_factory=set)
-    """Requests under way whose clients have gone: they are finished all the same."""
-    is_stopping: bool = False
-
-
-class State(Enum):
-    """What a connection is at."""
-
-    READING = "a request arrives, or is waited for"
-    ANSWERING = "the application works on it"
-    SENDING = "some of the answer has not left yet"
-    LEAVING = "the last answer is given: what the client still sends is thrown away"
 
 
 class Connection(asyncio.Protocol):
@@ -244,14 +218,8 @@ class Connection(asyncio.Protocol):
             self._end()
 
     def _write(self, response: Response, *, is_last: bool) -> None:
-        head, body = head_of(response, is_last=is_last), response.body
-        if self._request is not None and self._request.method == "HEAD":
-            body = b""
-        if len(body) <= _JOINED:
-            self._transport.write(head + body)
-        else:
-            self._transport.write(head)
-            self._transport.write(body)
+        is_head = self._request is not None and self._request.method == "HEAD"
+        write(self._transport, response, is_last=is_last, is_head=is_head)
 
     def _end(self) -> None:
         """The answer has left: go on with the next request."""

@@ -4,8 +4,9 @@ import asyncio
 
 from sketchbandit.errors import InputError
 from sketchbandit.service.budget import Budget
-from sketchbandit.service.http.connection import LINGER, Connection, Shared
+from sketchbandit.service.http.connection import LINGER, Connection
 from sketchbandit.service.http.messages import Application
+from sketchbandit.service.http.shared import Shared
 from sketchbandit.service.settings import Limits
 
 _BACKLOG = 2048

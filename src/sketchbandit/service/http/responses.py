@@ -1,5 +1,6 @@
 """Answers as bytes, and problems as answers."""
 
+import asyncio
 import json
 import re
 from functools import lru_cache
@@ -11,6 +12,7 @@ from sketchbandit.service.problems import Problem
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _ALWAYS = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
+_JOINED = 64 * 1024  # a body up to here is copied behind its head, and both are sent at once
 _BODILESS = (204, 304)
 _BREAKS = re.compile(r"[\r\n\0]")
 
@@ -36,6 +38,16 @@ def head_of(response: Response, *, is_last: bool) -> bytes:
         if name not in _ALWAYS:
             head += _line(name, value)
     return head + (b"connection: close\r\n\r\n" if is_last else b"\r\n")
+
+
+def write(transport: asyncio.WriteTransport, response: Response, *, is_last: bool, is_head: bool) -> None:
+    """Send an answer; to HEAD without its body."""
+    head, body = head_of(response, is_last=is_last), b"" if is_head else response.body
+    if len(body) <= _JOINED:
+        transport.write(head + body)
+    else:
+        transport.write(head)
+        transport.write(body)
 
 
 @lru_cache(256)
