@@ -9,21 +9,26 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
 import uvloop
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sketchbandit.errors import InputError
 from sketchbandit.service.budget import Budget
 from sketchbandit.service.http.listening import Listener
 from sketchbandit.service.http.messages import Request, Response
+from sketchbandit.service.http.reading import Reader
 from sketchbandit.service.http.responses import head_of, problem_response
 from sketchbandit.service.problems import Busy, Forbidden, Unauthorised
 from sketchbandit.service.settings import Limits
 
 LIMITS = Limits(body_bytes=100_000, header_bytes=4096, connections=20, request_seconds=0.4)
 BUDGET = 400_000
+_UPGRADE = (b"connection: upgrade, http2-settings", b"upgrade: h2c", b"http2-settings: x")
 
 
 class Application:
@@ -223,6 +228,29 @@ def test_bytes_may_come_in_any_pieces(make_loop: Any, size: int) -> None:
             assert "x-t" not in json.loads(told)["headers"]  # a trailer is no header
 
 
+@given(
+    st.lists(st.tuples(st.booleans(), st.binary(max_size=20)), min_size=1, max_size=4),
+    st.lists(st.integers(0, 600)),
+)
+def test_requests_do_not_depend_on_the_cuts(bodies: list[tuple[bool, bytes]], cuts: list[int]) -> None:
+    """Wherever a stream is cut, the same requests come out of it, and none takes a byte of the next."""
+    stream = b"".join(
+        ask(b"/%d" % number, *_UPGRADE * upgrade, method=b"PUT", body=body)
+        for number, (upgrade, body) in enumerate(bodies)
+    )
+    places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
+    reader, found = Reader(Limits()), []
+    for start, end in pairwise(places):
+        data, at = stream[start:end], 0
+        while at < len(data):
+            at = reader.feed(data, at)
+            if reader.is_complete:
+                request = reader.request(Budget(1).open(), "")
+                found.append((request.path, reader.take_body()))
+                reader.restart()
+    assert found == [(f"/{number}", body) for number, (_, body) in enumerate(bodies)]
+
+
 def test_pipelined_requests_are_answered_in_order(server: Serving) -> None:
     """One at a time, whatever their number, with bodies or refused."""
     asked = [
@@ -297,13 +325,12 @@ def test_expect_continue(server: Serving) -> None:
 
 def test_an_upgrade_is_not_given(server: Serving) -> None:
     """The request is answered as it is, with its body, as clients that would rather speak HTTP/2 expect."""
-    upgrade = (b"connection: upgrade, http2-settings", b"upgrade: h2c", b"http2-settings: x")
     with server.connect() as client:
         for path in (b"/first", b"/second"):
-            client.sendall(ask(path, *upgrade, method=b"POST", body=b"GET / HTTP/1.1\r\n\r\n"))
+            client.sendall(ask(path, *_UPGRADE, method=b"POST", body=b"GET / HTTP/1.1\r\n\r\n"))
             status, _, told = read_answer(client)
             assert (status, json.loads(told)["body"]) == (200, "GET / HTTP/1.1\r\n\r\n")
-    answers = server.say(ask(b"/third", *upgrade) + ask(b"/fourth")).split(b"HTTP/1.1 200")
+    answers = server.say(ask(b"/third", *_UPGRADE) + ask(b"/fourth")).split(b"HTTP/1.1 200")
     paths = [json.loads(answer.partition(b"\r\n\r\n")[2])["path"] for answer in answers[1:]]
     assert paths == ["/third", "/fourth"]
 
@@ -442,6 +469,19 @@ def test_a_long_answer_arrives_whole(server: Serving) -> None:
             time.sleep(0.05)
             status, _, body = read_answer(client)
             assert (status, body) == (200, b"x" * 399_999)
+
+
+def test_who_reads_slowly_but_reads_gets_everything(make_loop: Any) -> None:
+    """For longer than a client may be silent."""
+    length = 20_000_000
+    with serving(make_loop, most=length) as server, server.connect() as client:
+        client.sendall(ask(b"/long?bytes=%d" % length, b"connection: close"))
+        started, count = time.monotonic(), 0
+        while data := client.recv(500_000):
+            count += len(data)
+            time.sleep(0.02)
+        assert count > length
+        assert time.monotonic() - started > 2 * LIMITS.request_seconds
 
 
 def test_slow_clients_are_closed(server: Serving) -> None:

@@ -97,7 +97,10 @@ class _Server:
     def heed_signals(self) -> None:
         """The first ends the server in order, the second at once."""
         for number in _ENDING:
-            self._loop.add_signal_handler(number, self._end, number)
+            try:
+                self._loop.add_signal_handler(number, self._end, number)
+            except NotImplementedError:  # Windows
+                signal.signal(number, lambda found, _: self._loop.call_soon_threadsafe(self._end, found))
 
     async def run(self, host: str, port: int, tell: Callable[[str], None], *, standby: bool) -> int:
         """Until a signal, which is given."""
