@@ -315,6 +315,12 @@ def test_expect_continue(server: Serving) -> None:
         assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         client.sendall(b"hello")
         assert json.loads(read_answer(client)[2])["body"] == "hello"
+        client.sendall(ask(b"/", expect[0], b"transfer-encoding: chunked", method=b"POST"))
+        assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        for byte in b"1\r\na\r\n0\r\n\r\n":
+            client.sendall(bytes([byte]))
+            time.sleep(0.001)
+        assert json.loads(read_answer(client)[2])["body"] == "a"  # asked for once
     for path, length, status in ((b"/forbidden", 5, b"403"), (b"/", 100_001, b"413")):
         with server.connect() as client:
             client.sendall(ask(path, expect[0], b"content-length: %d" % length, method=b"POST"))

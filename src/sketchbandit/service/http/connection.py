@@ -138,10 +138,10 @@ class Connection(asyncio.Protocol):
             at = reader.feed(data, at)
             if not reader.has_head:
                 continue
-            if self._request is None:
-                self._request = reader.request(self._charge, self._client)
-                refusal = self._shared.application.admit(self._request)
-                if refusal is not None:
+            request, is_new = self._request, self._request is None
+            if request is None:
+                request = self._request = reader.request(self._charge, self._client)
+                if (refusal := self._shared.application.admit(request)) is not None:
                     self._refuse(refusal, data, at)
                     return
             count = reader.check_length()
@@ -149,11 +149,11 @@ class Connection(asyncio.Protocol):
                 self._charge.add(count - self._taken)
                 self._taken = count
             if reader.is_complete:
-                self._request.body = reader.take_body()
+                request.body = reader.take_body()
                 self._hold(data, at)
-                self._task = self._loop.create_task(self._answer(self._request))
+                self._task = self._loop.create_task(self._answer(request))
                 return
-            if count == 0 and at == len(data) and "expect" in self._request.headers:
+            if is_new and at == len(data) and request.headers.get("expect", "").lower() == "100-continue":
                 self._transport.write(CONTINUE)
 
     def _refuse(self, refusal: Response, data: bytes, at: int) -> None:
