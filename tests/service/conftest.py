@@ -1,11 +1,15 @@
 """What several tests of the service share."""
 
+import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import uvloop
 
 from tests.service import postgres
 from tests.service.postgres import Postgres
+from tests.service.sockets import Serving, serving
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +30,16 @@ def postgres_url(postgres_server: Postgres) -> str:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
     return postgres_server.url
+
+
+@pytest.fixture(params=[uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
+def make_loop(request: pytest.FixtureRequest) -> Any:
+    """Both event loops."""
+    return request.param
+
+
+@pytest.fixture
+def server(make_loop: Any) -> Iterator[Serving]:
+    """A server with small limits."""
+    with serving(make_loop) as made:
+        yield made
