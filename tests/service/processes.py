@@ -30,11 +30,13 @@ for line in sys.stdin:
         logs.configure(as_json=True)
         settings = eval(extra)
         settings = {"storage_patience": 0.5, "snapshot_seconds": 0.2, **settings}
+        standby = settings.pop("standby", False)
         try:
             serve(
                 Settings(Path(state), database=database or None, **settings),
                 port=int(port),
                 token_file=Path(tokens) if tokens else None,
+                standby=standby,
                 on_ready=lambda url: print("ready", os.getpid(), flush=True),
             )
         except BaseException as error:
