@@ -4,7 +4,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import replace
 from importlib.resources import files
-from time import monotonic, perf_counter
+from time import perf_counter
 
 from sketchbandit.errors import InputError
 from sketchbandit.service.api.answers import HEADERS, refusal, written
@@ -16,7 +16,7 @@ from sketchbandit.service.api.table import table
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.http.messages import JSON, Request, Response
 from sketchbandit.service.problems import Forbidden, NotAllowed, NotFound, Problem, Unauthorised, Unavailable
-from sketchbandit.service.tokens import Tokens, allows
+from sketchbandit.service.tokens import Refusals, Tokens, allows
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Api:
         self._engine, self._tokens, self._hosts, self._cors = engine, tokens, hosts, frozenset(cors)
         self._table = table()
         self._pages = _pages()
-        self._told = 0.0
+        self._refusals = Refusals()
 
     def admit(self, request: Request) -> Response | None:
         """Refuse what the head alone tells to be in vain; pages and preflights are answered here too."""
@@ -154,9 +154,8 @@ class Api:
             problem = Forbidden(f"this token may {scope}; this request needs the scope {needed}")
         else:
             return
-        if secret and monotonic() - self._told > 1.0:  # one a second: who tries many must not fill the disk
-            self._told = monotonic()
-            log.warning("a token was refused", extra={"path": request.path, "reason": str(problem)})
+        if secret:
+            self._refusals.saw(request.path, request.client, str(problem))
         raise problem
 
 
