@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
+from safetensors.numpy import load as from_safetensors
 from safetensors.numpy import save as to_safetensors
 
 from sketchbandit.arrays import AnyArray
@@ -37,6 +38,11 @@ class Contents(NamedTuple):
 
 def write(path: Path, kind: str, scalars: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
     """Write arrays and JSON scalars, safely."""
+    replace_file(path, to_bytes(kind, scalars, arrays))
+
+
+def to_bytes(kind: str, scalars: dict[str, Any], arrays: dict[str, AnyArray]) -> bytes:
+    """What ``write`` writes."""
     text = json.dumps(scalars, sort_keys=True)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     metadata = {
@@ -46,7 +52,7 @@ def write(path: Path, kind: str, scalars: dict[str, Any], arrays: dict[str, AnyA
         "scalars": text,
         "sha256": _digest(kind, text, arrays),
     }
-    replace_file(path, to_safetensors(arrays, metadata=metadata))
+    return to_safetensors(arrays, metadata=metadata)
 
 
 def replace_file(path: Path, payload: bytes) -> None:
@@ -82,6 +88,22 @@ def read(path: Path) -> Contents:
             arrays = {name: file.get_tensor(name) for name in names}
     except SafetensorError as error:
         raise FileError(f"{path} is damaged or not a safetensors file: {error}") from error
+    return _checked(path, metadata, arrays)
+
+
+def from_bytes(content: bytes, name: str) -> Contents:
+    """The contents of the bytes that ``to_bytes`` made, called ``name``; anything else raises FileError."""
+    try:
+        arrays = from_safetensors(content)
+    except SafetensorError as error:
+        raise FileError(f"{name} is damaged or not a safetensors file: {error}") from error
+    length = int.from_bytes(content[:8], "little")  # safetensors: the header's length, the header, the arrays
+    metadata = json.loads(content[8 : 8 + length]).get("__metadata__", {})
+    _check_format(name, metadata)
+    return _checked(name, metadata, arrays)
+
+
+def _checked(path: Path | str, metadata: dict[str, str], arrays: dict[str, AnyArray]) -> Contents:
     try:
         kind, text, expected = metadata["kind"], metadata["scalars"], metadata["sha256"]
     except KeyError as error:
@@ -93,7 +115,7 @@ def read(path: Path) -> Contents:
     return Contents(kind, json.loads(text), arrays)
 
 
-def _check_format(path: Path, metadata: dict[str, str]) -> None:
+def _check_format(path: Path | str, metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
         raise FileError(f"{path} was not written by sketchbandit: its format is {metadata.get('format')!r}")
     version = metadata.get("format_version", "")

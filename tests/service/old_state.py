@@ -8,7 +8,7 @@ import numpy as np
 
 import sketchbandit as sb
 from sketchbandit.policy.spread import Spread
-from sketchbandit.service.storage.snapshots import SnapshotFolder, read
+from sketchbandit.service.storage.snapshots import Snapshot, SnapshotFolder
 from sketchbandit.service.vectors import encode
 
 DIM = 3
@@ -77,8 +77,24 @@ def as_format_2(state: Path) -> None:
             row = (json.dumps(config, sort_keys=True), number)
             connection.execute("UPDATE sketchbandit_bandits SET config = ? WHERE id = ?", row)
     connection.close()
-    for path in state.glob("snapshots/*/*"):
-        snapshot = read(path)
+    folder = SnapshotFolder(state)
+    for bandit, seq in taken(state):
+        snapshot = folder.read(bandit, seq)
         if isinstance(snapshot.policy, sb.LinUCB):
             snapshot.policy._spread = Spread()
-            SnapshotFolder(path.parent).write(snapshot)
+            folder.write(bandit, as_before_open_lists(snapshot))
+
+
+def taken(state: Path) -> list[tuple[int, int]]:
+    """The snapshots of a folder: of which bandit, at which record."""
+    return [
+        (int(path.parent.name), int(path.stem)) for path in sorted(state.glob("snapshots/*/*.safetensors"))
+    ]
+
+
+def as_before_open_lists(snapshot: Snapshot) -> Snapshot:
+    """As versions before 0.11 wrote it: with the oldest row that waits alone."""
+    state = {name: value for name, value in snapshot.state.items() if name != "open"}
+    return snapshot._replace(
+        state={**state, "oldest_open": min([*snapshot.state["open"].tolist(), snapshot.seq + 1])}
+    )

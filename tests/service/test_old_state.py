@@ -12,7 +12,7 @@ from sketchbandit.service.checking import check, same
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.exporting import export
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.snapshots import SnapshotFolder, read
+from sketchbandit.service.storage.snapshots import SnapshotFolder
 from tests.service import old_state
 from tests.service.harness import AS_THEY_ARE, PLAIN, in_loop, service
 
@@ -78,15 +78,16 @@ async def test_an_old_snapshot_gets_the_rule_of_its_bandit(tmp_path: Path) -> No
     old_state.write(tmp_path / "state")
     async with service(tmp_path / "state"):
         pass
-    (path,) = (tmp_path / "state").glob("snapshots/*/*.safetensors")
-    snapshot = read(path)
+    ((bandit, seq),) = old_state.taken(tmp_path / "state")
+    folder = SnapshotFolder(tmp_path / "state")
+    snapshot = old_state.as_before_open_lists(folder.read(bandit, seq))
     plain = BanditConfig(old_state.DIM, parameters={"beta": 0.5})
     history = dict(snapshot.state["history"])
     del history["windows"], history["shares"]
     history["buckets"] = [bucket[:3] for bucket in history["buckets"]]
     state = {**snapshot.state, "history": history}
-    SnapshotFolder(path.parent).write(snapshot._replace(policy=plain.with_rule(snapshot.policy), state=state))
-    assert read(path).policy.random is None
+    folder.write(bandit, snapshot._replace(policy=plain.with_rule(snapshot.policy), state=state))
+    assert folder.read(bandit, seq).policy.random is None
     async with service(tmp_path / "state") as found:
         policy = found.engine.bandit("b").policy
         assert (policy.explore.floor, policy.rounds) == (0.25, 4)
@@ -130,11 +131,14 @@ async def test_columns_are_added_on_postgresql_too(tmp_path: Path, postgres_url:
         await found.play(3)
     engine = sa.create_engine(postgres_url.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
-        for column in ("slate", "position", "width"):
+        for column in ("slate", "position", "width", "crc", "crc_logged"):
             connection.exec_driver_sql(f"ALTER TABLE sketchbandit_decisions DROP COLUMN {column}")
-        connection.exec_driver_sql("ALTER TABLE sketchbandit_rewards DROP COLUMN position")
+        for column in ("position", "crc"):
+            connection.exec_driver_sql(f"ALTER TABLE sketchbandit_rewards DROP COLUMN {column}")
+        connection.exec_driver_sql("ALTER TABLE sketchbandit_bandits DROP COLUMN arms_version")
         connection.exec_driver_sql(
-            "DROP TABLE sketchbandit_estimates, sketchbandit_actions, sketchbandit_scalings"
+            "DROP TABLE sketchbandit_estimates, sketchbandit_actions, sketchbandit_scalings, "
+            "sketchbandit_snapshots"
         )
         connection.execute(tables.service.update().values(format=1))
     engine.dispose()

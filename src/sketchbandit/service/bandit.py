@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning
-from sketchbandit.policy import PerAction
+import numpy as np
+
+from sketchbandit.errors import SketchTooSmallWarning
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.comparing import Unweighed
 from sketchbandit.service.config import ESTIMATE, BanditConfig
@@ -65,7 +66,8 @@ class Snapshotted(NamedTuple):
     """What is remembered of a snapshot: which records a restart from it would need."""
 
     seq: int
-    oldest_open: int
+    waiting: frozenset[int]
+    """Decisions that were open then, by their first rows."""
     at: float
     rounds: int
 
@@ -323,7 +325,9 @@ class Bandit:
         """Everything but the policy after the record ``seq``, as JSON; decisions come from the journal."""
         return {
             "bandit": [self.number, self.created],
-            "oldest_open": min(self.open, default=seq + 1),
+            "open": np.array(
+                [first + place for first, one in self.open.items() for place in one.waiting], np.int64
+            ),
             "totals": asdict(self.totals),
             "history": self.timeline.dump(),
             "held": self.held.dump(),

@@ -12,15 +12,19 @@ from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.recovery import Since, belongs, read_snapshot, replay, snapshot_folder
+from sketchbandit.service.recovery import belongs, build, read_arms, read_snapshot, reason_of
+from sketchbandit.service.replaying import Since, replay, since
 from sketchbandit.service.scaling_bytes import decode as decode_scaling
 from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.checksums import ROWS, is_log_whole, unsealed
 from sketchbandit.service.storage.connecting import JOURNAL, default_url
 from sketchbandit.service.storage.database import Database
-from sketchbandit.service.storage.paging import in_order
+from sketchbandit.service.storage.records import DecisionRow, ScalingRow
+from sketchbandit.service.storage.snapshots import Snapshots, snapshots_of
+from sketchbandit.service.storage.tables import all_rows
 from sketchbandit.service.vectors import decode
 
-_PAGE = 2000
+_BACKUP = "restore the database from a backup"
 _SAMPLE = "reader.sample."
 
 
@@ -75,74 +79,106 @@ def check(
 def _check(
     connection: sa.Connection, state: Path, database: Database, tell: Callable[[str], None]
 ) -> Iterator[Finding]:
+    yield _check_modes(state)
     if database.is_sqlite:
         tell("the database file")
         said = connection.exec_driver_sql("PRAGMA integrity_check").scalar_one()
-        yield Finding("database file", said == "ok", str(said))
-    rows = connection.execute(sa.select(tables.bandits).where(tables.bandits.c.name.is_not(None))).all()
-    bandits = {row.id: (row.name, BanditConfig.from_json(row.config), row.created) for row in rows}
+        yield Finding("database file", said == "ok", str(said) if said == "ok" else f"{said}; {_BACKUP}")
+    bandits, service = {}, connection.execute(sa.select(tables.service)).one()
+    for row in connection.execute(sa.select(tables.bandits).where(tables.bandits.c.name.is_not(None))).all():
+        try:
+            bandits[row.id] = build(row)
+        except Exception as error:  # as at a start
+            yield Finding(row.name, False, reason_of(error))
     tell("the rows of the journal")
-    yield _check_rows(connection, {number: config for number, (_, config, _) in bandits.items()})
-    for number, (name, config, created) in bandits.items():
-        tell(f"bandit {name}")
-        yield from _check_bandit(connection, state, Bandit(number, name, config, created=created))
+    yield _check_rows(connection, {number: bandit.config for number, bandit in bandits.items()})
+    snapshots = snapshots_of(state, database)
+    for bandit in bandits.values():
+        tell(f"bandit {bandit.name}")
+        try:
+            yield from _check_bandit(connection, snapshots, bandit, service)
+        except Exception as error:
+            yield Finding(f"{bandit.name}: journal", False, reason_of(error))
+
+
+def _check_modes(state: Path) -> Finding:
+    """Nobody but the owner may write the state."""
+    paths = [path for path in (state, *state.rglob("*")) if path.stat().st_mode & 0o022]
+    details = (
+        f"others may write {paths[0]}; take that away: chmod -R go-w {state}" if paths else "the owner's"
+    )
+    return Finding("file modes", not paths, details)
 
 
 def _check_rows(connection: sa.Connection, configs: dict[int, BanditConfig]) -> Finding:
-    """Every decision and scaling can be read; every reward belongs to an earlier decision of its bandit."""
-    d, r, s = tables.decisions, tables.rewards, tables.scalings
-    count, bad = 0, []
-    for row in in_order(connection, sa.select(d.c.seq, d.c.bandit, d.c.features), d.c.seq, _PAGE):
-        config = configs.get(row.bandit)
-        try:
-            count += config is not None and decode(row.features, config.dim) is not None
-        except ValueError as error:
-            bad.append(f"decision {row.seq}: {error}")
-    for row in connection.execute(sa.select(s).where(s.c.bandit.in_(list(configs))).order_by(s.c.seq)).all():
-        try:
-            decode_scaling(row.scaling, configs[row.bandit].dim)
-        except ValueError as error:
-            bad.append(f"scaling {row.seq}: {error}")
+    """Every row is what was written and can be read; every reward has an earlier decision."""
+    counts, bad = dict.fromkeys(ROWS, 0), []
+    for table in ROWS:
+        for values in all_rows(connection, table):
+            counts[table] += 1
+            if fault := _fault(table, values, configs):
+                bad.append(f"{table.name.removeprefix('sketchbandit_')} {values.seq}: {fault}")
+    d, r = tables.decisions, tables.rewards
     strays = sa.select(sa.func.count()).select_from(r).join(d, d.c.seq == r.c.decision, isouter=True)
     strange = strays.where(
         r.c.bandit.in_(list(configs)), sa.or_(d.c.seq.is_(None), d.c.bandit != r.c.bandit, d.c.seq > r.c.seq)
     )
     if lost := connection.execute(strange).scalar_one():
         bad.append(f"{lost} rewards have no decision before them")
-    rewards = connection.execute(sa.select(sa.func.count()).select_from(r)).scalar_one()
-    return Finding("journal", not bad, "; ".join(bad[:5]) or f"{count} decisions, {rewards} rewards")
+    good = f"{counts[d]} decisions, {counts[r]} rewards"
+    return Finding("journal", not bad, f"{'; '.join(bad[:5])}; {_BACKUP}" if bad else good)
 
 
-def _check_bandit(connection: sa.Connection, state: Path, bandit: Bandit) -> Iterator[Finding]:
+def _fault(table: sa.Table, values: Any, configs: dict[int, BanditConfig]) -> str:
+    """What is wrong with a row, if anything."""
+    try:
+        row = unsealed(table, values)
+        if isinstance(row, DecisionRow):
+            if not is_log_whole(row, values.crc_logged):
+                return "the checksum of its logged arms says that they were changed in the database"
+            if row.bandit in configs:
+                decode(row.features, configs[row.bandit].dim)
+        elif isinstance(row, ScalingRow) and row.bandit in configs:
+            decode_scaling(row.scaling, configs[row.bandit].dim)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def _check_bandit(
+    connection: sa.Connection, snapshots: Snapshots, bandit: Bandit, service: Any
+) -> Iterator[Finding]:
     """Play the journal from the start, and compare with every snapshot on the way."""
+    read_arms(connection, bandit)
     whole = []
-    service = connection.execute(sa.select(tables.service)).one()
-    for path in reversed(snapshot_folder(state, bandit.number).paths()):
+    for seq in reversed(snapshots.places(bandit.number)):
         try:
-            whole.append(read_snapshot(path, bandit, service.seq))
+            whole.append(read_snapshot(snapshots, bandit, seq, service.seq))
         except (SketchBanditError, OSError) as error:
-            yield Finding(f"{bandit.name}: snapshot {path.name}", False, str(error))
-    since, origin = Since.of(None), "the beginning"
+            yield Finding(
+                f"{bandit.name}: snapshot at record {seq}",
+                False,
+                f"{error}; a start puts it aside, and goes on from the one before",
+            )
+    start, origin = Since(0), "the beginning"
     if service.dropped > bandit.number:
         if not whole:
-            yield Finding(bandit.name, False, "no snapshot is whole, and the journal does not reach back")
+            yield Finding(
+                bandit.name, False, f"no snapshot is whole, and the journal does not reach back; {_BACKUP}"
+            )
             return
         first = whole.pop(0)
         bandit.restore(first)
-        since, origin = Since.of(first), f"record {first.seq}"
-    try:
-        for snapshot in whole:
-            replay(connection, {bandit.number: bandit}, {bandit.number: since}, until=snapshot.seq)
-            is_same = same(bandit.policy, snapshot.policy)
-            details = (
-                f"{'the same to the bit as' if is_same else 'differs from'} the journal from {origin} on"
-            )
-            yield Finding(f"{bandit.name}: snapshot at record {snapshot.seq}", is_same, details)
-            since = Since(snapshot.seq, snapshot.seq + 1)
-        replay(connection, {bandit.number: bandit}, {bandit.number: since})
-    except SketchBanditError as error:
-        yield Finding(f"{bandit.name}: journal", False, str(error))
-        return
+        start, origin = since(connection, bandit, first), f"record {first.seq}"
+    for snapshot in whole:
+        replay(connection, {bandit.number: bandit}, {bandit.number: start}, until=snapshot.seq)
+        is_same = same(bandit.policy, snapshot.policy)
+        details = f"{'the same to the bit as' if is_same else 'differs from'} the journal from {origin} on"
+        if not is_same:
+            details += f"; find out which of them was changed: {_BACKUP}"
+        yield Finding(f"{bandit.name}: snapshot at record {snapshot.seq}", is_same, details)
+        start = Since(snapshot.seq)
+    replay(connection, {bandit.number: bandit}, {bandit.number: start})
     learned = f"{bandit.policy.rounds} rewards learned, {len(bandit.open)} decisions open"
     yield Finding(f"{bandit.name}: journal", True, learned)
 

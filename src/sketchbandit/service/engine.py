@@ -21,6 +21,7 @@ from sketchbandit.service.settings import Settings
 from sketchbandit.service.stock import Stock
 from sketchbandit.service.storage.connecting import default_url
 from sketchbandit.service.storage.database import Database
+from sketchbandit.service.storage.snapshots import snapshots_of
 from sketchbandit.service.warmup import warm_up
 
 log = logging.getLogger(__name__)
@@ -87,7 +88,13 @@ class Engine:
         replace_file(state / INSTANCE, mine.encode())
 
     def _recover(self) -> None:
-        found = recover(self.database, self.settings.state, keep=self.settings.snapshots_kept)
+        settings = self.settings
+        in_database = settings.snapshots == "database"
+        self.snapshots = snapshots_of(
+            settings.state, self.database, in_database=in_database, keep=settings.snapshots_kept
+        )
+        found = recover(self.database, self.snapshots)
+        self.clock_doubted = found.clock_doubted
         limits = self.limits
         self.clock = clock = Clock(found.last_time)
         self.journal = Journal(

@@ -16,7 +16,7 @@ from sketchbandit.service.checking import opened
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.decision_ids import decision_id
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.paging import in_order
+from sketchbandit.service.storage.tables import in_order
 from sketchbandit.service.vectors import Vector, decode, decode_all
 
 _PAGE = 200  # rows may have all their arms with them

@@ -1,10 +1,10 @@
-"""Bandits that are out of service, while the others go on."""
+"""Bandits that cannot be used, while all others can."""
 
 from typing import NamedTuple
 
 
 class Quarantined(NamedTuple):
-    """A bandit one of whose records could not be applied."""
+    """A bandit that is set aside: nothing of it is lost, and nothing of it is served."""
 
     number: int
     name: str

@@ -29,9 +29,8 @@ class Registry:
     """All bandits, and the numbers of those whose rows are still to be removed."""
 
     def __init__(self, found: Recovered, journal: Journal, clock: Clock, limits: Limits) -> None:
-        self.bandits: dict[str, Bandit] = {}
+        self.bandits = {bandit.name: bandit for bandit in found.bandits}
         self.quarantined = {one.name: one for one in found.quarantined}
-        """Those out of service: their records are kept, and nothing else happens to them."""
         self.deleted = found.deleted
         self._journal = journal
         self._clock = clock

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 MIB = 1024 * 1024
 
@@ -54,9 +55,13 @@ class Settings:
     snapshot_seconds: float = 60.0
     """... and after so many seconds, if anything was learned."""
     snapshots_kept: int = 3
+    snapshots: Literal["folder", "database"] = "folder"
+    """Where they are written; both are read."""
     retention_seconds: float | None = None
     """How long answered decisions are kept for export; None: for ever."""
     storage_patience: float = 3.0
     """Seconds to wait for a database that has gone away or is locked before answering 503."""
+    accept_clock: bool = False
+    """Whether a clock far ahead of the journal is right: decisions of then are overdue for real."""
     drain_seconds: int = 10
     """For requests under way to be finished at shutdown."""

@@ -4,13 +4,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from sketchbandit.service.bandit import Bandit, Snapshotted
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.problems import Problem
-from sketchbandit.service.recovery import snapshot_folder
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import DEFAULT, Statements
 
@@ -21,7 +21,16 @@ _MOST_EXPIRED = 500
 _MOST_DROPPED = 2000
 _STRETCH = 20_000
 _OF_A_BANDIT = (tables.decisions, tables.rewards, tables.estimates, tables.actions, tables.scalings)
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 600.0
 _JOURNAL_AHEAD = 500_000  # records that a restart reads at most, for a bandit that nobody uses
+
+
+class _PutOff(NamedTuple):
+    """A snapshot that is to be tried again."""
+
+    reason: str
+    pause: float
+    until: float
 
 
 @asynccontextmanager
@@ -51,6 +60,10 @@ class Upkeep:
         """Two rounds at once would take the same snapshot twice, and count it as two that are kept."""
         self._purged: dict[int, int] = {}
         """Deleted bandits: up to which record their rows are gone."""
+        self._swept = 0
+        """From which record on old rows are looked for."""
+        self._put_offs: dict[int, _PutOff] = {}
+        """Bandits whose snapshot could not be written."""
 
     def start(self) -> None:
         """Begin."""
@@ -112,7 +125,10 @@ class Upkeep:
 
     def _wants_snapshot(self, bandit: Bandit) -> bool:
         settings, applied = self._engine.settings, self._engine.journal.applied
-        last = bandit.snapshots[-1] if bandit.snapshots else Snapshotted(bandit.number, 0, bandit.created, 0)
+        if (put_off := self._put_offs.get(bandit.number)) is not None:
+            return self._engine.clock.now() >= put_off.until
+        none = Snapshotted(bandit.number, frozenset(), bandit.created, 0)
+        last = bandit.snapshots[-1] if bandit.snapshots else none
         age = self._engine.clock.now() - last.at
         learned = bandit.told().rounds - last.rounds
         if learned >= settings.snapshot_updates or applied - last.seq >= _JOURNAL_AHEAD:
@@ -121,24 +137,33 @@ class Upkeep:
             return age >= min(settings.snapshot_seconds, settings.retention_seconds / 4)
         return learned > 0 and age >= settings.snapshot_seconds
 
-    async def snapshot(self, bandit: Bandit) -> None:
-        """Write the bandit to a file; the loop waits only while memory is copied."""
+    async def snapshot(self, bandit: Bandit) -> bool:
+        """Write a snapshot; the loop waits only while memory is copied. Whether that went well."""
         engine = self._engine
-        snapshot = await bandit.snapshot(engine.journal.applied)
-        folder = snapshot_folder(engine.settings.state, bandit.number, engine.settings.snapshots_kept)
         try:
-            await asyncio.get_running_loop().run_in_executor(None, folder.write, snapshot)
-        except OSError as error:
-            log.error("a snapshot could not be written", extra={"bandit": bandit.name, "reason": str(error)})
-            return
-        if engine.registry.bandits.get(bandit.name) is not bandit:
-            folder.delete()  # it was deleted meanwhile
-            return
-        oldest_open = int(snapshot.state["oldest_open"])
-        rounds = snapshot.policy.rounds
-        bandit.snapshots.append(Snapshotted(snapshot.seq, oldest_open, engine.clock.now(), rounds))
+            snapshot = bandit.snapshot(engine.journal.applied)
+            waiting, rounds = frozenset(bandit.open), snapshot.policy.rounds
+            write = engine.snapshots.write
+            await asyncio.get_running_loop().run_in_executor(None, write, bandit.number, snapshot)
+        except Exception as error:  # whatever it is, other bandits have theirs written
+            self._put_off(bandit, repr(error) if isinstance(error, MemoryError) else str(error))
+            return False
+        self._put_offs.pop(bandit.number, None)
+        if bandit.number in engine.registry.deleted:  # meanwhile
+            engine.snapshots.delete(bandit.number)
+            return False
+        bandit.snapshots.append(Snapshotted(snapshot.seq, waiting, engine.clock.now(), rounds))
         while len(bandit.snapshots) > engine.settings.snapshots_kept:
             bandit.snapshots.popleft()
+        return True
+
+    def _put_off(self, bandit: Bandit, reason: str) -> None:
+        """Try again later, and later still if that fails too; every reason is logged once."""
+        last = self._put_offs.get(bandit.number)
+        if last is None or last.reason != reason:
+            log.error("a snapshot could not be written", extra={"bandit": bandit.name, "reason": reason})
+        pause = _FIRST_PAUSE if last is None else min(2 * last.pause, _LONGEST_PAUSE)
+        self._put_offs[bandit.number] = _PutOff(reason, pause, self._engine.clock.now() + pause)
 
     async def snapshot_all(self) -> None:
         """At shutdown: whatever has changed."""
@@ -149,34 +174,52 @@ class Upkeep:
     # -- rows that nobody needs -----------------------------------------------------------------------
 
     async def _drop_old(self) -> None:
-        """Drop answered decisions that are older than the retention and that no kept snapshot needs."""
+        """Drop decisions older than the retention that no kept snapshot needs: some 2,000 rows a round.
+
+        Those that wait, now or in a kept snapshot, are left behind. They are looked at again and again, and
+        go when they were answered.
+        """
         engine, retention = self._engine, self._engine.settings.retention_seconds
-        if retention is None or not engine.registry.bandits:
+        if retention is None or (bound := self._not_needed()) is None:
             return
-        bound = engine.journal.applied
-        for bandit in engine.registry.bandits.values():
-            if len(bandit.snapshots) < engine.settings.snapshots_kept:
-                return
-            bound = min(bound, bandit.snapshots[0].oldest_open)
-        d, cutoff = tables.decisions, engine.clock.now() - retention
-        first = sa.select(d.c.seq, d.c.at).where(d.c.seq < bound).order_by(d.c.seq).limit(_MOST_DROPPED)
-        some = first.subquery()
-        query = sa.select(sa.func.max(some.c.seq)).where(some.c.at < cutoff)
-        last = await engine.journal.read(lambda connection: connection.execute(query).scalar())
-        if last is None:
+        oldest = [bandit.snapshots[0] for bandit in engine.registry.bandits.values()]
+        d, start, cutoff = tables.decisions, self._swept, engine.clock.now() - retention
+        query = sa.select(d.c.seq, sa.func.coalesce(d.c.slate, d.c.seq).label("first"))
+        query = (
+            query.where(d.c.seq.between(start, bound), d.c.at < cutoff).order_by(d.c.seq).limit(_MOST_DROPPED)
+        )
+        rows = await engine.journal.read(lambda connection: connection.execute(query).all())
+        self._swept = rows[-1].seq + 1 if len(rows) == _MOST_DROPPED else 0
+        waiting = frozenset().union(*(snapshot.waiting for snapshot in oldest))
+        doomed = [row.seq for row in rows if row.first not in waiting]
+        if not doomed:
             return
         r, e, s = tables.rewards, tables.estimates, tables.service
+        dropped = max(engine.rewards.dropped, doomed[-1] + 1)
         statements = (
-            d.delete().where(d.c.seq <= last),
-            r.delete().where(r.c.decision <= last),
-            e.delete().where(e.c.decision <= last),
-            s.update().values(dropped=last + 1),
+            d.delete().where(d.c.seq.in_(doomed)),
+            r.delete().where(r.c.decision.in_(doomed)),
+            e.delete().where(e.c.decision.in_(doomed)),
+            s.update().values(dropped=dropped),
         )
 
         def apply(_: Statements) -> None:
-            engine.rewards.dropped = last + 1
+            engine.rewards.dropped = dropped
 
         await engine.journal.append(Statements(statements), apply)
+
+    def _not_needed(self) -> int | None:
+        """Up to which record every bandit has all the snapshots that it keeps; None if one has not.
+
+        A bandit that is quarantined may need everything since it was created.
+        """
+        registry, kept = self._engine.registry, self._engine.settings.snapshots_kept
+        if not registry.bandits or any(len(one.snapshots) < kept for one in registry.bandits.values()):
+            return None
+        taken = [bandit.snapshots[0].seq for bandit in registry.bandits.values()]
+        return min(
+            *taken, *(one.number for one in registry.quarantined.values()), self._engine.journal.applied
+        )
 
     async def _purge_deleted(self) -> None:
         """Remove what is left of a deleted bandit, a stretch of the journal a round."""
@@ -197,7 +240,7 @@ class Upkeep:
             return
         gone = tables.bandits.delete().where(tables.bandits.c.id == number)
         arms = tables.arms.delete().where(tables.arms.c.bandit == number)  # put while it was being deleted
-        snapshot_folder(engine.settings.state, number).delete()
+        engine.snapshots.delete(number)
         await engine.journal.append(
             Statements((arms, gone)), lambda _: engine.registry.deleted.remove(number)
         )

@@ -1,7 +1,10 @@
 """Where the journal lies, how SQLite and PostgreSQL are spoken to, and the lock that keeps others out."""
 
+import os
+import socket
 import time
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -13,6 +16,7 @@ JOURNAL = "journal.sqlite"
 """The file of the default database, in the state folder."""
 _LOCK = 7_352_001  # an advisory lock's number, ours
 _LOCK_PATIENCE = 2.0  # seconds
+_LONGEST_READ = 60_000  # milliseconds for one statement
 
 
 def default_url(state: Path) -> str:
@@ -39,13 +43,12 @@ def parse_url(text: str) -> sa.URL:
 def make_engine(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
     """Connections to a database. ``patience``: seconds for which SQLite waits while another one writes."""
     if url.get_backend_name() != "sqlite":
-        options = {"connect_timeout": 2, "tcp_user_timeout": 5000, "options": "-c lock_timeout=5000"}
-        return sa.create_engine(url, connect_args=options, pool_size=2)
+        return _postgresql(url, patience, writes=writes)
     engine = sa.create_engine(url, connect_args={"timeout": patience, "check_same_thread": False})
 
     def prepare(connection: object, _: object) -> None:
         connection.isolation_level = None  # type: ignore[attr-defined]  # we say BEGIN ourselves
-        for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+        for pragma in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=FULL"):
             connection.execute(f"PRAGMA {pragma}")  # type: ignore[attr-defined]
 
     def begin(connection: sa.Connection) -> None:
@@ -54,6 +57,41 @@ def make_engine(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
     event.listen(engine, "connect", prepare)
     event.listen(engine, "begin", begin)
     return engine
+
+
+def _postgresql(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
+    """Connections whose other end is noticed to be gone within the patience, and that wait no longer than it.
+
+    Readers see one state of the database, however long they read, and may take longer.
+    """
+    milliseconds = max(1, round(1000 * patience))
+    longest = milliseconds if writes else max(milliseconds, _LONGEST_READ)
+    settings = {"lock_timeout": milliseconds, "statement_timeout": longest}
+    if writes:
+        settings["idle_in_transaction_session_timeout"] = longest
+    arguments = {
+        "connect_timeout": max(2, round(patience)),  # libpq knows no less
+        "tcp_user_timeout": milliseconds,
+        "keepalives_idle": 1,
+        "keepalives_interval": 1,
+        "keepalives_count": max(1, round(patience)),
+        "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
+    }
+    engine = sa.create_engine(url, connect_args=arguments, pool_size=2)
+    if writes:
+        return engine
+    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def break_connection(connection: sa.Connection) -> None:
+    """End what a connection is doing, whatever that is and whatever it waits for."""
+    raw: Any = connection.connection.dbapi_connection
+    if connection.dialect.name == "sqlite":
+        raw.interrupt()
+        return
+    handle = os.dup(raw.pgconn.socket)
+    with socket.socket(fileno=handle) as other_end:
+        other_end.shutdown(socket.SHUT_RDWR)
 
 
 def take_lock(connection: sa.Connection) -> bool:

@@ -1,22 +1,25 @@
 """The database of the journal: one writer, whose every commit is known to have happened or not."""
 
+import os
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.connecting import make_engine, parse_url, take_lock
+from sketchbandit.service.storage.connecting import break_connection, make_engine, parse_url, take_lock
 from sketchbandit.service.storage.records import Record
 from sketchbandit.service.storage.writing import write
 
 T = TypeVar("T")
 
 _PAUSE = 0.1  # seconds
+_HEAD = sa.select(tables.service.c.format, tables.service.c.instance, tables.service.c.batch)
 
 
 class StorageError(SketchBanditError):
@@ -64,6 +67,7 @@ class Database:
         self._batch = -1
         self._is_unsure = False
         self.instance = ""
+        self._file: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         return self._url.render_as_string(hide_password=True)
@@ -79,16 +83,32 @@ class Database:
                     tables.create(connection)
                 elif not sa.inspect(connection).has_table(tables.service.name):
                     raise InputError(f"the database {self} holds no journal")
-                row = connection.execute(sa.select(tables.service)).one_or_none()
+                row = connection.execute(_HEAD).one_or_none()
                 if row is None:
                     new = {"id": 1, "format": tables.FORMAT, "instance": secrets.token_hex(16)}
                     connection.execute(tables.service.insert().values(batch=0, seq=0, dropped=0, **new))
-                    row = connection.execute(sa.select(tables.service)).one()
                 elif may_create and row.format < tables.FORMAT:
-                    tables.migrate(connection, row.format)
-                    row = connection.execute(sa.select(tables.service)).one()
+                    tables.migrate(connection)
+                row = connection.execute(_HEAD).one()
         except DBAPIError as error:
             raise StorageError(f"cannot open the database {self}: {_reason(error)}") from error
+        self._recognise(row)
+        self._batch = row.batch
+        self._file = self._identity()
+
+    def look(self) -> None:
+        """Be ready to read, beside a server that may be running; nothing is locked or changed."""
+
+        def head(connection: sa.Connection) -> Any:
+            is_there = sa.inspect(connection).has_table(tables.service.name)
+            return connection.execute(_HEAD).one_or_none() if is_there else None
+
+        if (row := self.read(head)) is None:
+            raise InputError(f"the database {self} holds no journal")
+        self._recognise(row)
+
+    def _recognise(self, row: Any) -> None:
+        """Whose journal it is, if its format can be read."""
         if row.format != tables.FORMAT:
             way_out = (
                 "start `sketchbandit serve` on it once, which brings it up to date"
@@ -100,13 +120,33 @@ class Database:
                 f"{way_out}"
             )
         self.instance = row.instance
-        self._batch = row.batch
 
     def close(self) -> None:
         """Let others in."""
         self._drop()
         self._engine.dispose()
         self._readers.dispose()
+
+    def is_there(self) -> bool:
+        """Whether the file that was opened is still where it was; on PostgreSQL yes."""
+        return self._identity() == self._file
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Which file it is, if it is one."""
+        if not self.is_sqlite or not self._url.database:
+            return None
+        try:
+            found = os.stat(self._url.database)  # noqa: PTH116  (at every commit: half the time of Path.stat)
+        except OSError:
+            return (0, 0)
+        return found.st_dev, found.st_ino
+
+    def _check_file(self) -> None:
+        if not self.is_there():
+            raise Fenced(
+                f"the file of {self} was removed or replaced while it was in use; nothing is written any "
+                "more: put it back, and restart the server"
+            )
 
     # -- reading --------------------------------------------------------------------------------------
 
@@ -124,6 +164,14 @@ class Database:
 
     # -- writing --------------------------------------------------------------------------------------
 
+    def write_apart(self, query: Callable[[sa.Connection], object]) -> None:
+        """Write something that is no part of the journal, on a connection of its own."""
+        try:
+            with self._engine.begin() as connection:
+                query(connection)
+        except DBAPIError as error:
+            raise StorageError(f"cannot write to the database: {_reason(error)}") from error
+
     def commit(self, records: Sequence[Record], seq: int) -> None:
         """Write and commit, or raise StorageError; InDoubt if it cannot be found out which.
 
@@ -134,12 +182,14 @@ class Database:
         while True:
             try:
                 connection = self._connected()
+                self._check_file()
                 if self._batch == number:
                     return  # what looked like a failure had been committed
                 with connection.begin():
                     self._advance(connection, number, seq)
                     self._is_unsure = True  # from here on an error leaves it open
                     write(connection, records)
+                self._check_file()  # nobody is told of what is in a file that is gone
             except _LOST as error:
                 self._drop()
                 self._look_again(number, error, give_up)
@@ -153,7 +203,10 @@ class Database:
                 return
 
     def abandon(self) -> None:
-        """Temporary."""
+        """Break the writer's connection, from another thread, so that a commit that hangs comes back."""
+        if (connection := self._connection) is not None:
+            with suppress(Exception):  # it may be gone this very moment
+                break_connection(connection)
 
     def settle(self) -> bool:
         """Whether the batch that was InDoubt had been committed; StorageError while that cannot be seen."""

@@ -1,14 +1,22 @@
-"""Snapshots of a bandit: safetensors files, written atomically, checked when read, rotated."""
+"""Snapshots of bandits: safetensors, checked when read, rotated; in a folder or in the database."""
 
 import shutil
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
 
 from sketchbandit import files
 from sketchbandit.errors import FileError, SketchBanditError
 from sketchbandit.policy import PerAction, Policy
+from sketchbandit.service.storage.database import Database
+from sketchbandit.service.storage.tables import snapshots as table
 
 _KIND = "service-snapshot"
+_OPEN = "service.open"
+_PART = 4 * 1024 * 1024
 
 
 class Snapshot(NamedTuple):
@@ -17,57 +25,229 @@ class Snapshot(NamedTuple):
     seq: int
     policy: Any
     state: dict[str, Any]
-    """What else the bandit keeps: counters, history, the oldest open decision."""
+    """What else the bandit keeps: counters, history; ``open``, an array: the rows of arms that wait."""
 
 
-class SnapshotFolder:
-    """The snapshots of one bandit, ``keep`` of them; the newest first when they are listed."""
+class SnapshotStore(ABC):
+    """Snapshots of bandits, by the number of the bandit and the record that they were taken at."""
 
-    def __init__(self, folder: Path, *, keep: int = 3) -> None:
-        self.folder = folder
+    @abstractmethod
+    def places(self, bandit: int) -> list[int]:
+        """At which records there are snapshots, the newest first."""
+
+    @abstractmethod
+    def name(self, bandit: int, seq: int) -> str:
+        """What people find it by."""
+
+    @abstractmethod
+    def read(self, bandit: int, seq: int) -> Snapshot:
+        """One snapshot; FileError if it is damaged or something else."""
+
+    @abstractmethod
+    def write(self, bandit: int, snapshot: Snapshot) -> None:
+        """Add a snapshot, or replace the one at the same record."""
+
+    @abstractmethod
+    def remove(self, bandit: int, seq: int) -> None:
+        """Forget one."""
+
+    @abstractmethod
+    def put_aside(self, bandit: int, seq: int) -> None:
+        """Take a snapshot that cannot be used out of the way, where somebody can still look at it."""
+
+    @abstractmethod
+    def clean(self, bandit: int) -> None:
+        """Remove what a crash in the middle of ``write`` left behind."""
+
+    @abstractmethod
+    def delete(self, bandit: int) -> None:
+        """Remove all of them."""
+
+
+class Snapshots(SnapshotStore):
+    """Written to the first of several stores and read from all: a server can change to another.
+
+    ``keep`` of each bandit are kept.
+    """
+
+    def __init__(self, *stores: SnapshotStore, keep: int = 3) -> None:
+        self._stores = stores
         self._keep = keep
 
-    def paths(self) -> list[Path]:
-        """The files, newest first."""
-        return sorted(self.folder.glob("*.safetensors"), reverse=True)
+    def places(self, bandit: int) -> list[int]:
+        """In any of them."""
+        return sorted({seq for store in self._stores for seq in store.places(bandit)}, reverse=True)
 
-    def write(self, snapshot: Snapshot) -> Path:
-        """Add a snapshot and forget the oldest."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        policy = snapshot.policy
-        scalars, arrays = policy.dump()
-        content = {"policy": {"kind": policy.kind, "scalars": scalars}, "state": snapshot.state}
-        path = self.folder / f"{snapshot.seq:020d}.safetensors"
-        files.write(path, _KIND, {"seq": snapshot.seq, **content}, arrays)
-        for old in self.paths()[self._keep :]:
-            old.unlink(missing_ok=True)
-        return path
+    def name(self, bandit: int, seq: int) -> str:
+        """Where it is, or would be."""
+        return self._holding(bandit, seq).name(bandit, seq)
 
-    def clean(self) -> None:
-        """Remove what a crash in the middle of ``write`` left behind."""
-        for path in self.folder.glob(".*.tmp"):
-            path.unlink(missing_ok=True)
+    def read(self, bandit: int, seq: int) -> Snapshot:
+        """From where it is."""
+        return self._holding(bandit, seq).read(bandit, seq)
 
-    def put_aside(self, path: Path) -> None:
-        """Take a snapshot that cannot be used out of the way, where somebody can still look at it."""
+    def write(self, bandit: int, snapshot: Snapshot) -> None:
+        """To the first, and forget the oldest."""
+        self._stores[0].write(bandit, snapshot)
+        for old in self.places(bandit)[self._keep :]:
+            self.remove(bandit, old)
+
+    def remove(self, bandit: int, seq: int) -> None:
+        """From all."""
+        for store in self._stores:
+            store.remove(bandit, seq)
+
+    def put_aside(self, bandit: int, seq: int) -> None:
+        """Where it is."""
+        self._holding(bandit, seq).put_aside(bandit, seq)
+
+    def clean(self, bandit: int) -> None:
+        """All."""
+        for store in self._stores:
+            store.clean(bandit)
+
+    def delete(self, bandit: int) -> None:
+        """From all."""
+        for store in self._stores:
+            store.delete(bandit)
+
+    def _holding(self, bandit: int, seq: int) -> SnapshotStore:
+        return next((store for store in self._stores if seq in store.places(bandit)), self._stores[0])
+
+
+class SnapshotFolder(SnapshotStore):
+    """A folder for each bandit; files are written atomically."""
+
+    def __init__(self, state: Path) -> None:
+        self._folder = state / "snapshots"
+
+    def places(self, bandit: int) -> list[int]:
+        """By the names of the files."""
+        names = (path.stem for path in (self._folder / str(bandit)).glob("*.safetensors"))
+        return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
+
+    def name(self, bandit: int, seq: int) -> str:
+        """The file."""
+        return str(self._path(bandit, seq))
+
+    def read(self, bandit: int, seq: int) -> Snapshot:
+        """A file."""
+        return _load(files.read(self._path(bandit, seq)), self.name(bandit, seq))
+
+    def write(self, bandit: int, snapshot: Snapshot) -> None:
+        """Atomically."""
+        path = self._path(bandit, snapshot.seq)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.replace_file(path, _dump(snapshot))
+
+    def remove(self, bandit: int, seq: int) -> None:
+        """The file."""
+        self._path(bandit, seq).unlink(missing_ok=True)
+
+    def put_aside(self, bandit: int, seq: int) -> None:
+        """Under another name."""
+        path = self._path(bandit, seq)
         path.replace(path.with_name(f"{path.name}.unusable"))
 
-    def delete(self) -> None:
-        """Remove all of them."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def clean(self, bandit: int) -> None:
+        """Temporary files."""
+        for path in (self._folder / str(bandit)).glob(".*.tmp"):
+            path.unlink(missing_ok=True)
+
+    def delete(self, bandit: int) -> None:
+        """With the folder."""
+        shutil.rmtree(self._folder / str(bandit), ignore_errors=True)
+
+    def _path(self, bandit: int, seq: int) -> Path:
+        return self._folder / str(bandit) / f"{seq:020d}.safetensors"
 
 
-def read(path: Path) -> Snapshot:
-    """One snapshot; FileError if it is damaged or something else."""
-    contents = files.read(path)
+class SnapshotTable(SnapshotStore):
+    """Parts in a table, each in a transaction of its own: a commit of the journal never waits for long."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def places(self, bandit: int) -> list[int]:
+        """Where all parts are there."""
+        mine = (table.c.bandit == bandit) & table.c.is_unusable.is_(False)
+        query = sa.select(table.c.seq).where(mine).group_by(table.c.seq)
+        whole = query.having(sa.func.count() == sa.func.max(table.c.parts)).order_by(table.c.seq.desc())
+        return list(self._database.read(lambda connection: connection.execute(whole).scalars().all()))
+
+    def name(self, bandit: int, seq: int) -> str:
+        """The rows."""
+        return f"{table.name}, bandit {bandit}, seq {seq}"
+
+    def read(self, bandit: int, seq: int) -> Snapshot:
+        """All parts."""
+        query = sa.select(table.c.content).where(_is(bandit, seq)).order_by(table.c.part)
+        parts = self._database.read(lambda connection: connection.execute(query).scalars().all())
+        name = self.name(bandit, seq)
+        return _load(files.from_bytes(b"".join(parts), name), name)
+
+    def write(self, bandit: int, snapshot: Snapshot) -> None:
+        """Part by part."""
+        content, seq = _dump(snapshot), snapshot.seq
+        self.remove(bandit, seq)
+        count = -(-len(content) // _PART)
+        common = {"bandit": bandit, "seq": seq, "parts": count, "is_unusable": False}
+        for part in range(count):
+            piece = content[part * _PART : (part + 1) * _PART]
+            self._execute(table.insert().values(part=part, content=piece, **common))
+
+    def remove(self, bandit: int, seq: int) -> None:
+        """The rows."""
+        self._execute(table.delete().where(_is(bandit, seq)))
+
+    def put_aside(self, bandit: int, seq: int) -> None:
+        """With a mark."""
+        self._execute(table.update().where(_is(bandit, seq)).values(is_unusable=True))
+
+    def clean(self, bandit: int) -> None:
+        """Parts whose others are missing."""
+        whole = self.places(bandit)
+        mine = (table.c.bandit == bandit) & table.c.is_unusable.is_(False)
+        self._execute(table.delete().where(mine, table.c.seq.not_in(whole)))
+
+    def delete(self, bandit: int) -> None:
+        """Those that were put aside too."""
+        self._execute(table.delete().where(table.c.bandit == bandit))
+
+    def _execute(self, statement: sa.Executable) -> None:
+        self._database.write_apart(lambda connection: connection.execute(statement))
+
+
+def _is(bandit: int, seq: int) -> sa.ColumnElement[bool]:
+    return (table.c.bandit == bandit) & (table.c.seq == seq)
+
+
+def _dump(snapshot: Snapshot) -> bytes:
+    state = dict(snapshot.state)
+    scalars, arrays = snapshot.policy.dump()
+    if (waiting := state.pop("open", None)) is not None:
+        arrays = {**arrays, _OPEN: np.asarray(waiting, dtype=np.int64)}
+    content = {"policy": {"kind": snapshot.policy.kind, "scalars": scalars}, "state": state}
+    return files.to_bytes(_KIND, {"seq": snapshot.seq, **content}, arrays)
+
+
+def _load(contents: files.Contents, name: str) -> Snapshot:
     if contents.kind != _KIND:
-        raise FileError(f"{path} is a {contents.kind}, not a snapshot of the service")
+        raise FileError(f"{name} is a {contents.kind}, not a snapshot of the service")
     try:
-        saved = contents.scalars["policy"]
+        saved, state = contents.scalars["policy"], dict(contents.scalars["state"])
+        if (waiting := contents.arrays.pop(_OPEN, None)) is not None:
+            state["open"] = waiting
         family = PerAction if PerAction.has_kind(saved["kind"]) else Policy
         policy = family.of_kind(saved["kind"]).undump(saved["scalars"], contents.arrays)
-        return Snapshot(int(contents.scalars["seq"]), policy, dict(contents.scalars["state"]))
+        return Snapshot(int(contents.scalars["seq"]), policy, state)
     except SketchBanditError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FileError(f"{path} does not hold a valid snapshot: {error!r}") from error
+        raise FileError(f"{name} does not hold a valid snapshot: {error!r}") from error
+
+
+def snapshots_of(state: Path, database: Database, *, in_database: bool = False, keep: int = 3) -> Snapshots:
+    """The snapshots of a service: written to its folder or to its database, read from both."""
+    folder, table_ = SnapshotFolder(state), SnapshotTable(database)
+    return Snapshots(*((table_, folder) if in_database else (folder, table_)), keep=keep)

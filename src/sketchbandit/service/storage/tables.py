@@ -1,12 +1,24 @@
 """The journal's tables. Their rows are only ever appended (and dropped when they are old)."""
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateColumn
 
-FORMAT = 3
+FORMAT = 4
+
+_PAGE, _MOST_BYTES = 1000, 4 * 1024 * 1024  # rows and bytes read at once
+_ROW = 300  # bytes, besides features and arms
 
 _metadata = sa.MetaData()
 _Sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite's rowid is called INTEGER
+
+
+def _crc(name: str = "crc") -> sa.Column[int]:
+    """The checksum of a row; null in rows of earlier formats."""
+    return sa.Column(name, sa.BigInteger)
+
 
 service = sa.Table(
     "sketchbandit_service",
@@ -17,9 +29,11 @@ service = sa.Table(
     sa.Column("batch", sa.BigInteger, nullable=False),
     sa.Column("seq", sa.BigInteger, nullable=False),
     sa.Column("dropped", sa.BigInteger, nullable=False),
+    sa.Column("clock_doubted", sa.Double),
 )
 """One row: the format, who this is, the number of the last commit, the highest number that was given to a
-record, and up to where old rows were dropped."""
+record, up to where old rows were dropped, and the last time before a leap of the clock that nobody has
+confirmed."""
 
 bandits = sa.Table(
     "sketchbandit_bandits",
@@ -30,7 +44,8 @@ bandits = sa.Table(
     sa.Column("created", sa.Double, nullable=False),
     sa.Column("arms_version", sa.BigInteger, nullable=False, server_default="0"),
 )
-"""A bandit without a name was deleted, and its rows are being removed."""
+"""A bandit without a name was deleted, and its rows are being removed. ``arms_version`` grows
+whenever its stored arms change."""
 
 arms = sa.Table(
     "sketchbandit_arms",
@@ -39,6 +54,7 @@ arms = sa.Table(
     sa.Column("arm", sa.String(128), primary_key=True),
     sa.Column("place", _Sequence, nullable=False),
     sa.Column("features", sa.LargeBinary, nullable=False),
+    _crc(),
 )
 
 decisions = sa.Table(
@@ -63,6 +79,8 @@ decisions = sa.Table(
     sa.Column("slate", sa.BigInteger),
     sa.Column("position", sa.Integer, nullable=False, server_default="0"),
     sa.Column("width", sa.Double),
+    _crc(),
+    _crc("crc_logged"),  # of ``top`` and ``arms``
 )
 
 rewards = sa.Table(
@@ -75,6 +93,7 @@ rewards = sa.Table(
     sa.Column("reward", sa.Double),
     sa.Column("at", sa.Double, nullable=False),
     sa.Column("position", sa.Integer, nullable=False, server_default="0"),
+    _crc(),
 )
 
 estimates = sa.Table(
@@ -84,6 +103,7 @@ estimates = sa.Table(
     sa.Column("decision", sa.BigInteger, nullable=False, unique=True),
     sa.Column("bandit", sa.BigInteger, nullable=False),
     sa.Column("propensity", sa.Double, nullable=False),
+    _crc(),
 )
 
 actions = sa.Table(
@@ -93,6 +113,7 @@ actions = sa.Table(
     sa.Column("bandit", sa.BigInteger, nullable=False),
     sa.Column("action", sa.String(128), nullable=False),
     sa.Column("change", sa.String(8), nullable=False),
+    _crc(),
 )
 
 scalings = sa.Table(
@@ -103,13 +124,20 @@ scalings = sa.Table(
     sa.Column("scaling", sa.LargeBinary, nullable=False),
     sa.Column("arms", sa.BigInteger, nullable=False),
     sa.Column("is_last", sa.Boolean, nullable=False),
+    _crc(),
 )
 
-_ADDED: dict[int, list[tuple[sa.Table, str]]] = {
-    1: [(decisions, "slate"), (decisions, "position"), (decisions, "width"), (rewards, "position")],
-    2: [],  # a table, which ``create`` makes
-}
-"""By format: the columns that the next one has more."""
+snapshots = sa.Table(
+    "sketchbandit_snapshots",
+    _metadata,
+    sa.Column("bandit", _Sequence, primary_key=True, autoincrement=False),
+    sa.Column("seq", _Sequence, primary_key=True, autoincrement=False),
+    sa.Column("part", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("parts", sa.Integer, nullable=False),
+    sa.Column("is_unusable", sa.Boolean, nullable=False),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)
+"""Files in parts, where snapshots are kept here; one is whole when all its parts are there."""
 
 
 def create(connection: sa.Connection) -> None:
@@ -117,10 +145,47 @@ def create(connection: sa.Connection) -> None:
     _metadata.create_all(connection)
 
 
-def migrate(connection: sa.Connection, found: int) -> None:
+def migrate(connection: sa.Connection) -> None:
     """Bring the tables of an earlier format up to this one: columns are added, no row is touched."""
-    for older in range(found, FORMAT):
-        for table, name in _ADDED[older]:
-            column = CreateColumn(table.c[name]).compile(dialect=connection.dialect)
+    for table in _metadata.sorted_tables:
+        there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+        for missing in (column for column in table.columns if column.name not in there):
+            column = CreateColumn(missing).compile(dialect=connection.dialect)
             connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {column}")
     connection.execute(service.update().values(format=FORMAT))
+
+
+def in_order(
+    connection: sa.Connection, query: sa.Select[Any], seq: sa.Column[int], page: int
+) -> Iterator[Any]:
+    """The rows of ``query`` in order, ``page`` at a time: memory does not depend on their number."""
+    after = -1
+    while rows := connection.execute(query.where(seq > after).order_by(seq).limit(page)).all():
+        yield from rows
+        after = rows[-1].seq
+
+
+def all_rows(connection: sa.Connection, table: sa.Table) -> Iterator[Any]:
+    """Every row in order, with everything, in bounded memory."""
+    if table is not decisions:
+        yield from in_order(connection, sa.select(table), table.c.seq, _PAGE)
+        return
+    for rows in pages(connection, sa.select(decisions)):
+        yield from rows
+
+
+def pages(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequence[Any]]:
+    """The rows of a query on ``decisions`` in order, some at a time: so many as take a few MiB, or one."""
+    seq, sizes = decisions.c.seq, [decisions.c[name] for name in ("features", "arms", "top")]
+    size = sum((sa.func.coalesce(sa.func.length(column), 0) for column in sizes), sa.literal(_ROW))
+    lengths = query.with_only_columns(seq, size.label("size")).order_by(seq).limit(_PAGE)
+    after = -1
+    while found := connection.execute(lengths.where(seq > after)).all():
+        last, held = found[0].seq, 0
+        for row in found:
+            held += row.size
+            if held > _MOST_BYTES and row is not found[0]:
+                break
+            last = row.seq
+        yield connection.execute(query.where(seq > after, seq <= last).order_by(seq)).all()
+        after = last

@@ -2,34 +2,23 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import sqlalchemy as sa
 
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.records import (
-    ActionRow,
-    EstimateRow,
-    Record,
-    RewardRow,
-    ScalingRow,
-    Slate,
-    Statements,
-)
+from sketchbandit.service.storage.checksums import ROWS, Row, arm_crc, sealed
+from sketchbandit.service.storage.records import Record, Slate, Statements
 
 _MOST_ROWS = 64
 
 
 _PUT_ARM = sa.text(
-    f"INSERT INTO {tables.arms.name} (bandit, arm, place, features) "  # noqa: S608  (our names)
-    "VALUES (:bandit, :arm, :place, :features) "
-    "ON CONFLICT (bandit, arm) DO UPDATE SET features = excluded.features"  # it keeps its place
+    f"INSERT INTO {tables.arms.name} (bandit, arm, place, features, crc) "  # noqa: S608  (our names)
+    "VALUES (:bandit, :arm, :place, :features, :crc) "
+    "ON CONFLICT (bandit, arm) DO UPDATE "  # it keeps its place
+    "SET features = excluded.features, crc = excluded.crc"
 )
-_TABLES = {
-    tables.rewards: RewardRow,
-    tables.estimates: EstimateRow,
-    tables.actions: ActionRow,
-    tables.scalings: ScalingRow,
-}
 
 
 def write(connection: sa.Connection, records: Sequence[Record]) -> None:
@@ -39,14 +28,23 @@ def write(connection: sa.Connection, records: Sequence[Record]) -> None:
             for statement in record.statements:
                 connection.execute(statement)
             if record.arms:
-                connection.execute(_PUT_ARM, list(record.arms))
-    shown = [row for record in records if isinstance(record, Slate) for row in record.rows]
-    _insert(connection, tables.decisions, shown)
-    for table, kind in _TABLES.items():
-        _insert(connection, table, [record for record in records if isinstance(record, kind)])
+                connection.execute(_PUT_ARM, [{**arm, "crc": _crc(arm)} for arm in record.arms])
+    rows = [row for record in records for row in _rows(record)]
+    for table, kind in ROWS.items():
+        _insert(connection, table, [row for row in rows if isinstance(row, kind)])
 
 
-def _insert(connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[object, ...]]) -> None:
+def _rows(record: Record) -> tuple[Row, ...]:
+    if isinstance(record, Slate):
+        return record.rows
+    return () if isinstance(record, Statements) else (record,)
+
+
+def _crc(arm: dict[str, Any]) -> int:
+    return arm_crc(arm["bandit"], arm["arm"], arm["features"])
+
+
+def _insert(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> None:
     """Insert rows, many with one statement.
 
     Every statement stepped gives up the interpreter's lock and has to wait for it again behind a busy event
@@ -55,7 +53,7 @@ def _insert(connection: sa.Connection, table: sa.Table, rows: Sequence[tuple[obj
     paramstyle = connection.dialect.paramstyle
     for start in range(0, len(rows), _MOST_ROWS):
         some = rows[start : start + _MOST_ROWS]
-        values = tuple(value for row in some for value in row)
+        values = tuple(value for row in some for value in sealed(table, row))
         connection.exec_driver_sql(_insert_text(table, len(some), paramstyle), values)
 
 

@@ -1,0 +1,155 @@
+"""The journal played again: from a snapshot, or from the beginning, up to any record."""
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from sketchbandit.errors import SketchBanditError
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.checksums import LOGGED, ROWS, Row, unsealed
+from sketchbandit.service.storage.records import ActionRow, DecisionRow, EstimateRow, RewardRow
+from sketchbandit.service.storage.snapshots import Snapshot
+from sketchbandit.service.storage.tables import in_order
+from sketchbandit.service.vectors import decode
+
+PAGE = 500
+"""Rows read at once: they have the features of an arm."""
+
+
+class Since(NamedTuple):
+    """From where on a bandit needs the journal."""
+
+    seq: int
+    waiting: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    """Rows up to there that it needs too: arms that wait for their reward."""
+
+
+class Failure(NamedTuple):
+    """A record that could not be applied."""
+
+    bandit: Bandit
+    table: sa.Table
+    seq: int
+    error: Exception
+
+    @property
+    def reason(self) -> str:
+        """In a sentence."""
+        error = self.error
+        if isinstance(error, MemoryError):
+            return f"there is not enough memory for record {self.seq}; give the server more, and restart it"
+        what = f"there is no open decision {error}" if isinstance(error, KeyError) else str(error)
+        return (
+            f"the journal of bandit {self.bandit.name!r} is damaged at record {self.seq} of "
+            f"{self.table.name.removeprefix('sketchbandit_')}: {what or type(error).__name__}; restore the "
+            "database from a backup, or use `sketchbandit service repair`"
+        )
+
+
+def refuse(failure: Failure) -> None:
+    """Do not go on."""
+    raise SketchBanditError(failure.reason) from failure.error
+
+
+def since(connection: sa.Connection, bandit: Bandit, snapshot: Snapshot | None) -> Since:
+    """What a bandit needs after a snapshot, or from the beginning."""
+    if snapshot is None:
+        return Since(0)
+    if "open" not in snapshot.state:  # of an earlier version
+        return Since(snapshot.seq, _was_open(connection, bandit, snapshot))
+    return Since(snapshot.seq, snapshot.state["open"])
+
+
+def _was_open(connection: sa.Connection, bandit: Bandit, snapshot: Snapshot) -> NDArray[np.int64]:
+    """The arms that waited then, as the journal tells."""
+    d, r = tables.decisions, tables.rewards
+    query = sa.select(d.c.seq).join_from(d, r, r.c.decision == d.c.seq, isouter=True).order_by(d.c.seq)
+    query = query.where(d.c.bandit == bandit.number, sa.or_(r.c.seq.is_(None), r.c.seq > snapshot.seq))
+    query = query.where(d.c.seq.between(int(snapshot.state["oldest_open"]), snapshot.seq))
+    return np.fromiter(connection.execute(query).scalars(), dtype=np.int64)
+
+
+def replay(
+    connection: sa.Connection,
+    bandits: Mapping[int, Bandit],
+    starts: Mapping[int, Since],
+    *,
+    until: int | None = None,
+    on_failure: Callable[[Failure], None] = refuse,
+) -> None:
+    """Bring bandits from their snapshots up to the end of the journal (or the record ``until``).
+
+    A bandit that cannot take a record is given to ``on_failure``, and takes no other.
+    """
+    left = dict(bandits)
+
+    def take(bandit: Bandit, table: sa.Table, values: Any) -> None:
+        try:
+            apply(bandit, unsealed(table, values), starts[bandit.number].seq)
+        except Exception as error:  # whatever it is, other bandits can go on
+            fail(Failure(bandit, table, values.seq, error))
+
+    def fail(failure: Failure) -> None:
+        left.pop(failure.bandit.number, None)
+        on_failure(failure)
+
+    for bandit in bandits.values():
+        for table, seq, values in _waiting(connection, starts[bandit.number]):
+            if values is None:
+                fail(Failure(bandit, table, seq, LookupError("it is missing")))
+            elif bandit.number in left:
+                take(bandit, table, values)
+    start = min((starts[number].seq for number in left), default=0)
+    for table, values in _after(connection, start, until) if left else ():
+        if values.bandit in left and values.seq > starts[values.bandit].seq:
+            take(left[values.bandit], table, values)
+
+
+def _waiting(connection: sa.Connection, start: Since) -> Iterator[tuple[sa.Table, int, Any]]:
+    """The rows of arms that waited at a snapshot, None for one that is missing; estimates for them."""
+    d, e = tables.decisions, tables.estimates
+    for at in range(0, len(start.waiting), PAGE):
+        wanted = [int(seq) for seq in start.waiting[at : at + PAGE]]
+        rows = {row.seq: row for row in connection.execute(_decisions().where(d.c.seq.in_(wanted))).all()}
+        yield from ((d, seq, rows.get(seq)) for seq in wanted)
+        firsts = {row.seq - row.position for row in rows.values()}
+        query = sa.select(e).where(e.c.decision.in_(firsts), e.c.seq <= start.seq).order_by(e.c.seq)
+        yield from ((e, row.seq, row) for row in connection.execute(query).all())
+
+
+def _after(connection: sa.Connection, seq: int, until: int | None) -> Iterator[tuple[sa.Table, Any]]:
+    """The journal after a record, in order."""
+
+    def rows(table: sa.Table) -> Iterator[tuple[sa.Table, Any]]:
+        query = _decisions() if table is tables.decisions else sa.select(table)
+        query = query.where(table.c.seq > seq)
+        query = query if until is None else query.where(table.c.seq <= until)
+        return ((table, row) for row in in_order(connection, query, table.c.seq, PAGE))
+
+    return heapq.merge(*map(rows, ROWS), key=lambda item: item[1].seq)
+
+
+def _decisions() -> sa.Select[Any]:
+    """Without what can be large."""
+    columns = tables.decisions.columns
+    return sa.select(*(sa.null().label(c.name) if c.name in LOGGED else c for c in columns))
+
+
+def apply(bandit: Bandit, row: Row, seq: int) -> None:
+    """One record, to a bandit whose snapshot was at ``seq``."""
+    if isinstance(row, DecisionRow):
+        features = decode(row.features, bandit.config.dim)
+        (bandit.opened if row.seq > seq else bandit.reopened)(row, features)
+    elif isinstance(row, EstimateRow):
+        bandit.estimated(row)
+    elif isinstance(row, RewardRow):
+        bandit.closed(row)
+    elif isinstance(row, ActionRow):
+        bandit.changed(row)
+    else:
+        bandit.scaled(row)

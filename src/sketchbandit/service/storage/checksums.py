@@ -1,0 +1,100 @@
+"""Checksums of rows: what was changed in the database by anybody else is noticed when it is read."""
+
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+import sqlalchemy as sa
+
+from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.records import ActionRow, DecisionRow, EstimateRow, RewardRow, ScalingRow
+
+Row = DecisionRow | RewardRow | EstimateRow | ActionRow | ScalingRow
+
+ROWS: dict[sa.Table, type[Row]] = {
+    tables.decisions: DecisionRow,
+    tables.rewards: RewardRow,
+    tables.estimates: EstimateRow,
+    tables.actions: ActionRow,
+    tables.scalings: ScalingRow,
+}
+"""What the rows of the journal's tables are."""
+LOGGED = ("top", "arms")
+"""Columns of a decision that can be large and that no restart reads: they have a checksum of their own."""
+_NULL, _VALUE = b"\0", b"\1"
+_INTEGER, _FLOAT, _LENGTH = struct.Struct("<cq").pack, struct.Struct("<cd").pack, struct.Struct("<cq").pack
+
+
+def _text(value: str) -> bytes:
+    return _bytes(value.encode())
+
+
+def _bytes(value: bytes) -> bytes:
+    return _LENGTH(_VALUE, len(value)) + value
+
+
+def _left_out(_: object) -> bytes:
+    return _NULL
+
+
+def _packer(column: sa.Column[Any]) -> Callable[[Any], bytes]:
+    """How a value is written, the same whatever the database made of it: 1 for 1.0, 0 for False."""
+    if column.name in LOGGED:
+        return _left_out
+    if isinstance(column.type, sa.Double):
+        return partial(_FLOAT, _VALUE)
+    if isinstance(column.type, sa.String):
+        return _text
+    return _bytes if isinstance(column.type, sa.LargeBinary) else partial(_INTEGER, _VALUE)
+
+
+@cache
+def _packers(table: sa.Table) -> tuple[Callable[[Any], bytes], ...]:
+    return tuple(_packer(c) for c in table.columns if c.name not in ("crc", "crc_logged"))
+
+
+def _crc(packers: Sequence[Callable[[Any], bytes]], values: Sequence[Any]) -> int:
+    packed = [_NULL if value is None else pack(value) for pack, value in zip(packers, values, strict=True)]
+    return zlib.crc32(b"".join(packed))
+
+
+def sealed(table: sa.Table, row: Row) -> tuple[Any, ...]:
+    """The values of a row, with what its columns of checksums are to hold."""
+    crc = _crc(_packers(table), row)
+    return (*row, crc, _logged(row)) if isinstance(row, DecisionRow) else (*row, crc)
+
+
+def unsealed(table: sa.Table, values: Sequence[Any]) -> Row:
+    """The row that was sealed; ValueError if it is not. Rows of earlier formats have no checksum.
+
+    The columns ``LOGGED`` may have been left out (null).
+    """
+    count = len(_packers(table))
+    row, crc = ROWS[table](*values[:count]), values[count]
+    if crc is not None and not _is(crc, _packers(table), row):
+        raise ValueError("its checksum says that it was changed in the database")
+    return row
+
+
+def is_log_whole(row: DecisionRow, crc: int | None) -> bool:
+    """Whether the columns ``LOGGED`` are as they were written."""
+    return crc is None or _logged(row) == crc
+
+
+def arm_crc(bandit: int, arm: str, features: bytes) -> int:
+    """Of a stored arm; its place may stay when it is replaced, and is left out."""
+    return zlib.crc32(_INTEGER(_VALUE, bandit) + _text(arm) + _bytes(features))
+
+
+def _logged(row: DecisionRow) -> int:
+    return _crc((_text, _bytes), (row.top, row.arms))
+
+
+def _is(crc: int, packers: Sequence[Callable[[Any], bytes]], values: Sequence[Any]) -> bool:
+    """Whether that is their checksum; values of another type than their column's are damage too."""
+    try:
+        return _crc(packers, values) == crc
+    except (TypeError, ValueError, AttributeError, struct.error):
+        return False
