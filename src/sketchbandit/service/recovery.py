@@ -193,9 +193,8 @@ def read_arms(connection: sa.Connection, bandit: Bandit) -> None:
 
 def _last_time(connection: sa.Connection) -> float:
     """Of the last record: where the clock must go on."""
-    times = [0.0]
+    found = [connection.execute(sa.select(sa.func.max(tables.bandits.c.created))).scalar()]
     for table in (tables.decisions, tables.rewards):
         newest = sa.select(table.c.at).order_by(table.c.seq.desc()).limit(1)
-        times.append(connection.execute(newest).scalar() or 0.0)
-    times.append(connection.execute(sa.select(sa.func.max(tables.bandits.c.created))).scalar() or 0.0)
-    return max(times)
+        found.append(connection.execute(newest).scalar())
+    return max((at for at in found if isinstance(at, float)), default=0.0)  # a damaged row may hold anything

@@ -38,6 +38,7 @@ async def running(engine: Engine) -> AsyncIterator["Upkeep"]:
     """An engine from its start to its end: everything committed, a last snapshot of what has changed."""
     await engine.start()
     upkeep = Upkeep(engine)
+    await upkeep.look_at_clock()
     upkeep.start()
     try:
         yield upkeep
@@ -62,6 +63,7 @@ class Upkeep:
         """Deleted bandits: up to which record their rows are gone."""
         self._swept = 0
         """From which record on old rows are looked for."""
+        self._has_free_space = False
         self._put_offs: dict[int, _PutOff] = {}
         """Bandits whose snapshot could not be written."""
 
@@ -95,14 +97,37 @@ class Upkeep:
         self._engine.journal.flush()
         if self._engine.journal.trouble is not None:  # nobody else may try, where /readyz keeps traffic away
             await self._engine.journal.probe()
+        if not self._engine.database.is_there():
+            await self._engine.journal.probe()  # which is refused, as everything from now on
         for bandit in list(self._engine.registry.bandits.values()):
-            while await self.expire(bandit):
+            while self._engine.clock_doubted is None and await self.expire(bandit):
                 pass
         for bandit in list(self._engine.registry.bandits.values()):
             if self._wants_snapshot(bandit):
                 await self.snapshot(bandit)
         await self._drop_old()
         await self._purge_deleted()
+        await self._give_back_space()
+
+    # -- the clock ------------------------------------------------------------------------------------
+
+    async def look_at_clock(self) -> None:
+        """Let nothing expire while a leap of the clock is not confirmed; over restarts too."""
+        engine = self._engine
+        if (doubted := engine.clock_doubted) is None:
+            return
+        if engine.settings.accept_clock:
+            engine.clock_doubted = None
+            log.warning("the leap of the clock is confirmed: decisions expire by it")
+        else:
+            days = (engine.clock.now() - doubted) / 86_400
+            log.warning(
+                "the clock is far ahead of the journal, and no decision expires: if the clock is right, "
+                "start the server once with --accept-clock; if it is wrong, set it and restart the server",
+                extra={"days": round(days, 1)},
+            )
+        remember = tables.service.update().values(clock_doubted=engine.clock_doubted)
+        await engine.journal.append(Statements((remember,)), lambda _: None)
 
     # -- expiry ---------------------------------------------------------------------------------------
 
@@ -245,3 +270,10 @@ class Upkeep:
             Statements((arms, gone)), lambda _: engine.registry.deleted.remove(number)
         )
         self._purged.pop(number, None)
+        self._has_free_space = True
+
+    async def _give_back_space(self) -> None:
+        """After a bandit was deleted: make the file shorter, a piece a round."""
+        if self._has_free_space:
+            shrink = self._engine.database.give_back_space
+            self._has_free_space = await asyncio.get_running_loop().run_in_executor(None, shrink)
