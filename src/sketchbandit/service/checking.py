@@ -39,19 +39,40 @@ class Finding(NamedTuple):
 @contextmanager
 def opened(state: Path, database: str | None) -> Iterator[Database]:
     """The database of a state folder that no server is using."""
-    if not state.is_dir():
-        raise InputError(f"there is no folder {state}")
-    if database is None and not (state / JOURNAL).is_file():
-        raise InputError(f"{state} holds no journal; give --database if it lies elsewhere")
+    _check_folder(state, database)
     with lock_folder(state):
         found = Database(database or default_url(state))
         found.open(may_create=False)
         try:
-            if not belongs(state, found):
-                raise InputError(f"{state} and {found} are not of the same server")
+            _check_mark(state, found)
             yield found
         finally:
             found.close()
+
+
+@contextmanager
+def looked_at(state: Path, database: str | None) -> Iterator[Database]:
+    """The database of a state folder, to be read beside a server that may be using it."""
+    _check_folder(state, database)
+    found = Database(database or default_url(state))
+    try:
+        found.look()
+        _check_mark(state, found)
+        yield found
+    finally:
+        found.close()
+
+
+def _check_folder(state: Path, database: str | None) -> None:
+    if not state.is_dir():
+        raise InputError(f"there is no folder {state}")
+    if database is None and not (state / JOURNAL).is_file():
+        raise InputError(f"{state} holds no journal; give --database if it lies elsewhere")
+
+
+def _check_mark(state: Path, found: Database) -> None:
+    if not belongs(state, found):
+        raise InputError(f"{state} and {found} are not of the same server")
 
 
 def check(

@@ -1,8 +1,7 @@
 """The decision log as Parquet, for off-policy evaluation: ``sketchbandit service export``."""
 
 import json
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,13 @@ import sqlalchemy as sa
 from pyarrow import parquet
 
 from sketchbandit.errors import InputError
-from sketchbandit.service.checking import opened
+from sketchbandit.service.checking import looked_at
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.decision_ids import decision_id
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.tables import in_order
 from sketchbandit.service.vectors import Vector, decode, decode_all
 
-_PAGE = 200  # rows may have all their arms with them
+_NO_INDICES = np.empty(0, dtype=np.int32)
 
 _ARM = pa.struct([("indices", pa.list_(pa.int32())), ("values", pa.list_(pa.float64()))])
 SCHEMA = pa.schema(
@@ -54,12 +52,12 @@ offered, is there if the bandit logs them; where it has actions, the features ar
 
 
 def export(state: Path, out: Path, *, database: str | None = None, bandit: str | None = None) -> int:
-    """Write the log of one bandit, or of all, and give the number of rows.
+    """Write the log of one bandit, or of all, and give the number of rows. The server may be running.
 
     Parameters
     ----------
     state : path
-        The folder of a server that is not running.
+        The folder of the server.
     out : path
         The Parquet file to be written.
     database : str, optional
@@ -70,46 +68,83 @@ def export(state: Path, out: Path, *, database: str | None = None, bandit: str |
     """
     if not out.resolve().parent.is_dir():
         raise InputError(f"cannot write {out}: there is no folder {out.resolve().parent}")
-    with opened(state, database) as found:
+    with looked_at(state, database) as found:
         return found.read(lambda connection: _export(connection, out, bandit))
 
 
 def _export(connection: sa.Connection, out: Path, wanted: str | None) -> int:
     rows = connection.execute(sa.select(tables.bandits).where(tables.bandits.c.name.is_not(None))).all()
-    known = {row.id: (row.name, BanditConfig.from_json(row.config)) for row in rows}
-    if wanted is not None:
-        known = {number: found for number, found in known.items() if found[0] == wanted}
-        if not known:
-            raise InputError(
-                f"there is no bandit {wanted!r}; there are: {', '.join(row.name for row in rows)}"
-            )
+    chosen = [row for row in rows if wanted in (None, row.name)]
+    if wanted is not None and not chosen:
+        raise InputError(f"there is no bandit {wanted!r}; there are: {', '.join(row.name for row in rows)}")
+    known = {row.id: (row.name, BanditConfig.from_json(row.config)) for row in chosen}
     count = 0
     temporary = out.with_name(f".{out.name}.tmp")
     try:
         with parquet.ParquetWriter(temporary, SCHEMA) as writer:
-            decisions = _decisions(connection, list(known))
-            while rows := list(islice(decisions, _PAGE)):
-                made = [_row(row, *known[row.bandit]) for row in rows]
-                writer.write_table(pa.Table.from_pylist(made, SCHEMA))
-                count += len(rows)
+            for page in tables.pages(connection, _decisions(list(known))):
+                writer.write_batch(_batch(page, known))
+                count += len(page)
         temporary.replace(out)
     finally:
         temporary.unlink(missing_ok=True)
     return count
 
 
-def _decisions(connection: sa.Connection, numbers: list[int]) -> Iterator[Any]:
+def _decisions(numbers: list[int]) -> sa.Select[Any]:
     """The arms shown by these bandits, each with what became of it."""
     d, r, e = tables.decisions, tables.rewards, tables.estimates
     later = [r.c.reward.label("given"), r.c.kind, r.c.at.label("ended"), e.c.propensity.label("estimate")]
     query = sa.select(d, *later).join_from(d, r, r.c.decision == d.c.seq, isouter=True)
-    query = query.join(e, e.c.decision == d.c.seq, isouter=True)
-    return in_order(connection, query.where(d.c.bandit.in_(numbers)), d.c.seq, _PAGE)
+    return query.join(e, e.c.decision == d.c.seq, isouter=True).where(d.c.bandit.in_(numbers))
 
 
-def _row(row: Any, name: str, config: BanditConfig) -> dict[str, Any]:
-    chosen, has_arms = _arm(decode(row.features, config.dim)), config.actions is None
-    kind = "exact" if row.propensity else None if row.estimate is None else "estimate"
+def _batch(rows: Sequence[Any], known: Mapping[int, tuple[str, BanditConfig]]) -> pa.RecordBatch:
+    """Some rows as columns: numbers go from the journal's bytes to Arrow without becoming Python's."""
+    made = [_row(row, known[row.bandit][0]) for row in rows]
+    columns = {name: pa.array([row[name] for row in made], SCHEMA.field(name).type) for name in made[0]}
+    configs = [known[row.bandit][1] for row in rows]
+    shown = _vectors([decode(row.features, config.dim) for row, config in zip(rows, configs, strict=True)])
+    columns["feature_indices"], columns["feature_values"] = shown.flatten()
+    logged = [
+        decode_all(row.arms, config.dim) if row.arms and config.actions is None else None
+        for row, config in zip(rows, configs, strict=True)
+    ]
+    inner = _vectors([arm for arms in logged for arm in arms or ()])
+    ends = np.cumsum([0, *(len(arms or ()) for arms in logged)])
+    is_null = pa.array([arms is None for arms in logged])
+    columns["arms"] = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), inner, mask=is_null)
+    columns["actions"] = pa.array(
+        [
+            json.loads(row.arms) if row.arms and config.actions is not None else None
+            for row, config in zip(rows, configs, strict=True)
+        ],
+        pa.list_(pa.string()),
+    )
+    return pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _vectors(vectors: Sequence[Vector]) -> pa.StructArray:
+    """Arms: their indices (null where they are dense) and their values."""
+    is_dense = [isinstance(vector, np.ndarray) for vector in vectors]
+    pairs = zip(vectors, is_dense, strict=True)
+    indices = [_NO_INDICES if dense else vector.indices for vector, dense in pairs]
+    values = [v if dense else v.data for v, dense in zip(vectors, is_dense, strict=True)]
+    return pa.StructArray.from_arrays(
+        [_lists(indices, pa.int32(), is_dense), _lists(values, pa.float64(), None)], ["indices", "values"]
+    )
+
+
+def _lists(arrays: Sequence[Any], kind: pa.DataType, is_null: list[bool] | None) -> pa.ListArray:
+    ends = pa.array(np.cumsum([0, *map(len, arrays)]), pa.int32())
+    flat = pa.array(np.concatenate(arrays) if arrays else np.empty(0), kind)
+    return pa.ListArray.from_arrays(
+        ends, flat, mask=None if is_null is None else pa.array(is_null, pa.bool_())
+    )
+
+
+def _row(row: Any, name: str) -> dict[str, Any]:
+    """What is one number or text."""
     return {
         "bandit": name,
         "decision": decision_id(row.seq - row.position, row.tag),
@@ -118,10 +153,8 @@ def _row(row: Any, name: str, config: BanditConfig) -> dict[str, Any]:
         "arm_index": row.arm_index,
         "arm_id": row.arm_id,
         "arm_count": row.arm_count,
-        "feature_indices": chosen["indices"],
-        "feature_values": chosen["values"],
         "propensity": row.propensity or row.estimate,
-        "propensity_kind": kind,
+        "propensity_kind": "exact" if row.propensity else None if row.estimate is None else "estimate",
         "score": row.score,
         "mean": row.mean,
         "width": row.width,
@@ -129,12 +162,4 @@ def _row(row: Any, name: str, config: BanditConfig) -> dict[str, Any]:
         "reward": row.given,
         "reward_kind": row.kind,
         "rewarded_at": None if row.ended is None else round(row.ended * 1e6),
-        "arms": [_arm(arm) for arm in decode_all(row.arms, config.dim)] if row.arms and has_arms else None,
-        "actions": json.loads(row.arms) if row.arms and not has_arms else None,
     }
-
-
-def _arm(vector: Vector) -> dict[str, Any]:
-    if isinstance(vector, np.ndarray):
-        return {"indices": None, "values": vector}
-    return {"indices": vector.indices, "values": vector.data}

@@ -175,9 +175,10 @@ class Database:
             raise StorageError(f"cannot write to the database: {_reason(error)}") from error
 
     def give_back_space(self) -> bool:
-        """Make the file of SQLite shorter by some free pages; whether there are more. PostgreSQL does it itself.
+        """Make the file of SQLite shorter by some free pages; whether there are more.
 
-        Files of versions before 0.11 keep their free pages for new rows, until somebody says VACUUM.
+        PostgreSQL does it by itself. Files of versions before 0.11 keep their free pages for new rows, until
+        somebody says VACUUM.
         """
         if not self.is_sqlite:
             return False

@@ -1,0 +1,268 @@
+"""Decisions that wait for long, snapshots anywhere, databases that hang, files that go, clocks that leap."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+from sketchbandit.service import recovery
+from sketchbandit.service.checking import check, same
+from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.connecting import default_url
+from sketchbandit.service.storage.database import Database, Fenced, StorageError
+from sketchbandit.service.storage.records import ADDED, ActionRow
+from tests.service.harness import PLAIN, Service, crashing, error_of, in_loop, service
+from tests.service.postgres import Postgres
+
+
+def count(found: Service, table: sa.Table) -> int:
+    """Its rows."""
+    query = sa.select(sa.func.count()).select_from(table)
+    return int(found.engine.database.read(lambda connection: connection.execute(query).scalar_one()))
+
+
+@in_loop
+async def test_an_old_open_decision_is_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restart reads it and what follows the snapshot, not all that lies between."""
+
+    async def work(found: Service) -> None:
+        await found.create(slates=True, **PLAIN)
+        slate = (await found.decide(top=3)).json()["decision"]
+        await found.rewards(slate, {"position": 0, "reward": 1.0})
+        await found.play(20)
+        await found.upkeep.snapshot(found.engine.bandit("b"))
+        await found.rewards(slate, {"position": 2, "reward": 1.0})
+        await found.play(2, seed=1)
+
+    old = await crashing(tmp_path, work)
+    read: list[int] = []
+    real = recovery.replay.__globals__["unsealed"]
+
+    def watched(table: sa.Table, values: Any) -> Any:
+        read.append(values.seq)
+        return real(table, values)
+
+    monkeypatch.setitem(recovery.replay.__globals__, "unsealed", watched)
+    async with service(tmp_path) as found:
+        assert len(read) == 2 + 1 + 4
+        new, before = found.engine.bandit("b"), old.engine.bandit("b")
+        assert same(new.policy, before.policy)
+        assert {first: list(one.waiting) for first, one in new.open.items()} == {
+            first: list(one.waiting) for first, one in before.open.items()
+        }
+    assert all(finding.is_good for finding in check(tmp_path))
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError("no space left"), RuntimeError("anything")])
+@in_loop
+async def test_a_snapshot_that_fails_concerns_one_bandit(
+    tmp_path: Path, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged once, tried again after a pause that grows, and others have theirs."""
+    async with service(tmp_path, snapshot_updates=1) as found:
+        for name in ("b", "other"):
+            await found.create(name)
+            await found.play(2, name)
+        real = found.engine.snapshots.write
+
+        def write(bandit: int, snapshot: Any) -> None:
+            if bandit == found.engine.bandit("b").number:
+                raise error
+            real(bandit, snapshot)
+
+        found.engine.snapshots.write = write  # type: ignore[method-assign]
+        for _ in range(3):
+            await found.upkeep.round()
+        assert len(found.engine.bandit("other").snapshots) == 1
+        assert not await found.upkeep.snapshot(found.engine.bandit("b"))
+        assert found.upkeep._put_offs[found.engine.bandit("b").number].pause == 2.0
+        said = [record for record in caplog.records if "snapshot could not be written" in record.message]
+        assert len(said) == 1
+        found.engine.snapshots.write = real  # type: ignore[method-assign]
+        assert await found.upkeep.snapshot(found.engine.bandit("b"))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@in_loop
+async def test_snapshots_in_the_database(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> None:
+    """In parts, rotated, checked, put aside; a server may change from one place to the other."""
+    url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
+    request.getfixturevalue("monkeypatch").setattr("sketchbandit.service.storage.snapshots._PART", 700)
+    common = {"database": url}
+    async with service(tmp_path, snapshots="folder", **common) as found:
+        await found.create(**PLAIN)
+        await found.decide()
+        await found.play(3)
+    async with service(tmp_path, snapshots="database", **common) as found:
+        for seed in range(4):
+            await found.play(2, seed=seed)
+            await found.upkeep.snapshot(found.engine.bandit("b"))
+        policy, number = found.engine.bandit("b").policy, found.engine.bandit("b").number
+        assert len(found.engine.snapshots.places(number)) == 3
+        assert count(found, tables.snapshots) > 3
+    assert not list(tmp_path.glob("snapshots/*/*"))
+    assert all(finding.is_good for finding in check(tmp_path, url))
+    database = Database(url or default_url(tmp_path))
+    part = tables.snapshots
+    newest = database.read(
+        lambda connection: connection.execute(sa.select(sa.func.max(part.c.seq))).scalar_one()
+    )
+    damage = part.update().where(part.c.seq == newest, part.c.part == 1).values(content=b"?" * 700)
+    database.write_apart(lambda connection: connection.execute(damage))
+    lost = part.delete().where(part.c.seq < newest, part.c.part == 0)
+    database.write_apart(lambda connection: connection.execute(lost))
+    database.close()
+    assert sum(not finding.is_good for finding in check(tmp_path, url)) == 1
+    async with service(tmp_path, snapshots="database", **common) as found:
+        assert same(found.engine.bandit("b").policy, policy)
+        assert len(found.engine.bandit("b").open) == 1
+        await found.http.delete("/v1/bandits/b")
+        for _ in range(2):
+            await found.upkeep.round()
+        assert count(found, part) == 0
+
+
+@contextmanager
+def stopped(server: Postgres) -> Iterator[None]:
+    """Every process of a PostgreSQL server is frozen: it accepts connections and answers nothing."""
+    postmaster = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    processes = [postmaster, *map(int, children)]
+    for process in processes:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+
+
+def test_a_database_that_hangs(postgres_server: Postgres, postgres_url: str) -> None:
+    """Its connection is broken from another thread; when it is back nothing is lost or doubled."""
+    database = Database(postgres_url, patience=0.2)
+    database.open()
+    with stopped(postgres_server):
+        started = time.monotonic()
+        threading.Timer(0.2, database.abandon).start()
+        with pytest.raises(StorageError):
+            database.commit([ActionRow(1, 1, "x", ADDED)], 1)
+        assert time.monotonic() - started < 5
+    while True:
+        try:
+            database.settle()
+            break
+        except StorageError:
+            time.sleep(0.05)
+    database.commit([ActionRow(2, 1, "y", ADDED)], 2)
+    rows = database.read(
+        lambda connection: connection.execute(sa.select(tables.actions.c.seq)).scalars().all()
+    )
+    assert rows in ([2], [1, 2])
+    database.close()
+
+
+def test_a_lock_that_nobody_lets_go_of(postgres_url: str) -> None:
+    """The database answers, but not this statement: it is given up within the patience."""
+    database = Database(postgres_url, patience=0.3)
+    database.open()
+    with psycopg.connect(postgres_url) as other:
+        other.execute("LOCK TABLE sketchbandit_actions")
+        started = time.monotonic()
+        with pytest.raises(StorageError, match="timeout"):
+            database.commit([ActionRow(1, 1, "x", ADDED)], 1)
+        assert time.monotonic() - started < 3
+    database.commit([ActionRow(1, 1, "x", ADDED)], 1)
+    database.close()
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+@in_loop
+async def test_a_lost_file(tmp_path: Path, is_replaced: bool) -> None:
+    """Nothing is acknowledged into a file that is gone, and an idle server notices too."""
+    async with service(tmp_path) as found:
+        await found.create()
+        journal = tmp_path / "journal.sqlite"
+        content = journal.read_bytes()
+        journal.rename(tmp_path / "elsewhere")
+        if is_replaced:
+            journal.write_bytes(content)
+            await asyncio.wait_for(_not_ready(found), 3)
+        assert "removed or replaced" in error_of(await found.decide())[1]
+        assert error_of(await found.http.get("/readyz"))[0] == 503
+        (tmp_path / "elsewhere").rename(journal)
+
+
+async def _not_ready(found: Service) -> None:
+    while (await found.http.get("/readyz")).status_code == 200:
+        await asyncio.sleep(0.05)
+
+
+def test_a_file_that_goes_during_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit is in a file that nobody will find: it is not acknowledged."""
+    database = Database(default_url(tmp_path))
+    database.open()
+    answers = iter([True, False])
+    monkeypatch.setattr(database, "is_there", lambda: next(answers))
+    with pytest.raises(Fenced, match="removed or replaced"):
+        database.commit([ActionRow(1, 1, "x", ADDED)], 1)
+    database.close()
+
+
+def age(state: Path, days: float) -> None:
+    """Make everything in the journal older, as if the service had been off for so long."""
+    with sqlite3.connect(state / "journal.sqlite") as connection:
+        for table in ("decisions", "rewards"):
+            older = f"UPDATE sketchbandit_{table} SET crc = NULL, at = at - ?"  # noqa: S608
+            connection.execute(older, (days * 86_400,))
+        connection.execute("UPDATE sketchbandit_bandits SET created = created - ?", (days * 86_400,))
+    connection.close()
+
+
+@in_loop
+async def test_a_clock_far_ahead(tmp_path: Path) -> None:
+    """Nothing expires by it, over restarts too, until it is confirmed; decisions and rewards go on."""
+    async with service(tmp_path) as found:
+        await found.create(reward_timeout=3600.0, default_reward=0.0)
+        await found.decide()
+    age(tmp_path, 400)
+    for _ in range(2):
+        async with service(tmp_path) as found:
+            assert found.engine.clock_doubted is not None
+            await found.play(1)
+            await found.upkeep.round()
+            assert len(found.engine.bandit("b").open) == 1
+    async with service(tmp_path, accept_clock=True) as found:
+        await found.upkeep.round()
+        assert not found.engine.bandit("b").open
+        await found.decide()
+    age(tmp_path, 20)
+    async with service(tmp_path) as found:
+        assert found.engine.clock_doubted is None  # it was switched off for a while
+        await found.upkeep.round()
+        assert not found.engine.bandit("b").open
+
+
+@in_loop
+async def test_deleting_gives_space_back(tmp_path: Path) -> None:
+    """The file becomes shorter."""
+    async with service(tmp_path) as found:
+        await found.create(log_arms=True, dim=300, **PLAIN)
+        arms = [[1.0] * 300] * 200
+        await asyncio.gather(*(found.decide(arms) for _ in range(10)))
+        pages = "PRAGMA page_count"
+        read = found.engine.database.read
+        before = read(lambda connection: connection.exec_driver_sql(pages).scalar_one())
+        await found.http.delete("/v1/bandits/b")
+        for _ in range(4):
+            await found.upkeep.round()
+        assert read(lambda connection: connection.exec_driver_sql(pages).scalar_one()) < before / 10
