@@ -14,10 +14,11 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy as sa
+from pyarrow import parquet
 
-from sketchbandit.service import recovery
 from sketchbandit.service.checking import check, same
-from sketchbandit.service.storage import tables
+from sketchbandit.service.exporting import export
+from sketchbandit.service.storage import checksums, tables
 from sketchbandit.service.storage.connecting import default_url
 from sketchbandit.service.storage.database import Database, Fenced, StorageError
 from sketchbandit.service.storage.records import ADDED, ActionRow
@@ -46,13 +47,13 @@ async def test_an_old_open_decision_is_read_alone(tmp_path: Path, monkeypatch: p
 
     old = await crashing(tmp_path, work)
     read: list[int] = []
-    real = recovery.replay.__globals__["unsealed"]
+    real = checksums.unsealed
 
     def watched(table: sa.Table, values: Any) -> Any:
         read.append(values.seq)
         return real(table, values)
 
-    monkeypatch.setitem(recovery.replay.__globals__, "unsealed", watched)
+    monkeypatch.setattr(checksums, "unsealed", watched)
     async with service(tmp_path) as found:
         assert len(read) == 2 + 1 + 4
         new, before = found.engine.bandit("b"), old.engine.bandit("b")
@@ -266,3 +267,32 @@ async def test_deleting_gives_space_back(tmp_path: Path) -> None:
         for _ in range(4):
             await found.upkeep.round()
         assert read(lambda connection: connection.exec_driver_sql(pages).scalar_one()) < before / 10
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@in_loop
+async def test_export_beside_a_running_service(
+    tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    """It sees one state of the journal, takes no lock, and holds some rows at a time, dense and sparse."""
+    url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
+    request.getfixturevalue("monkeypatch").setattr(tables, "_MOST_BYTES", 2000)
+    dense, sparse = [0.5, 0.25, 0.0, 1.0], {"indices": [1, 3], "values": [2.0, -1.0]}
+    async with service(tmp_path, database=url) as found:
+        await found.create(log_arms=True, **PLAIN)
+        await found.create("other", log_arms=False, **PLAIN)
+        for arms in ([dense, dense], [sparse, sparse]):
+            for name in ("b", "other"):
+                for _ in range(6):
+                    await found.decide(arms, name)
+        assert await asyncio.to_thread(export, tmp_path, tmp_path / "log", database=url) == 24
+        assert (await found.decide()).status_code == 200
+    told = parquet.read_table(tmp_path / "log").to_pylist()
+    assert [row["feature_values"] for row in told] == 12 * [dense] + 12 * [[2.0, -1.0]]
+    assert [row["feature_indices"] for row in told] == 12 * [None] + 12 * [[1, 3]]
+    kept = {"indices": None, "values": dense}, {"indices": [1, 3], "values": [2.0, -1.0]}
+    assert [row["arms"] for row in told] == [
+        *(6 * [2 * [kept[0]]] + 6 * [None]),
+        *(6 * [2 * [kept[1]]] + 6 * [None]),
+    ]
+    assert parquet.ParquetFile(tmp_path / "log").num_row_groups > 1

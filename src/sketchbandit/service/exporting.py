@@ -10,10 +10,11 @@ import pyarrow as pa
 import sqlalchemy as sa
 from pyarrow import parquet
 
-from sketchbandit.errors import InputError
+from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.service.checking import looked_at
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.decision_ids import decision_id
+from sketchbandit.service.recovery import config_of
 from sketchbandit.service.storage import tables
 from sketchbandit.service.vectors import Vector, decode, decode_all
 
@@ -77,13 +78,19 @@ def _export(connection: sa.Connection, out: Path, wanted: str | None) -> int:
     chosen = [row for row in rows if wanted in (None, row.name)]
     if wanted is not None and not chosen:
         raise InputError(f"there is no bandit {wanted!r}; there are: {', '.join(row.name for row in rows)}")
-    known = {row.id: (row.name, BanditConfig.from_json(row.config)) for row in chosen}
+    known = {row.id: (row.name, config_of(row)) for row in chosen}
     count = 0
     temporary = out.with_name(f".{out.name}.tmp")
     try:
         with parquet.ParquetWriter(temporary, SCHEMA) as writer:
             for page in tables.pages(connection, _decisions(list(known))):
-                writer.write_batch(_batch(page, known))
+                try:
+                    writer.write_batch(_batch(page, known))
+                except (TypeError, ValueError) as error:
+                    raise SketchBanditError(
+                        f"the log is damaged between decisions {page[0].seq} and {page[-1].seq}: {error}; "
+                        "`sketchbandit service check` says more"
+                    ) from error
                 count += len(page)
         temporary.replace(out)
     finally:

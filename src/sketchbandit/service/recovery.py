@@ -116,12 +116,25 @@ def load(connection: sa.Connection, snapshots: SnapshotStore, row: Any, service:
 
 def build(row: Any) -> Bandit:
     """A bandit that has learned nothing yet, from its row."""
+    config = config_of(row)
     try:
-        return Bandit(row.id, row.name, BanditConfig.from_json(row.config), created=row.created)
+        return Bandit(row.id, row.name, config, created=row.created)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise SketchBanditError(
-            f"the settings of bandit {row.name!r} cannot be read: {error}; restore the database from a backup"
-        ) from error
+        raise _unreadable(row, error) from error
+
+
+def config_of(row: Any) -> BanditConfig:
+    """The settings of a bandit, from its row."""
+    try:
+        return BanditConfig.from_json(row.config)
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise _unreadable(row, error) from error
+
+
+def _unreadable(row: Any, error: Exception) -> SketchBanditError:
+    return SketchBanditError(
+        f"the settings of bandit {row.name!r} cannot be read: {error}; restore the database from a backup"
+    )
 
 
 def belongs(state: Path, database: Database) -> bool:

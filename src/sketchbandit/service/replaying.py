@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from sketchbandit.errors import SketchBanditError
 from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.checksums import LOGGED, ROWS, Row, unsealed
+from sketchbandit.service.storage import checksums, tables
+from sketchbandit.service.storage.checksums import LOGGED, ROWS, Row
 from sketchbandit.service.storage.records import ActionRow, DecisionRow, EstimateRow, RewardRow
 from sketchbandit.service.storage.snapshots import Snapshot
 from sketchbandit.service.storage.tables import in_order
@@ -90,7 +90,7 @@ def replay(
 
     def take(bandit: Bandit, table: sa.Table, values: Any) -> None:
         try:
-            apply(bandit, unsealed(table, values), starts[bandit.number].seq)
+            apply(bandit, checksums.unsealed(table, values), starts[bandit.number].seq)
         except Exception as error:  # whatever it is, other bandits can go on
             fail(Failure(bandit, table, values.seq, error))
 

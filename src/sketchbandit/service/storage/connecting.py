@@ -16,7 +16,7 @@ JOURNAL = "journal.sqlite"
 """The file of the default database, in the state folder."""
 _LOCK = 7_352_001  # an advisory lock's number, ours
 _LOCK_PATIENCE = 2.0  # seconds
-_LONGEST_READ = 60_000  # milliseconds for one statement
+_LONGEST = 30_000  # milliseconds for one statement that waits for nobody
 
 
 def default_url(state: Path) -> str:
@@ -60,15 +60,12 @@ def make_engine(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
 
 
 def _postgresql(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
-    """Connections whose other end is noticed to be gone within the patience, and that wait no longer than it.
+    """Connections whose other end is noticed to be gone, and whose statements wait no longer for each other.
 
-    Readers see one state of the database, however long they read, and may take longer.
+    Readers see one state of the database, however long they read.
     """
     milliseconds = max(1, round(1000 * patience))
-    longest = milliseconds if writes else max(milliseconds, _LONGEST_READ)
-    settings = {"lock_timeout": milliseconds, "statement_timeout": longest}
-    if writes:
-        settings["idle_in_transaction_session_timeout"] = longest
+    settings = {"lock_timeout": milliseconds, "statement_timeout": max(10 * milliseconds, _LONGEST)}
     arguments = {
         "connect_timeout": max(2, round(patience)),  # libpq knows no less
         "tcp_user_timeout": milliseconds,

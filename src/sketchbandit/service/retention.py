@@ -1,0 +1,111 @@
+"""Rows that nobody needs any more: old ones, and those of deleted bandits."""
+
+import asyncio
+
+import sqlalchemy as sa
+
+from sketchbandit.service.engine import Engine
+from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.checksums import ROWS
+from sketchbandit.service.storage.records import Statements
+
+_MOST_DROPPED = 2000
+_STRETCH = 20_000
+
+
+class Retention:
+    """Removes them, some at a time."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._swept = 0
+        """From which record on old rows are looked for."""
+        self._purged: dict[int, int] = {}
+        """Deleted bandits: up to which record their rows are gone."""
+        self._has_free_space = False
+
+    async def round(self) -> None:
+        """Some of everything."""
+        await self.drop_old()
+        await self.purge_deleted()
+        await self.give_back_space()
+
+    async def drop_old(self) -> None:
+        """Drop decisions older than the retention that no kept snapshot needs: some 2,000 rows a round.
+
+        Those that wait, now or in a kept snapshot, are left behind. They are looked at again and again, and
+        go when they were answered.
+        """
+        engine, retention = self._engine, self._engine.settings.retention_seconds
+        if retention is None or (bound := self._not_needed()) is None:
+            return
+        oldest = [bandit.snapshots[0] for bandit in engine.registry.bandits.values()]
+        d, start, cutoff = tables.decisions, self._swept, engine.clock.now() - retention
+        query = sa.select(d.c.seq, sa.func.coalesce(d.c.slate, d.c.seq).label("first"))
+        query = (
+            query.where(d.c.seq.between(start, bound), d.c.at < cutoff).order_by(d.c.seq).limit(_MOST_DROPPED)
+        )
+        rows = await engine.journal.read(lambda connection: connection.execute(query).all())
+        self._swept = rows[-1].seq + 1 if len(rows) == _MOST_DROPPED else 0
+        waiting = frozenset().union(*(snapshot.waiting for snapshot in oldest))
+        doomed = [row.seq for row in rows if row.first not in waiting]
+        if not doomed:
+            return
+        r, e, s = tables.rewards, tables.estimates, tables.service
+        dropped = max(engine.rewards.dropped, doomed[-1] + 1)
+        statements = (
+            d.delete().where(d.c.seq.in_(doomed)),
+            r.delete().where(r.c.decision.in_(doomed)),
+            e.delete().where(e.c.decision.in_(doomed)),
+            s.update().values(dropped=dropped),
+        )
+
+        def apply(_: Statements) -> None:
+            engine.rewards.dropped = dropped
+
+        await engine.journal.append(Statements(statements), apply)
+
+    def _not_needed(self) -> int | None:
+        """Up to which record every bandit has all the snapshots that it keeps; None if one has not.
+
+        A bandit that is quarantined may need everything since it was created.
+        """
+        registry, kept = self._engine.registry, self._engine.settings.snapshots_kept
+        if not registry.bandits or any(len(one.snapshots) < kept for one in registry.bandits.values()):
+            return None
+        taken = [bandit.snapshots[0].seq for bandit in registry.bandits.values()]
+        return min(
+            *taken, *(one.number for one in registry.quarantined.values()), self._engine.journal.applied
+        )
+
+    async def purge_deleted(self) -> None:
+        """Remove what is left of a deleted bandit, a stretch of the journal a round."""
+        engine = self._engine
+        if not engine.registry.deleted:
+            return
+        number = engine.registry.deleted[0]
+        start, end = max(self._purged.get(number, 0), number), engine.journal.applied
+        if start <= end:
+            self._purged[number] = start + _STRETCH
+            statements = tuple(
+                table.delete().where(
+                    table.c.seq.between(start, start + _STRETCH - 1), table.c.bandit == number
+                )
+                for table in ROWS
+            )
+            await engine.journal.append(Statements(statements), lambda _: None)
+            return
+        gone = tables.bandits.delete().where(tables.bandits.c.id == number)
+        arms = tables.arms.delete().where(tables.arms.c.bandit == number)  # put while it was being deleted
+        engine.snapshots.delete(number)
+        await engine.journal.append(
+            Statements((arms, gone)), lambda _: engine.registry.deleted.remove(number)
+        )
+        self._purged.pop(number, None)
+        self._has_free_space = True
+
+    async def give_back_space(self) -> None:
+        """After a bandit was deleted: make the file shorter, a piece a round."""
+        if self._has_free_space:
+            shrink = self._engine.database.give_back_space
+            self._has_free_space = await asyncio.get_running_loop().run_in_executor(None, shrink)
