@@ -61,11 +61,32 @@ def write(state: Path) -> sb.LinUCB:
     return alone
 
 
+def as_format_3(state: Path) -> None:
+    """Make a folder of today one of 0.10: no checksums, snapshots without what waits."""
+    connection = sqlite3.connect(state / "journal.sqlite")
+    with connection:
+        for table in ("arms", "decisions", "rewards", "estimates", "actions", "scalings"):
+            connection.execute(f"ALTER TABLE sketchbandit_{table} DROP COLUMN crc")
+        for table, column in (
+            ("decisions", "crc_logged"),
+            ("bandits", "arms_version"),
+            ("service", "clock_doubted"),
+        ):
+            connection.execute(f"ALTER TABLE sketchbandit_{table} DROP COLUMN {column}")
+        connection.execute("DROP TABLE sketchbandit_snapshots")
+        connection.execute("UPDATE sketchbandit_service SET format = 3")
+    connection.close()
+    folder = SnapshotFolder(state)
+    for bandit, seq in taken(state):
+        folder.write(bandit, as_before_open_lists(folder.read(bandit, seq)))
+
+
 def as_format_2(state: Path) -> None:
     """Make a folder of today one of 0.9, where nothing of what 0.9 did not have was used.
 
     Its bandits were created with no word of a scaling, an intercept or a rule.
     """
+    as_format_3(state)
     connection = sqlite3.connect(state / "journal.sqlite")
     with connection:
         assert connection.execute("SELECT count(*) FROM sketchbandit_scalings").fetchone() == (0,)
@@ -82,7 +103,7 @@ def as_format_2(state: Path) -> None:
         snapshot = folder.read(bandit, seq)
         if isinstance(snapshot.policy, sb.LinUCB):
             snapshot.policy._spread = Spread()
-            folder.write(bandit, as_before_open_lists(snapshot))
+            folder.write(bandit, snapshot)
 
 
 def taken(state: Path) -> list[tuple[int, int]]:

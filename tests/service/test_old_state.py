@@ -14,7 +14,7 @@ from sketchbandit.service.exporting import export
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.snapshots import SnapshotFolder
 from tests.service import old_state
-from tests.service.harness import AS_THEY_ARE, PLAIN, in_loop, service
+from tests.service.harness import AS_THEY_ARE, PLAIN, Service, crashing, in_loop, service
 
 
 @in_loop
@@ -121,6 +121,31 @@ async def test_bandits_of_0_9_mean_what_they_meant(tmp_path: Path, has_snapshots
         assert [one["scaling"][:11] for one in told.values()] == ["as they are", "as they are", "auto, warmi"]
         await found.play(6)
     assert all(finding.is_good for finding in check(state))
+
+
+@in_loop
+async def test_a_folder_of_0_10(tmp_path: Path) -> None:
+    """Rows without checksums are taken as they are; what waited at a snapshot is found in the journal."""
+
+    async def work(found: Service) -> None:
+        await found.create(slates=True)
+        await found.http.put("/v1/bandits/b/arms", json={"arms": {"x": [1.0] * 4}})
+        slate = (await found.decide(top=3)).json()["decision"]
+        await found.rewards(slate, {"position": 1, "reward": 1.0})
+        await found.play(5)
+        await found.upkeep.snapshot(found.engine.bandit("b"))
+        await found.rewards(slate, {"position": 2, "reward": 1.0})
+
+    before = (await crashing(tmp_path, work)).engine.bandit("b")
+    old_state.as_format_3(tmp_path)
+    async with service(tmp_path) as found:
+        new = found.engine.bandit("b")
+        assert same(new.policy, before.policy)
+        assert [list(one.waiting) for one in new.open.values()] == [[0]]
+        assert new.arms.ids() == ["x"]
+        await found.play(3)
+    assert all(finding.is_good for finding in check(tmp_path))
+    assert export(tmp_path, tmp_path / "log") == 11
 
 
 @in_loop

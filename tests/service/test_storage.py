@@ -1,16 +1,18 @@
 """Decisions that wait for long, snapshots anywhere, databases that hang, files that go, clocks that leap."""
 
 import asyncio
+import math
 import os
 import signal
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 import sqlalchemy as sa
@@ -21,7 +23,16 @@ from sketchbandit.service.exporting import export
 from sketchbandit.service.storage import checksums, tables
 from sketchbandit.service.storage.connecting import default_url
 from sketchbandit.service.storage.database import Database, Fenced, StorageError
-from sketchbandit.service.storage.records import ADDED, ActionRow
+from sketchbandit.service.storage.records import (
+    ADDED,
+    ActionRow,
+    DecisionRow,
+    EstimateRow,
+    Record,
+    RewardRow,
+    ScalingRow,
+    Slate,
+)
 from tests.service.harness import PLAIN, Service, crashing, error_of, in_loop, service
 from tests.service.postgres import Postgres
 
@@ -30,6 +41,57 @@ def count(found: Service, table: sa.Table) -> int:
     """Its rows."""
     query = sa.select(sa.func.count()).select_from(table)
     return int(found.engine.database.read(lambda connection: connection.execute(query).scalar_one()))
+
+
+ODD: list[Record] = [
+    Slate(
+        (DecisionRow(1, 9, "t", -0.0, 0, None, 1, b"", 1, 5e-324, 0.1 + 0.2, 2**62, None, None, None, None),)
+    ),
+    Slate(
+        (DecisionRow(2, 9, "é", 1e300, 0, "", 1, b"\0\xff", np.float64(0.1), 0, 0, 0, "k", "r", "[]", b"a"),)
+    ),
+    RewardRow(3, 1, 9, "given", 1, 1.7e9),
+    RewardRow(4, 2, 9, "default", None, 1.7e9, 1),
+    EstimateRow(5, 1, 9, np.float64(1 / 3)),
+    ActionRow(6, 9, "ü\n", ADDED),
+    ScalingRow(7, 9, b"\x01", 3, True),
+    ScalingRow(8, 9, b"", 3, False),
+]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_checksums(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> None:
+    """Odd values come back as they were; any other value in any column is noticed."""
+    url = request.getfixturevalue("postgres_url") if kind == "postgres" else default_url(tmp_path)
+    with closing(Database(url)) as database:
+        database.open()
+        database.commit(ODD, 8)
+        found = {
+            table: database.read(lambda connection, table=table: list(tables.all_rows(connection, table)))  # type: ignore[misc]
+            for table in checksums.ROWS
+        }
+    for table, rows in found.items():
+        assert rows
+        for values in rows:
+            row = checksums.unsealed(table, values)
+            if isinstance(row, DecisionRow):
+                assert checksums.is_log_whole(row, values.crc_logged)
+                assert not checksums.is_log_whole(row._replace(top=_other(row.top)), values.crc_logged)
+                assert not checksums.is_log_whole(row._replace(arms=_other(row.arms)), values.crc_logged)
+            for place, (name, value) in enumerate(zip(row._fields, row, strict=True)):
+                if not isinstance(row, DecisionRow) or name not in checksums.LOGGED:
+                    changed = [*values[:place], _other(value), *values[place + 1 :]]
+                    with pytest.raises(ValueError, match="checksum"):
+                        checksums.unsealed(table, changed)
+
+
+def _other(value: Any) -> Any:
+    """The smallest change."""
+    if value is None:
+        return ""
+    if isinstance(value, str | bytes):
+        return value * 2 or None
+    return math.nextafter(value, math.inf) if isinstance(value, float) else int(value) ^ 1
 
 
 @in_loop

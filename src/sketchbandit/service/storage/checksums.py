@@ -27,6 +27,11 @@ _NULL, _VALUE = b"\0", b"\1"
 _INTEGER, _FLOAT, _LENGTH = struct.Struct("<cq").pack, struct.Struct("<cd").pack, struct.Struct("<cq").pack
 
 
+def _float(value: float) -> bytes:
+    """SQLite makes 0.0 of -0.0, and null of NaN."""
+    return _FLOAT(_VALUE, value + 0.0) if value == value else _NULL  # noqa: PLR0124
+
+
 def _text(value: str) -> bytes:
     return _bytes(value.encode())
 
@@ -35,16 +40,19 @@ def _bytes(value: bytes) -> bytes:
     return _LENGTH(_VALUE, len(value)) + value
 
 
+_LOG: tuple[Callable[[Any], bytes], ...] = (_text, _bytes)
+
+
 def _left_out(_: object) -> bytes:
     return _NULL
 
 
 def _packer(column: sa.Column[Any]) -> Callable[[Any], bytes]:
     """How a value is written, the same whatever the database made of it: 1 for 1.0, 0 for False."""
-    if column.name in LOGGED:
+    if column.table is tables.decisions and column.name in LOGGED:
         return _left_out
     if isinstance(column.type, sa.Double):
-        return partial(_FLOAT, _VALUE)
+        return _float
     if isinstance(column.type, sa.String):
         return _text
     return _bytes if isinstance(column.type, sa.LargeBinary) else partial(_INTEGER, _VALUE)
@@ -80,7 +88,7 @@ def unsealed(table: sa.Table, values: Sequence[Any]) -> Row:
 
 def is_log_whole(row: DecisionRow, crc: int | None) -> bool:
     """Whether the columns ``LOGGED`` are as they were written."""
-    return crc is None or _logged(row) == crc
+    return crc is None or _is(crc, _LOG, (row.top, row.arms))
 
 
 def arm_crc(bandit: int, arm: str, features: bytes) -> int:
@@ -89,7 +97,7 @@ def arm_crc(bandit: int, arm: str, features: bytes) -> int:
 
 
 def _logged(row: DecisionRow) -> int:
-    return _crc((_text, _bytes), (row.top, row.arms))
+    return _crc(_LOG, (row.top, row.arms))
 
 
 def _is(crc: int, packers: Sequence[Callable[[Any], bytes]], values: Sequence[Any]) -> bool:
