@@ -135,7 +135,6 @@ async def test_a_snapshot_that_fails_concerns_one_bandit(
     async with service(tmp_path, snapshot_updates=1) as found:
         for name in ("b", "other"):
             await found.create(name)
-            await found.play(2, name)
         real = found.engine.snapshots.write
 
         def write(bandit: int, snapshot: Any) -> None:
@@ -144,11 +143,14 @@ async def test_a_snapshot_that_fails_concerns_one_bandit(
             real(bandit, snapshot)
 
         found.engine.snapshots.write = write  # type: ignore[method-assign]
+        for name in ("b", "other"):
+            await found.play(2, name)
         for _ in range(3):
             await found.upkeep.round()
-        assert len(found.engine.bandit("other").snapshots) == 1
+        assert found.engine.bandit("other").snapshots
+        first = found.upkeep._put_offs[found.engine.bandit("b").number]
         assert not await found.upkeep.snapshot(found.engine.bandit("b"))
-        assert found.upkeep._put_offs[found.engine.bandit("b").number].pause == 2.0
+        assert found.upkeep._put_offs[found.engine.bandit("b").number].pause == 2 * first.pause
         said = [record for record in caplog.records if "snapshot could not be written" in record.message]
         assert len(said) == 1
         found.engine.snapshots.write = real  # type: ignore[method-assign]

@@ -46,10 +46,12 @@ def make_engine(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
         return _postgresql(url, patience, writes=writes)
     engine = sa.create_engine(url, connect_args={"timeout": patience, "check_same_thread": False})
 
-    def prepare(connection: object, _: object) -> None:
-        connection.isolation_level = None  # type: ignore[attr-defined]  # we say BEGIN ourselves
-        for pragma in ("auto_vacuum=INCREMENTAL", "journal_mode=WAL", "synchronous=FULL"):
-            connection.execute(f"PRAGMA {pragma}")  # type: ignore[attr-defined]
+    def prepare(connection: Any, _: object) -> None:
+        connection.isolation_level = None  # we say BEGIN ourselves
+        if connection.execute("PRAGMA page_count").fetchone() == (0,):  # elsewhere it would only write
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+            connection.execute(f"PRAGMA {pragma}")
 
     def begin(connection: sa.Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

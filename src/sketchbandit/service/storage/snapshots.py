@@ -132,7 +132,7 @@ class SnapshotFolder(SnapshotStore):
 
     def read(self, bandit: int, seq: int) -> Snapshot:
         """A file."""
-        return _load(files.read(self._path(bandit, seq)), self.name(bandit, seq))
+        return read(self._path(bandit, seq))
 
     def write(self, bandit: int, snapshot: Snapshot) -> None:
         """Atomically."""
@@ -245,6 +245,11 @@ def _load(contents: files.Contents, name: str) -> Snapshot:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(f"{name} does not hold a valid snapshot: {error!r}") from error
+
+
+def read(path: Path) -> Snapshot:
+    """The snapshot in a file; FileError if it is damaged or something else."""
+    return _load(files.read(path), str(path))
 
 
 def snapshots_of(state: Path, database: Database, *, in_database: bool = False, keep: int = 3) -> Snapshots:
