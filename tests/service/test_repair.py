@@ -60,8 +60,8 @@ def reward_of(state: Path, bandit: str) -> int:
             "the settings of bandit 'b' cannot be read",
         ),
         (
-            "UPDATE sketchbandit_rewards SET kind = 'x' || kind WHERE seq = {seq}",
-            "UPDATE sketchbandit_rewards SET kind = substr(kind, 2) WHERE seq = {seq}",
+            "UPDATE sketchbandit_rewards SET kind = CAST(x'ff' AS TEXT) WHERE seq = {seq}",
+            "UPDATE sketchbandit_rewards SET kind = 'given' WHERE seq = {seq}",
             "damaged at record {seq} of rewards: its checksum",
         ),
     ],

@@ -48,6 +48,8 @@ def make_engine(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
 
     def prepare(connection: Any, _: object) -> None:
         connection.isolation_level = None  # we say BEGIN ourselves
+        if not writes:  # a damaged text is found by its row's checksum, and must not end a whole query
+            connection.text_factory = _decoded
         if connection.execute("PRAGMA page_count").fetchone() == (0,):  # elsewhere it would only write
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         for pragma in ("journal_mode=WAL", "synchronous=FULL"):
@@ -59,6 +61,10 @@ def make_engine(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
     event.listen(engine, "connect", prepare)
     event.listen(engine, "begin", begin)
     return engine
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")
 
 
 def _postgresql(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
