@@ -14,11 +14,11 @@ from sketchbandit.service.storage import checksums, tables
 from sketchbandit.service.storage.checksums import LOGGED, ROWS, Row
 from sketchbandit.service.storage.records import ActionRow, DecisionRow, EstimateRow, RewardRow
 from sketchbandit.service.storage.snapshots import Snapshot
-from sketchbandit.service.storage.tables import in_order
+from sketchbandit.service.storage.tables import in_order, pages
 from sketchbandit.service.vectors import decode
 
 PAGE = 500
-"""Rows read at once: they have the features of an arm."""
+"""Rows read at once."""
 
 
 class Since(NamedTuple):
@@ -126,10 +126,13 @@ def _after(connection: sa.Connection, seq: int, until: int | None) -> Iterator[t
     """The journal after a record, in order."""
 
     def rows(table: sa.Table) -> Iterator[tuple[sa.Table, Any]]:
-        query = _decisions() if table is tables.decisions else sa.select(table)
-        query = query.where(table.c.seq > seq)
-        query = query if until is None else query.where(table.c.seq <= until)
-        return ((table, row) for row in in_order(connection, query, table.c.seq, PAGE))
+        after = table.c.seq > seq if until is None else table.c.seq.between(seq + 1, until)
+        if table is tables.decisions:
+            for page in pages(connection, _decisions().where(after), ("features",)):
+                yield from ((table, row) for row in page)
+        else:
+            query = sa.select(table).where(after)
+            yield from ((table, row) for row in in_order(connection, query, table.c.seq, PAGE))
 
     return heapq.merge(*map(rows, ROWS), key=lambda item: item[1].seq)
 

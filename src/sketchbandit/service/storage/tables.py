@@ -174,9 +174,14 @@ def all_rows(connection: sa.Connection, table: sa.Table) -> Iterator[Any]:
         yield from rows
 
 
-def pages(connection: sa.Connection, query: sa.Select[Any]) -> Iterator[Sequence[Any]]:
-    """The rows of a query on ``decisions`` in order, some at a time: so many as take a few MiB, or one."""
-    seq, sizes = decisions.c.seq, [decisions.c[name] for name in ("features", "arms", "top")]
+def pages(
+    connection: sa.Connection, query: sa.Select[Any], large: Sequence[str] = ("features", "arms", "top")
+) -> Iterator[Sequence[Any]]:
+    """The rows of a query on ``decisions`` in order, some at a time: so many as take a few MiB, or one.
+
+    ``large`` are the columns of the query that can take more than a few bytes.
+    """
+    seq, sizes = decisions.c.seq, [decisions.c[name] for name in large]
     size = sum((sa.func.coalesce(sa.func.length(column), 0) for column in sizes), sa.literal(_ROW))
     lengths = query.with_only_columns(seq, size.label("size")).order_by(seq).limit(_PAGE)
     after = -1
