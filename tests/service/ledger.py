@@ -90,13 +90,28 @@ def _compare(ledgers: list[Ledger], journal: _Journal) -> int:
     return len(journal.rewards)
 
 
-def _rows(connection: sa.Connection) -> tuple[list[Any], list[Any], list[ScalingRow], Bandit]:
-    d, r, s = tables.decisions, tables.rewards, tables.scalings
-    decisions = list(connection.execute(sa.select(d).order_by(d.c.seq)).all())
-    rewards = list(connection.execute(sa.select(r).order_by(r.c.seq)).all())
-    scalings = [ScalingRow(*row[:-1]) for row in connection.execute(sa.select(s)).all()]
-    config = BanditConfig.from_json(connection.execute(sa.select(tables.bandits.c.config)).scalar_one())
-    return decisions, rewards, scalings, Bandit(1, NAME, config, created=0.0)
+def _journals(connection: sa.Connection) -> dict[str, _Journal]:
+    found = {}
+    for row in connection.execute(sa.select(tables.bandits)).all():
+        bandit = Bandit(row.id, row.name, BanditConfig.from_json(row.config), created=row.created)
+        decisions, rewards, scalings = (
+            list(connection.execute(sa.select(table).where(table.c.bandit == row.id).order_by(table.c.seq)))
+            for table in (tables.decisions, tables.rewards, tables.scalings)
+        )
+        named = [ScalingRow(*(getattr(one, column) for column in ScalingRow._fields)) for one in scalings]
+        found[row.name] = _Journal(bandit, decisions, rewards, named)
+    return found
+
+
+async def _recovered(state: Path, database: str | None) -> dict[str, Any]:
+    """The policies of a server that starts now."""
+    engine = Engine(Settings(state, database=database))
+    await engine.start()
+    try:
+        return {name: copy.deepcopy(bandit.policy) for name, bandit in engine.registry.bandits.items()}
+    finally:
+        await engine.drain()
+        engine.release()
 
 
 def _seq(decision: str) -> int:

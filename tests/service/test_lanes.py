@@ -60,7 +60,12 @@ def test_long_work_holds_nobody_up() -> None:
 
     async def play(lane: Lane) -> None:
         go_on, done = threading.Event(), []
-        slow = lane.put(lambda: (go_on.wait(30), done.append("slow")), LONG)
+
+        def work() -> None:
+            go_on.wait(30)
+            done.append("slow")
+
+        slow = lane.put(work, LONG)
         quick = asyncio.ensure_future(lane.do(lambda: done.append("quick"), 0.0))
         await asyncio.sleep(0.05)  # the loop turns
         assert (done, lane.is_free_for(0.0)) == ([], False)

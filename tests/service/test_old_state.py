@@ -1,5 +1,6 @@
 """State folders of the version before open, and go on."""
 
+import json
 import sqlite3
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from sketchbandit.errors import InputError
+from sketchbandit.service.api.answers import decision_answer
 from sketchbandit.service.checking import check, same
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.exporting import export
@@ -49,9 +51,9 @@ async def test_a_key_of_an_old_decision(tmp_path: Path) -> None:
     async with service(tmp_path / "state") as found:
         decided = await found.engine.decisions._known(found.engine.bandit("b"), "k", "d")
         assert decided is not None
-        assert decided.decision == old_state.OPEN
-        assert decided.top is not None
-        assert decided.top[1] == {
+        answer = json.loads(decision_answer(found.engine.bandit("b"), decided))
+        assert answer["decision"] == old_state.OPEN
+        assert answer["top"][1] == {
             "position": None,
             "mean": None,
             "propensity": None,
@@ -141,7 +143,7 @@ async def test_a_folder_of_0_10(tmp_path: Path) -> None:
     async with service(tmp_path) as found:
         new = found.engine.bandit("b")
         assert same(new.policy, before.policy)
-        assert [list(one.waiting) for one in new.open.values()] == [[0]]
+        assert [list(waiting) for waiting in new.open.values()] == [[0]]
         assert new.arms.ids() == ["x"]
         await found.play(3)
     assert all(finding.is_good for finding in check(tmp_path))

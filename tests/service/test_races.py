@@ -283,7 +283,11 @@ async def test_a_read_that_hangs_is_a_503(tmp_path: Path) -> None:
         decided = (await found.decide()).json()
         assert (await found.reward(decided["decision"], 1.0)).status_code == 200
         answers = threading.Event()
+
+        def _waits(_: Any) -> Any:
+            return answers.wait(30)
+
         found.engine.journal._patience = 0.1
-        found.engine.database.read = lambda _: answers.wait(30)  # type: ignore[method-assign,assignment]
+        found.engine.database.read = _waits  # type: ignore[method-assign,assignment]
         assert error_of(await found.reward(decided["decision"], 1.0))[0] == 503
         answers.set()

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sketchbandit.errors import SketchTooSmallWarning
+from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning
+from sketchbandit.policy import PerAction
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.comparing import Unweighed
 from sketchbandit.service.config import ESTIMATE, BanditConfig
@@ -321,13 +322,12 @@ class Bandit:
 
     # -- snapshots ------------------------------------------------------------------------------------
 
-    def state(self, seq: int) -> dict[str, Any]:
-        """Everything but the policy after the record ``seq``, as JSON; decisions come from the journal."""
+    def state(self) -> dict[str, Any]:
+        """Everything but the policy; of decisions only which wait: they come from the journal."""
+        waiting = [first + place for first, shown in self.open.items() for place in shown]
         return {
             "bandit": [self.number, self.created],
-            "open": np.array(
-                [first + place for first, one in self.open.items() for place in one.waiting], np.int64
-            ),
+            "open": np.array(waiting, dtype=np.int64),
             "totals": asdict(self.totals),
             "history": self.timeline.dump(),
             "held": self.held.dump(),
@@ -336,7 +336,7 @@ class Bandit:
 
     async def snapshot(self, seq: int) -> Snapshot:
         """The bandit after the record ``seq``, the last that was booked; it shares nothing with it."""
-        state = self.state(seq)
+        state = self.state()
         seconds = _COPY_CALLS + _COPY_BYTE * self.told().nbytes
         policy = await self.lane.do(partial(copy.deepcopy, self.policy), seconds)
         return Snapshot(seq, policy, state)

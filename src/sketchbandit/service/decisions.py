@@ -201,34 +201,7 @@ class Decisions:
             raise TooLarge(f"top is {top}; a slate has up to {self._limits.slate} arms")
 
 
-        self._registry.check(bandit)
-        held = sum(map(held_bytes, features))
-        self._admit_bytes(held)
-        future = self._journal.append(slate, apply)
-        self._scalings.look(bandit)
-        bandit.pending_added(held)
-        future.add_done_callback(lambda _: bandit.pending_removed(held))
-        if (key := slate.rows[0].key) is not None:
-            self._on_the_way.add((bandit.number, key), future)
-        decided: Decided = await future
-        return decided
-
-    async def _known(self, bandit: Bandit, key: str, request: str) -> Decided | None:
-        """The decision that was made for this key before, if it is open."""
-        await self._on_the_way.over((bandit.number, key))  # and if that fails, this one may try
-        if key not in bandit.keys:
-            return None
-        seq, digest = bandit.keys[key]
-        if digest != request:
-            raise Conflict(f"the idempotency key {key!r} was used with another request; use a new one")
-        table = tables.decisions
-        row = await self._journal.read(
-            lambda connection: connection.execute(sa.select(table).where(table.c.seq == seq)).one()
-        )
-        return _decided(bandit, DecisionRow(*row[: len(DecisionRow._fields)]))
-
-
-def _of(pick: Pick) -> dict[str, Any]:
+def _of(told: Told, offered: Offered) -> dict[str, Any]:
     """What a row of the journal says of the arm."""
     return {
         "arm_index": told.index,

@@ -69,12 +69,13 @@ class Engine:
         self.is_ready = False
         await self.estimator.close()
         await self.journal.close()
-        await self.registry.close()
-        self.threads.close()
+        await self.registry.over()
 
     def release(self) -> None:
         """Let go of the database and the folder."""
         log.info("stopped")
+        self.registry.close()
+        self.threads.close()
         self._taken.close()
 
     def _recognise(self) -> None:
@@ -94,9 +95,9 @@ class Engine:
             settings.state, self.database, in_database=in_database, keep=settings.snapshots_kept
         )
         found = recover(self.database, self.snapshots)
-        self.clock_doubted = found.clock_doubted
         limits = self.limits
         self.clock = clock = Clock(found.last_time)
+        clock.doubted_since = found.clock_doubted
         self.journal = Journal(
             self.database,
             last_seq=found.last_seq,

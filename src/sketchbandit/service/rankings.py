@@ -11,9 +11,9 @@ _SLICE = 500  # arms: a millisecond or so
 
 def ranking_json(ranking: Ranking, offered: Offered) -> str:
     """One object an arm, in order. Long ones are written in slices, so that other threads get their turn."""
-    count = len(ranking.index)
-    starts = range(0, count, _SLICE)
-    return f"[{','.join(_some(ranking, offered, at) for at in (politely(starts) if count > _SLICE else starts))}]"
+    starts = range(0, len(ranking.index), _SLICE)
+    slices = starts if len(starts) == 1 else politely(starts)
+    return f"[{','.join(_some(ranking, offered, at) for at in slices)}]"
 
 
 def _some(ranking: Ranking, offered: Offered, start: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from sketchbandit.errors import FileError, InputError, SketchBanditError
+from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.quarantine import Quarantined
@@ -16,7 +17,7 @@ from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.checksums import arm_crc
 from sketchbandit.service.storage.database import Database, StorageError
 from sketchbandit.service.storage.snapshots import Snapshot, SnapshotStore
-from sketchbandit.service.vectors import decode
+from sketchbandit.service.vectors import DamagedArm
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,6 @@ class Recovered(NamedTuple):
     """Bandits whose rows are still to be removed."""
     last_seq: int
     last_time: float
-    quarantined: list[Quarantined]
     dropped: int
     """Decisions below this place were dropped because of their age, but for those that wait."""
     clock_doubted: float | None
@@ -191,17 +191,23 @@ def has_leapt(last: float, now: float, bandits: list[Bandit]) -> bool:
 def read_arms(connection: sa.Connection, bandit: Bandit) -> None:
     """Give a bandit its stored arms."""
     table = tables.arms
-    rows = connection.execute(sa.select(table).where(table.c.bandit == bandit.number).order_by(table.c.place))
+    query = sa.select(table).where(table.c.bandit == bandit.number).order_by(table.c.place)
+    rows = connection.execute(query).all()
     for row in rows:
-        try:
-            if row.crc not in (None, arm_crc(bandit.number, row.arm, row.features)):
-                raise ValueError("its checksum says that it was changed in the database")
-            bandit.arms.put({row.arm: decode(row.features, bandit.config.dim)})
-        except (TypeError, ValueError) as error:
-            raise SketchBanditError(
-                f"the stored arm {row.arm!r} of bandit {bandit.name!r} is damaged: {error}; restore the "
-                "database from a backup, or DELETE the arm's row"
-            ) from error
+        if row.crc not in (None, arm_crc(bandit.number, row.arm, row.features)):
+            raise _damaged(bandit, row.arm, "its checksum says that it was changed in the database")
+    try:
+        payloads = [bytes(row.features) for row in rows]
+        bandit.arms = ArmStore.restored([row.arm for row in rows], payloads, bandit.config.dim)
+    except DamagedArm as error:
+        raise _damaged(bandit, rows[error.place].arm, str(error)) from error
+
+
+def _damaged(bandit: Bandit, arm: str, why: str) -> SketchBanditError:
+    return SketchBanditError(
+        f"the stored arm {arm!r} of bandit {bandit.name!r} is damaged: {why}; restore the database from a "
+        "backup, or DELETE the arm's row"
+    )
 
 
 def _last_time(connection: sa.Connection) -> float:

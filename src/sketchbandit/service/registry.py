@@ -29,8 +29,9 @@ class Registry:
     """All bandits, and the numbers of those whose rows are still to be removed."""
 
     def __init__(self, found: Recovered, journal: Journal, clock: Clock, limits: Limits) -> None:
-        self.bandits = {bandit.name: bandit for bandit in found.bandits}
+        self.bandits: dict[str, Bandit] = {}
         self.quarantined = {one.name: one for one in found.quarantined}
+        """Those out of service: their records are kept, and nothing else happens to them."""
         self.deleted = found.deleted
         self._journal = journal
         self._clock = clock
@@ -61,9 +62,12 @@ class Registry:
                 raise problems.Quarantined(found.reason)
             raise NotFound(f"bandit {bandit.name!r} was deleted meanwhile")
 
-    async def close(self) -> None:
+    async def over(self) -> None:
         """When all bandits have learned what they were told."""
         await asyncio.gather(*(bandit.lane.over() for bandit in self.bandits.values()))
+
+    def close(self) -> None:
+        """No more work."""
         self._threads.shutdown()
 
     # -- records of a bandit ---------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.typing import NDArray
 
 from sketchbandit.errors import SketchBanditError
 from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.problems import Invalid
 from sketchbandit.service.storage import checksums, tables
-from sketchbandit.service.storage.checksums import LOGGED, ROWS, Row
-from sketchbandit.service.storage.records import ActionRow, DecisionRow, EstimateRow, RewardRow
+from sketchbandit.service.storage.checksums import LOGGED, ROWS
+from sketchbandit.service.storage.records import DecisionRow, Row
 from sketchbandit.service.storage.snapshots import Snapshot
 from sketchbandit.service.storage.tables import in_order, pages
 from sketchbandit.service.vectors import decode
@@ -146,13 +148,10 @@ def _decisions() -> sa.Select[Any]:
 def apply(bandit: Bandit, row: Row, seq: int) -> None:
     """One record, to a bandit whose snapshot was at ``seq``."""
     if isinstance(row, DecisionRow):
-        features = decode(row.features, bandit.config.dim)
-        (bandit.opened if row.seq > seq else bandit.reopened)(row, features)
-    elif isinstance(row, EstimateRow):
-        bandit.estimated(row)
-    elif isinstance(row, RewardRow):
-        bandit.closed(row)
-    elif isinstance(row, ActionRow):
-        bandit.changed(row)
-    else:
-        bandit.scaled(row)
+        decode(row.features, bandit.config.dim)  # whether it can be
+        if row.seq <= seq:
+            bandit.reopen(row)
+            return
+    if (learn := bandit.book(row)) is not None:
+        with suppress(Invalid):  # what the policy refused then it refuses now
+            learn()

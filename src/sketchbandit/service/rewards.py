@@ -79,7 +79,8 @@ class Rewards:
         if new := [place for place in rewards if place not in known]:
             self._journal.admit(len(new))  # all of them or none; one in doubt may be there already
             opened = _first_of(bandit, first)
-            if opened is not None and bandit.deadline(opened.at) <= self._clock.now():
+            is_late = opened is not None and bandit.deadline(opened.at) <= self._clock.now()
+            if is_late and self._clock.doubted_since is None:
                 raise Expired(_too_late(decision, bandit))
             await asyncio.gather(*(self.close(bandit, first, place, GIVEN, rewards[place]) for place in new))
         return [Taken(place, KNOWN if place in known else LEARNED) for place in rewards]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sketchbandit.service.bandit import Bandit, Snapshotted
 from sketchbandit.service.engine import Engine
-from sketchbandit.service.problems import Problem
+from sketchbandit.service.problems import NotFound, Problem, Quarantined
 from sketchbandit.service.retention import Retention
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import DEFAULT, Statements
@@ -92,7 +92,7 @@ class Upkeep:
         if not self._engine.database.is_there():
             await self._engine.journal.probe()  # which is refused, as everything from now on
         for bandit in list(self._engine.registry.bandits.values()):
-            while self._engine.clock_doubted is None and await self.expire(bandit):
+            while self._engine.clock.doubted_since is None and await self.expire(bandit):
                 pass
         for bandit in list(self._engine.registry.bandits.values()):
             if self._wants_snapshot(bandit):
@@ -104,10 +104,10 @@ class Upkeep:
     async def look_at_clock(self) -> None:
         """Let nothing expire while a leap of the clock is not confirmed; over restarts too."""
         engine = self._engine
-        if (doubted := engine.clock_doubted) is None:
+        if (doubted := engine.clock.doubted_since) is None:
             return
         if engine.settings.accept_clock:
-            engine.clock_doubted = None
+            engine.clock.doubted_since = None
             log.warning("the leap of the clock is confirmed: decisions expire by it")
         else:
             days = (engine.clock.now() - doubted) / 86_400
@@ -116,7 +116,7 @@ class Upkeep:
                 "start the server once with --accept-clock; if it is wrong, set it and restart the server",
                 extra={"days": round(days, 1)},
             )
-        remember = tables.service.update().values(clock_doubted=engine.clock_doubted)
+        remember = tables.service.update().values(clock_doubted=engine.clock.doubted_since)
         await engine.journal.append(Statements((remember,)), lambda _: None)
 
     # -- expiry ---------------------------------------------------------------------------------------
@@ -156,10 +156,13 @@ class Upkeep:
         """Write a snapshot; the loop waits only while memory is copied. Whether that went well."""
         engine = self._engine
         try:
-            snapshot = bandit.snapshot(engine.journal.applied)
-            waiting, rounds = frozenset(bandit.open), snapshot.policy.rounds
-            write = engine.snapshots.write
+            waiting = frozenset(bandit.open)
+            snapshot = await bandit.snapshot(engine.journal.applied)
+            engine.registry.check(bandit)  # it may be out of service, and what was copied wrong
+            rounds, write = snapshot.policy.rounds, engine.snapshots.write
             await asyncio.get_running_loop().run_in_executor(None, write, bandit.number, snapshot)
+        except (NotFound, Quarantined):
+            return False
         except Exception as error:  # whatever it is, other bandits have theirs written
             self._put_off(bandit, repr(error) if isinstance(error, MemoryError) else str(error))
             return False

@@ -9,9 +9,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.records import ActionRow, DecisionRow, EstimateRow, RewardRow, ScalingRow
-
-Row = DecisionRow | RewardRow | EstimateRow | ActionRow | ScalingRow
+from sketchbandit.service.storage.records import (
+    ActionRow,
+    DecisionRow,
+    EstimateRow,
+    RewardRow,
+    Row,
+    ScalingRow,
+)
 
 ROWS: dict[sa.Table, type[Row]] = {
     tables.decisions: DecisionRow,
