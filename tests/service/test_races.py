@@ -203,8 +203,8 @@ async def test_arms_that_arrive_for_another_bandit(tmp_path: Path) -> None:
         await found.http.delete("/v1/bandits/b")
         await found.http.put("/v1/bandits/b", json={"dim": DIM + 1})
         gate.set()
-        assert error_of(await put)[0] == 404
-        assert error_of(await decide)[0] == 404
+        assert error_of(await put)[0] == 422  # of another dimension
+        assert error_of(await decide)[0] == 422
         for _ in range(3):
             await found.upkeep.round()
         for table in (tables.decisions, tables.arms):

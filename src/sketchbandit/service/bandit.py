@@ -110,7 +110,7 @@ class Bandit:
         self.policy = _owned(config.build())
         self.shape = Shape.of(config)
         """What work takes, and memory, follows from it."""
-        self._learn_seconds, self._rescale_seconds = learn_cost(self.shape), rescale_cost(self.shape)
+        self._learn_seconds = learn_cost(self.shape)
         self.arms = ArmStore()
         self._is_offered = dict.fromkeys(config.actions or (), True)
         self.open: dict[int, dict[int, DecisionRow]] = {}
@@ -273,7 +273,9 @@ class Bandit:
 
     def seconds_for(self, row: Row) -> float:
         """How long the policy may need to learn from a record."""
-        return self._rescale_seconds if isinstance(row, ScalingRow) else self._learn_seconds
+        if isinstance(row, ScalingRow):
+            return rescale_cost(self.shape, self.totals.rewards + self.totals.defaults)
+        return self._learn_seconds
 
     def _learn(self, shown: DecisionRow, reward: float) -> None:
         """Learn from a reward. What the policy refuses is not learned, in a replay neither."""

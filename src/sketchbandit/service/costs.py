@@ -119,9 +119,9 @@ def learn_cost(shape: Shape) -> float:
     return seconds
 
 
-def rescale_cost(shape: Shape) -> float:
-    """Seconds for the end of a warm-up: everything is learned again."""
-    return WARM_UP * (_CALLS + 3.0 * _PASS * shape.width_numbers) + 3.0 * learn_cost(shape)
+def rescale_cost(shape: Shape, rewards: int = WARM_UP) -> float:
+    """Seconds for a new scaling: so many rewards are learned again, all of a warm-up at its end."""
+    return min(rewards, WARM_UP) * (_CALLS + 3.0 * _PASS * shape.width_numbers) + 3.0 * learn_cost(shape)
 
 
 def held_bytes(shape: Shape, models: int = 1) -> int:

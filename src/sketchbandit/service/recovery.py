@@ -63,7 +63,7 @@ def _recover(connection: sa.Connection, snapshots: SnapshotStore) -> Recovered:
 
     def set_aside(number: int, name: str, reason: str) -> None:
         log.error("a bandit is quarantined", extra={"bandit": name, "reason": reason})
-        quarantined.append(Quarantined(number, name, reason))
+        quarantined.append(Quarantined(number, name, f"bandit {name!r} is out of service: {reason}"))
 
     def failed(failure: Failure) -> None:
         del bandits[failure.bandit.number]
@@ -92,7 +92,7 @@ def _recover(connection: sa.Connection, snapshots: SnapshotStore) -> Recovered:
 def reason_of(error: Exception) -> str:
     """Why a bandit cannot be loaded."""
     if isinstance(error, MemoryError):
-        return "there is not enough memory for it; give the server more, and restart it"
+        return "there is not enough memory for it (MemoryError); give the server more, and restart it"
     return str(error) if isinstance(error, SketchBanditError) else f"it cannot be read: {error!r}"
 
 
@@ -127,7 +127,7 @@ def config_of(row: Any) -> BanditConfig:
     """The settings of a bandit, from its row."""
     try:
         return BanditConfig.from_json(row.config)
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
+    except (SketchBanditError, TypeError, ValueError, KeyError, AttributeError) as error:
         raise _unreadable(row, error) from error
 
 

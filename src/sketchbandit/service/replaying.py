@@ -44,7 +44,10 @@ class Failure(NamedTuple):
         """In a sentence."""
         error = self.error
         if isinstance(error, MemoryError):
-            return f"there is not enough memory for record {self.seq}; give the server more, and restart it"
+            return (
+                f"there is not enough memory for record {self.seq} (MemoryError); give the server more, and "
+                "restart it"
+            )
         what = f"there is no open decision {error}" if isinstance(error, KeyError) else str(error)
         return (
             f"the journal of bandit {self.bandit.name!r} is damaged at record {self.seq} of "

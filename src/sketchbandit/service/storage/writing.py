@@ -7,8 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.checksums import ROWS, Row, arm_crc, sealed
-from sketchbandit.service.storage.records import Record, Slate, Statements
+from sketchbandit.service.storage.checksums import ROWS, arm_crc, sealed
+from sketchbandit.service.storage.records import Record, Row, Slate, Statements
 
 _MOST_ROWS = 64
 
