@@ -1,6 +1,7 @@
 """The clients: the verbs of a policy, retries that repeat nothing, errors that say what happened."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,21 +17,28 @@ from scipy import sparse
 import sketchbandit as sb
 from sketchbandit import client as package
 from sketchbandit.client import AsyncBandit, AsyncClient, Bandit, Client, Decision, Retries, ServiceError
+from sketchbandit.client.retries import Addresses
 from sketchbandit.errors import InputError
 from tests.service.harness import AS_THEY_ARE, PLAIN
-from tests.service.processes import ServerProcess, free_port, zygote
+from tests.service.processes import ServerProcess, Zygote, free_port, zygote
 
 DIM = 6
 QUICK = Retries(attempts=4, first=0.001, most=0.002)
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    """A server on a socket."""
-    with zygote(tmp_path) as forge:
-        found = forge.start(tmp_path / "state", free_port())
+@pytest.fixture(scope="module")
+def forge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    """Starts servers."""
+    with zygote(tmp_path_factory.mktemp("servers")) as found:
         yield found
-        found.stop()
+
+
+@pytest.fixture
+def server(tmp_path: Path, forge: Zygote) -> Iterator[ServerProcess]:
+    """A server on a socket."""
+    found = forge.start(tmp_path / "state", free_port())
+    yield found
+    found.stop()
 
 
 def test_exported_names() -> None:
@@ -153,21 +161,20 @@ def test_actions(server: ServerProcess) -> None:
         shop.delete()
 
 
-@pytest.mark.parametrize("name", [".", "..", "", "a/../.."])
-def test_dots_are_not_sent(name: str) -> None:
-    """A path that ends in them is that of the bandit, and DELETE would delete it: nothing is asked."""
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        raise AssertionError(request.url)
-
+@pytest.mark.parametrize("name", [".", "..", "", "a/b", "a/../..", "a\nb", "\x00", "\x7f", "\ud800"])
+def test_what_urls_cannot_carry(name: str) -> None:
+    """As a bandit's name nothing is sent; ids of arms and names of actions are in bodies, and in no path."""
+    seen: list[httpx.Request] = []
     with Client() as client:
-        client._http = httpx.Client(transport=httpx.MockTransport(answer), base_url="http://localhost")
-        shop = client.bandit("shop")
-        for call in (shop.retire_action, shop.remove_arm):
-            with pytest.raises(InputError, match="cannot stand in a path"):
-                call(name)
-        with pytest.raises(InputError, match="name"):
+        client._http = httpx.Client(transport=replay([{}, {}], seen))
+        with pytest.raises(InputError, match="a bandit's name cannot be"):
             client.bandit(name).delete()
+        assert not seen
+        client.bandit("shop").remove_arm(name)
+        client.bandit("shop").retire_action(name)
+    paths = ["/v1/bandits/shop/arms/remove", "/v1/bandits/shop/actions/retire"]
+    assert [(request.method, request.url.path) for request in seen] == [("POST", path) for path in paths]
+    assert [json.loads(request.content) for request in seen] == [{"arms": [name]}, {"actions": [name]}]
 
 
 def test_the_same_awaited(server: ServerProcess) -> None:
@@ -230,26 +237,30 @@ DECIDED = {
 
 
 @pytest.fixture(params=["ordinary", "async"])
-def ask(request: pytest.FixtureRequest) -> Callable[[list[Any], list[httpx.Request]], Decision]:
-    """One ``select`` against a service that gives certain answers, by either client."""
+def ask(request: pytest.FixtureRequest) -> Callable[..., Decision]:
+    """``select`` against services that give certain answers, by either client."""
 
-    def ordinary(answers: list[Any], seen: list[httpx.Request]) -> Decision:
-        with Client(retries=QUICK) as client:
-            client._http = httpx.Client(transport=replay(answers, seen), base_url="http://test")
-            return client.bandit("b").select([[1.0]])
+    def ordinary(
+        answers: list[Any], seen: list[httpx.Request], urls: str | list[str] = "http://a", count: int = 1
+    ) -> Decision:
+        with Client(urls, retries=QUICK) as client:
+            client._http = httpx.Client(transport=replay(answers, seen))
+            return [client.bandit("b").select([[1.0]]) for _ in range(count)][-1]
 
-    def awaited(answers: list[Any], seen: list[httpx.Request]) -> Decision:
+    def awaited(
+        answers: list[Any], seen: list[httpx.Request], urls: str | list[str] = "http://a", count: int = 1
+    ) -> Decision:
         async def run() -> Decision:
-            async with AsyncClient(retries=QUICK) as client:
-                client._http = httpx.AsyncClient(transport=replay(answers, seen), base_url="http://test")
-                return await client.bandit("b").select([[1.0]])
+            async with AsyncClient(urls, retries=QUICK) as client:
+                client._http = httpx.AsyncClient(transport=replay(answers, seen))
+                return [await client.bandit("b").select([[1.0]]) for _ in range(count)][-1]
 
         return asyncio.run(run())
 
     return ordinary if request.param == "ordinary" else awaited
 
 
-Ask = Callable[[list[Any], list[httpx.Request]], Decision]
+Ask = Callable[..., Decision]
 
 
 def test_retries_keep_their_key(ask: Ask) -> None:
@@ -277,6 +288,64 @@ def test_retries_end(ask: Ask) -> None:
     assert len(seen) == 1
 
 
+PAIR = ["http://a:8000/", "http://b:8000"]
+
+
+def refused(status: int, code: str) -> httpx.Response:
+    """An answer that is no success."""
+    return httpx.Response(status, json={"error": {"code": code, "message": "why"}})
+
+
+@pytest.mark.parametrize(
+    "failed", [httpx.ConnectError("refused"), httpx.ReadTimeout("slow"), (503, "standby"), 502, 504]
+)
+def test_the_next_address_at_once(ask: Ask, failed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same request under the same key, without a pause; and there it stays."""
+    monkeypatch.setattr(Retries, "pause", lambda *_: pytest.fail("there was a pause"))
+    seen: list[httpx.Request] = []
+    if not isinstance(failed, Exception):
+        failed = refused(*failed) if isinstance(failed, tuple) else httpx.Response(failed)
+    assert ask([failed, DECIDED, DECIDED], seen, PAIR, 2).id == "1-a"
+    assert [request.url.host for request in seen] == ["a", "b", "b"]
+    assert str(seen[0].url) == "http://a:8000/v1/bandits/b/decide"
+    first, again, other = (request.headers["idempotency-key"] for request in seen)
+    assert first == again != other
+
+
+def test_round_by_round(ask: Ask) -> None:
+    """Where none answers, all are asked again after a pause, as often as one would be; 429 stays."""
+    seen: list[httpx.Request] = []
+    answers = [refused(503, "standby"), httpx.ConnectError("no"), refused(429, "busy"), DECIDED]
+    assert ask(answers, seen, PAIR).id == "1-a"
+    assert [request.url.host for request in seen] == ["a", "b", "a", "a"]
+    seen.clear()
+    with pytest.raises(ServiceError) as away:
+        ask([refused(503, "standby") for _ in range(8)], seen, PAIR)
+    assert away.value.code == "standby"
+    assert [request.url.host for request in seen] == ["a", "b"] * QUICK.attempts
+
+
+def test_quarantine_is_final(ask: Ask) -> None:
+    """No other attempt, and no other address, makes it better."""
+    seen: list[httpx.Request] = []
+    with pytest.raises(ServiceError, match="why") as refusal:
+        ask([refused(503, "quarantined")], seen, PAIR)
+    assert (refusal.value.code, len(seen)) == ("quarantined", 1)
+
+
+def test_addresses() -> None:
+    """One or several, each with its scheme; two requests that fail together leave an address once."""
+    addresses = Addresses(("http://a/", "http://b", "http://c"))
+    addresses.leave("http://a")
+    addresses.leave("http://a")
+    assert addresses.current == "http://b"
+    assert addresses.timeout(10.0).connect == 2.0
+    assert Addresses("http://a").timeout(10.0).connect == 10.0
+    for wrong in ([], ["http://a", "b:8000"], [3]):
+        with pytest.raises(InputError, match="address"):
+            Client(wrong)  # type: ignore[arg-type]
+
+
 def test_pauses_grow_and_obey() -> None:
     """Doubling with jitter up to the longest, and what the service asks for at least."""
     retries = Retries(first=0.1, most=1.0)
@@ -295,9 +364,6 @@ def test_what_cannot_be_sent() -> None:
             client.bandit("b").select([[float("nan")]])
         with pytest.raises(InputError, match="finite"):
             client.bandit("b").update("1-a", float("inf"))
-        for name in ("", "a/b"):
-            with pytest.raises(InputError, match="name"):
-                client.bandit(name).stats()
         with pytest.raises(TypeError, match="a reward must be a number"):
             client.bandit("b").update("1-a", "x")  # type: ignore[arg-type]
         for wrong in (

@@ -8,8 +8,8 @@ import httpx
 
 from sketchbandit.client import calls
 from sketchbandit.client.answers import Decision, ServiceError
-from sketchbandit.client.calls import Call, Reward, authorization, checked_url
-from sketchbandit.client.retries import Retries, outcome
+from sketchbandit.client.calls import Call, Reward, authorization
+from sketchbandit.client.retries import Addresses, Retries, Trip, outcome
 
 T = TypeVar("T")
 
@@ -19,15 +19,14 @@ class AsyncClient:
 
     def __init__(
         self,
-        url: str = "http://127.0.0.1:8000",
+        url: str | Sequence[str] = "http://127.0.0.1:8000",
         *,
         token: str | None = None,
         timeout: float = 10.0,
         retries: Retries | None = None,
     ) -> None:
-        self._http = httpx.AsyncClient(
-            base_url=checked_url(url), headers=authorization(token), timeout=timeout
-        )
+        self._addresses = Addresses(url)
+        self._http = httpx.AsyncClient(headers=authorization(token), timeout=self._addresses.timeout(timeout))
         self._retries = retries or Retries()
 
     async def create(self, name: str, dim: int, **settings: Any) -> "AsyncBandit":
@@ -50,19 +49,18 @@ class AsyncClient:
 
     async def call(self, call: Call[T]) -> T:
         """The answer to a request, which is sent again while that may help."""
-        attempt = 0
+        trip = Trip(self._addresses, self._retries)
         while True:
-            attempt += 1
             response, error = None, None
             try:
                 response = await self._http.request(
-                    call.method, call.path, content=call.content, headers=call.headers
+                    call.method, trip.url + call.path, content=call.content, headers=call.headers
                 )
             except httpx.TransportError as failed:
                 error = failed
-            if self._retries.is_final(attempt, response):
+            if (pause := trip.pause(response)) is None:
                 return call.read(outcome(response, error).json())
-            await asyncio.sleep(self._retries.pause(attempt, response))
+            await asyncio.sleep(pause)
 
     async def close(self) -> None:
         """Close the connections."""

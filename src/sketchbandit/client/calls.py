@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,29 +42,25 @@ class Call(Generic[T]):
         return found if self.key is None else {**found, "idempotency-key": self.key}
 
 
-def checked_url(url: str) -> str:
-    """The address of a service."""
-    if not url.startswith(("http://", "https://")):
-        raise InputError(f"the address of a service begins with http:// or https://, got {url!r}")
-    return url
-
-
 def authorization(token: str | None) -> dict[str, str]:
     """The header that shows a token."""
     return {} if token is None else {"authorization": f"Bearer {token}"}
 
 
+_UNPRINTED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters, halves of a pair
 _OF_THE_PROCESS = {"seed", "per"}  # settings of a rule that the service does not take
 
 
 def bandit_path(name: str, *rest: str) -> str:
-    """The path of a bandit, or of something of it."""
-    if not name or "/" in name:
-        raise InputError(f"a bandit's name is not empty and has no slash, got {name!r}")
-    for part in (name, *rest):  # quoting does not hide dots: the path of the bandit itself would be asked for
-        if not part or {".", ".."}.intersection(part.split("/")):
-            raise InputError(f"{part!r} cannot stand in a path; a name is not empty, and no part is . or ..")
-    return "/".join(["/v1/bandits", quote(name, safe=""), *(quote(part, safe="") for part in rest)])
+    """The path of a bandit, or of something of it; a name that no URL can carry is refused."""
+    if not isinstance(name, str):
+        raise InputTypeError(f"a bandit's name is a text, got {name!r}")
+    if name in {"", ".", ".."} or "/" in name or _UNPRINTED.search(name):  # quoting hides no dots
+        raise InputError(
+            f"a bandit's name cannot be {name!r}: it is not empty, not . or .., and has neither slashes nor "
+            "control characters"
+        )
+    return "/".join(["/v1/bandits", quote(name, safe=""), *rest])
 
 
 def create(name: str, dim: int, settings: Mapping[str, Any]) -> Call[None]:
@@ -104,8 +101,8 @@ def arms(name: str) -> Call[list[str]]:
 
 
 def remove_arm(name: str, arm: str) -> Call[None]:
-    """DELETE a stored arm."""
-    return Call("DELETE", bandit_path(name, "arms", arm), lambda _: None)
+    """POST the id of a stored arm that is to go: in a body, where nothing on the way reads it as a path."""
+    return Call("POST", bandit_path(name, "arms", "remove"), lambda _: None, _json({"arms": [arm]}))
 
 
 def _without_names(arms: Any) -> Any:
@@ -149,8 +146,8 @@ def add_actions(name: str, added: Sequence[str]) -> Call[list[str]]:
 
 
 def retire_action(name: str, action: str) -> Call[None]:
-    """DELETE an action."""
-    return Call("DELETE", bandit_path(name, "actions", action), lambda _: None)
+    """POST the name of an action that is to be offered no more."""
+    return Call("POST", bandit_path(name, "actions", "retire"), lambda _: None, _json({"actions": [action]}))
 
 
 def select_many(name: str, sets: Sequence[Any], top: int | None) -> Call[list[Decision | ServiceError]]:

@@ -1,13 +1,17 @@
-"""When to try again, and after how long."""
+"""When to try again, where, and after how long."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import httpx
 
 from sketchbandit.client.answers import ServiceError, refusal
+from sketchbandit.errors import InputError
 
-_AGAIN = {429, 502, 503, 504}
+_CONNECT = 2.0  # seconds
+_ELSEWHERE = {502, 503, 504}
+_FINAL = {"quarantined"}  # codes of a 503 that no other attempt makes better
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,7 @@ class Retries:
     Attributes
     ----------
     attempts : int
-        How often a request is sent at most.
+        How often a request is sent at most, to each address.
     first, most : float
         Seconds of the first pause, and of the longest.
 
@@ -33,9 +37,63 @@ class Retries:
         asked = "" if response is None else response.headers.get("retry-after", "")
         return max(drawn, min(float(asked), self.most)) if asked.isdecimal() else drawn
 
-    def is_final(self, attempt: int, response: httpx.Response | None) -> bool:
-        """Whether the answer (None: there was none) is to be taken as it is."""
-        return attempt >= self.attempts or (response is not None and response.status_code not in _AGAIN)
+
+class Addresses:
+    """Where a service may be. The one that answered last is asked first."""
+
+    def __init__(self, urls: str | Sequence[str]) -> None:
+        given = [urls] if isinstance(urls, str) else list(urls)
+        if not given:
+            raise InputError("there is no address; give that of a service, or of several")
+        for url in given:
+            if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+                raise InputError(f"the address of a service begins with http:// or https://, got {url!r}")
+        self.all = [url.rstrip("/") for url in given]
+        self.current = self.all[0]
+
+    def leave(self, url: str) -> None:
+        """Go on with the next one, unless another request has done so already."""
+        if url == self.current:
+            self.current = self.all[(self.all.index(url) + 1) % len(self.all)]
+
+    def timeout(self, seconds: float) -> httpx.Timeout:
+        """Seconds to wait for an answer; where there is another address, a machine is given up sooner."""
+        connect = seconds if len(self.all) == 1 else min(seconds, _CONNECT)
+        return httpx.Timeout(seconds, connect=connect)
+
+
+class Trip:
+    """One request on its way through the addresses, round by round."""
+
+    def __init__(self, addresses: Addresses, retries: Retries) -> None:
+        self._addresses = addresses
+        self._retries = retries
+        self._round = 1
+        self._asked: set[str] = set()
+        self.url = addresses.current
+
+    def pause(self, response: httpx.Response | None) -> float | None:
+        """Seconds before it is sent again, to ``url``; None: the answer (None: no answer) is to be taken."""
+        if response is not None and not _may_get_better(response):
+            return None
+        self._asked.add(self.url)
+        if response is None or response.status_code in _ELSEWHERE:
+            self._addresses.leave(self.url)
+        self.url = self._addresses.current
+        if self.url not in self._asked:
+            return 0.0
+        if self._round >= self._retries.attempts:
+            return None
+        pause = self._retries.pause(self._round, response)
+        self._round += 1
+        self._asked.clear()
+        return pause
+
+
+def _may_get_better(response: httpx.Response) -> bool:
+    if response.status_code not in {429, *_ELSEWHERE}:
+        return False
+    return refusal(response.status_code, response.content).code not in _FINAL
 
 
 def outcome(response: httpx.Response | None, error: httpx.TransportError | None) -> httpx.Response:

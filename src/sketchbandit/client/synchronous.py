@@ -8,8 +8,8 @@ import httpx
 
 from sketchbandit.client import calls
 from sketchbandit.client.answers import Decision, ServiceError
-from sketchbandit.client.calls import Call, Reward, authorization, checked_url
-from sketchbandit.client.retries import Retries, outcome
+from sketchbandit.client.calls import Call, Reward, authorization
+from sketchbandit.client.retries import Addresses, Retries, Trip, outcome
 
 T = TypeVar("T")
 
@@ -19,8 +19,8 @@ class Client:
 
     Parameters
     ----------
-    url : str
-        Where it is.
+    url : str or list of str
+        Where it is; of a server and its standby both, in any order: the one that answers is found.
     token : str, optional
         If it needs one.
     timeout : float
@@ -32,13 +32,14 @@ class Client:
 
     def __init__(
         self,
-        url: str = "http://127.0.0.1:8000",
+        url: str | Sequence[str] = "http://127.0.0.1:8000",
         *,
         token: str | None = None,
         timeout: float = 10.0,
         retries: Retries | None = None,
     ) -> None:
-        self._http = httpx.Client(base_url=checked_url(url), headers=authorization(token), timeout=timeout)
+        self._addresses = Addresses(url)
+        self._http = httpx.Client(headers=authorization(token), timeout=self._addresses.timeout(timeout))
         self._retries = retries or Retries()
 
     def create(self, name: str, dim: int, **settings: Any) -> "Bandit":
@@ -61,19 +62,18 @@ class Client:
 
     def call(self, call: Call[T]) -> T:
         """The answer to a request, which is sent again while that may help."""
-        attempt = 0
+        trip = Trip(self._addresses, self._retries)
         while True:
-            attempt += 1
             response, error = None, None
             try:
                 response = self._http.request(
-                    call.method, call.path, content=call.content, headers=call.headers
+                    call.method, trip.url + call.path, content=call.content, headers=call.headers
                 )
             except httpx.TransportError as failed:
                 error = failed
-            if self._retries.is_final(attempt, response):
+            if (pause := trip.pause(response)) is None:
                 return call.read(outcome(response, error).json())
-            time.sleep(self._retries.pause(attempt, response))
+            time.sleep(pause)
 
     def close(self) -> None:
         """Close the connections."""

@@ -4,7 +4,6 @@ import logging
 from contextlib import ExitStack
 
 from sketchbandit.errors import InputError
-from sketchbandit.files import replace_file
 from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.budget import Budget
@@ -13,11 +12,13 @@ from sketchbandit.service.estimating import Estimator
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.metrics import Instruments
 from sketchbandit.service.ordering import Clock, Threads
-from sketchbandit.service.recovery import INSTANCE, belongs, recover
+from sketchbandit.service.problems import Problem, Standby, Unavailable
+from sketchbandit.service.recovery import Recovered, recognise, recover
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.rewards import Rewards
 from sketchbandit.service.scalings import Scalings
 from sketchbandit.service.settings import Settings
+from sketchbandit.service.standby import Follower
 from sketchbandit.service.stock import Stock
 from sketchbandit.service.storage.connecting import default_url
 from sketchbandit.service.storage.database import Database
@@ -40,11 +41,16 @@ class Engine:
         """Memory of requests."""
         self.threads = Threads()
         """For long work that belongs to no bandit: reading large bodies, writing large answers."""
+        self.follower: Follower | None = None
+        """While this server is a standby."""
 
     # -- life -----------------------------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Take the state folder, read everything back, begin."""
+    async def start(self, *, standby: bool = False) -> None:
+        """Take the state folder, read everything back, begin.
+
+        ``standby``: where another server has the database, follow that one first, until it has gone.
+        """
         state = self.settings.state
         if state.exists() and not state.is_dir():
             raise InputError(f"the state must be a folder, and {state} is a file")
@@ -55,13 +61,20 @@ class Engine:
             taken.enter_context(lock_folder(state))
             url = self.settings.database or default_url(state)
             self.database = Database(url, patience=self.settings.storage_patience)
-            self.database.open()
             taken.callback(self.database.close)
-            self._recognise()
-            self._recover()
+            in_database = self.settings.snapshots == "database"
+            self.snapshots = snapshots_of(
+                state, self.database, in_database=in_database, keep=self.settings.snapshots_kept
+            )
+            self._begin(await self._follow() if standby else self._recover())
             self._taken = taken.pop_all()
         self.journal.start()
         self.is_ready = True
+
+    @property
+    def is_standby(self) -> bool:
+        """Whether another server is the one to be asked."""
+        return self.follower is not None
 
     async def drain(self) -> None:
         """Take nothing more, and commit what waits."""
@@ -78,23 +91,30 @@ class Engine:
         self.threads.close()
         self._taken.close()
 
-    def _recognise(self) -> None:
-        """Snapshots and journal must belong together."""
-        state, mine = self.settings.state, self.database.instance
-        if not belongs(state, self.database):
-            raise InputError(
-                f"{state} holds snapshots of another journal than {self.database}; give the database that "
-                "belongs to it, or an empty folder"
+    def refusal(self) -> Problem | None:
+        """Why nothing but /healthz is answered, if so."""
+        if self.follower is not None:
+            return Standby(
+                "this server is a standby: it follows the one that has the database, and takes over when "
+                "that one has gone; ask the other address, or give the client both"
             )
-        replace_file(state / INSTANCE, mine.encode())
+        if self.is_ready and self.journal.fenced is not None:
+            return Unavailable("another server has taken over from this one; ask that one")
+        return None
 
-    def _recover(self) -> None:
-        settings = self.settings
-        in_database = settings.snapshots == "database"
-        self.snapshots = snapshots_of(
-            settings.state, self.database, in_database=in_database, keep=settings.snapshots_kept
-        )
-        found = recover(self.database, self.snapshots)
+    async def _follow(self) -> Recovered:
+        self.follower = Follower(self.database, self.settings.state, self.snapshots)
+        try:
+            return await self.follower.until_primary()
+        finally:
+            self.follower = None
+
+    def _recover(self) -> Recovered:
+        self.database.open()
+        recognise(self.settings.state, self.database)
+        return recover(self.database, self.snapshots)
+
+    def _begin(self, found: Recovered) -> None:
         limits = self.limits
         self.clock = clock = Clock(found.last_time)
         clock.doubted_since = found.clock_doubted

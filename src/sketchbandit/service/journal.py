@@ -81,6 +81,8 @@ class Journal:
         """Why the last commit failed, until one succeeds."""
         self.fenced: str | None = None
         """Why nothing can be written any more: another server has taken over."""
+        self.is_over = asyncio.Event()
+        """Set with it: this server must end."""
 
     def new_number(self) -> int:
         """A number that no record and no bandit has had."""
@@ -134,6 +136,22 @@ class Journal:
         """Commit nothing, to see whether that is possible again."""
         await self.append(Statements(()), lambda _: None)
 
+    async def verify(self) -> None:
+        """See whether this is still the only writer, also where nobody asks for anything."""
+        if self._doubtful or self.fenced is not None:
+            return
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._database.verify)
+        except Fenced as error:
+            self._fence(str(error))
+        except StorageError as error:
+            self._fail([], "", error)
+
+    def _fence(self, reason: str) -> None:
+        log.error("nothing is written any more", extra={"reason": reason})
+        self.fenced = self.trouble = reason
+        self.is_over.set()
+
     # -- the pump -------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -154,8 +172,9 @@ class Journal:
             await self._commit_for_ever()
         except Exception:
             log.exception("the journal has stopped")
-            self.fenced = "the journal has stopped because of an error inside; restart the server"
-            self._fail([*self._waiting], self.fenced, RuntimeError(self.fenced))
+            reason = "the journal has stopped because of an error inside; restart the server"
+            self._fence(reason)
+            self._fail([*self._waiting], reason, RuntimeError(reason))
             self._waiting.clear()
 
     async def _commit_for_ever(self) -> None:
@@ -203,7 +222,7 @@ class Journal:
     def _refuse(self, batch: list[_Entry], error: Exception) -> None:
         """Nothing was written."""
         if isinstance(error, Fenced):
-            self.fenced = str(error)
+            self._fence(str(error))
             self._fail(batch, str(error), error)
         elif isinstance(error, StorageError):
             self._fail(batch, _REFUSED.format(error), error)
@@ -238,7 +257,7 @@ class Journal:
         except StorageError:
             return False
         except Fenced as error:
-            self.fenced = str(error)
+            self._fence(str(error))
             return True
         records = len(self._doubtful)
         log.warning("a commit in doubt is settled", extra={"committed": happened, "records": records})

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from sketchbandit.errors import FileError, InputError, SketchBanditError
+from sketchbandit.files import replace_file
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
@@ -49,12 +50,13 @@ def recover(database: Database, snapshots: SnapshotStore) -> Recovered:
     A bandit that cannot be read is quarantined, with a line in the log; all others start.
     """
     try:
-        return database.read(lambda connection: _recover(connection, snapshots))
+        return database.read(lambda connection: recover_from(connection, snapshots))
     except MemoryError as error:
         raise SketchBanditError("there is not enough memory to read the journal") from error
 
 
-def _recover(connection: sa.Connection, snapshots: SnapshotStore) -> Recovered:
+def recover_from(connection: sa.Connection, snapshots: SnapshotStore, *, is_owner: bool = True) -> Recovered:
+    """The same within a transaction. Snapshots of a server that runs are not touched: not ``is_owner``."""
     service = connection.execute(sa.select(tables.service)).one()
     bandits: dict[int, Bandit] = {}
     starts: dict[int, Since] = {}
@@ -74,19 +76,29 @@ def _recover(connection: sa.Connection, snapshots: SnapshotStore) -> Recovered:
             deleted.append(row.id)
             continue
         try:
-            bandit, starts[row.id] = load(connection, snapshots, row, service)
+            bandit, starts[row.id] = load(connection, snapshots, row, service, is_owner=is_owner)
         except Exception as error:  # whatever it is, other bandits can go on
             set_aside(row.id, row.name, reason_of(error))
         else:
             bandits[row.id] = bandit
     replay(connection, dict(bandits), starts, on_failure=failed)
-    last = _last_time(connection)
+    last = last_time(connection)
     doubted = service.clock_doubted
     if doubted is None and has_leapt(last, time.time(), list(bandits.values())):
         doubted = last
     return Recovered(
         list(bandits.values()), quarantined, deleted, service.seq, last, service.dropped, doubted
     )
+
+
+def recognise(state: Path, database: Database) -> None:
+    """Snapshots and journal must belong together; a new folder is of this journal from here on."""
+    if not belongs(state, database):
+        raise InputError(
+            f"{state} holds snapshots of another journal than {database}; give the database that belongs to "
+            "it, or an empty folder"
+        )
+    replace_file(state / INSTANCE, database.instance.encode())
 
 
 def reason_of(error: Exception) -> str:
@@ -96,11 +108,14 @@ def reason_of(error: Exception) -> str:
     return str(error) if isinstance(error, SketchBanditError) else f"it cannot be read: {error!r}"
 
 
-def load(connection: sa.Connection, snapshots: SnapshotStore, row: Any, service: Any) -> tuple[Bandit, Since]:
+def load(
+    connection: sa.Connection, snapshots: SnapshotStore, row: Any, service: Any, *, is_owner: bool = True
+) -> tuple[Bandit, Since]:
     """A bandit as it was at its newest whole snapshot, and what of the journal it needs."""
     bandit = build(row)
-    snapshots.clean(bandit.number)
-    snapshot = newest_whole(snapshots, bandit, service.seq)
+    if is_owner:
+        snapshots.clean(bandit.number)
+    snapshot = newest_whole(snapshots, bandit, service.seq, is_owner=is_owner)
     if snapshot is not None:
         bandit.restore(snapshot)
     start = since(connection, bandit, snapshot)
@@ -150,7 +165,9 @@ def belongs(state: Path, database: Database) -> bool:
     return said == database.instance or not said
 
 
-def newest_whole(snapshots: SnapshotStore, bandit: Bandit, last_seq: int) -> Snapshot | None:
+def newest_whole(
+    snapshots: SnapshotStore, bandit: Bandit, last_seq: int, *, is_owner: bool = True
+) -> Snapshot | None:
     """The newest snapshot that can be used; others are put aside, with a warning.
 
     Not usable are damaged ones, those of another bandit, and those ahead of the journal: they are of a
@@ -165,7 +182,8 @@ def newest_whole(snapshots: SnapshotStore, bandit: Bandit, last_seq: int) -> Sna
             log.warning("a snapshot cannot be read; going on without", extra={"reason": str(error)})
         except SketchBanditError as error:
             log.warning("a snapshot cannot be used; going on without", extra={"reason": str(error)})
-            snapshots.put_aside(bandit.number, seq)
+            if is_owner:
+                snapshots.put_aside(bandit.number, seq)
     return None
 
 
@@ -210,7 +228,7 @@ def _damaged(bandit: Bandit, arm: str, why: str) -> SketchBanditError:
     )
 
 
-def _last_time(connection: sa.Connection) -> float:
+def last_time(connection: sa.Connection) -> float:
     """Of the last record: where the clock must go on."""
     found = [connection.execute(sa.select(sa.func.max(tables.bandits.c.created))).scalar()]
     for table in (tables.decisions, tables.rewards):

@@ -108,15 +108,28 @@ class _Server:
             try:
                 if standby:
                     tell(_address(host, await self._listener.open(host, port)))
-                if await self._start(life) and not standby:
-                    tell(_address(host, await self._listener.open(host, port)))
+                if await self._start(life, standby=standby):
+                    if not standby:
+                        tell(_address(host, await self._listener.open(host, port)))
+                    await self._until_over()
                 return await self._ended
             finally:
                 await self._listener.close(self._engine.settings.drain_seconds)
 
-    async def _start(self, life: AsyncExitStack) -> bool:
+    async def _until_over(self) -> None:
+        """Until a signal; or an error, for a supervisor, when another server has taken over."""
+        over = self._loop.create_task(self._engine.journal.is_over.wait())
+        either: set[asyncio.Future[Any]] = {over, self._ended}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if over.done():
+            raise SketchBanditError(
+                f"this server ends, and may be started again: {self._engine.journal.fenced}"
+            )
+        over.cancel()
+
+    async def _start(self, life: AsyncExitStack, *, standby: bool) -> bool:
         """Start the engine, which may take as long as another server has the database; or until a signal."""
-        started = self._loop.create_task(life.enter_async_context(running(self._engine)))
+        started = self._loop.create_task(life.enter_async_context(running(self._engine, standby=standby)))
         either: set[asyncio.Future[Any]] = {started, self._ended}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not started.done():

@@ -30,9 +30,9 @@ class _PutOff(NamedTuple):
 
 
 @asynccontextmanager
-async def running(engine: Engine) -> AsyncIterator["Upkeep"]:
+async def running(engine: Engine, *, standby: bool = False) -> AsyncIterator["Upkeep"]:
     """An engine from its start to its end: everything committed, a last snapshot of what has changed."""
-    await engine.start()
+    await engine.start(standby=standby)
     upkeep = Upkeep(engine)
     await upkeep.look_at_clock()
     upkeep.start()
@@ -42,7 +42,8 @@ async def running(engine: Engine) -> AsyncIterator["Upkeep"]:
         try:
             await upkeep.stop()
             await engine.drain()
-            await upkeep.snapshot_all()
+            if engine.journal.fenced is None:  # the snapshots are the other server's now
+                await upkeep.snapshot_all()
         finally:
             engine.release()
 
@@ -89,13 +90,15 @@ class Upkeep:
         self._engine.journal.flush()
         if self._engine.journal.trouble is not None:  # nobody else may try, where /readyz keeps traffic away
             await self._engine.journal.probe()
+        elif not self._engine.database.is_sqlite:
+            await self._engine.journal.verify()
         if not self._engine.database.is_there():
             await self._engine.journal.probe()  # which is refused, as everything from now on
         for bandit in list(self._engine.registry.bandits.values()):
             while self._engine.clock.doubted_since is None and await self.expire(bandit):
                 pass
         for bandit in list(self._engine.registry.bandits.values()):
-            if self._wants_snapshot(bandit):
+            if self._engine.journal.fenced is None and self._wants_snapshot(bandit):
                 await self.snapshot(bandit)
         await self._retention.round()
 

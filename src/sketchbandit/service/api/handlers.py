@@ -17,7 +17,7 @@ from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.http.messages import Response
 from sketchbandit.service.metrics import CONTENT_TYPE
 from sketchbandit.service.politeness import Pace
-from sketchbandit.service.problems import Invalid, Standby, Unavailable
+from sketchbandit.service.problems import Invalid, Unavailable
 from sketchbandit.service.timeline import RANGES
 
 
@@ -143,7 +143,7 @@ async def metrics(call: Call) -> Response:
 
 def check_ready(call: Call) -> None:
     """Refuse what a server cannot do that starts, stops or follows another one."""
-    if getattr(call.engine, "is_standby", False):
-        raise Standby("this server follows another one, and takes over when that one ends; ask the other")
+    if (problem := call.engine.refusal()) is not None:
+        raise problem
     if not call.engine.is_ready:
         raise Unavailable("the server is starting or stopping")

@@ -15,8 +15,17 @@ from sketchbandit.errors import InputError
 JOURNAL = "journal.sqlite"
 """The file of the default database, in the state folder."""
 _LOCK = 7_352_001  # an advisory lock's number, ours
+_TRY_LOCK = sa.text("SELECT pg_try_advisory_lock(:number)")
 _LOCK_PATIENCE = 2.0  # seconds
 _LONGEST = 30_000  # milliseconds for one statement that waits for nobody
+_OF_A_WRITER = {
+    "tcp_keepalives_idle": 1,
+    "tcp_keepalives_interval": 1,
+    "tcp_keepalives_count": 2,
+    "tcp_user_timeout": 3000,
+    "idle_in_transaction_session_timeout": 3000,
+}
+"""By these PostgreSQL ends the session of a machine that vanished, and with it the lock, within 3 s."""
 
 
 def default_url(state: Path) -> str:
@@ -74,6 +83,8 @@ def _postgresql(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
     """
     milliseconds = max(1, round(1000 * patience))
     settings = {"lock_timeout": milliseconds, "statement_timeout": max(10 * milliseconds, _LONGEST)}
+    if writes:
+        settings |= _OF_A_WRITER
     arguments = {
         "connect_timeout": max(2, round(patience)),  # libpq knows no less
         "tcp_user_timeout": milliseconds,
@@ -101,11 +112,14 @@ def break_connection(connection: sa.Connection) -> None:
 
 def take_lock(connection: sa.Connection) -> bool:
     """Whether this is the only server on a PostgreSQL, which notices late that the one before was killed."""
-    lock = sa.text("SELECT pg_try_advisory_lock(:number)")
     until = time.monotonic() + _LOCK_PATIENCE
-    while True:
-        is_taken = connection.execute(lock, {"number": _LOCK}).scalar_one()
-        connection.commit()
-        if is_taken or time.monotonic() > until:
-            return bool(is_taken)
+    while not (is_taken := try_lock(connection)) and time.monotonic() < until:
         time.sleep(0.02)
+    return is_taken
+
+
+def try_lock(connection: sa.Connection) -> bool:
+    """Take the lock of a PostgreSQL, if nobody has it."""
+    is_taken = connection.execute(_TRY_LOCK, {"number": _LOCK}).scalar_one()
+    connection.commit()
+    return bool(is_taken)

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, Operationa
 
 from sketchbandit.errors import InputError
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.connecting import break_connection, take_lock
+from sketchbandit.service.storage.connecting import break_connection, take_lock, try_lock
 from sketchbandit.service.storage.opened import HEAD, Fenced, Opened, StorageError, reason_of
 from sketchbandit.service.storage.records import Record
 from sketchbandit.service.storage.writing import write
@@ -19,6 +19,7 @@ from sketchbandit.service.storage.writing import write
 __all__ = ["Database", "Fenced", "InDoubt", "Refused", "StorageError"]
 
 _PAUSE = 0.1  # seconds
+_LEFT_OUT = 2  # batches: one in doubt may be there or not, and a second writer must be noticed either way
 
 
 class InDoubt(StorageError):
@@ -60,7 +61,7 @@ class Database(Opened):
     def open(self, *, may_create: bool = True) -> None:
         """Keep other servers out, and make the tables where they are missing."""
         try:
-            connection = self._connect()
+            connection = self._connection or self._connect()  # ``try_lock`` may have made it
             with connection.begin():
                 if may_create:
                     tables.create(connection)
@@ -74,10 +75,34 @@ class Database(Opened):
                     tables.migrate(connection)
                 row = connection.execute(HEAD).one()
         except DBAPIError as error:
+            self._drop()
             raise StorageError(f"cannot open the database {self}: {reason_of(error)}") from error
         self._recognise(row)
         self._batch = row.batch
         self._file = self.identity()
+        if may_create:
+            self._fence(connection)
+
+    def _fence(self, connection: sa.Connection) -> None:
+        """Leave out a number: a server that was the writer before must not take the next for its own."""
+        batch = self._batch + _LEFT_OUT
+        try:
+            with connection.begin():
+                connection.execute(tables.service.update().values(batch=batch))
+        except DBAPIError as error:
+            self._drop()
+            raise StorageError(f"cannot write to the database {self}: {reason_of(error)}") from error
+        self._batch = batch
+
+    def try_lock(self) -> bool:
+        """Whether this server is, from now on, the only one on a PostgreSQL; ``open`` comes next."""
+        try:
+            if self._connection is None:
+                self._connection = self._engine.connect()
+            return try_lock(self._connection)
+        except DBAPIError as error:
+            self._drop()
+            raise StorageError(f"cannot reach the database {self}: {reason_of(error)}") from error
 
     def close(self) -> None:
         """Let others in."""
@@ -138,6 +163,16 @@ class Database(Opened):
             raise StorageError(reason_of(error)) from error
         return self._batch == number
 
+    def verify(self) -> None:
+        """See whether this is the only writer still: Fenced if not, StorageError if that cannot be seen."""
+        try:
+            connection = self._connected()
+            with connection.begin():
+                self._compare(connection)
+        except DBAPIError as error:
+            self._drop()
+            raise StorageError(reason_of(error)) from error
+
     def _look_again(self, number: int, error: Lost, give_up: float) -> None:
         """After a failed attempt: return if it should be tried again, or if it had succeeded after all."""
         while True:
@@ -158,20 +193,23 @@ class Database(Opened):
             connection = self._connect()
             try:
                 with connection.begin():
-                    found = connection.execute(sa.select(tables.service.c.batch)).scalar_one()
-            except DBAPIError:
+                    self._batch = self._compare(connection)
+            except (DBAPIError, Fenced):
                 self._drop()
                 raise
-            if found == self._batch + 1 and self._is_unsure:
-                self._batch = found
-            elif found != self._batch:
-                raise Fenced(
-                    f"the journal is at batch {found}, and this server wrote {self._batch}: another server "
-                    "uses the same database; stop one of them and restart the other"
-                )
             self._is_unsure = False
         assert self._connection is not None  # noqa: S101  (for the type checker)
         return self._connection
+
+    def _compare(self, connection: sa.Connection) -> int:
+        """The last batch, which must be of this server."""
+        found: int = connection.execute(sa.select(tables.service.c.batch)).scalar_one()
+        if found != self._batch and not (found == self._batch + 1 and self._is_unsure):
+            raise Fenced(
+                f"the journal is at batch {found}, and this server wrote {self._batch}: another server uses "
+                "the same database; stop one of them and restart the other"
+            )
+        return found
 
     def _advance(self, connection: sa.Connection, number: int, seq: int) -> None:
         table = tables.service
@@ -182,11 +220,21 @@ class Database(Opened):
     # -- connections ----------------------------------------------------------------------------------
 
     def _connect(self) -> sa.Connection:
-        self._connection = self._engine.connect()
-        if not self.is_sqlite and not take_lock(self._connection):
+        self._connection = connection = self._engine.connect()
+        try:
+            if not self.is_sqlite:
+                self._take_lock(connection)
+        except (DBAPIError, StorageError, Fenced):
             self._drop()
+            raise
+        return connection
+
+    def _take_lock(self, connection: sa.Connection) -> None:
+        if self._batch >= 0:  # one that has taken over meanwhile would not give the lock back: do not wait
+            with connection.begin():
+                self._compare(connection)
+        if not take_lock(connection):
             raise StorageError(f"the database {self} is in use by another server")
-        return self._connection
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

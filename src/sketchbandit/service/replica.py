@@ -1,0 +1,179 @@
+"""The bandits of another server, as its journal tells: read once, then brought up to date again and again."""
+
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from sketchbandit.errors import InputError
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.recovery import Recovered, last_time, read_arms, recognise, recover_from
+from sketchbandit.service.replaying import Since, replay
+from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.database import Database, StorageError
+from sketchbandit.service.storage.snapshots import SnapshotStore
+
+log = logging.getLogger(__name__)
+
+_PATIENCE = 10  # times as long as it took to read stored arms, they are not read again
+_JOURNAL = (tables.decisions, tables.rewards, tables.estimates, tables.actions, tables.scalings)
+
+
+@dataclass(slots=True)
+class _StoredArms:
+    """Which stored arms of a bandit were read, which there are, and when they may be read again."""
+
+    read: int
+    there: int
+    not_before: float = 0.0
+
+
+class Replica:
+    """What a database held when it was looked at last. Every look is one transaction that changes nothing."""
+
+    def __init__(self, found: Recovered, connection: sa.Connection, service: Any) -> None:
+        self.bandits = {bandit.number: bandit for bandit in found.bandits}
+        self.waiting = 0
+        """Commits seen and not yet applied."""
+        self._found = found
+        self._service = service
+        """The row of the table ``service`` that goes with the bandits."""
+        self._last = _newest(connection)
+        """The last record that took effect."""
+        self.is_halfway = False
+        """Whether some records of a look took effect, and others did not."""
+        versions = _arms_versions(connection)
+        self._arms = {number: _StoredArms(versions[number], versions[number]) for number in self.bandits}
+        log.info("the standby follows", extra={"bandits": len(self.bandits), "records": self._last})
+
+    @classmethod
+    def read(
+        cls, connection: sa.Connection, database: Database, state: Path, snapshots: SnapshotStore
+    ) -> "Replica | None":
+        """From the newest snapshots and the journal since then; None where there is nothing to follow yet."""
+        _at_one_moment(connection)
+        if not sa.inspect(connection).has_table(tables.service.name):
+            return None
+        service = connection.execute(sa.select(tables.service)).one_or_none()
+        if service is None or service.format < tables.FORMAT:
+            return None  # whoever gets the lock makes the tables
+        _check_format(service)
+        database.instance = service.instance
+        recognise(state, database)
+        found = recover_from(connection, snapshots, is_owner=False)
+        return cls(found, connection, service)
+
+    @property
+    def batch(self) -> int:
+        """The last commit that took effect."""
+        return int(self._service.batch)
+
+    def all(self, connection: sa.Connection) -> Recovered:
+        """Everything, to go on from."""
+        nameless = sa.select(tables.bandits.c.id).where(tables.bandits.c.name.is_(None))
+        return self._found._replace(
+            bandits=list(self.bandits.values()),
+            deleted=list(connection.execute(nameless.order_by(tables.bandits.c.id)).scalars()),
+            last_seq=self._service.seq,
+            last_time=last_time(connection),
+            dropped=self._service.dropped,
+        )
+
+    def catch_up(self, connection: sa.Connection, *, is_last: bool) -> str:
+        """Apply what was committed since the last look; why that cannot be done, if so: read all anew then.
+
+        ``is_last``: stored arms are read without delay.
+        """
+        if self.is_halfway:  # a query is tried again where its connection was an old one
+            raise StorageError("the connection broke while the journal was read")
+        batch = connection.execute(sa.select(tables.service.c.batch)).scalar_one()
+        connection.rollback()
+        self.waiting = batch - self.batch
+        if not (self.waiting or self._stale(is_last)):
+            return ""
+        _at_one_moment(connection)
+        service = connection.execute(sa.select(tables.service)).one()
+        _check_format(service)
+        if service.instance != self._service.instance or service.batch < self.batch:
+            return "this is another journal, or an older copy of it"
+        if service.dropped != self._service.dropped and self._misses(connection, service.dropped):
+            return "old records were dropped before they were read here"
+        self.is_halfway = True
+        self._follow_bandits(connection, is_last)
+        newest = max(self._last, _newest(connection))
+        start = Since(self._last)
+        replay(connection, self.bandits, dict.fromkeys(self.bandits, start), until=newest)
+        self._last, self._service, self.is_halfway, self.waiting = newest, service, False, 0
+        return ""
+
+    def _misses(self, connection: sa.Connection, dropped: int) -> bool:
+        """Whether rows below ``dropped`` went because of their age before they were read here."""
+        seq = tables.decisions.c.seq
+        kept = set(connection.execute(sa.select(seq).where(seq < dropped)).scalars())
+        waiting = {first for bandit in self.bandits.values() for first in bandit.open if first < dropped}
+        return self._last < dropped - 1 or not waiting <= kept
+
+    # -- bandits and stored arms ----------------------------------------------------------------------
+
+    def _follow_bandits(self, connection: sa.Connection, is_last: bool) -> None:
+        """Those that came, those that went, those whose stored arms changed."""
+        there, table = _arms_versions(connection), tables.bandits
+        quarantined = [one for one in self._found.quarantined if one.number in there]
+        self._found = self._found._replace(quarantined=quarantined)
+        for number in self.bandits.keys() - there.keys():
+            del self.bandits[number], self._arms[number]
+        for number in sorted(there.keys() - self.bandits.keys() - {one.number for one in quarantined}):
+            row = connection.execute(sa.select(table).where(table.c.id == number)).one()
+            config = BanditConfig.from_json(row.config)
+            self.bandits[number] = Bandit(number, row.name, config, created=row.created)
+            self._arms[number] = _StoredArms(0, 0)
+        for number, arms in self._arms.items():
+            arms.there = there[number]
+        for number in self._stale(is_last):
+            self._read_arms(connection, number)
+
+    def _stale(self, is_last: bool) -> list[int]:
+        """Bandits whose stored arms are to be read again; large ones not each time, unless it is the last."""
+        now = time.monotonic()
+        return [
+            number
+            for number, arms in self._arms.items()
+            if arms.read != arms.there and (is_last or now >= arms.not_before)
+        ]
+
+    def _read_arms(self, connection: sa.Connection, number: int) -> None:
+        started = time.monotonic()
+        read_arms(connection, self.bandits[number])
+        ended = time.monotonic()
+        version = self._arms[number].there
+        self._arms[number] = _StoredArms(version, version, ended + _PATIENCE * (ended - started))
+
+
+def _at_one_moment(connection: sa.Connection) -> None:
+    """Let the transaction that comes see one state of all tables, and change none."""
+    connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def _check_format(service: Any) -> None:
+    if service.format != tables.FORMAT:
+        raise InputError(
+            f"the database has format {service.format}, and this sketchbandit reads {tables.FORMAT}: a later "
+            "version has written it, so install that one here too"
+        )
+
+
+def _arms_versions(connection: sa.Connection) -> dict[int, int]:
+    """The bandits that there are, and the versions of their stored arms."""
+    table = tables.bandits
+    rows = connection.execute(sa.select(table.c.id, table.c.arms_version).where(table.c.name.is_not(None)))
+    return {row.id: row.arms_version for row in rows}
+
+
+def _newest(connection: sa.Connection) -> int:
+    """The last record of the journal. ``service.seq`` may be ahead: numbers are given before the commit."""
+    newest = [connection.execute(sa.select(sa.func.max(table.c.seq))).scalar() or 0 for table in _JOURNAL]
+    return max(newest)
