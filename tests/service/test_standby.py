@@ -25,6 +25,7 @@ from sketchbandit.service.settings import Settings
 from sketchbandit.service.standby import Follower
 from sketchbandit.service.storage.database import Database, Fenced
 from sketchbandit.service.storage.records import Row
+from sketchbandit.service.storage.snapshots import snapshots_of
 from sketchbandit.service.upkeep import Upkeep
 from tests.service.harness import DIM, PLAIN, Direct, Service, error_of, in_loop, service
 from tests.service.processes import Zygote, free_port, zygote

@@ -99,7 +99,7 @@ class Engine:
                 "that one has gone; ask the other address, or give the client both"
             )
         if self.is_ready and self.journal.fenced is not None:
-            return Unavailable("another server has taken over from this one; ask that one")
+            return Unavailable(self.journal.fenced)
         return None
 
     async def _follow(self) -> Recovered:
