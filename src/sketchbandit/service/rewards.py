@@ -82,7 +82,8 @@ class Rewards:
             is_late = opened is not None and bandit.deadline(opened.at) <= self._clock.now()
             if is_late and self._clock.doubted_since is None:
                 raise Expired(_too_late(decision, bandit))
-            await asyncio.gather(*(self.close(bandit, first, place, GIVEN, rewards[place]) for place in new))
+            closing = [self.close(bandit, first, place, GIVEN, rewards[place]) for place in new]
+            await (closing[0] if len(closing) == 1 else asyncio.gather(*closing))
         return [Taken(place, KNOWN if place in known else LEARNED) for place in rewards]
 
     def close(

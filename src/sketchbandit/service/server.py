@@ -23,7 +23,7 @@ from sketchbandit.service.upkeep import running
 
 log = logging.getLogger(__name__)
 
-_SWITCH = 0.0005  # seconds: the thread that commits must not wait long behind the event loop
+_SWITCH = 0.0005
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 

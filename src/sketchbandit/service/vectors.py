@@ -147,6 +147,8 @@ def _csr(data: Any, columns: Any, ends: Any, dim: int) -> Any:
 
 def check(matrix: Matrix, magnitude: float, name: str | None = None) -> None:
     """Refuse NaN, inf and arms so long that sums could overflow; ``name`` is what a single one is called."""
+    if isinstance(matrix, np.ndarray) and np.vdot(matrix, matrix) <= magnitude**2:
+        return  # all of them together are not too long
     with np.errstate(over="ignore", invalid="ignore"):
         squares = (
             np.einsum("ij,ij->i", matrix, matrix) if isinstance(matrix, np.ndarray) else _row_squares(matrix)

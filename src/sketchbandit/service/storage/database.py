@@ -55,6 +55,11 @@ class Database(Opened):
         self._connection: sa.Connection | None = None
         self._batch = -1
         self._is_unsure = False
+        mark = "?" if self.is_sqlite else "%s"  # text, because every commit executes it
+        self._advancing = (
+            f"UPDATE {tables.service.name} SET batch = {mark}, seq = {mark} "  # noqa: S608  (our names)
+            f"WHERE id = 1 AND batch = {mark}"
+        )
 
     # -- opening --------------------------------------------------------------------------------------
 
@@ -120,7 +125,6 @@ class Database(Opened):
         number = self._batch + 1
         while True:
             try:
-                self.check_file()  # before a new connection would make an empty one
                 connection = self._connected()
                 if self._batch == number:
                     return  # what looked like a failure had been committed
@@ -190,6 +194,7 @@ class Database(Opened):
     def _connected(self) -> sa.Connection:
         """The writer's connection; a new one has looked whether the last batch was committed."""
         if self._connection is None:
+            self.check_file()  # a new connection would make an empty one
             connection = self._connect()
             try:
                 with connection.begin():
@@ -212,9 +217,7 @@ class Database(Opened):
         return found
 
     def _advance(self, connection: sa.Connection, number: int, seq: int) -> None:
-        table = tables.service
-        where = (table.c.id == 1) & (table.c.batch == number - 1)
-        if connection.execute(table.update().where(where).values(batch=number, seq=seq)).rowcount != 1:
+        if connection.exec_driver_sql(self._advancing, (number, seq, number - 1)).rowcount != 1:
             raise Fenced("another server has written to the same database; stop one of them")
 
     # -- connections ----------------------------------------------------------------------------------
