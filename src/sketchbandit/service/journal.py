@@ -68,6 +68,8 @@ class Journal:
         self._patience = max(patience, _LEAST_PATIENCE)
         self._instruments = instruments
         self._waiting: deque[_Entry] = deque()
+        self._committed: list[_Entry] = []
+        """Written, and about to take effect: while the next batch is being written."""
         self._doubtful: list[_Entry] = []
         self._wake = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
@@ -186,6 +188,8 @@ class Journal:
                 self._wake.set()
             if batch:
                 await self._commit(batch)
+            if self._doubtful or not self._waiting:
+                await self._take_effect()
             while self._doubtful and not self._is_closing and not await self._settle():
                 await asyncio.sleep(_PAUSE)
             if self._is_closing:
@@ -199,6 +203,7 @@ class Journal:
         writing = asyncio.get_running_loop().run_in_executor(
             self._thread, self._database.commit, records, self._last_seq
         )
+        await self._take_effect()  # what was committed before, while this is being written
         if not (await asyncio.wait([writing], timeout=self._patience))[0]:
             self._doubt(batch, StorageError(_HANGS.format(self._patience)))
             self._database.abandon()  # the thread must come back, whatever the database does
@@ -216,7 +221,13 @@ class Journal:
             self._instruments.commit_seconds.observe(time.perf_counter() - started)
             self._instruments.commit_records.observe(len(batch))
             self._recovered()
-            await self._apply(batch)
+            self._committed = batch
+
+    async def _take_effect(self) -> None:
+        """Apply the last batch that was committed."""
+        batch, self._committed = self._committed, []
+        await self._apply(batch)
+        if batch and self._doubtful is batch:
             self._doubtful = []  # not before: who asks again must find what was applied
 
     def _refuse(self, batch: list[_Entry], error: Exception) -> None:
@@ -249,6 +260,7 @@ class Journal:
                 self._fail(batch[place:], _REFUSED.format(error), error)
                 return
             await self._commit([entry])
+            await self._take_effect()
 
     async def _settle(self) -> bool:
         """Find out about the commit in doubt; whether that is over."""
