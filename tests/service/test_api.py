@@ -601,7 +601,7 @@ async def test_who_is_not_ready_says_so_before_the_body(
             assert not url, "it was taken in vain"
             yield b""
 
-        for name, value, code in (("is_standby", True, "standby"), ("is_ready", False, "unavailable")):
+        for name, value, code in (("follower", object(), "standby"), ("is_ready", False, "unavailable")):
             monkeypatch.setattr(found.engine, name, value, raising=False)
             for method, url in (
                 ("POST", "/v1/bandits/b/decide"),

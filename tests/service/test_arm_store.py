@@ -76,20 +76,6 @@ def assert_holds(store: ArmStore, expected: dict[str, Any]) -> None:
         assert arm in store
 
 
-def test_the_old_verbs_change_the_store_in_place() -> None:
-    """What holds the store sees what was put; what holds a matrix does not."""
-    store = ArmStore()
-    store.put({})
-    store.put({"a": np.ones(DIM), "b": np.zeros(DIM)})
-    seen = store.choose_from(None)
-    store.put({"a": np.full(DIM, 2.0)})
-    store.remove("b")
-    assert store.ids() == ["a"]
-    np.testing.assert_array_equal(store.row("a"), np.full(DIM, 2.0))
-    np.testing.assert_array_equal(seen.matrix, [np.ones(DIM), np.zeros(DIM)])
-    assert list(seen.ids or ()) == ["a", "b"]
-
-
 def test_bytes_count_features_and_ids() -> None:
     """Long ids take memory too; what is removed takes none."""
     store = ArmStore().with_arms(["a" * 100, "b"], np.ones((2, DIM)))

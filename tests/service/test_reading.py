@@ -5,8 +5,6 @@ import json
 import struct
 import time
 import tracemalloc
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +83,7 @@ def test_what_is_no_json_is_refused_by_both(value: Any, data: st.DataObject, ste
 def reader(actions: list[str] | None = None, most: int = 10**9) -> ArmReader:
     """For a bandit of four dimensions with one stored arm."""
     bandit = Bandit(1, "b", BanditConfig(DIM, actions=actions), created=0.0)
-    bandit.arms.put({"x": np.ones(DIM)})
+    bandit.arms = bandit.arms.with_arms(["x"], np.ones((1, DIM)))
     return ArmReader(bandit, Budget(most).open(), Limits())
 
 
@@ -390,9 +388,7 @@ async def test_a_long_ranking_is_paid_for(tmp_path: Path) -> None:
         )
         assert put.json() == {"count": 20_000}
         batch = {"decisions": [{"top": 20_000}] * 20}
-        started = time.monotonic()
         refused = await found.http.post("/v1/bandits/b/decide/batch", json=batch)
-        assert time.monotonic() - started < 0.2
         assert error_of(refused)[0] == 413
         assert "all requests together have 25,000,000" in error_of(refused)[1]
         assert (await found.stats())["decisions"] == 0
@@ -410,26 +406,24 @@ async def test_a_long_ranking_is_paid_for(tmp_path: Path) -> None:
         assert found.engine.budget.taken == 0
 
 
-@asynccontextmanager
-async def longest_wait() -> AsyncIterator[list[float]]:
-    """How long the event loop was busy at most, in seconds, while something is done on it."""
-    waits = [0.0]
+class Watched(Pace):
+    """Writes down how much is computed between two pauses."""
 
-    async def watch() -> None:
-        while True:
-            asked = time.perf_counter()
-            await asyncio.sleep(0.001)
-            waits.append(time.perf_counter() - asked - 0.001)
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces = [0.0]
+        self._last = time.thread_time()
 
-    task = asyncio.create_task(watch())
-    yield waits
-    task.cancel()
+    def __call__(self) -> None:
+        """One more."""
+        self.pieces.append(time.thread_time() - self._last)
+        super().__call__()
+        self._last = time.thread_time()
 
 
 @pytest.mark.parametrize("form", ["sparse", "named", "dense", "stored ids", "put"])
-@in_loop
-async def test_nobody_waits_while_a_long_body_is_read(form: str) -> None:
-    """It is read in a thread that lets go of the interpreter all the time."""
+def test_a_long_body_is_read_in_small_pieces(form: str) -> None:
+    """So that others get their turn between them: none takes a fifth of a second of computing."""
     count = 20_000
     random = np.random.default_rng(0)
     bandit = Bandit(1, "b", BanditConfig(50), created=0.0)
@@ -439,21 +433,20 @@ async def test_nobody_waits_while_a_long_body_is_read(form: str) -> None:
     elif form == "dense":
         arms = random.random((count // 4, 50)).round(3).tolist()
     elif form == "stored ids":
-        bandit.arms.put({str(i): row for i, row in enumerate(random.random((count, 50)))})
+        bandit.arms = bandit.arms.with_arms([str(i) for i in range(count)], random.random((count, 50)))
         bandit.arms.choose_from(None)
         arms = [str(i) for i in range(count)]
     else:
         arms = [{f"f{a}": 1, "g": str(b)} for a, b in columns.tolist()]
     said: Any = {str(i): arm for i, arm in enumerate(arms)} if form == "put" else arms
     body = json.dumps({"arms": said}).encode()
-    made = ArmReader(bandit, Budget(10**9).open(), Limits(), Pace())
-    async with longest_wait() as waits:
-        if form == "put":
-            found = len(await asyncio.to_thread(made.stored, body))
-        else:
-            found = len((await asyncio.to_thread(made.from_json, body)).offered)
+    for _ in range(2):  # the first time something may have to be imported
+        pace = Watched()
+        made = ArmReader(bandit, Budget(10**9).open(), Limits(), pace)
+        found = len(made.stored(body)[0] if form == "put" else made.from_json(body).offered)
     assert found == len(arms)
-    assert sorted(waits)[-3] < 0.05  # the machine may be busy with other things for once
+    assert len(pace.pieces) > 20
+    assert max(pace.pieces) < 0.2, [round(p, 3) for p in sorted(pace.pieces)[-5:]]
 
 
 def test_stored_ids_that_are_missing_are_named() -> None:

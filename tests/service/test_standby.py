@@ -179,7 +179,7 @@ async def test_a_standby_refuses_all_but_health(tmp_path: Path, postgres_url: st
     ):
         await first.create()
         await second.has_applied(batch_of(first))
-        assert second.engine.is_standby
+        assert second.engine.follower is not None
         assert (await second.http.get("/healthz")).status_code == 200
         for method, path in (("GET", "/readyz"), ("GET", "/v1/bandits"), ("POST", "/v1/bandits/b/decide")):
             answer = await second.http.request(method, path, json={"arms": ARMS})

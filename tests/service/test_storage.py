@@ -274,7 +274,7 @@ def test_a_file_that_goes_during_a_commit(tmp_path: Path, monkeypatch: pytest.Mo
     """The commit is in a file that nobody will find: it is not acknowledged."""
     database = Database(default_url(tmp_path))
     database.open()
-    answers = iter([True, False])
+    answers = iter([False])
     monkeypatch.setattr(database, "is_there", lambda: next(answers))
     with pytest.raises(Fenced, match="removed or replaced"):
         database.commit([ActionRow(1, 1, "x", ADDED)], 1)

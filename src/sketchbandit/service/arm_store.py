@@ -1,12 +1,12 @@
 """Arms stored under names, so that a decision need not send their features."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from sketchbandit.service.offered import ArmSet
 from sketchbandit.service.problems import Invalid, NotFound
-from sketchbandit.service.vectors import Matrix, Slowly, Vector, decode_rows, joined, nbytes, stack
+from sketchbandit.service.vectors import Matrix, Slowly, Vector, decode_rows, joined, nbytes
 
 _ID_BYTES = 150  # of an id in a list and in a dictionary, besides its characters
 
@@ -72,17 +72,6 @@ class ArmStore:
         kept = [place for place, arm in enumerate(self._ids) if arm not in gone]
         matrix = self._matrix[np.array(kept)] if kept and self._matrix is not None else None
         return ArmStore([self._ids[place] for place in kept], matrix)
-
-    def put(self, arms: Mapping[str, Vector]) -> None:
-        """Add arms, or give known ones new features, here."""
-        if arms:
-            made = self.with_arms(list(arms), stack(list(arms.values())))
-            self._hold(made._ids, made._matrix)
-
-    def remove(self, arm: str) -> None:
-        """Forget one, here."""
-        made = self.without([arm])
-        self._hold(made._ids, made._matrix)
 
     def row(self, arm: str) -> Vector:
         """The features of one."""

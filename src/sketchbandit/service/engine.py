@@ -71,11 +71,6 @@ class Engine:
         self.journal.start()
         self.is_ready = True
 
-    @property
-    def is_standby(self) -> bool:
-        """Whether another server is the one to be asked."""
-        return self.follower is not None
-
     async def drain(self) -> None:
         """Take nothing more, and commit what waits."""
         log.info("stopping")
@@ -127,7 +122,7 @@ class Engine:
         )
         self.registry = Registry(found, self.journal, clock, limits)
         self.estimator = Estimator(self.registry, self.journal, self.instruments)
-        self.stock = Stock(self.registry, self.journal, limits)
+        self.stock = Stock(self.registry, self.journal, self.threads, limits)
         scalings = Scalings(self.registry, self.journal)
         self.decisions = Decisions(
             self.registry, self.journal, self.estimator, scalings, clock, limits=limits, seed=self._seed

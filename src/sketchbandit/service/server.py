@@ -23,7 +23,7 @@ from sketchbandit.service.upkeep import running
 
 log = logging.getLogger(__name__)
 
-_SWITCH = 0.0005
+_SWITCH = 0.0001
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 

@@ -1,38 +1,37 @@
 """What a bandit chooses from, where that is stored: arms under names, and actions."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import islice
-from typing import Any, TypeVar
+from itertools import count, islice
+from typing import Any
 
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.journal import Journal
-from sketchbandit.service.ordering import SingleFlight
+from sketchbandit.service.ordering import SingleFlight, Threads
 from sketchbandit.service.problems import Invalid, NotFound, TooLarge
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import ADDED, RETIRED, ActionRow, Statements
-from sketchbandit.service.vectors import Vector, encode, nbytes
+from sketchbandit.service.vectors import Matrix, encode_rows, nbytes
 
-T = TypeVar("T")
-
-_MOST_ARMS = 1000  # stored in one commit: more would hold up those of others
+_MOST_ARMS, _MOST_BYTES = 500, 1 << 20  # stored in one commit: more would hold up those of others
 
 
 class Stock:
     """The desk where stored arms and actions change, one change of a bandit after another."""
 
-    def __init__(self, registry: Registry, journal: Journal, limits: Limits) -> None:
+    def __init__(self, registry: Registry, journal: Journal, threads: Threads, limits: Limits) -> None:
         self._registry = registry
         self._journal = journal
+        self._threads = threads
         self._limits = limits
         self._changing: SingleFlight[int] = SingleFlight()
 
     # -- stored arms ------------------------------------------------------------------------------------
 
-    async def put_arms(self, bandit: Bandit, arms: Mapping[str, Vector]) -> int:
+    async def put_arms(self, bandit: Bandit, ids: Sequence[str], matrix: Matrix) -> int:
         """Store arms under their ids, replacing those known; how many there are now.
 
         Many are stored in several commits, so that nobody waits long behind them. If the server ends in the
@@ -42,30 +41,25 @@ class Stock:
         if bandit.config.actions is not None:
             raise Invalid(f"bandit {bandit.name!r} has actions, and no arms; POST new ones to /actions")
         await self._changing.over(bandit.number)
-        storing = asyncio.ensure_future(self._put_arms(bandit, arms))
+        storing = asyncio.ensure_future(self._put_arms(bandit, ids, matrix))
         self._changing.add(bandit.number, storing)
         return await asyncio.shield(storing)
 
-    async def _put_arms(self, bandit: Bandit, arms: Mapping[str, Vector]) -> int:
-        count = len(bandit.arms) + sum(arm not in bandit.arms for arm in arms)
-        if count > self._limits.arms:
-            raise TooLarge(f"{count} arms; a bandit stores up to {self._limits.arms}")
-        added = sum(nbytes(vector) for vector in arms.values())
-        if bandit.arms.nbytes + added > self._limits.bandit_bytes:
+    async def _put_arms(self, bandit: Bandit, ids: Sequence[str], matrix: Matrix) -> int:
+        made = await self._threads.run(bandit.arms.with_arms, ids, matrix)
+        if len(made) > self._limits.arms:
+            raise TooLarge(f"{len(made)} arms; a bandit stores up to {self._limits.arms}")
+        if made.nbytes > self._limits.bandit_bytes:
             raise TooLarge(
                 f"the arms of {bandit.name!r} would take more than {self._limits.bandit_bytes} bytes"
             )
         place = self._journal.new_number() * self._limits.arms  # in the order in which they came
-        for some in _some_of(enumerate(arms.items(), place), _MOST_ARMS):
-            rows = tuple(
-                {"bandit": bandit.number, "arm": arm, "place": at, "features": encode(vector)}
-                for at, (arm, vector) in some
-            )
-            await self._journal.append(
-                self._arms_changed(bandit, arms=rows), lambda _: self._registry.check(bandit)
-            )
-        bandit.arms.put(arms)
-        return len(bandit.arms)
+        rows = zip(count(place), ids, encode_rows(matrix), strict=False)
+        most = max(1, min(_MOST_ARMS, _MOST_BYTES * len(ids) // max(nbytes(matrix), 1)))
+        while some := await self._threads.run(_next_rows, bandit.number, rows, most):
+            await self._journal.append(self._arms_changed(bandit, arms=some), partial(self._still, bandit))
+        bandit.arms = made
+        return len(made)
 
     async def remove_arms(self, bandit: Bandit, arms: Sequence[str]) -> None:
         """Forget stored arms; decisions for them stay open."""
@@ -78,15 +72,16 @@ class Stock:
         await asyncio.shield(storing)
 
     async def _remove_arms(self, bandit: Bandit, arms: Sequence[str]) -> None:
-        table = tables.arms
-        for some in _some_of(arms, _MOST_ARMS):
+        table, left = tables.arms, iter(arms)
+        made = await self._threads.run(bandit.arms.without, arms)
+        while some := tuple(islice(left, _MOST_ARMS)):
             where = (table.c.bandit == bandit.number) & table.c.arm.in_(some)
-            await self._journal.append(
-                self._arms_changed(bandit, table.delete().where(where)),
-                lambda _: self._registry.check(bandit),
-            )
-        for arm in arms:
-            bandit.arms.remove(arm)
+            deleting = self._arms_changed(bandit, table.delete().where(where))
+            await self._journal.append(deleting, partial(self._still, bandit))
+        bandit.arms = made
+
+    def _still(self, bandit: Bandit, _: Statements) -> None:
+        self._registry.check(bandit)
 
     @staticmethod
     def _arms_changed(
@@ -139,8 +134,11 @@ def _check_has_actions(bandit: Bandit) -> None:
         raise Invalid(f"bandit {bandit.name!r} chooses among arms; one with actions is created with actions")
 
 
-def _some_of(items: Iterable[T], count: int) -> Iterator[tuple[T, ...]]:
-    """So many of them at a time."""
-    left = iter(items)
-    while some := tuple(islice(left, count)):
-        yield some
+def _next_rows(
+    bandit: int, rows: Iterator[tuple[int, str, bytes]], most: int
+) -> tuple[dict[str, object], ...]:
+    """Some of the rows of the table of stored arms."""
+    return tuple(
+        {"bandit": bandit, "arm": arm, "place": place, "features": features}
+        for place, arm, features in islice(rows, most)
+    )

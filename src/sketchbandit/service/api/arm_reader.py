@@ -18,7 +18,7 @@ from sketchbandit.service.api.request_models import (
     KeyedDecideRequest,
     storable,
 )
-from sketchbandit.service.api.rows import Rows, each
+from sketchbandit.service.api.rows import Rows
 from sketchbandit.service.arm_store import check_once
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.budget import Charge
@@ -124,8 +124,8 @@ class ArmReader:
 
         return ArmSet(self._checked(read_npy(body, look)), None)
 
-    def stored(self, body: bytes) -> dict[str, Vector]:
-        """Arms by id, for keeping."""
+    def stored(self, body: bytes) -> tuple[list[str], Matrix]:
+        """Arms for keeping, and their ids."""
         cursor, rows = self.cursor(body), self._rows(len(body))
         ids: list[str] = []
         for field in cursor.members():
@@ -142,15 +142,7 @@ class ArmReader:
         cursor.finish()
         if not ids:
             raise Invalid("arms: there are none; give at least one")
-        found: list[Vector] = []
-        rows.finish()
-        for piece in rows.pieces:
-            self._checked(piece)
-            for row in each(piece):
-                found.append(row)
-                if self._pace is not None:
-                    self._pace()
-        return dict(zip(ids, found, strict=True))
+        return ids, self._checked(rows.matrix())
 
     # -- parts ----------------------------------------------------------------------------------------
 

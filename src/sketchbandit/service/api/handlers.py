@@ -66,8 +66,8 @@ async def put_arms(call: Call) -> Response:
     engine, body, bandit = call.engine, call.request.body, call.bandit
     is_long = len(body) > AT_ONCE
     reader = ArmReader(bandit, call.request.charge, engine.limits, Pace() if is_long else None)
-    arms = await engine.threads.run(reader.stored, body) if is_long else reader.stored(body)
-    return response({"count": await engine.stock.put_arms(bandit, arms)})
+    ids, matrix = await engine.threads.run(reader.stored, body) if is_long else reader.stored(body)
+    return response({"count": await engine.stock.put_arms(bandit, ids, matrix)})
 
 
 async def list_arms(call: Call) -> Response:

@@ -1,7 +1,7 @@
 """Arms as they come, one by one, made into few matrices at once."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, pairwise
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -129,17 +129,6 @@ class Rows:
     def _refuse(self, rows: Any, why: str) -> None:
         if len(rows):
             raise Invalid(f"{self._names[rows[0]]} {why}")
-
-
-def each(piece: Matrix) -> Iterator[Vector]:
-    """The rows of a matrix, not sharing memory with it."""
-    if isinstance(piece, np.ndarray):
-        yield from (row.copy() for row in piece)
-        return
-    for begin, end in pairwise(piece.indptr.tolist()):
-        ends = np.array([0, end - begin], dtype=np.int32)
-        parts = piece.data[begin:end].copy(), piece.indices[begin:end].astype(np.int32), ends
-        yield sparse.csr_array(parts, shape=(1, piece.shape[1]))
 
 
 def _from_stored(rows: list[Vector]) -> Matrix:

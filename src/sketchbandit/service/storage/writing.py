@@ -11,14 +11,7 @@ from sketchbandit.service.storage.checksums import ROWS, arm_crc, sealed
 from sketchbandit.service.storage.records import Record, Row, Slate, Statements
 
 _MOST_ROWS = 64
-
-
-_PUT_ARM = sa.text(
-    f"INSERT INTO {tables.arms.name} (bandit, arm, place, features, crc) "  # noqa: S608  (our names)
-    "VALUES (:bandit, :arm, :place, :features, :crc) "
-    "ON CONFLICT (bandit, arm) DO UPDATE "  # it keeps its place
-    "SET features = excluded.features, crc = excluded.crc"
-)
+_REPLACE = " ON CONFLICT (bandit, arm) DO UPDATE SET features = excluded.features, crc = excluded.crc"
 
 
 def write(connection: sa.Connection, records: Sequence[Record]) -> None:
@@ -27,8 +20,8 @@ def write(connection: sa.Connection, records: Sequence[Record]) -> None:
         if isinstance(record, Statements):
             for statement in record.statements:
                 connection.execute(statement)
-            if record.arms:
-                connection.execute(_PUT_ARM, [{**arm, "crc": _crc(arm)} for arm in record.arms])
+            for start in range(0, len(record.arms), _MOST_ROWS):
+                _put_arms(connection, record.arms[start : start + _MOST_ROWS])
     rows = [row for record in records for row in _rows(record)]
     for table, kind in ROWS.items():
         _insert(connection, table, [row for row in rows if isinstance(row, kind)])
@@ -40,8 +33,15 @@ def _rows(record: Record) -> tuple[Row, ...]:
     return () if isinstance(record, Statements) else (record,)
 
 
-def _crc(arm: dict[str, Any]) -> int:
-    return arm_crc(arm["bandit"], arm["arm"], arm["features"])
+def _put_arms(connection: sa.Connection, arms: Sequence[dict[str, Any]]) -> None:
+    """An arm that is there keeps its place, and gets new features."""
+    text = _insert_text(tables.arms, len(arms), connection.dialect.paramstyle)
+    values = tuple(
+        value
+        for arm in arms
+        for value in (*arm.values(), arm_crc(arm["bandit"], arm["arm"], arm["features"]))
+    )
+    connection.exec_driver_sql(text + _REPLACE, values)
 
 
 def _insert(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> None:
