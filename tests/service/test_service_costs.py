@@ -17,7 +17,7 @@ INLINE = 1e-3  # seconds: what the event loop does by itself
 
 def shape_of(dim: int, **given: Any) -> Shape:
     """Of a bandit with these settings."""
-    return Shape.of(BanditConfig(dim=dim, **given).checked(Limits()))
+    return BanditConfig(dim=dim, **given).checked(Limits()).shape
 
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -34,7 +34,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 def test_estimates_are_not_far_below_the_truth(name: str) -> None:
     """The typical round of a warm policy takes less than estimated, but for some slack."""
     config = BanditConfig(**SHAPES[name]).checked(Limits())
-    shape, policy, random = Shape.of(config), config.build(), np.random.default_rng(0)
+    shape, policy, random = config.shape, config.build(), np.random.default_rng(0)
     decided, learned, count = [], [], 10 if config.actions is None else len(config.actions)
     for _ in range(60):
         arms = random.standard_normal((count, config.dim))
@@ -66,11 +66,11 @@ def test_small_policies_are_short_and_large_ones_are_not() -> None:
 def test_estimates_grow_with_what_is_asked() -> None:
     """More arms, more places, more entries, more columns: never less."""
     for given in SHAPES.values():
-        shape = Shape.of(BanditConfig(**given).checked(Limits()))
+        shape = BanditConfig(**given).checked(Limits()).shape
         assert decide_cost(shape, 100) >= decide_cost(shape, 10) > 0.0
         assert decide_cost(shape, 100, top=50) >= decide_cost(shape, 100)
         assert decide_cost(shape, 100, nonzeros=9000) >= decide_cost(shape, 100, nonzeros=90)
-        larger = Shape.of(BanditConfig(**{**given, "dim": given["dim"] * 2}).checked(Limits()))
+        larger = BanditConfig(**{**given, "dim": given["dim"] * 2}).checked(Limits()).shape
         assert learn_cost(larger) >= learn_cost(shape)
         assert decide_cost(larger, 10) >= decide_cost(shape, 10)
 

@@ -23,7 +23,7 @@ from sketchbandit.policy import PerAction
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.comparing import Unweighed
 from sketchbandit.service.config import ESTIMATE, BanditConfig
-from sketchbandit.service.costs import Shape, learn_cost, rescale_cost
+from sketchbandit.service.costs import learn_cost, rescale_cost
 from sketchbandit.service.describing import Described, describe
 from sketchbandit.service.held_back import HeldBack
 from sketchbandit.service.history import Bucket, Meter
@@ -108,7 +108,7 @@ class Bandit:
         self.config = config
         self.created = created
         self.policy = _owned(config.build())
-        self.shape = Shape.of(config)
+        self.shape = config.shape
         """What work takes, and memory, follows from it."""
         self._learn_seconds = learn_cost(self.shape)
         self.arms = ArmStore()

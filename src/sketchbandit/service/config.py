@@ -72,6 +72,12 @@ class BanditConfig:
         """By which arms are chosen."""
         return rule_from(self.explore or self.defaults.get("explore"), self.exploration)
 
+    @property
+    def shape(self) -> Shape:
+        """What its costs follow from; it takes a while to work out."""
+        has_models = self.actions is not None
+        return Shape.of(self.policy, self.dim, self.parameters, self.rule, has_models=has_models)
+
     def to_json(self) -> str:
         """As text, for the journal."""
         return json.dumps(asdict(self), sort_keys=True)
@@ -177,7 +183,7 @@ class BanditConfig:
         """Refuse so many models if they could come to hold more than the server allows."""
         if models > limits.actions:
             raise TooLarge(f"{models} actions, retired ones included; a bandit has up to {limits.actions}")
-        shape, most = Shape.of(self), limits.bandit_bytes
+        shape, most = self.shape, limits.bandit_bytes
         if (held := held_bytes(shape, models)) <= most:
             return
         of, settings = (f"{models} models of " if models > 1 else ""), f"dim {self.dim}"
@@ -197,7 +203,7 @@ class BanditConfig:
     def _check_bytes(self, limits: Limits, warm_up: int) -> None:
         """The policy as it will be built, and the arms of its warm-up."""
         self.check_memory(limits, self._models)
-        if warm_up and (held := warm_up + held_bytes(Shape.of(self), self._models)) > limits.bandit_bytes:
+        if warm_up and (held := warm_up + held_bytes(self.shape, self._models)) > limits.bandit_bytes:
             raise TooLarge(
                 f"the arms of a warm-up with dim {self.dim} can come to hold {held // MIB:,} MiB, and this "
                 f'server allows {limits.bandit_bytes // MIB:,}; give the parameter scaling: "rows", which '

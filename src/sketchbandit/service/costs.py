@@ -14,14 +14,12 @@ thread (d: columns, K: arms, l: size), and what is counted:
 Bytes are those of ``policy.nbytes`` after any stream.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-from sketchbandit.explore import Thompson
+from sketchbandit.explore import Explore, Thompson
 from sketchbandit.policy.named import RECIPES
 from sketchbandit.scaling.reader import WARM_UP
-
-if TYPE_CHECKING:
-    from sketchbandit.service.config import BanditConfig
 
 _PASS, _WIDTHS, _INVERSE, _FACTOR, _SHRINK = 2.5e-10, 6e-11, 5e-11, 2e-11, 4.5e-10
 _CALLS, _EACH = 3e-5, 2e-5
@@ -55,23 +53,25 @@ class Shape(NamedTuple):
     """Whether every action has a model."""
 
     @classmethod
-    def of(cls, config: "BanditConfig") -> "Shape":
-        """That of a bandit; to be worked out once."""
-        rule, size = config.rule, config.parameters.get("size")
-        is_projected = config.policy == "cbrap"
+    def of(
+        cls, policy: str, dim: int, parameters: Mapping[str, Any], rule: Explore, *, has_models: bool
+    ) -> "Shape":
+        """That of a bandit with these settings; to be worked out once."""
+        size = parameters.get("size")
+        is_projected = policy == "cbrap"
         kept = DEFAULT_SIZE if size is None else size
-        known = RECIPES.get(config.policy)
-        settings = [*config.parameters.values(), *rule.settings().values()]
+        known = RECIPES.get(policy)
+        settings = [*parameters.values(), *rule.settings().values()]
         return cls(
-            dim=config.dim,
-            columns=kept if is_projected else config.dim + 1,
+            dim=dim,
+            columns=kept if is_projected else dim + 1,
             size=kept,
             turns_exact=is_projected or (known is not None and known.can_turn_exact),
             is_projected=is_projected,
             samples=isinstance(rule, Thompson),
             draws=rule.draws,
             has_theorem=any(isinstance(value, dict) for value in settings),
-            has_models=config.actions is not None,
+            has_models=has_models,
         )
 
     @property
