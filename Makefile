@@ -41,8 +41,10 @@ lint: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-soak: $(READY) $(BROWSER)  ## the service overloaded for ten minutes, then the tests with many more examples
+soak: $(READY) $(BROWSER)  ## the service overloaded, attacked and killed (half an hour), then the tests with many more examples
 	$(BIN)/python -m benchmarks.service_soak
+	$(BIN)/python -m benchmarks.service_hostile
+	$(BIN)/python -m benchmarks.service_kills
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
 
 bench: $(READY)  ## speed beside the rivals, and the scaling plots (twenty minutes)
