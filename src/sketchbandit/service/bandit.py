@@ -82,7 +82,7 @@ class Recent:
     kind: str | None = None
 
 
-class Told(NamedTuple):
+class About(NamedTuple):
     """What there is to say of a policy."""
 
     rounds: int
@@ -131,7 +131,7 @@ class Bandit:
         self.recent: deque[Recent] = deque(maxlen=_MOST_RECENT)
         self.snapshots: deque[Snapshotted] = deque()
         """Those written by this process, the newest last."""
-        self._told: Told | None = None
+        self._about: About | None = None
 
     # -- bounds ---------------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class Bandit:
         """An arm that was counted before a snapshot, and still waits for its reward."""
         kept = row if row.top is None and row.arms is None else row._replace(top=None, arms=None)  # large
         self.open.setdefault(row.first, {})[row.position] = kept
-        self.open_bytes += held_bytes(row)
+        self.open_bytes += waiting_bytes(row)
         if row.key is not None and row.request is not None:
             self.keys[row.key] = (row.first, row.request)
         self.recent.append(Recent(kept))
@@ -194,7 +194,7 @@ class Bandit:
         first = row.decision - row.position
         waiting = self.open[first]
         shown = waiting.pop(row.position)
-        self.open_bytes -= held_bytes(shown)
+        self.open_bytes -= waiting_bytes(shown)
         if not waiting:
             del self.open[first]
             if shown.key is not None:
@@ -299,12 +299,12 @@ class Bandit:
             scaling = decode_scaling(row.scaling, self.config.dim)
             self.policy.read_by(scaling, is_last=row.is_last, seen=row.arms)
 
-    def told(self) -> "Told":
+    def about(self) -> "About":
         """What there is to say of the policy: as it is, or was when it was free to be asked."""
-        if self._told is None or not self.lane.is_busy:
+        if self._about is None or not self.lane.is_busy:
             policy = self.policy
-            self._told = Told(policy.rounds, policy.nbytes, describe(policy))
-        return self._told
+            self._about = About(policy.rounds, policy.nbytes, describe(policy))
+        return self._about
 
     # -- time -----------------------------------------------------------------------------------------
 
@@ -339,7 +339,7 @@ class Bandit:
     async def snapshot(self, seq: int) -> Snapshot:
         """The bandit after the record ``seq``, the last that was booked; it shares nothing with it."""
         state = self.state()
-        seconds = _COPY_CALLS + _COPY_BYTE * self.told().nbytes
+        seconds = _COPY_CALLS + _COPY_BYTE * self.about().nbytes
         policy = await self.lane.do(partial(copy.deepcopy, self.policy), seconds)
         return Snapshot(seq, policy, state)
 
@@ -361,7 +361,7 @@ class Bandit:
         self.unweighed = {first: Unweighed(*rewarded) for first, *rewarded in unweighed}
 
 
-def held_bytes(row: DecisionRow) -> int:
+def waiting_bytes(row: DecisionRow) -> int:
     """What an arm costs while it waits, roughly."""
     return len(row.features) + _OVERHEAD
 

@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import sqlalchemy as sa
 
 from sketchbandit.explore import Scores
-from sketchbandit.service.bandit import Bandit, held_bytes
+from sketchbandit.service.bandit import Bandit, waiting_bytes
 from sketchbandit.service.choosing import Told, choose
 from sketchbandit.service.costs import decide_cost
 from sketchbandit.service.decision_ids import new_tags
@@ -60,7 +61,7 @@ class Decisions:
         self._clock = clock
         self._limits = limits
         self._random = np.random.default_rng(seed)
-        self._generators: dict[int, np.random.Generator] = {}
+        self._generators: WeakKeyDictionary[Bandit, np.random.Generator] = WeakKeyDictionary()
         """One for each bandit: they choose in threads."""
         self._tags = new_tags()
         self._on_the_way: SingleFlight[tuple[int, str]] = SingleFlight()
@@ -85,7 +86,8 @@ class Decisions:
         self._check_slate(bandit, top)
         seconds = decide_cost(bandit.shape, len(offered), top=top or 1, nonzeros=offered.nonzeros)
         self._admit_seconds(bandit, seconds)
-        work = partial(self._choose, bandit, offered, top, key, request)
+        keyed = (None, None) if key is None else (key, request)
+        work = partial(self._choose, bandit, offered, top, keyed, self._draw(bandit))
         if bandit.lane.is_free_for(seconds):
             future = self._record(bandit, work())
         else:
@@ -101,17 +103,26 @@ class Decisions:
         self._journal.admit()
         self._admit_bytes(1)
 
+    def _draw(self, bandit: Bandit) -> tuple[np.random.Generator, str]:
+        """What is the bandit's own, and a tag; here, because threads may not share what makes them."""
+        if (random := self._generators.get(bandit)) is None:
+            random = self._generators[bandit] = self._random.spawn(1)[0]
+        return random, next(self._tags)
+
     async def _later(self, bandit: Bandit, work: Callable[[], _Chosen], seconds: float) -> DecisionRow:
         chosen = await bandit.lane.put(work, seconds)
         return await self._record(bandit, chosen)
 
     def _choose(
-        self, bandit: Bandit, offered: Offered, top: int | None, key: str | None, request: str
+        self,
+        bandit: Bandit,
+        offered: Offered,
+        top: int | None,
+        keyed: tuple[str | None, str | None],
+        drawn: tuple[np.random.Generator, str],
     ) -> _Chosen:
         """In the lane of the bandit, because it asks the policy."""
-        policy, config = bandit.policy, bandit.config
-        if (random := self._generators.get(bandit.number)) is None:
-            random = self._generators[bandit.number] = self._random.spawn(1)[0]
+        policy, config, (random, tag) = bandit.policy, bandit.config, drawn
         found = choose(policy, offered, top or 1, random)
         shown = found.rows(len(found.index) if config.slates else 1)
         scores = self._estimator.scores(bandit, offered, len(shown))
@@ -119,13 +130,13 @@ class Decisions:
         first = DecisionRow(
             seq=0,  # given by the journal
             bandit=bandit.number,
-            tag=next(self._tags),
+            tag=tag,
             at=self._clock.now(),
             arm_count=len(offered),
             rounds=policy.rounds,
-            key=key,
-            request=None if key is None else request,
-            top=ranking if key is not None or config.slates else None,  # nobody else asks for it again
+            key=keyed[0],
+            request=keyed[1],
+            top=ranking if keyed[0] is not None or config.slates else None,  # nobody else asks for it again
             arms=offered.log() if config.log_arms else None,
             **_of(shown[0], offered),
         )
@@ -149,7 +160,7 @@ class Decisions:
             return first if chosen.top is None else first._replace(top=chosen.top)
 
         self._registry.check(bandit)
-        held = sum(map(held_bytes, chosen.slate.rows))
+        held = sum(map(waiting_bytes, chosen.slate.rows))
         self._admit_bytes(held)
         future = self._journal.append(chosen.slate, apply)
         if chosen.due is not None:
@@ -193,7 +204,7 @@ class Decisions:
                 f"a decision among so many arms may take {seconds:,.0f} seconds, and this server allows "
                 f"{most:g}; send fewer arms, or use a policy with a smaller sketch"
             )
-        if bandit.lane.waiting_seconds + seconds > most:
+        if bandit.lane.busy_seconds + seconds > most:
             raise Busy(f"bandit {bandit.name!r} is busy with long work; try again in a moment")
 
     def _check_slate(self, bandit: Bandit, top: int | None) -> None:

@@ -49,9 +49,9 @@ class _Entry(NamedTuple):
 class Journal:
     """Records wait here, are committed together, and only then take effect, in their order.
 
-    ``apply`` of a record runs on the event loop right after the commit that holds it, before the client is
-    told: memory is never ahead of the disk. Where it gives a future, work is left that takes long, and the
-    client is told when that is done.
+    ``apply`` of a record runs on the event loop after the commit that holds it, before the client is told:
+    memory is never ahead of the disk. While a batch takes effect the next is being written. Where ``apply``
+    gives a future, work is left that takes long, and the client is told when that is done.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class Journal:
         self._patience = max(patience, _LEAST_PATIENCE)
         self._instruments = instruments
         self._waiting: deque[_Entry] = deque()
+        self._in_flight: list[_Entry] = []
         self._committed: list[_Entry] = []
         """Written, and about to take effect: while the next batch is being written."""
         self._doubtful: list[_Entry] = []
@@ -109,12 +110,19 @@ class Journal:
         is committed with the next that cannot, or when ``flush`` is called.
         """
         self.admit()
-        numbered = record if isinstance(record, Statements) else record.numbered(self.new_number)
+        numbered = self._numbered(record)
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(_Entry(numbered, apply, future))
         if not can_wait:
             self._wake.set()
         return future
+
+    def _numbered(self, record: Record) -> Record:
+        if isinstance(record, Statements):
+            return record
+        if isinstance(record, Slate):
+            return record.numbered(self.new_number)
+        return record._replace(seq=self.new_number())
 
     def flush(self) -> None:
         """Commit what could wait."""
@@ -142,8 +150,12 @@ class Journal:
         """See whether this is still the only writer, also where nobody asks for anything."""
         if self._doubtful or self.fenced is not None:
             return
+        checking = asyncio.get_running_loop().run_in_executor(self._thread, self._database.verify)
+        if not (await asyncio.wait([checking], timeout=self._patience))[0]:
+            self._fail([], "", StorageError(_HANGS.format(self._patience)))
+            self._database.abandon()
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._database.verify)
+            await checking
         except Fenced as error:
             self._fence(str(error))
         except StorageError as error:
@@ -176,7 +188,7 @@ class Journal:
             log.exception("the journal has stopped")
             reason = "the journal has stopped because of an error inside; restart the server"
             self._fence(reason)
-            self._fail([*self._waiting], reason, RuntimeError(reason))
+            self._fail([*self._committed, *self._in_flight, *self._waiting], reason, RuntimeError(reason))
             self._waiting.clear()
 
     async def _commit_for_ever(self) -> None:
@@ -187,8 +199,9 @@ class Journal:
             if self._waiting:  # more than go into one commit
                 self._wake.set()
             if batch:
+                self._in_flight = batch
                 await self._commit(batch)
-            if self._doubtful or not self._waiting:
+            if self._doubtful or not self._wake.is_set():
                 await self._take_effect()
             while self._doubtful and not self._is_closing and not await self._settle():
                 await asyncio.sleep(_PAUSE)
@@ -212,7 +225,7 @@ class Journal:
         except InDoubt as error:
             self._doubt(batch, error)
         except Refused as error:
-            self._doubtful = []
+            self._doubtful = []  # nothing of it is there
             await self._commit_apart(batch, error)
         except Exception as error:
             self._doubtful = []

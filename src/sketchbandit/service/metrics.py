@@ -86,11 +86,11 @@ class _Bandits(Collector):
             label = [bandit.name]
             for name, counter in counters.items():
                 counter.add_metric(label, getattr(bandit.totals, name))
-            told = bandit.told()
-            sketch = told.described.sketch
+            known = bandit.about()
+            sketch = known.described.sketch
             gauges["reward_sum"].add_metric(label, bandit.totals.reward_sum)
             gauges["open_decisions"].add_metric(label, len(bandit.open))
-            gauges["policy_bytes"].add_metric(label, told.nbytes)
+            gauges["policy_bytes"].add_metric(label, known.nbytes)
             gauges["sketch_rows"].add_metric(label, sketch["rows"])
             if sketch["certificate"] is not None:
                 gauges["certificate"].add_metric(label, sketch["certificate"])

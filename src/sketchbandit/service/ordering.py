@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -36,6 +37,13 @@ class Lane:
         self.is_busy = False
         self.waiting_seconds = 0.0
         """Of work that is under way or waits, as it was estimated."""
+        self._pace = 1.0
+        """Which part of that it took so far: estimates are from above."""
+
+    @property
+    def busy_seconds(self) -> float:
+        """How long it may be busy with what it has."""
+        return self.waiting_seconds * self._pace
 
     def is_free_for(self, seconds: float) -> bool:
         """Whether work that takes so long may be done right now, by the caller."""
@@ -65,9 +73,9 @@ class Lane:
         while self._jobs:
             job = self._jobs.popleft()
             if job.seconds >= SHORT or time.perf_counter() > until:
-                running = asyncio.get_running_loop().run_in_executor(self._threads, job.work)
-                running.add_done_callback(lambda done, job=job: self._ended(job, done))  # type: ignore[misc]
-                return
+                if self._in_thread(job):
+                    return
+                continue
             try:
                 result = job.work()
             except Exception as error:
@@ -77,7 +85,20 @@ class Lane:
         self.is_busy = False
         self.waiting_seconds = 0.0
 
-    def _ended(self, job: _Job, running: asyncio.Future[Any]) -> None:
+    def _in_thread(self, job: _Job) -> bool:
+        """Whether it was begun: where memory is short there may be no thread to be had."""
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self._threads, job.work)
+        except Exception as error:
+            self._settle(job, None, error)
+            return False
+        running.add_done_callback(partial(self._ended, job, time.perf_counter()))
+        return True
+
+    def _ended(self, job: _Job, started: float, running: asyncio.Future[Any]) -> None:
+        if job.seconds >= SHORT:
+            took = (time.perf_counter() - started) / job.seconds
+            self._pace += 0.2 * (min(took, 1.0) - self._pace)
         if running.cancelled():
             job.future.cancel()
         else:

@@ -43,6 +43,7 @@ class Registry:
 
     def _adopt(self, bandit: Bandit) -> None:
         bandit.lane = Lane(self._threads)
+        bandit.about()  # while nothing else asks the policy
         self.bandits[bandit.name] = bandit
 
     def get(self, name: str) -> Bandit:
@@ -87,19 +88,20 @@ class Registry:
             work, seconds = partial(_all, jobs, then), sum(map(bandit.seconds_for, rows))
             if bandit.lane.is_free_for(seconds):
                 return work()
+            learning = bandit.lane.put(partial(self._unless_fenced, bandit, work), seconds)  # in order
         except Problem:
             raise
         except Exception as error:
             raise self.fence(bandit, error) from error
-        return asyncio.ensure_future(self._later(bandit, work, seconds))
+        return asyncio.ensure_future(self._learned(bandit, learning))
 
-    async def _later(self, bandit: Bandit, work: Job, seconds: float) -> Any:
-        def unless_fenced() -> Any:
-            self.check(bandit)  # a record before this one may have failed
-            return work()
+    def _unless_fenced(self, bandit: Bandit, work: Job) -> Any:
+        self.check(bandit)  # a record before this one may have failed
+        return work()
 
+    async def _learned(self, bandit: Bandit, learning: asyncio.Future[Any]) -> Any:
         try:
-            return await bandit.lane.put(unless_fenced, seconds)
+            return await learning
         except Problem:
             raise
         except Exception as error:

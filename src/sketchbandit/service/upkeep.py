@@ -148,7 +148,7 @@ class Upkeep:
         none = Snapshotted(bandit.number, frozenset(), bandit.created, 0)
         last = bandit.snapshots[-1] if bandit.snapshots else none
         age = self._engine.clock.now() - last.at
-        learned = bandit.told().rounds - last.rounds
+        learned = bandit.about().rounds - last.rounds
         if learned >= settings.snapshot_updates or applied - last.seq >= _JOURNAL_AHEAD:
             return True
         if settings.retention_seconds is not None and applied > last.seq:

@@ -106,13 +106,13 @@ def decision_answer(bandit: Bandit, row: DecisionRow) -> bytes:
 
 def bandit_answer(bandit: Bandit) -> dict[str, Any]:
     """A bandit and its settings."""
-    head = {"name": bandit.name, "created": bandit.created, "scaling": bandit.told().described.scaling}
+    head = {"name": bandit.name, "created": bandit.created, "scaling": bandit.about().described.scaling}
     return {**head, **asdict(bandit.config)}
 
 
 def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
     """Everything that the dashboard shows of a bandit, over a range of time."""
-    totals, known, view = bandit.totals, bandit.told(), bandit.timeline.view(over, now)
+    totals, known, view = bandit.totals, bandit.about(), bandit.timeline.view(over, now)
     told, learned = known.described, known.rounds
     comparison, note = _comparison(bandit, view, now)
     return {

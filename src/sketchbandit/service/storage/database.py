@@ -169,6 +169,8 @@ class Database(Opened):
 
     def verify(self) -> None:
         """See whether this is the only writer still: Fenced if not, StorageError if that cannot be seen."""
+        if self._is_unsure:
+            return  # ``settle`` has to find what a new connection sees
         try:
             connection = self._connected()
             with connection.begin():

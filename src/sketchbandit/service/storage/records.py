@@ -1,7 +1,7 @@
 """What is written to the journal: the rows of its tables, and what is committed as one."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -71,10 +71,6 @@ class RewardRow(NamedTuple):
     position: int = 0
     """In the slate: ``decision - position`` is its first row."""
 
-    def numbered(self, new_number: NewNumber) -> Self:
-        """With its place in the journal."""
-        return self._replace(seq=new_number())
-
 
 class EstimateRow(NamedTuple):
     """A row of ``estimates``: a probability that was not known when the arm was shown."""
@@ -84,10 +80,6 @@ class EstimateRow(NamedTuple):
     bandit: int
     propensity: float
 
-    def numbered(self, new_number: NewNumber) -> Self:
-        """With its place in the journal."""
-        return self._replace(seq=new_number())
-
 
 class ActionRow(NamedTuple):
     """A row of ``actions``: one was ADDED to a bandit, or RETIRED."""
@@ -96,10 +88,6 @@ class ActionRow(NamedTuple):
     bandit: int
     action: str
     change: str
-
-    def numbered(self, new_number: NewNumber) -> Self:
-        """With its place in the journal."""
-        return self._replace(seq=new_number())
 
 
 class ScalingRow(NamedTuple):
@@ -113,10 +101,6 @@ class ScalingRow(NamedTuple):
     """How many it was fitted to."""
     is_last: bool
     """Whether it is fixed now."""
-
-    def numbered(self, new_number: NewNumber) -> Self:
-        """With its place in the journal."""
-        return self._replace(seq=new_number())
 
 
 class Slate(NamedTuple):
