@@ -70,7 +70,6 @@ def as_format_3(state: Path) -> None:
         for table, column in (
             ("decisions", "crc_logged"),
             ("bandits", "arms_version"),
-            ("service", "clock_doubted"),
         ):
             connection.execute(f"ALTER TABLE sketchbandit_{table} DROP COLUMN {column}")
         connection.execute("DROP TABLE sketchbandit_snapshots")

@@ -291,26 +291,41 @@ def age(state: Path, days: float) -> None:
     connection.close()
 
 
+@pytest.mark.parametrize("is_right", [True, False])
 @in_loop
-async def test_a_clock_far_ahead(tmp_path: Path) -> None:
-    """Nothing expires by it, over restarts too, until it is confirmed; decisions and rewards go on."""
+async def test_a_clock_far_ahead(tmp_path: Path, is_right: bool) -> None:
+    """Nothing expires by it until somebody says that it is right; a wrong one that is set leaves no trace."""
     async with service(tmp_path) as found:
         await found.create(reward_timeout=3600.0, default_reward=0.0)
         await found.decide()
     age(tmp_path, 400)
-    for _ in range(2):
+    for opened in (1, 2):
         async with service(tmp_path) as found:
-            assert found.engine.clock.doubted_since is not None
             await found.play(1)
             await found.upkeep.round()
-            assert len(found.engine.bandit("b").open) == 1
-    async with service(tmp_path, accept_clock=True) as found:
+            assert len(found.engine.bandit("b").open) == opened
+            assert time.time() - found.engine.clock.now() > 399 * 86_400
+            await found.decide()
+    if is_right:
+        async with service(tmp_path, accept_clock=True) as found:
+            await found.upkeep.round()
+            assert not found.engine.bandit("b").open
+        return
+    age(tmp_path, -400)  # the clock is set right
+    async with service(tmp_path) as found:
+        assert abs(time.time() - found.engine.clock.now()) < 3600
         await found.upkeep.round()
-        assert not found.engine.bandit("b").open
+        assert len(found.engine.bandit("b").open) == 3
+
+
+@in_loop
+async def test_a_service_that_was_off_for_a_while(tmp_path: Path) -> None:
+    """What has expired meanwhile has expired."""
+    async with service(tmp_path) as found:
+        await found.create(reward_timeout=3600.0, default_reward=0.0)
         await found.decide()
     age(tmp_path, 20)
     async with service(tmp_path) as found:
-        assert found.engine.clock.doubted_since is None  # it was switched off for a while
         await found.upkeep.round()
         assert not found.engine.bandit("b").open
 

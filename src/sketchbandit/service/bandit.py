@@ -27,7 +27,7 @@ from sketchbandit.service.costs import learn_cost, rescale_cost
 from sketchbandit.service.describing import Described, describe
 from sketchbandit.service.held_back import HeldBack
 from sketchbandit.service.history import Bucket, Meter
-from sketchbandit.service.ordering import Lane
+from sketchbandit.service.ordering import SHORT, Lane
 from sketchbandit.service.problems import Busy, Invalid
 from sketchbandit.service.scaling_bytes import decode as decode_scaling
 from sketchbandit.service.storage.records import (
@@ -48,7 +48,8 @@ Learning = Callable[[], None]
 """What is left for the policy to learn from a record."""
 
 _MOST_RECENT = 20
-_COPY_CALLS, _COPY_BYTE = 3e-4, 1e-9  # seconds of a copy of a policy
+_COPY_CALLS, _COPY_BYTE = 3e-4, 1e-9  # seconds of a copy of a policy: of each model, and of each byte
+_ABOUT, _RESCALE = 4e-5, 1e-4  # seconds for each model: to describe it, and to read it by another scaling
 _OVERHEAD = 800  # bytes of an arm that waits, besides its features
 _MOST_UNWEIGHED = 1000
 
@@ -70,7 +71,7 @@ class Snapshotted(NamedTuple):
     waiting: frozenset[int]
     """Decisions that were open then, by their first rows."""
     at: float
-    rounds: int
+    learned: int
 
 
 @dataclass(slots=True)
@@ -101,6 +102,7 @@ class Bandit:
 
     lane: Lane
     """In which its policy works; the registry gives it one."""
+    _about: About
 
     def __init__(self, number: int, name: str, config: BanditConfig, *, created: float) -> None:
         self.number = number
@@ -131,7 +133,6 @@ class Bandit:
         self.recent: deque[Recent] = deque(maxlen=_MOST_RECENT)
         self.snapshots: deque[Snapshotted] = deque()
         """Those written by this process, the newest last."""
-        self._about: About | None = None
 
     # -- bounds ---------------------------------------------------------------------------------------
 
@@ -274,7 +275,7 @@ class Bandit:
     def seconds_for(self, row: Row) -> float:
         """How long the policy may need to learn from a record."""
         if isinstance(row, ScalingRow):
-            return rescale_cost(self.shape, self.totals.rewards + self.totals.defaults)
+            return rescale_cost(self.shape, self.learned) + _RESCALE * (self._models - 1)
         return self._learn_seconds
 
     def _learn(self, shown: DecisionRow, reward: float) -> None:
@@ -301,10 +302,24 @@ class Bandit:
 
     def about(self) -> "About":
         """What there is to say of the policy: as it is, or was when it was free to be asked."""
-        if self._about is None or not self.lane.is_busy:
-            policy = self.policy
-            self._about = About(policy.rounds, policy.nbytes, describe(policy))
+        if self.lane.is_free_for(_ABOUT * self._models):
+            self.look()
+        elif not self.lane.is_busy:  # many models: it will be known the next time
+            self.lane.put(self.look, SHORT)
         return self._about
+
+    def look(self) -> None:
+        """Ask the policy what there is to say of it."""
+        self._about = About(self.policy.rounds, self.policy.nbytes, describe(self.policy))
+
+    @property
+    def _models(self) -> int:
+        return len(self._is_offered) or 1
+
+    @property
+    def learned(self) -> int:
+        """Rewards that were booked, defaults too."""
+        return self.totals.rewards + self.totals.defaults
 
     # -- time -----------------------------------------------------------------------------------------
 
@@ -339,7 +354,7 @@ class Bandit:
     async def snapshot(self, seq: int) -> Snapshot:
         """The bandit after the record ``seq``, the last that was booked; it shares nothing with it."""
         state = self.state()
-        seconds = _COPY_CALLS + _COPY_BYTE * self.about().nbytes
+        seconds = _COPY_CALLS * self._models + _COPY_BYTE * self.about().nbytes
         policy = await self.lane.do(partial(copy.deepcopy, self.policy), seconds)
         return Snapshot(seq, policy, state)
 

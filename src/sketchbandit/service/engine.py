@@ -1,6 +1,7 @@
 """The service without HTTP: one state folder, from its start to its end."""
 
 import logging
+import time
 from contextlib import ExitStack
 
 from sketchbandit.errors import InputError
@@ -109,10 +110,22 @@ class Engine:
         recognise(self.settings.state, self.database)
         return recover(self.database, self.snapshots)
 
+    def _clock(self, found: Recovered) -> Clock:
+        """Where the clock has leapt and nobody says that it is right, time goes on from the last record."""
+        if not found.has_leapt or self.settings.accept_clock:
+            return Clock(found.last_time)
+        days = (time.time() - found.last_time) / 86_400
+        log.warning(
+            "the clock is far ahead of the journal: time goes on from the last record, so that nothing "
+            "expires in error; if the clock is right, start the server once with --accept-clock; if it is "
+            "wrong, set it and restart the server",
+            extra={"days": round(days, 1)},
+        )
+        return Clock(wall=lambda: found.last_time)
+
     def _begin(self, found: Recovered) -> None:
         limits = self.limits
-        self.clock = clock = Clock(found.last_time)
-        clock.doubted_since = found.clock_doubted
+        self.clock = clock = self._clock(found)
         self.journal = Journal(
             self.database,
             last_seq=found.last_seq,

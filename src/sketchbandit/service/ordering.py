@@ -175,8 +175,6 @@ class Clock:
     ) -> None:
         self._monotonic = monotonic
         self._offset = max(wall(), floor) - monotonic()
-        self.doubted_since: float | None = None
-        """The last time before it leapt so far that somebody should look: nothing expires until then."""
 
     def now(self) -> float:
         """Now."""

@@ -40,8 +40,8 @@ class Recovered(NamedTuple):
     last_time: float
     dropped: int
     """Decisions below this place were dropped because of their age, but for those that wait."""
-    clock_doubted: float | None
-    """The last time before the clock leapt so far that somebody should look, unless it has been confirmed."""
+    has_leapt: bool
+    """Whether the clock is so far ahead of the last time that somebody should look."""
 
 
 def recover(database: Database, snapshots: SnapshotStore) -> Recovered:
@@ -82,13 +82,9 @@ def recover_from(connection: sa.Connection, snapshots: SnapshotStore, *, is_owne
         else:
             bandits[row.id] = bandit
     replay(connection, dict(bandits), starts, on_failure=failed)
-    last = last_time(connection)
-    doubted = service.clock_doubted
-    if doubted is None and has_leapt(last, time.time(), list(bandits.values())):
-        doubted = last
-    return Recovered(
-        list(bandits.values()), quarantined, deleted, service.seq, last, service.dropped, doubted
-    )
+    last, found = last_time(connection), list(bandits.values())
+    leapt = has_leapt(last, time.time(), found)
+    return Recovered(found, quarantined, deleted, service.seq, last, service.dropped, leapt)
 
 
 def recognise(state: Path, database: Database) -> None:

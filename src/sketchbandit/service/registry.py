@@ -43,7 +43,7 @@ class Registry:
 
     def _adopt(self, bandit: Bandit) -> None:
         bandit.lane = Lane(self._threads)
-        bandit.about()  # while nothing else asks the policy
+        bandit.look()  # while nothing else asks the policy
         self.bandits[bandit.name] = bandit
 
     def get(self, name: str) -> Bandit:

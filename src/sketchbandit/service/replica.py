@@ -9,18 +9,24 @@ from typing import Any
 import sqlalchemy as sa
 
 from sketchbandit.errors import InputError
-from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.recovery import Recovered, last_time, read_arms, recognise, recover_from
+from sketchbandit.service.recovery import (
+    Recovered,
+    build,
+    has_leapt,
+    last_time,
+    read_arms,
+    recognise,
+    recover_from,
+)
 from sketchbandit.service.replaying import Since, replay
 from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.checksums import ROWS
 from sketchbandit.service.storage.database import Database, StorageError
 from sketchbandit.service.storage.snapshots import SnapshotStore
 
 log = logging.getLogger(__name__)
 
 _PATIENCE = 10  # times as long as it took to read stored arms, they are not read again
-_JOURNAL = (tables.decisions, tables.rewards, tables.estimates, tables.actions, tables.scalings)
 
 
 @dataclass(slots=True)
@@ -75,12 +81,14 @@ class Replica:
     def all(self, connection: sa.Connection) -> Recovered:
         """Everything, to go on from."""
         nameless = sa.select(tables.bandits.c.id).where(tables.bandits.c.name.is_(None))
+        bandits, last = list(self.bandits.values()), last_time(connection)
         return self._found._replace(
-            bandits=list(self.bandits.values()),
+            bandits=bandits,
             deleted=list(connection.execute(nameless.order_by(tables.bandits.c.id)).scalars()),
             last_seq=self._service.seq,
-            last_time=last_time(connection),
+            last_time=last,
             dropped=self._service.dropped,
+            has_leapt=has_leapt(last, time.time(), bandits),
         )
 
     def catch_up(self, connection: sa.Connection, *, is_last: bool) -> str:
@@ -128,8 +136,7 @@ class Replica:
             del self.bandits[number], self._arms[number]
         for number in sorted(there.keys() - self.bandits.keys() - {one.number for one in quarantined}):
             row = connection.execute(sa.select(table).where(table.c.id == number)).one()
-            config = BanditConfig.from_json(row.config)
-            self.bandits[number] = Bandit(number, row.name, config, created=row.created)
+            self.bandits[number] = build(row)
             self._arms[number] = _StoredArms(0, 0)
         for number, arms in self._arms.items():
             arms.there = there[number]
@@ -175,5 +182,5 @@ def _arms_versions(connection: sa.Connection) -> dict[int, int]:
 
 def _newest(connection: sa.Connection) -> int:
     """The last record of the journal. ``service.seq`` may be ahead: numbers are given before the commit."""
-    newest = [connection.execute(sa.select(sa.func.max(table.c.seq))).scalar() or 0 for table in _JOURNAL]
+    newest = [connection.execute(sa.select(sa.func.max(table.c.seq))).scalar() or 0 for table in ROWS]
     return max(newest)

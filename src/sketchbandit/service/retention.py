@@ -1,13 +1,17 @@
 """Rows that nobody needs any more: old ones, and those of deleted bandits."""
 
 import asyncio
+import logging
 
 import sqlalchemy as sa
 
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.checksums import ROWS
+from sketchbandit.service.storage.database import StorageError
 from sketchbandit.service.storage.records import Statements
+
+log = logging.getLogger(__name__)
 
 _MOST_DROPPED = 2000
 _STRETCH = 20_000
@@ -97,7 +101,7 @@ class Retention:
             return
         gone = tables.bandits.delete().where(tables.bandits.c.id == number)
         arms = tables.arms.delete().where(tables.arms.c.bandit == number)  # put while it was being deleted
-        engine.snapshots.delete(number)
+        await asyncio.to_thread(engine.snapshots.delete, number)
         await engine.journal.append(
             Statements((arms, gone)), lambda _: engine.registry.deleted.remove(number)
         )
@@ -107,5 +111,8 @@ class Retention:
     async def give_back_space(self) -> None:
         """After a bandit was deleted: make the file shorter, a piece a round."""
         if self._has_free_space:
-            shrink = self._engine.database.give_back_space
-            self._has_free_space = await asyncio.get_running_loop().run_in_executor(None, shrink)
+            try:
+                self._has_free_space = await asyncio.to_thread(self._engine.database.give_back_space)
+            except StorageError as error:  # it will do at the next deletion
+                log.warning("no space was given back", extra={"reason": str(error)})
+                self._has_free_space = False

@@ -79,8 +79,7 @@ class Rewards:
         if new := [place for place in rewards if place not in known]:
             self._journal.admit(len(new))  # all of them or none; one in doubt may be there already
             opened = _first_of(bandit, first)
-            is_late = opened is not None and bandit.deadline(opened.at) <= self._clock.now()
-            if is_late and self._clock.doubted_since is None:
+            if opened is not None and bandit.deadline(opened.at) <= self._clock.now():
                 raise Expired(_too_late(decision, bandit))
             closing = [self.close(bandit, first, place, GIVEN, rewards[place]) for place in new]
             await (closing[0] if len(closing) == 1 else asyncio.gather(*closing))

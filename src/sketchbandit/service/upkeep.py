@@ -10,8 +10,7 @@ from sketchbandit.service.bandit import Bandit, Snapshotted
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.problems import NotFound, Problem, Quarantined
 from sketchbandit.service.retention import Retention
-from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.records import DEFAULT, Statements
+from sketchbandit.service.storage.records import DEFAULT
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +33,6 @@ async def running(engine: Engine, *, standby: bool = False) -> AsyncIterator["Up
     """An engine from its start to its end: everything committed, a last snapshot of what has changed."""
     await engine.start(standby=standby)
     upkeep = Upkeep(engine)
-    await upkeep.look_at_clock()
     upkeep.start()
     try:
         yield upkeep
@@ -56,6 +54,8 @@ class Upkeep:
         self._task: asyncio.Task[None] | None = None
         self._one_round = asyncio.Lock()
         """Two rounds at once would take the same snapshot twice, and count it as two that are kept."""
+        self._working: dict[int, asyncio.Task[None]] = {}
+        """Bandits that are being looked after."""
         self._retention = Retention(engine)
         self._put_offs: dict[int, _PutOff] = {}
         """Bandits whose snapshot could not be written."""
@@ -69,58 +69,53 @@ class Upkeep:
         if self._task is not None:
             async with self._one_round:
                 self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await asyncio.gather(self._task, *self._working.values(), return_exceptions=True)
 
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(_EVERY)
             try:
-                await self.round()
+                await self.round(patience=_EVERY)
             except Problem as problem:
                 log.debug("upkeep is put off", extra={"reason": str(problem)})
             except Exception:
                 log.exception("upkeep failed")
 
-    async def round(self) -> None:
-        """Everything that is due; a round that is called meanwhile waits."""
+    async def round(self, patience: float | None = None) -> None:
+        """Everything that is due; a round that is called meanwhile waits.
+
+        Bandits that are busy for longer than ``patience`` (seconds) go on by themselves.
+        """
         async with self._one_round:
-            await self._round()
+            await self._round(patience)
 
-    async def _round(self) -> None:
-        self._engine.journal.flush()
-        if self._engine.journal.trouble is not None:  # nobody else may try, where /readyz keeps traffic away
-            await self._engine.journal.probe()
-        elif not self._engine.database.is_sqlite:
-            await self._engine.journal.verify()
-        if not self._engine.database.is_there():
-            await self._engine.journal.probe()  # which is refused, as everything from now on
-        for bandit in list(self._engine.registry.bandits.values()):
-            while self._engine.clock.doubted_since is None and await self.expire(bandit):
-                pass
-        for bandit in list(self._engine.registry.bandits.values()):
-            if self._engine.journal.fenced is None and self._wants_snapshot(bandit):
-                await self.snapshot(bandit)
-        await self._retention.round()
-
-    # -- the clock ------------------------------------------------------------------------------------
-
-    async def look_at_clock(self) -> None:
-        """Let nothing expire while a leap of the clock is not confirmed; over restarts too."""
+    async def _round(self, patience: float | None) -> None:
         engine = self._engine
-        if (doubted := engine.clock.doubted_since) is None:
-            return
-        if engine.settings.accept_clock:
-            engine.clock.doubted_since = None
-            log.warning("the leap of the clock is confirmed: decisions expire by it")
-        else:
-            days = (engine.clock.now() - doubted) / 86_400
-            log.warning(
-                "the clock is far ahead of the journal, and no decision expires: if the clock is right, "
-                "start the server once with --accept-clock; if it is wrong, set it and restart the server",
-                extra={"days": round(days, 1)},
-            )
-        remember = tables.service.update().values(clock_doubted=engine.clock.doubted_since)
-        await engine.journal.append(Statements((remember,)), lambda _: None)
+        engine.journal.flush()
+        if engine.journal.trouble is not None:  # nobody else may try, where /readyz keeps traffic away
+            await engine.journal.probe()
+        elif not engine.database.is_sqlite:
+            await engine.journal.verify()
+        if not engine.database.is_there():
+            await engine.journal.probe()  # which is refused, as everything from now on
+        for bandit in list(engine.registry.bandits.values()):
+            if bandit.number not in self._working:
+                self._working[bandit.number] = asyncio.create_task(self._look_after(bandit))
+        if self._working:
+            await asyncio.wait(self._working.values(), timeout=patience)
+        over = {number: task for number, task in self._working.items() if task.done()}
+        for number in over:
+            del self._working[number]
+        await self._retention.round()
+        for task in over.values():
+            task.result()  # raises what went wrong
+
+    async def _look_after(self, bandit: Bandit) -> None:
+        """What is due of one bandit: no other waits for its work."""
+        while await self.expire(bandit):
+            pass
+        if self._engine.journal.fenced is None and self._wants_snapshot(bandit):
+            await self.snapshot(bandit)
 
     # -- expiry ---------------------------------------------------------------------------------------
 
@@ -148,7 +143,7 @@ class Upkeep:
         none = Snapshotted(bandit.number, frozenset(), bandit.created, 0)
         last = bandit.snapshots[-1] if bandit.snapshots else none
         age = self._engine.clock.now() - last.at
-        learned = bandit.about().rounds - last.rounds
+        learned = bandit.learned - last.learned
         if learned >= settings.snapshot_updates or applied - last.seq >= _JOURNAL_AHEAD:
             return True
         if settings.retention_seconds is not None and applied > last.seq:
@@ -156,14 +151,13 @@ class Upkeep:
         return learned > 0 and age >= settings.snapshot_seconds
 
     async def snapshot(self, bandit: Bandit) -> bool:
-        """Write a snapshot; the loop waits only while memory is copied. Whether that went well."""
+        """Write a snapshot, from a copy that the lane of the bandit makes. Whether that went well."""
         engine = self._engine
         try:
-            waiting = frozenset(bandit.open)
+            waiting, learned = frozenset(bandit.open), bandit.learned
             snapshot = await bandit.snapshot(engine.journal.applied)
             engine.registry.check(bandit)  # it may be out of service, and what was copied wrong
-            rounds, write = snapshot.policy.rounds, engine.snapshots.write
-            await asyncio.get_running_loop().run_in_executor(None, write, bandit.number, snapshot)
+            await asyncio.to_thread(engine.snapshots.write, bandit.number, snapshot)
         except (NotFound, Quarantined):
             return False
         except Exception as error:  # whatever it is, other bandits have theirs written
@@ -171,9 +165,9 @@ class Upkeep:
             return False
         self._put_offs.pop(bandit.number, None)
         if bandit.number in engine.registry.deleted:  # meanwhile
-            engine.snapshots.delete(bandit.number)
+            await asyncio.to_thread(engine.snapshots.delete, bandit.number)
             return False
-        bandit.snapshots.append(Snapshotted(snapshot.seq, waiting, engine.clock.now(), rounds))
+        bandit.snapshots.append(Snapshotted(snapshot.seq, waiting, engine.clock.now(), learned))
         while len(bandit.snapshots) > engine.settings.snapshots_kept:
             bandit.snapshots.popleft()
         return True

@@ -138,7 +138,7 @@ class SnapshotFolder(SnapshotStore):
         """Atomically."""
         path = self._path(bandit, snapshot.seq)
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.replace_file(path, _dump(snapshot))
+        files.replace_file(path, *_dump(snapshot))
 
     def remove(self, bandit: int, seq: int) -> None:
         """The file."""
@@ -188,7 +188,7 @@ class SnapshotTable(SnapshotStore):
 
     def write(self, bandit: int, snapshot: Snapshot) -> None:
         """Part by part."""
-        content, seq = _dump(snapshot), snapshot.seq
+        content, seq = b"".join(_dump(snapshot)), snapshot.seq
         self.remove(bandit, seq)
         count = -(-len(content) // _PART)
         common = {"bandit": bandit, "seq": seq, "parts": count, "is_unusable": False}
@@ -222,13 +222,13 @@ def _is(bandit: int, seq: int) -> sa.ColumnElement[bool]:
     return (table.c.bandit == bandit) & (table.c.seq == seq)
 
 
-def _dump(snapshot: Snapshot) -> bytes:
+def _dump(snapshot: Snapshot) -> list[bytes | memoryview]:
     state = dict(snapshot.state)
     scalars, arrays = snapshot.policy.dump()
     if (waiting := state.pop("open", None)) is not None:
         arrays = {**arrays, _OPEN: np.asarray(waiting, dtype=np.int64)}
     content = {"policy": {"kind": snapshot.policy.kind, "scalars": scalars}, "state": state}
-    return files.to_bytes(_KIND, {"seq": snapshot.seq, **content}, arrays)
+    return files.to_parts(_KIND, {"seq": snapshot.seq, **content}, arrays)
 
 
 def _load(contents: files.Contents, name: str) -> Snapshot:

@@ -29,7 +29,6 @@ service = sa.Table(
     sa.Column("batch", sa.BigInteger, nullable=False),
     sa.Column("seq", sa.BigInteger, nullable=False),
     sa.Column("dropped", sa.BigInteger, nullable=False),
-    sa.Column("clock_doubted", sa.Double),
 )
 """One row: the format, who this is, the number of the last commit, the highest number that was given to a
 record, up to where old rows were dropped, and the last time before a leap of the clock that nobody has
