@@ -96,3 +96,27 @@ async def test_work_that_nobody_waits_for_any_more() -> None:
         lane.put(lambda: done.append(1), LONG).cancel()
         await lane.put(lambda: done.append(2), LONG)
         assert done == [1, 2]
+
+
+@in_loop
+async def test_a_thread_that_cannot_be_started() -> None:
+    """Its work fails; what comes next is done."""
+
+    class Refusing(ThreadPoolExecutor):
+        """Has no thread the first time."""
+
+        asked = 0
+
+        def submit(self, *work: Any, **options: Any) -> Any:
+            """Or refuse."""
+            self.asked += 1
+            if self.asked == 1:
+                raise RuntimeError("can't start new thread")
+            return super().submit(*work, **options)
+
+    with Refusing(1) as threads:
+        lane = Lane(threads)
+        with pytest.raises(RuntimeError, match="new thread"):
+            await lane.put(lambda: 1, LONG)
+        assert await lane.put(lambda: 2, LONG) == 2
+        assert not lane.is_busy

@@ -195,3 +195,48 @@ async def test_a_reward_in_doubt_is_not_refused_for_good(tmp_path: Path) -> None
             await asyncio.sleep(0.02)
         assert answer.json()["status"] == "known"
         assert (await found.stats())["rounds"] == 1
+
+
+@in_loop
+async def test_a_snapshot_in_the_very_turn_of_a_reward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is booked is learned in the snapshot, also where learning takes long and has not begun."""
+    async with service(tmp_path) as found:
+        await begin(found)
+        bandit, taken = found.engine.bandit("odd"), []
+        monkeypatch.setattr(bandit, "_learn_seconds", 1.0)
+        book = bandit.book
+
+        def book_and_snapshot(row: Any) -> Any:
+            asyncio.get_running_loop().call_soon(
+                lambda: taken.append(asyncio.ensure_future(bandit.snapshot(row.seq)))
+            )
+            return book(row)
+
+        decision = await decide(found)
+        monkeypatch.setattr(bandit, "book", book_and_snapshot)
+        assert (await found.reward(decision, 1.0, "odd")).status_code == 200
+        (snapshot,) = await asyncio.gather(*taken)
+        assert snapshot.policy.rounds == bandit.learned == bandit.policy.rounds
+
+
+@in_loop
+async def test_a_busy_bandit_holds_up_no_upkeep(tmp_path: Path) -> None:
+    """Decisions of another expire, and its snapshot is written, while one works."""
+    go_on = threading.Event()
+    async with service(tmp_path, snapshot_seconds=0.0) as found:
+        await begin(found)
+        await found.create("hasty", reward_timeout=0.01, default_reward=0.5)
+        await found.decide(name="hasty")
+        await found.decide(np.eye(ODD).tolist(), "odd")
+        lane = found.engine.bandit("odd").lane
+        held = lane.put(lambda: go_on.wait(30), 1.0)
+        await asyncio.sleep(0.02)
+        for _ in range(3):
+            await found.upkeep.round(patience=0.3)
+        hasty = found.engine.bandit("hasty")
+        assert (hasty.totals.defaults, len(hasty.snapshots)) >= (1, 1)
+        assert lane.is_busy
+        go_on.set()
+        await held
