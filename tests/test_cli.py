@@ -238,6 +238,7 @@ def test_library_verbs_are_the_commands() -> None:
         "serve",
         "service check",
         "service export",
+        "service repair",
         "service token",
     }
     functions: dict[str, Verb] = {"reproduce": reproduce, "compare": compare, "report": report}

@@ -178,7 +178,7 @@ def test_serve_refuses_what_it_cannot(tmp_path: Path) -> None:
 def test_an_unforeseen_error_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it is: a line that says what to do; the log has the rest."""
 
-    async def fail(_: Engine) -> None:
+    async def fail(_: Engine, **__: object) -> None:
         raise KeyError("odd\nkey")
 
     monkeypatch.setattr(Engine, "start", fail)
