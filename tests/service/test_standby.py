@@ -23,9 +23,9 @@ from sketchbandit.service.checking import same
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.settings import Settings
 from sketchbandit.service.standby import Follower
-from sketchbandit.service.storage.database import Database, Fenced
+from sketchbandit.service.storage.database import Database, Fenced, StorageError
 from sketchbandit.service.storage.records import Row
-from sketchbandit.service.storage.snapshots import snapshots_of
+from sketchbandit.service.storage.snapshots import Snapshot, SnapshotTable, snapshots_of
 from sketchbandit.service.upkeep import Upkeep
 from tests.service.harness import DIM, PLAIN, Direct, Service, error_of, in_loop, service
 from tests.service.processes import Zygote, free_port, zygote
@@ -367,6 +367,36 @@ async def test_a_record_that_cannot_be_applied(
         assert next(calls) > 8
         assert (bandit.totals.rewards, bandit.policy.rounds) == (4, 4)
         assert same(bandit.policy, first.engine.bandit("b").policy)
+        follower._database.close()
+
+
+@pytest.mark.parametrize("error", [StorageError("canceling statement"), MemoryError()])
+@in_loop
+async def test_what_could_not_be_read_once(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """A bandit is not given up for good: it is tried again, when the standby takes over at the latest."""
+    settings: dict[str, Any] = {"database": postgres_url, "snapshots": "database"}
+    async with service(tmp_path / "a", **settings) as first:
+        await first.create(**PLAIN)
+        await first.play(3)
+        await first.upkeep.snapshot(first.engine.bandit("b"))
+        (tmp_path / "b").mkdir()
+        follower, read, calls = _follower(postgres_url, tmp_path / "b"), SnapshotTable.read, iter(range(100))
+
+        def fails_once(store: SnapshotTable, bandit: int, seq: int) -> Snapshot:
+            if next(calls) == 0:
+                raise error
+            return read(store, bandit, seq)
+
+        monkeypatch.setattr(SnapshotTable, "read", fails_once)
+        follower._step()
+        await first.play(2, seed=1)
+        follower.catch_up(is_last=True)
+        (bandit,) = bandits_of(follower).values()
+        assert same(bandit.policy, first.engine.bandit("b").policy)
+        assert follower.replica is not None
+        assert follower._database.read(follower.replica.all).quarantined == []
         follower._database.close()
 
 

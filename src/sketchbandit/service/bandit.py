@@ -10,8 +10,8 @@ in the bandit's lane, in the same order: it may take long.
 
 import copy
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from sketchbandit.service.history import Bucket, Meter
 from sketchbandit.service.ordering import SHORT, Lane
 from sketchbandit.service.problems import Busy, Invalid
 from sketchbandit.service.scaling_bytes import decode as decode_scaling
+from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import (
     ADDED,
     DEFAULT,
@@ -46,6 +47,8 @@ from sketchbandit.service.vectors import decode
 
 Learning = Callable[[], None]
 """What is left for the policy to learn from a record."""
+Last = dict[str, tuple[int, str | float]]
+"""The last decision and the last reward, by table: the record, and its tag or its time."""
 
 _MOST_RECENT = 20
 _COPY_CALLS, _COPY_BYTE = 3e-4, 1e-9  # seconds of a copy of a policy: of each model, and of each byte
@@ -103,6 +106,8 @@ class Bandit:
     lane: Lane
     """In which its policy works; the registry gives it one."""
     _about: About
+    _has_news = True
+    """Whether the policy has changed since it was asked."""
 
     def __init__(self, number: int, name: str, config: BanditConfig, *, created: float) -> None:
         self.number = number
@@ -131,6 +136,10 @@ class Bandit:
         self.unweighed: dict[int, Unweighed] = {}
         """Rewards that came before the estimate of their probability."""
         self.recent: deque[Recent] = deque(maxlen=_MOST_RECENT)
+        self.last: Last = {}
+        """By which a snapshot is known to be of this journal, not of another that began alike."""
+        self.failed: Exception | None = None
+        """What could not be learned: from then on the policy is not what the journal says."""
         self.snapshots: deque[Snapshotted] = deque()
         """Those written by this process, the newest last."""
 
@@ -173,6 +182,7 @@ class Bandit:
 
     def _opened(self, row: DecisionRow) -> None:
         """An arm was shown: a decision was committed, or a further arm of its slate."""
+        self.last[tables.decisions.name] = (row.seq, row.tag)
         self.reopen(row)
         self.timeline.showed(row.at, row.arm_name)
         if row.position == 0:
@@ -192,6 +202,7 @@ class Bandit:
 
     def _closed(self, row: RewardRow) -> Learning | None:
         """A reward was committed, or the default in its place."""
+        self.last[tables.rewards.name] = (row.seq, row.at)
         first = row.decision - row.position
         waiting = self.open[first]
         shown = waiting.pop(row.position)
@@ -280,37 +291,49 @@ class Bandit:
 
     def _learn(self, shown: DecisionRow, reward: float) -> None:
         """Learn from a reward. What the policy refuses is not learned, in a replay neither."""
+        self._has_news = True
         features = decode(shown.features, self.config.dim)
         told = (features, reward) if self.config.actions is None else (features, shown.arm_id, reward)
-        try:
-            with suppress(SketchTooSmallWarning):  # it comes when all is learned; health() keeps saying it
-                self.policy.update(*told)
-        except (InputError, InputTypeError) as error:  # the policy is as it was
-            raise Invalid(f"the reward is recorded, but cannot be learned from: {error}") from error
+        with (
+            _refusals("the reward"),
+            suppress(SketchTooSmallWarning),
+        ):  # health() keeps saying it
+            self.policy.update(*told)
 
     def _add(self, action: str) -> None:
+        self._has_news = True
         self.policy.add(action)
 
     def _retire(self, action: str) -> None:
+        self._has_news = True
         self.policy.retire(action)
 
     def _scale(self, row: ScalingRow) -> None:
         """Learn anew what was learned so far, with a scaling. The last one is fixed."""
+        self._has_news = True
         if self.policy.is_warming_up:
             scaling = decode_scaling(row.scaling, self.config.dim)
-            self.policy.read_by(scaling, is_last=row.is_last, seen=row.arms)
+            with _refusals("the scaling"):
+                self.policy.read_by(scaling, is_last=row.is_last, seen=row.arms)
 
-    def about(self) -> "About":
-        """What there is to say of the policy: as it is, or was when it was free to be asked."""
-        if self.lane.is_free_for(_ABOUT * self._models):
+    def about(self, *, is_one_of_many: bool = False) -> "About":
+        """What there is to say of the policy: as it is, or was when it was free to be asked.
+
+        Many models are asked in the lane, and what they say is known the next time; where it is one of many
+        bandits, two models are many.
+        """
+        if self.lane.is_busy or not (self._has_news or self.policy.is_warming_up):
+            return self._about
+        if self._models == 1 or (not is_one_of_many and self.lane.is_free_for(_ABOUT * self._models)):
             self.look()
-        elif not self.lane.is_busy:  # many models: it will be known the next time
+        else:
             self.lane.put(self.look, SHORT)
         return self._about
 
     def look(self) -> None:
         """Ask the policy what there is to say of it."""
         self._about = About(self.policy.rounds, self.policy.nbytes, describe(self.policy))
+        self._has_news = False
 
     @property
     def _models(self) -> int:
@@ -349,6 +372,7 @@ class Bandit:
             "history": self.timeline.dump(),
             "held": self.held.dump(),
             "unweighed": [[first, *rewarded] for first, rewarded in self.unweighed.items()],
+            "last": dict(self.last),
         }
 
     async def snapshot(self, seq: int) -> Snapshot:
@@ -372,8 +396,18 @@ class Bandit:
         self.timeline = Timeline.undump(snapshot.state["history"])
         if "held" in snapshot.state:  # those of earlier versions do not have it
             self.held.undump(snapshot.state["held"])
+        self.last = {name: tuple(last) for name, last in snapshot.state.get("last", {}).items()}
         unweighed = snapshot.state.get("unweighed", [])
         self.unweighed = {first: Unweighed(*rewarded) for first, *rewarded in unweighed}
+
+
+@contextmanager
+def _refusals(what: str) -> Iterator[None]:
+    """What the policy refuses leaves it as it was."""
+    try:
+        yield
+    except (InputError, InputTypeError) as error:
+        raise Invalid(f"{what} is recorded, but cannot be learned from: {error}") from error
 
 
 def waiting_bytes(row: DecisionRow) -> int:

@@ -174,14 +174,14 @@ def _check_bandit(
     whole = []
     for seq in reversed(snapshots.places(bandit.number)):
         try:
-            whole.append(read_snapshot(snapshots, bandit, seq, service.seq))
+            whole.append(read_snapshot(connection, snapshots, bandit, seq, service))
         except (SketchBanditError, OSError) as error:
             yield Finding(
                 f"{bandit.name}: snapshot at record {seq}",
                 False,
                 f"{error}; a start puts it aside, and goes on from the one before",
             )
-    start, origin = Since(0), "the beginning"
+    start, origin = Since(bandit.number), "the beginning"
     if service.dropped > bandit.number:
         if not whole:
             yield Finding(

@@ -2,20 +2,22 @@
 
 import logging
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
 
 from sketchbandit.errors import FileError, InputError, SketchBanditError
 from sketchbandit.files import replace_file
 from sketchbandit.service.arm_store import ArmStore
-from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.bandit import Bandit, Last
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.quarantine import Quarantined
 from sketchbandit.service.replaying import Failure, Since, replay, since
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.checksums import arm_crc
+from sketchbandit.service.storage.checksums import ROWS, arm_crc, unsealed
 from sketchbandit.service.storage.database import Database, StorageError
 from sketchbandit.service.storage.snapshots import Snapshot, SnapshotStore
 from sketchbandit.service.vectors import DamagedArm
@@ -26,6 +28,7 @@ INSTANCE = "instance"
 """A file of the state folder: which journal its snapshots belong to."""
 _DAY = 86_400.0
 _LEAP = 30 * _DAY
+_LOOKED_AT = 100  # of the newest rows, for one that is as it was written
 
 
 class Recovered(NamedTuple):
@@ -55,8 +58,17 @@ def recover(database: Database, snapshots: SnapshotStore) -> Recovered:
         raise SketchBanditError("there is not enough memory to read the journal") from error
 
 
-def recover_from(connection: sa.Connection, snapshots: SnapshotStore, *, is_owner: bool = True) -> Recovered:
-    """The same within a transaction. Snapshots of a server that runs are not touched: not ``is_owner``."""
+def recover_from(
+    connection: sa.Connection,
+    snapshots: SnapshotStore,
+    *,
+    is_owner: bool = True,
+    only: Collection[int] | None = None,
+) -> Recovered:
+    """The same within a transaction, of all bandits or of ``only`` some.
+
+    Snapshots of a server that runs are not touched: not ``is_owner``.
+    """
     service = connection.execute(sa.select(tables.service)).one()
     bandits: dict[int, Bandit] = {}
     starts: dict[int, Since] = {}
@@ -75,9 +87,13 @@ def recover_from(connection: sa.Connection, snapshots: SnapshotStore, *, is_owne
         if row.name is None:
             deleted.append(row.id)
             continue
+        if only is not None and row.id not in only:
+            continue
         try:
             bandit, starts[row.id] = load(connection, snapshots, row, service, is_owner=is_owner)
         except Exception as error:  # whatever it is, other bandits can go on
+            if _is_of_all(error, connection):
+                raise
             set_aside(row.id, row.name, reason_of(error))
         else:
             bandits[row.id] = bandit
@@ -85,6 +101,13 @@ def recover_from(connection: sa.Connection, snapshots: SnapshotStore, *, is_owne
     last, found = last_time(connection), list(bandits.values())
     leapt = has_leapt(last, time.time(), found)
     return Recovered(found, quarantined, deleted, service.seq, last, service.dropped, leapt)
+
+
+def _is_of_all(error: Exception, connection: sa.Connection) -> bool:
+    """Whether an error says nothing about a bandit: the database is away, or has ended the transaction."""
+    return isinstance(error, StorageError) or (
+        isinstance(error, DBAPIError) and connection.dialect.name == "postgresql"
+    )
 
 
 def recognise(state: Path, database: Database) -> None:
@@ -111,7 +134,7 @@ def load(
     bandit = build(row)
     if is_owner:
         snapshots.clean(bandit.number)
-    snapshot = newest_whole(snapshots, bandit, service.seq, is_owner=is_owner)
+    snapshot = newest_whole(connection, snapshots, bandit, service, is_owner=is_owner)
     if snapshot is not None:
         bandit.restore(snapshot)
     start = since(connection, bandit, snapshot)
@@ -162,16 +185,16 @@ def belongs(state: Path, database: Database) -> bool:
 
 
 def newest_whole(
-    snapshots: SnapshotStore, bandit: Bandit, last_seq: int, *, is_owner: bool = True
+    connection: sa.Connection, snapshots: SnapshotStore, bandit: Bandit, service: Any, *, is_owner: bool
 ) -> Snapshot | None:
     """The newest snapshot that can be used; others are put aside, with a warning.
 
-    Not usable are damaged ones, those of another bandit, and those ahead of the journal: they are of a
-    database that was replaced by an older copy.
+    Not usable are damaged ones, those of another bandit, and those of records that the journal does not have:
+    the database was replaced by an older copy.
     """
     for seq in snapshots.places(bandit.number):
         try:
-            return read_snapshot(snapshots, bandit, seq, last_seq)
+            return read_snapshot(connection, snapshots, bandit, seq, service)
         except StorageError:
             raise  # of all snapshots in the database, not of this one
         except OSError as error:
@@ -183,14 +206,43 @@ def newest_whole(
     return None
 
 
-def read_snapshot(snapshots: SnapshotStore, bandit: Bandit, seq: int, last_seq: int) -> Snapshot:
+def read_snapshot(
+    connection: sa.Connection, snapshots: SnapshotStore, bandit: Bandit, seq: int, service: Any
+) -> Snapshot:
     """A snapshot of the bandit; one that does not belong to the journal is refused."""
     snapshot = snapshots.read(bandit.number, seq)
     if not bandit.owns(snapshot):
         raise FileError(f"the snapshot at record {snapshot.seq} is of another bandit than {bandit.name!r}")
-    if snapshot.seq > last_seq:
-        raise FileError(f"the snapshot at record {snapshot.seq} is ahead of the journal, at {last_seq}")
+    if snapshot.seq > service.seq:
+        raise FileError(f"the snapshot at record {snapshot.seq} is ahead of the journal, at {service.seq}")
+    if not _is_of_journal(connection, snapshot):
+        raise FileError(f"the snapshot at record {snapshot.seq} is of another course of the journal")
     return snapshot._replace(policy=bandit.config.with_rule(snapshot.policy))
+
+
+def _is_of_journal(connection: sa.Connection, snapshot: Snapshot) -> bool:
+    """Whether nothing else stands where a snapshot knows its last decision and its last reward.
+
+    A database that was replaced by an older copy, and went on from there, has others under their numbers.
+    Rows that are gone may have been dropped, and say nothing.
+    """
+    last: Last = snapshot.state.get("last", {})  # those of earlier versions do not say
+    for mine, column in ((tables.decisions, "tag"), (tables.rewards, "at")):
+        seq, known = last.get(mine.name, (0, ""))
+        for table in ROWS:
+            found = connection.execute(sa.select(table).where(table.c.seq == seq)).one_or_none()
+            is_it = table is mine and found is not None and getattr(found, column) == known
+            if found is not None and not is_it and _is_whole(table, found):
+                return False
+    return True
+
+
+def _is_whole(table: sa.Table, values: Any) -> bool:
+    try:
+        unsealed(table, values)
+    except ValueError:
+        return False
+    return True
 
 
 def has_leapt(last: float, now: float, bandits: list[Bandit]) -> bool:
@@ -225,9 +277,10 @@ def _damaged(bandit: Bandit, arm: str, why: str) -> SketchBanditError:
 
 
 def last_time(connection: sa.Connection) -> float:
-    """Of the last record: where the clock must go on."""
-    found = [connection.execute(sa.select(sa.func.max(tables.bandits.c.created))).scalar()]
+    """Of the last record: where the clock must go on. Rows that were changed do not count."""
+    found = []
     for table in (tables.decisions, tables.rewards):
-        newest = sa.select(table.c.at).order_by(table.c.seq.desc()).limit(1)
-        found.append(connection.execute(newest).scalar())
-    return max((at for at in found if isinstance(at, float)), default=0.0)  # a damaged row may hold anything
+        newest = sa.select(table).order_by(table.c.seq.desc()).limit(_LOOKED_AT)
+        rows = connection.execute(newest)
+        found += [row.at for row in rows if _is_whole(table, row) and isinstance(row.at, float)][:1]
+    return max(found, default=0.0)

@@ -90,7 +90,7 @@ class _Repair:
 
         def attempt(connection: sa.Connection) -> None:
             service = connection.execute(sa.select(tables.service)).one()
-            bandit, start = load(connection, self._snapshots, row, service)
+            bandit, start = load(connection, self._snapshots, row, service, is_owner=self._may_set_aside)
             replay(connection, {row.id: bandit}, {row.id: start}, on_failure=failures.append)
 
         try:
@@ -140,7 +140,7 @@ class _Repair:
             waiting = snapshot.state.get("open", np.empty(0, np.int64))
             if seq in waiting:
                 state = {**snapshot.state, "open": waiting[waiting != seq]}
-                self._snapshots.write(bandit, snapshot._replace(state=state))
+                self._snapshots.rewrite(bandit, snapshot._replace(state=state))
 
 
 def _as_text(value: bytes) -> dict[str, str]:

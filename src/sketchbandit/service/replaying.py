@@ -64,7 +64,7 @@ def refuse(failure: Failure) -> None:
 def since(connection: sa.Connection, bandit: Bandit, snapshot: Snapshot | None) -> Since:
     """What a bandit needs after a snapshot, or from the beginning."""
     if snapshot is None:
-        return Since(0)
+        return Since(bandit.number)  # nothing of it is older than itself
     if "open" not in snapshot.state:  # of an earlier version
         return Since(snapshot.seq, _was_open(connection, bandit, snapshot))
     return Since(snapshot.seq, snapshot.state["open"])
@@ -93,26 +93,45 @@ def replay(
     """
     left = dict(bandits)
 
-    def take(bandit: Bandit, table: sa.Table, values: Any) -> None:
+    def take(table: sa.Table, values: Any, owner: Bandit | None = None) -> None:
         try:
-            apply(bandit, checksums.unsealed(table, values), starts[bandit.number].seq)
-        except Exception as error:  # whatever it is, other bandits can go on
-            fail(Failure(bandit, table, values.seq, error))
+            row = checksums.unsealed(table, values)
+        except ValueError as error:  # its column ``bandit`` may be what was changed
+            if (owner := owner or _owner(left, values)) is not None:
+                fail(Failure(owner, table, values.seq, error))
+            return
+        if (bandit := left.get(row.bandit)) is not None:
+            try:
+                apply(bandit, row, starts[bandit.number].seq)
+            except Exception as error:  # whatever it is, other bandits can go on
+                fail(Failure(bandit, table, row.seq, error))
 
     def fail(failure: Failure) -> None:
-        left.pop(failure.bandit.number, None)
+        del left[failure.bandit.number]
         on_failure(failure)
 
     for bandit in bandits.values():
         for table, seq, values in _waiting(connection, starts[bandit.number]):
+            if bandit.number not in left:
+                break
             if values is None:
                 fail(Failure(bandit, table, seq, LookupError("it is missing")))
-            elif bandit.number in left:
-                take(bandit, table, values)
+            else:
+                take(table, values, bandit)
     start = min((starts[number].seq for number in left), default=0)
     for table, values in _after(connection, start, until) if left else ():
-        if values.bandit in left and values.seq > starts[values.bandit].seq:
-            take(left[values.bandit], table, values)
+        if values.bandit not in starts or values.seq > starts[values.bandit].seq:
+            take(table, values)
+
+
+def _owner(bandits: Mapping[int, Bandit], values: Any) -> Bandit | None:
+    """Whose row this is, which was changed: that of the decision it is about, or the one it names."""
+    about = getattr(values, "decision", None)
+    if isinstance(about, int):
+        for bandit in bandits.values():
+            if about in bandit.open or about - (getattr(values, "position", 0) or 0) in bandit.open:
+                return bandit
+    return bandits.get(values.bandit)
 
 
 def _waiting(connection: sa.Connection, start: Since) -> Iterator[tuple[sa.Table, int, Any]]:

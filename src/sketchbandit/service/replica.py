@@ -26,6 +26,7 @@ from sketchbandit.service.storage.snapshots import SnapshotStore
 
 log = logging.getLogger(__name__)
 
+_RETRY = 60.0  # seconds after which bandits that could not be read are tried again
 _PATIENCE = 10  # times as long as it took to read stored arms, they are not read again
 
 
@@ -41,7 +42,11 @@ class _StoredArms:
 class Replica:
     """What a database held when it was looked at last. Every look is one transaction that changes nothing."""
 
-    def __init__(self, found: Recovered, connection: sa.Connection, service: Any) -> None:
+    def __init__(
+        self, found: Recovered, connection: sa.Connection, snapshots: SnapshotStore, service: Any
+    ) -> None:
+        self._snapshots = snapshots
+        self._retry_from = time.monotonic() + _RETRY
         self.bandits = {bandit.number: bandit for bandit in found.bandits}
         self.waiting = 0
         """Commits seen and not yet applied."""
@@ -71,7 +76,7 @@ class Replica:
         database.instance = service.instance
         recognise(state, database)
         found = recover_from(connection, snapshots, is_owner=False)
-        return cls(found, connection, service)
+        return cls(found, connection, snapshots, service)
 
     @property
     def batch(self) -> int:
@@ -115,8 +120,22 @@ class Replica:
         newest = max(self._last, _newest(connection))
         start = Since(self._last)
         replay(connection, self.bandits, dict.fromkeys(self.bandits, start), until=newest)
+        if self._found.quarantined and (is_last or time.monotonic() >= self._retry_from):
+            self._try_again(connection)
         self._last, self._service, self.is_halfway, self.waiting = newest, service, False, 0
         return ""
+
+    def _try_again(self, connection: sa.Connection) -> None:
+        """Read bandits that could not be read: memory may have been short."""
+        numbers = {one.number for one in self._found.quarantined}
+        found = recover_from(connection, self._snapshots, is_owner=False, only=numbers)
+        versions = _arms_versions(connection)
+        for bandit in found.bandits:
+            self.bandits[bandit.number] = bandit
+            version = versions[bandit.number]
+            self._arms[bandit.number] = _StoredArms(version, version)
+        self._found = self._found._replace(quarantined=found.quarantined)
+        self._retry_from = time.monotonic() + _RETRY
 
     def _misses(self, connection: sa.Connection, dropped: int) -> bool:
         """Whether rows below ``dropped`` went because of their age before they were read here."""

@@ -71,9 +71,12 @@ class Follower:
     async def until_primary(self) -> Recovered:
         """Follow until the lock is this server's; what there is by then, to go on from."""
         loop = asyncio.get_running_loop()
-        with ThreadPoolExecutor(1, thread_name_prefix="standby") as thread:
+        thread = ThreadPoolExecutor(1, thread_name_prefix="standby")
+        try:
             while (found := await loop.run_in_executor(thread, self._step)) is None:
                 await asyncio.sleep(_EVERY)
+        finally:
+            thread.shutdown(wait=False)  # a signal may end this in the middle of a long step
         return found
 
     def _step(self) -> Recovered | None:

@@ -92,6 +92,12 @@ class Snapshots(SnapshotStore):
         for old in self.places(bandit)[self._keep :]:
             self.remove(bandit, old)
 
+    def rewrite(self, bandit: int, snapshot: Snapshot) -> None:
+        """Replace a snapshot wherever it is."""
+        for store in self._stores:
+            if snapshot.seq in store.places(bandit):
+                store.write(bandit, snapshot)
+
     def remove(self, bandit: int, seq: int) -> None:
         """From all."""
         for store in self._stores:
