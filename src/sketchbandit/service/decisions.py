@@ -1,7 +1,6 @@
 """Making decisions, each once for its idempotency key."""
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -26,6 +25,8 @@ from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import DecisionRow, Slate
 from sketchbandit.service.vectors import encode
+
+_IN_LANE = 4096  # bytes of a decision that waits for its turn
 
 
 class _Chosen(NamedTuple):
@@ -91,7 +92,10 @@ class Decisions:
         if bandit.lane.is_free_for(seconds):
             future = self._record(bandit, work())
         else:
-            future = asyncio.ensure_future(self._later(bandit, work, seconds))
+            bandit.pending_added(_IN_LANE)
+            choosing = bandit.lane.put(work, seconds)
+            choosing.add_done_callback(lambda _: bandit.pending_removed(_IN_LANE))
+            future = asyncio.ensure_future(self._later(bandit, choosing))
         if key is None:
             return await future
         self._on_the_way.add((bandit.number, key), future)
@@ -101,7 +105,7 @@ class Decisions:
         """Refuse a decision that could not be kept."""
         bandit.admit()
         self._journal.admit()
-        self._admit_bytes(1)
+        self._admit_bytes(_IN_LANE)
 
     def _draw(self, bandit: Bandit) -> tuple[np.random.Generator, str]:
         """What is the bandit's own, and a tag; here, because threads may not share what makes them."""
@@ -109,8 +113,8 @@ class Decisions:
             random = self._generators[bandit] = self._random.spawn(1)[0]
         return random, next(self._tags)
 
-    async def _later(self, bandit: Bandit, work: Callable[[], _Chosen], seconds: float) -> DecisionRow:
-        chosen = await bandit.lane.put(work, seconds)
+    async def _later(self, bandit: Bandit, choosing: asyncio.Future[_Chosen]) -> DecisionRow:
+        chosen = await asyncio.shield(choosing)  # it is in the lane, whoever waits for it
         return await self._record(bandit, chosen)
 
     def _choose(
@@ -180,8 +184,8 @@ class Decisions:
             raise Conflict(f"the idempotency key {key!r} was used with another request; use a new one")
         columns = [tables.decisions.c[name] for name in DecisionRow._fields]
         query = sa.select(*columns).where(tables.decisions.c.seq == seq)
-        row = await self._journal.read(lambda connection: connection.execute(query).one())
-        return DecisionRow(*row)
+        row = await self._journal.read(lambda connection: connection.execute(query).one_or_none())
+        return None if row is None else DecisionRow(*row)
 
     # -- bounds -------------------------------------------------------------------------------------------
 

@@ -31,12 +31,6 @@ def describe(policy: Any) -> Described:
     return Described(sketch, sentence, found[worst].is_healthy, found[worst].scaling)
 
 
-def describe_scaling(policy: Any) -> str:
-    """How features are read, or how far the warm-up is, in a line; the models of actions read alike."""
-    one = next(iter(policy.policies.values())) if isinstance(policy, PerAction) else policy
-    return _read_so(one.scaling, one.health())
-
-
 def _read_so(scaling: Scaling | None, health: Health) -> str:
     constant = f", and a constant of {scaling.constant:.4g}" if scaling and scaling.constant else ""
     return f"{health.scaling or 'as they are'}{constant}"

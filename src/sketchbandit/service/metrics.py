@@ -86,7 +86,7 @@ class _Bandits(Collector):
             label = [bandit.name]
             for name, counter in counters.items():
                 counter.add_metric(label, getattr(bandit.totals, name))
-            known = bandit.about()
+            known = bandit.about(is_one_of_many=True)
             sketch = known.described.sketch
             gauges["reward_sum"].add_metric(label, bandit.totals.reward_sum)
             gauges["open_decisions"].add_metric(label, len(bandit.open))

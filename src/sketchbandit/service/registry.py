@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from sketchbandit.service.storage.records import Row, Statements
 log = logging.getLogger(__name__)
 
 _MOST_THREADS = 16
+_OUT_OF_SERVICE = "the bandit is out of service: a record of it could not be applied; restart the server"
 Job = Callable[[], Any]
 
 
@@ -39,11 +41,11 @@ class Registry:
         self._creating: SingleFlight[str] = SingleFlight()
         self._threads = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="bandit")
         for bandit in found.bandits:
+            bandit.look()
             self._adopt(bandit)
 
     def _adopt(self, bandit: Bandit) -> None:
         bandit.lane = Lane(self._threads)
-        bandit.look()  # while nothing else asks the policy
         self.bandits[bandit.name] = bandit
 
     def get(self, name: str) -> Bandit:
@@ -57,6 +59,8 @@ class Registry:
 
     def check(self, bandit: Bandit) -> None:
         """Refuse what was asked of a bandit that has been deleted since, or put out of service."""
+        if bandit.failed is not None:
+            raise self.fence(bandit, bandit.failed)
         if self.bandits.get(bandit.name) is not bandit:
             found = self.quarantined.get(bandit.name)
             if found is not None and found.number == bandit.number:
@@ -88,16 +92,25 @@ class Registry:
             work, seconds = partial(_all, jobs, then), sum(map(bandit.seconds_for, rows))
             if bandit.lane.is_free_for(seconds):
                 return work()
-            learning = bandit.lane.put(partial(self._unless_fenced, bandit, work), seconds)  # in order
+            learning = bandit.lane.put(partial(self._unless_failed, bandit, work), seconds)  # in order
         except Problem:
             raise
         except Exception as error:
             raise self.fence(bandit, error) from error
         return asyncio.ensure_future(self._learned(bandit, learning))
 
-    def _unless_fenced(self, bandit: Bandit, work: Job) -> Any:
-        self.check(bandit)  # a record before this one may have failed
-        return work()
+    def _unless_failed(self, bandit: Bandit, work: Job) -> Any:
+        """In the lane. What fails is noted here: nobody may copy the policy before the bandit is fenced."""
+        if bandit.failed is not None:  # at a record before this one
+            raise bandit.failed
+        self.check(bandit)
+        try:
+            return work()
+        except Problem:
+            raise
+        except Exception as error:
+            bandit.failed = error
+            raise
 
     async def _learned(self, bandit: Bandit, learning: asyncio.Future[Any]) -> Any:
         try:
@@ -109,15 +122,20 @@ class Registry:
 
     def fence(self, bandit: Bandit, error: Exception) -> problems.Quarantined:
         """Put a bandit out of service, and give what its clients are told."""
+        bandit.failed = error  # first of all: what follows needs memory, which may be short
+        is_new = self.bandits.get(bandit.name) is bandit
+        if is_new:
+            self.quarantined[bandit.name] = Quarantined(bandit.number, bandit.name, _OUT_OF_SERVICE)
+            del self.bandits[bandit.name]
         reason = (
             f"bandit {bandit.name!r} is out of service: a record of it could not be applied "
             f"({type(error).__name__}: {str(error)[:200]}). Everything is in the journal: restart the "
             "server, with more memory if that was short; `sketchbandit service repair` says more"
         )
-        if self.bandits.get(bandit.name) is bandit:
-            log.error("a bandit is out of service", exc_info=error, extra={"bandit": bandit.name})
-            del self.bandits[bandit.name]
+        if is_new:
             self.quarantined[bandit.name] = Quarantined(bandit.number, bandit.name, reason)
+            with suppress(Exception):  # it is out of service, whether that can be logged or not
+                log.error("a bandit is out of service", exc_info=error, extra={"bandit": bandit.name})
         return problems.Quarantined(reason)
 
     @property
@@ -148,11 +166,15 @@ class Registry:
 
     async def _create(self, name: str, config: BanditConfig) -> Bandit:
         number, created = self._journal.new_number(), self._clock.now()
-        bandit: Bandit = await self._in_thread(partial(Bandit, number, name, config, created=created))
+        bandit: Bandit = await self._in_thread(_built, partial(Bandit, number, name, config, created=created))
         row = {"id": number, "name": name, "config": config.to_json(), "created": created}
 
         def apply(_: Statements) -> None:
-            self._adopt(bandit)
+            self.bandits[name] = bandit
+            try:
+                self._adopt(bandit)
+            except Exception as error:
+                raise self.fence(bandit, error) from error
             log.info("bandit created", extra={"bandit": name, "policy": config.policy, "dim": config.dim})
 
         await self._journal.append(Statements((tables.bandits.insert().values(row),)), apply)
@@ -175,6 +197,12 @@ class Registry:
 
         statement = bandits.update().where(bandits.c.id == number).values(name=None)
         await self._journal.append(Statements((statement,)), apply)
+
+
+def _built(make: Callable[[], Bandit]) -> Bandit:
+    bandit = make()
+    bandit.look()
+    return bandit
 
 
 def _all(jobs: Sequence[Learning], then: Job | None) -> Any:

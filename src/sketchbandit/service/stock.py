@@ -1,15 +1,16 @@
 """What a bandit chooses from, where that is stored: arms under names, and actions."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count, islice
 from typing import Any
 
+from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.ordering import SingleFlight, Threads
-from sketchbandit.service.problems import Invalid, NotFound, TooLarge
+from sketchbandit.service.problems import Invalid, NotFound, Problem, TooLarge
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage import tables
@@ -28,6 +29,8 @@ class Stock:
         self._threads = threads
         self._limits = limits
         self._changing: SingleFlight[int] = SingleFlight()
+        self._copying = asyncio.Lock()
+        """A change copies all stored arms of its bandit: one at a time, so that memory is bounded."""
 
     # -- stored arms ------------------------------------------------------------------------------------
 
@@ -46,20 +49,40 @@ class Stock:
         return await asyncio.shield(storing)
 
     async def _put_arms(self, bandit: Bandit, ids: Sequence[str], matrix: Matrix) -> int:
-        made = await self._threads.run(bandit.arms.with_arms, ids, matrix)
-        if len(made) > self._limits.arms:
-            raise TooLarge(f"{len(made)} arms; a bandit stores up to {self._limits.arms}")
-        if made.nbytes > self._limits.bandit_bytes:
-            raise TooLarge(
-                f"the arms of {bandit.name!r} would take more than {self._limits.bandit_bytes} bytes"
-            )
+        made = await self._copied(self._with_arms, bandit, ids, matrix)
         place = self._journal.new_number() * self._limits.arms  # in the order in which they came
         rows = zip(count(place), ids, encode_rows(matrix), strict=False)
         most = max(1, min(_MOST_ARMS, _MOST_BYTES * len(ids) // max(nbytes(matrix), 1)))
-        while some := await self._threads.run(_next_rows, bandit.number, rows, most):
-            await self._journal.append(self._arms_changed(bandit, arms=some), partial(self._still, bandit))
+        written = 0
+        try:
+            while some := await self._threads.run(_next_rows, bandit.number, rows, most):
+                await self._journal.append(
+                    self._arms_changed(bandit, arms=some), partial(self._still, bandit)
+                )
+                written += len(some)
+        except Problem:
+            if written:  # what is in the journal is offered, as it would be after a restart
+                bandit.arms = await self._copied(bandit.arms.with_arms, ids[:written], matrix[:written])
+            raise
         bandit.arms = made
         return len(made)
+
+    def _with_arms(self, bandit: Bandit, ids: Sequence[str], matrix: Matrix) -> ArmStore:
+        """The arms as they will be; what is too much is refused before anything is copied."""
+        limits, new = self._limits, sum(arm not in bandit.arms for arm in ids)
+        if (together := len(bandit.arms) + new) > limits.arms:
+            raise TooLarge(f"{together} arms; a bandit stores up to {limits.arms}")
+        needed = bandit.arms.nbytes + nbytes(matrix) if new == len(ids) else 0
+        if (
+            needed > limits.bandit_bytes
+            or (made := bandit.arms.with_arms(ids, matrix)).nbytes > limits.bandit_bytes
+        ):
+            raise TooLarge(f"the arms of {bandit.name!r} would take more than {limits.bandit_bytes} bytes")
+        return made
+
+    async def _copied(self, work: Callable[..., ArmStore], *args: Any) -> ArmStore:
+        async with self._copying:
+            return await self._threads.run(work, *args)
 
     async def remove_arms(self, bandit: Bandit, arms: Sequence[str]) -> None:
         """Forget stored arms; decisions for them stay open."""
@@ -73,7 +96,7 @@ class Stock:
 
     async def _remove_arms(self, bandit: Bandit, arms: Sequence[str]) -> None:
         table, left = tables.arms, iter(arms)
-        made = await self._threads.run(bandit.arms.without, arms)
+        made = await self._copied(bandit.arms.without, arms)
         while some := tuple(islice(left, _MOST_ARMS)):
             where = (table.c.bandit == bandit.number) & table.c.arm.in_(some)
             deleting = self._arms_changed(bandit, table.delete().where(where))

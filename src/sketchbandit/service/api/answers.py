@@ -106,7 +106,8 @@ def decision_answer(bandit: Bandit, row: DecisionRow) -> bytes:
 
 def bandit_answer(bandit: Bandit) -> dict[str, Any]:
     """A bandit and its settings."""
-    head = {"name": bandit.name, "created": bandit.created, "scaling": bandit.about().described.scaling}
+    scaling = bandit.about(is_one_of_many=True).described.scaling
+    head = {"name": bandit.name, "created": bandit.created, "scaling": scaling}
     return {**head, **asdict(bandit.config)}
 
 

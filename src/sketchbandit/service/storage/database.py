@@ -122,12 +122,13 @@ class Database(Opened):
         ``seq`` is the highest number that was given to a record so far, in this batch or not.
         """
         give_up = time.monotonic() + self._patience
-        number = self._batch + 1
+        number, is_again = self._batch + 1, False
         while True:
             try:
                 connection = self._connected()
-                if self._batch == number:
+                if is_again and self._batch == number:
                     return  # what looked like a failure had been committed
+                is_again = True
                 with connection.begin():
                     self._advance(connection, number, seq)
                     self._is_unsure = True  # from here on an error leaves it open
@@ -146,6 +147,11 @@ class Database(Opened):
                 self._is_unsure = False
                 reason = reason_of(error) if isinstance(error, DBAPIError) else str(error)
                 raise Refused(reason) from error
+            except Fenced:
+                raise
+            except Exception as error:  # such as MemoryError: a new connection will see what happened
+                self._drop()
+                raise (InDoubt if self._is_unsure else StorageError)(repr(error)) from error
             else:
                 self._batch = number
                 self._is_unsure = False
