@@ -1,6 +1,7 @@
 """Stored arms: a store is never written to, and what many ids cost grows with their number."""
 
 import time
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -122,3 +123,14 @@ def test_a_damaged_arm_is_named_by_its_place() -> None:
         ArmStore.restored(["a", "b"], [encode(np.ones(DIM)), b"Dxx"], DIM)
     assert caught.value.place == 1
     assert len(ArmStore.restored([], [], DIM)) == 0
+
+
+def test_replacing_one_arm_copies_once() -> None:
+    """What it takes beside the store is one copy of it."""
+    store = ArmStore().with_arms([str(place) for place in range(2000)], np.ones((2000, 500)))
+    tracemalloc.start()
+    made = store.with_arms(["7", "new"], np.zeros((2, 500)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.2 * made.nbytes
+    assert made.row("7").sum() == made.row("new").sum() == 0

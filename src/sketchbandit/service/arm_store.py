@@ -1,6 +1,7 @@
 """Arms stored under names, so that a decision need not send their features."""
 
 from collections.abc import Iterable, Sequence
+from itertools import count
 
 import numpy as np
 
@@ -53,18 +54,19 @@ class ArmStore:
         check_once(ids)
         if self._matrix is None:
             return ArmStore(ids, matrix)
-        known = len(self._ids)
-        order = list(range(known))
-        new = []
-        for row, arm in enumerate(ids):
-            if arm in self._places:
-                order[self._places[arm]] = known + row
-            else:
-                order.append(known + row)
-                new.append(arm)
-        together = joined([self._matrix, matrix])
-        is_in_order = len(new) == len(ids)
-        return ArmStore(self._ids + new, together if is_in_order else together[np.array(order)])
+        known, new = len(self._ids), [arm for arm in ids if arm not in self._places]
+        if len(new) == len(ids):
+            return ArmStore(self._ids + new, joined([self._matrix, matrix]))
+        at = count(known)
+        places = np.array([self._places[arm] if arm in self._places else next(at) for arm in ids])
+        if isinstance(self._matrix, np.ndarray) and isinstance(matrix, np.ndarray):  # copied once
+            together = np.empty((known + len(new), self._matrix.shape[1]))
+            together[:known] = self._matrix
+            together[places] = matrix
+            return ArmStore(self._ids + new, together)
+        order = np.arange(known + len(new))
+        order[places] = known + np.arange(len(ids))
+        return ArmStore(self._ids + new, joined([self._matrix, matrix])[order])
 
     def without(self, ids: Iterable[str]) -> "ArmStore":
         """The store that has all but these."""

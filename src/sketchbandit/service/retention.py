@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from itertools import takewhile
 
 import sqlalchemy as sa
 
@@ -43,16 +44,15 @@ class Retention:
         engine, retention = self._engine, self._engine.settings.retention_seconds
         if retention is None or (bound := self._not_needed()) is None:
             return
-        oldest = [bandit.snapshots[0] for bandit in engine.registry.bandits.values()]
+        waiting = {bandit.number: bandit.snapshots[0].waiting for bandit in engine.registry.bandits.values()}
         d, start, cutoff = tables.decisions, self._swept, engine.clock.now() - retention
-        query = sa.select(d.c.seq, sa.func.coalesce(d.c.slate, d.c.seq).label("first"))
-        query = (
-            query.where(d.c.seq.between(start, bound), d.c.at < cutoff).order_by(d.c.seq).limit(_MOST_DROPPED)
-        )
+        first = sa.func.coalesce(d.c.slate, d.c.seq).label("first")
+        query = sa.select(d.c.seq, d.c.bandit, d.c.at, first).where(d.c.seq.between(start, bound))
+        query = query.order_by(d.c.seq).limit(_MOST_DROPPED)  # by seq alone: nothing else has an index
         rows = await engine.journal.read(lambda connection: connection.execute(query).all())
-        self._swept = rows[-1].seq + 1 if len(rows) == _MOST_DROPPED else 0
-        waiting = frozenset().union(*(snapshot.waiting for snapshot in oldest))
-        doomed = [row.seq for row in rows if row.first not in waiting]
+        old = list(takewhile(lambda row: row.at < cutoff, rows))
+        self._swept = old[-1].seq + 1 if len(old) == _MOST_DROPPED else 0
+        doomed = [row.seq for row in old if row.first not in waiting.get(row.bandit, ())]
         if not doomed:
             return
         r, e, s = tables.rewards, tables.estimates, tables.service
