@@ -9,7 +9,8 @@ import pytest
 from scipy import sparse
 
 import sketchbandit as sb
-from sketchbandit.explore import Ranking
+from sketchbandit.explore import ArmCandidates, Ranking
+from sketchbandit.kernels import kernels
 from tests.policies import saved
 
 pytestmark = [
@@ -142,3 +143,29 @@ def test_what_is_refused_draws_nothing() -> None:
         with pytest.raises(sb.SketchBanditError):
             policy.rank(bad, k, probabilities=False)
     assert saved(policy) == before
+
+
+@pytest.mark.parametrize("kind", ["tied", "few values", "all differ"])
+@pytest.mark.parametrize("name", ["rows", "float32"])
+def test_the_best_of_many_are_the_best_of_all(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ties to the lowest index; where a loop is compiled, few widths are asked for one by one."""
+    policy, _ = trained(POLICIES[name](RULES["ucb"]()))
+    random, asked = np.random.default_rng(1), []
+    arms = {
+        "tied": np.ones((2000, policy.dim)),
+        "few values": random.integers(0, 2, (2000, 1)) * np.ones(policy.dim) + np.eye(policy.dim)[0],
+        "all differ": random.standard_normal((2000, policy.dim)),
+    }[kind]
+    scores = policy.ucb(arms)
+    width = ArmCandidates.width
+
+    def counted(self: ArmCandidates, index: int) -> float:
+        asked.append(index)
+        return width(self, index)
+
+    monkeypatch.setattr(ArmCandidates, "width", counted)
+    for k in (1, 2, 15, 16, 17, 100, 500):
+        asked.clear()
+        found = policy.top(arms, k).tolist()
+        assert found == np.lexsort((np.arange(len(arms)), -scores))[:k].tolist()
+        assert kernels() is None or len(asked) <= 17

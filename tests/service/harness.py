@@ -11,10 +11,10 @@ from urllib.parse import parse_qsl, unquote
 import httpx
 import numpy as np
 
-from sketchbandit.service.api.answers import refusal
 from sketchbandit.service.api.app import Api
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.http.messages import Request, Response
+from sketchbandit.service.http.responses import ALWAYS, problem_response
 from sketchbandit.service.problems import Problem, TooLarge
 from sketchbandit.service.settings import Limits, Settings
 from sketchbandit.service.tokens import Tokens
@@ -59,10 +59,10 @@ class Direct(httpx.AsyncBaseTransport):
         try:
             answer = self._api.admit(asked) or await self._rest(asked, request)
         except Problem as problem:
-            answer = refusal(problem)
+            answer = problem_response(problem)
         finally:
             asked.charge.release()
-        headers = {**answer.headers, "content-type": answer.content_type}
+        headers = {**ALWAYS, **answer.headers, "content-type": answer.content_type}
         body = b"" if request.method == "HEAD" else answer.body
         return httpx.Response(answer.status, headers=headers, content=body, request=request)
 

@@ -194,6 +194,14 @@ def test_what_is_out_of_service_is_told(server: ServerProcess, browser: Browser)
     )
     expect(page.locator("#connection")).to_have_text("live")
     assert page.title() == "sketchbandit"
+    for number in (2, 3):  # what stays is not said again
+        listed["quarantined"] = [{"name": f"b{one}", "reason": "why"} for one in range(number)]
+        expect(page.locator("#quarantined p")).to_have_count(number)
+        page.evaluate("document.querySelector('#quarantined p').isOld = true")
+        for _ in range(2):
+            with page.expect_response("**/v1/bandits"), page.expect_response("**/stats*"):
+                pass
+        assert page.evaluate("document.querySelector('#quarantined p').isOld")
     listed["quarantined"] = []
     expect(page.locator("#quarantined")).to_be_hidden()
     page.get_by_role("link", name="The API").click()

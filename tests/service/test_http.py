@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 import time
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from sketchbandit.errors import InputError
 from sketchbandit.service.budget import Budget
+from sketchbandit.service.http import responses
 from sketchbandit.service.http.listening import Listener
 from sketchbandit.service.http.reading import Reader
 from sketchbandit.service.http.responses import head_of, problem_response
@@ -157,6 +159,13 @@ def test_head_and_answers_without_a_body(server: Serving) -> None:
     assert third.startswith(b"200")
 
 
+def test_every_answer_has_a_date(server: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the form of HTTP, refusals and answers without a body too."""
+    monkeypatch.setattr(responses, "time", lambda: 1_700_000_000.9)
+    for data in (ask(), ask(method=b"HEAD"), ask(b"/none"), ask(b"/forbidden"), b"nonsense\r\n\r\n"):
+        assert server.say(data).count(b"\r\ndate: Tue, 14 Nov 2023 22:13:20 GMT\r\n") == 1
+
+
 def test_expect_continue(server: Serving) -> None:
     """The body is asked for if the head is taken, and never if it is refused."""
     expect = (b"expect: 100-continue", b"content-length: 5")
@@ -290,6 +299,30 @@ def test_the_end_waits_for_requests_under_way(make_loop: Any) -> None:
         ending.result(5)
     server.end()
     assert server.budget.taken == 0
+
+
+def test_the_end_does_not_wait_for_who_was_refused(make_loop: Any) -> None:
+    """The answer is given, and what such a client still sends is not read."""
+    server = Serving(make_loop, replace(LIMITS, request_seconds=60.0), BUDGET)
+    head = ask(b"/forbidden", b"content-length: 9", method=b"POST")
+    with server.connect() as before, server.connect() as meanwhile:
+        before.sendall(head)
+        assert read_answer(before)[0] == 403
+        meanwhile.sendall(ask(b"/waits", b"content-length: 9", method=b"POST"))
+        assert until(lambda: sum(_has_request(found) for found in server.listener._shared.connections) == 2)
+        ending = server.do(server.listener.close(60))
+        assert read_all(before) == b""
+        assert not ending.done()
+        meanwhile.sendall(b"x" * 9)
+        assert server.application.began.wait(5)
+        server.open_gate()
+        assert read_answer(meanwhile)[0] == 200
+        ending.result(5)
+    server.end()
+
+
+def _has_request(connection: Any) -> bool:
+    return connection._request is not None
 
 
 @pytest.mark.parametrize("is_hurried", [False, True])

@@ -2,12 +2,17 @@
 
 import http.client
 import json
+import socket
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
+from sketchbandit.service.budget import SMALL, Budget, Charge, NeverFits
+from sketchbandit.service.http.shared import State
+from sketchbandit.service.problems import Busy
 from sketchbandit.service.settings import Limits
 from tests.service.sockets import (
     BUDGET,
@@ -83,6 +88,77 @@ def test_answers_that_nobody_reads_are_bounded(make_loop: Any) -> None:
         client.sendall(ask(b"/long?bytes=%d" % (most + 1)))
         status, _, body = read_answer(client)
         assert (status, json.loads(body)["error"]["code"]) == (413, "too_large")
+
+
+def test_what_is_done_is_answered(make_loop: Any) -> None:
+    """However much others hold: a 429 would be sent again. So are short answers; long ones are to be read."""
+    length = 300_000
+    with serving(make_loop) as server, server.connect() as client:
+        other = server.budget.open()
+        other.add(BUDGET)
+        for method, path in ((b"POST", b"/long?bytes=%d" % length), (b"GET", b"/"), (b"PUT", b"/")):
+            client.sendall(ask(path, method=method))
+            assert read_answer(client)[0] == 200
+        client.sendall(ask(b"/long?bytes=%d" % length))
+        assert read_answer(client)[0] == 429
+        other.release()
+        assert server.is_free()
+
+
+def test_a_charge_becomes_that_of_the_answer() -> None:
+    """In one step, so that nobody gets in between; less is never refused, and no more than was held is."""
+    budget = Budget(1_000_000)
+    charge, other = budget.open(), budget.open()
+    charge.add(600_000)
+    other.add(400_000)
+    charge.become(500_000, is_done=False)
+    assert (charge.held, budget.taken) == (500_000, 900_000)
+    with pytest.raises(Busy):
+        charge.become(600_001, is_done=False)
+    with pytest.raises(NeverFits):
+        charge.become(1_000_001, is_done=False)
+    assert (charge.held, budget.taken) == (500_000, 900_000)
+    charge.become(2_000_000, is_done=True)
+    assert (charge.held, budget.taken) == (2_000_000, 2_400_000)
+    with pytest.raises(Busy):
+        other.add(1)
+    other.become(SMALL, is_done=False)
+    charge.release()
+    other.release()
+    assert budget.taken == 0
+
+
+def test_a_charge_is_added_to_by_threads() -> None:
+    """What it holds is read where nobody else can change it."""
+
+    class Watched(Charge):
+        @property
+        def held(self) -> int:
+            assert self._budget.lock.locked()
+            return self._held
+
+        @held.setter
+        def held(self, count: int) -> None:
+            self._held = count
+
+    charge = Watched(Budget(10))
+    charge.add(4)
+    charge.add(5)
+    assert charge._budget.taken == 9
+
+
+def test_who_sends_no_more_while_the_answer_leaves(make_loop: Any) -> None:
+    """The connection ends with that answer."""
+    length = 20_000_000  # beyond what the system keeps for a socket
+    limits = replace(LIMITS, request_seconds=60.0)
+    with serving(make_loop, limits, most=2 * length) as server, server.connect() as client:
+        client.sendall(ask(b"/long?bytes=%d" % length))
+        connections = cast("set[Any]", server.listener._shared.connections)
+        assert until(lambda: [found._state for found in connections] == [State.SENDING])
+        (connection,) = connections
+        client.shutdown(socket.SHUT_WR)
+        assert until(lambda: connection._has_ended)
+        assert len(read_all(client)) > length
 
 
 def test_a_long_answer_arrives_whole(server: Serving) -> None:

@@ -75,6 +75,16 @@ def test_estimates_grow_with_what_is_asked() -> None:
         assert decide_cost(larger, 10) >= decide_cost(shape, 10)
 
 
+@pytest.mark.parametrize("rule", ["ucb", "epsilon-greedy", "greedy", "thompson"])
+def test_many_short_arms_and_long_rankings_are_not_short(rule: str) -> None:
+    """Whatever the rule: to sort them, and to write a place of the ranking, takes time by itself."""
+    shape = shape_of(2, policy="soful", parameters={"size": 2}, explore=rule)
+    for top in (1, 2, 5000):
+        assert decide_cost(shape, 100_000, top=top) > INLINE
+    assert decide_cost(shape, 1000, top=1000) > INLINE
+    assert decide_cost(shape, 10, top=10) < INLINE
+
+
 def test_an_estimate_itself_costs_nothing() -> None:
     """It is asked for before every decision."""
     shape = shape_of(64)

@@ -71,6 +71,10 @@ class Candidates(ABC):
         """The width of every arm."""
         return np.array([self.width(index) for index in range(len(self))])
 
+    def widths_of(self, indices: AnyArray) -> Vector:
+        """The widths of some arms, each to the bit as by itself."""
+        return np.array([self.width(index) for index in indices.tolist()])
+
     def bonus(self, index: int) -> float:
         """radius·width of one arm."""
         radius = self.radius if isinstance(self.radius, float) else self.radius[index]
@@ -79,6 +83,12 @@ class Candidates(ABC):
     def bonuses(self) -> Vector:
         """radius·width of every arm."""
         bonuses: Vector = self.radius * self.widths()
+        return bonuses
+
+    def bonuses_of(self, indices: AnyArray) -> Vector:
+        """radius·width of some arms."""
+        radius = self.radius if isinstance(self.radius, float) else self.radius[indices]
+        bonuses: Vector = radius * self.widths_of(indices)
         return bonuses
 
     def most_bonuses(self) -> Vector:
@@ -165,6 +175,15 @@ class ArmCandidates(Candidates):
             squares = self._precision.quadratics(self._scan)
             self._widths = super().widths() if squares is None else np.sqrt(squares)
         return self._widths
+
+    def widths_of(self, indices: AnyArray) -> Vector:
+        """In one pass, where there is a quicker way than one by one."""
+        arms, _, norms_sq, _ = self._scan
+        if isinstance(arms, SparseArms):
+            return super().widths_of(indices)
+        some = Scan(arms.some(indices), self.means[indices], norms_sq[indices])
+        squares = self._precision.quadratics(some)
+        return super().widths_of(indices) if squares is None else np.sqrt(squares)
 
     def most_widths(self) -> Vector:
         """|x| / sqrt(rho)."""

@@ -1,6 +1,5 @@
 """Optimism: the largest upper confidence bound, without the width of every arm."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from sketchbandit.arms import Batch, View
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.base import Auto, Explore, check_strength
+from sketchbandit.explore.best_scores import best_scores
 from sketchbandit.explore.candidates import Candidates
 from sketchbandit.explore.compiled_search import search_dense, search_many, search_rows
 from sketchbandit.explore.largest import largest
@@ -60,33 +60,7 @@ class UCB(Explore):
         del random
         if count > 1 and count > _MOST_LOOKED_AT * len(candidates):
             return _by_all_widths(candidates, count)
-        bounds = candidates.means + candidates.most_bonuses()
-        found: list[tuple[float, int]] = []  # (-score, index), the best first
-        best = (math.inf, -1)
-
-        def consider(index: int) -> None:
-            nonlocal best
-            score = float(candidates.means[index]) + candidates.bonus(index)
-            found.append((-score, index))
-            if found[-1] < best:
-                best = found[-1]
-                candidates.keep()
-
-        first = largest(bounds, count)
-        for index in first:
-            consider(index)
-        found.sort()
-        rivals = np.flatnonzero(bounds >= -found[-1][0])
-        if len(rivals) > count:
-            done = set(first)
-            for index in rivals[np.argsort(-bounds[rivals], kind="stable")].tolist():
-                if bounds[index] < -found[-1][0]:
-                    break
-                if index not in done:
-                    consider(index)
-                    found.sort()
-                    del found[count:]
-        return [index for _, index in found]
+        return best_scores(candidates, count)
 
     def search(
         self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator

@@ -4,6 +4,9 @@ from threading import Lock
 
 from sketchbandit.service.problems import Busy, TooLarge
 
+SMALL = 64 * 1024
+"""Bytes of an answer that is never refused: there are only so many connections."""
+
 
 class NeverFits(TooLarge):
     """A request that the budget cannot hold even when it is alone."""
@@ -44,20 +47,37 @@ class Charge:
 
     def add(self, count: int) -> None:
         """Hold more, or be refused: for ever if that never fits, for now if others hold too much."""
-        budget, wanted = self._budget, self.held + count
-        if wanted > budget.most:
-            raise NeverFits(
-                f"this request needs {wanted:,} bytes of memory, and all requests together have "
-                f"{budget.most:,}: send fewer arms, or ask for a shorter ranking (top)"
-            )
+        with self._budget.lock:
+            self._hold(self.held + count)
+
+    def become(self, count: int, *, is_done: bool) -> None:
+        """Hold so much instead, for an answer: what the work has taken is over.
+
+        Less than before is never refused, nor a small answer, nor that to work that ``is_done`` and cannot
+        be undone: it is sent even if others have to wait for that.
+        """
+        budget = self._budget
         with budget.lock:
-            if budget.taken + count > budget.most:
-                raise Busy("other requests hold the memory that this one needs; try again in a moment")
-            budget.taken += count
-            self.held = wanted
+            if count <= max(self.held, SMALL) or is_done:
+                budget.taken += count - self.held
+                self.held = count
+            else:
+                self._hold(count)
 
     def release(self) -> None:
         """Give all of it back."""
         with self._budget.lock:
             self._budget.taken -= self.held
             self.held = 0
+
+    def _hold(self, wanted: int) -> None:
+        budget = self._budget
+        if wanted > budget.most:
+            raise NeverFits(
+                f"this request needs {wanted:,} bytes of memory, and all requests together have "
+                f"{budget.most:,}: send fewer arms, or ask for a shorter ranking (top)"
+            )
+        if budget.taken + wanted - self.held > budget.most:
+            raise Busy("other requests hold the memory that this one needs; try again in a moment")
+        budget.taken += wanted - self.held
+        self.held = wanted

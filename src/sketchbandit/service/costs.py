@@ -9,7 +9,10 @@ thread (d: columns, K: arms, l: size), and what is counted:
 - (d, d) inverted anew: 2.3e-11 (d = 9,000) to 4.8e-11 (d = 500) s times d³. ``_INVERSE`` 5e-11;
 - its Cholesky factor, for draws: 1.4e-11 to 1.6e-11 s times d³. ``_FACTOR`` 2e-11;
 - a shrink of 2l rows: 0.9e-10 to 4.3e-10 s times (2l)²·d. ``_SHRINK`` 4.5e-10;
-- calls in Python: 15 to 25 µs. ``_CALLS`` 3e-5, and ``_EACH`` 2e-5 for a width asked for by itself.
+- calls in Python: 15 to 25 µs. ``_CALLS`` 3e-5, and ``_EACH`` 2e-5 for a width asked for by itself;
+- an arm, however short, that is read, compared and sorted: 3e-8 to 1.3e-7 s, most for equal arms. ``_ARM``
+  1.5e-7; 3e-8 to 2.9e-7 s in a ranking, so ``_ARM`` a second time;
+- a place of a ranking: 0.2e-6 to 1.7e-6 s to find, 1.2e-6 to 2.6e-6 s to write. ``_PLACE`` 5e-6.
 
 Bytes are those of ``policy.nbytes`` after any stream.
 """
@@ -22,7 +25,7 @@ from sketchbandit.policy.named import RECIPES
 from sketchbandit.scaling.reader import WARM_UP
 
 _PASS, _WIDTHS, _INVERSE, _FACTOR, _SHRINK = 2.5e-10, 6e-11, 5e-11, 2e-11, 4.5e-10
-_CALLS, _EACH = 3e-5, 2e-5
+_CALLS, _EACH, _ARM, _PLACE = 3e-5, 2e-5, 1.5e-7, 5e-6
 _DENSE_FROM = 0.36  # of the columns: a sketch of so many rows is inverted as a matrix
 _MOST_ROWS = 0.75  # of the columns: beyond, it is so as well
 _VECTORS = 1024  # bytes for each column: updates that wait, and vectors
@@ -87,8 +90,9 @@ class Shape(NamedTuple):
 
 def decide_cost(shape: Shape, arms: int, *, top: int = 1, nonzeros: int | None = None) -> float:
     """Seconds for a decision among so many arms; ``nonzeros``: the entries of all, where they are sparse."""
+    top = min(top, arms)  # more are refused, which takes no time
     read = arms * shape.columns if nonzeros is None else nonzeros
-    seconds = _CALLS + 3.0 * _PASS * (1 if shape.has_models else read)
+    seconds = _CALLS + _ARM * arms + 3.0 * _PASS * (1 if shape.has_models else read)
     if shape.is_projected:
         seconds += _PASS * shape.size * (arms * shape.dim if nonzeros is None else nonzeros)
     if shape.has_models:
@@ -101,8 +105,10 @@ def decide_cost(shape: Shape, arms: int, *, top: int = 1, nonzeros: int | None =
         seconds += (_WIDTHS if top == 1 else _PASS) * arms * shape.width_numbers
     if shape.samples and shape.may_be_matrix:
         seconds += _FACTOR * shape.columns**3 * (arms if shape.has_models else 1)
-    if top > 1 and shape.draws:
-        seconds += top * (_CALLS + _PASS * 10 * arms)
+    if top > 1:
+        seconds += _ARM * arms + _PLACE * top
+        if shape.draws:
+            seconds += top * (_CALLS + _PASS * 10 * arms)
     return seconds
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Controls of terminals and of the direction of text: a line could be made to look like another with them."""
 
 
@@ -48,7 +48,7 @@ def visible(text: str) -> str:
     >>> print(visible("two\nlines"))
     two\x0alines
     """
-    return _UNSEEN.sub(lambda found: _escaped(ord(found[0])), text)
+    return UNSEEN.sub(lambda found: _escaped(ord(found[0])), text)
 
 
 def configure(*, level: str = "info", as_json: bool = True) -> None:

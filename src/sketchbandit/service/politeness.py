@@ -1,5 +1,6 @@
 """Long work in Python beside an event loop that must not wait for it."""
 
+import asyncio
 import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -14,16 +15,21 @@ class Pace:
 
     Without it a thread that computes in Python would have the interpreter's lock for half of the time, and
     the event loop would wait for every switch. Time that others have the lock does not count as work.
+    On the event loop itself it never sleeps.
     """
 
     def __init__(self) -> None:
-        self._since = time.thread_time()
+        self._since: float | None = None
+        """In seconds of the thread that works, which need not be the one that made this."""
 
     def __call__(self) -> None:
         """Sleep if it is time."""
-        worked = time.thread_time() - self._since
-        if worked >= _STRETCH:
-            time.sleep(worked)
+        now = time.thread_time()
+        if self._since is None:
+            self._since = now
+        elif now - self._since >= _STRETCH:
+            if not _is_on_loop():
+                time.sleep(now - self._since)
             self._since = time.thread_time()
 
 
@@ -37,3 +43,11 @@ def politely(items: Iterable[T], pace: Pace | None = None) -> Iterator[T]:
     for item in items:
         yield item
         pace()
+
+
+def _is_on_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

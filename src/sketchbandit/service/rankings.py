@@ -1,6 +1,6 @@
 """Rankings as JSON: what a decision answers where ``top`` was asked for."""
 
-import json
+from json.encoder import encode_basestring as quoted  # not for ASCII alone: UTF-8 is the shorter
 
 from sketchbandit.service.choosing import Ranking
 from sketchbandit.service.offered import Offered
@@ -18,15 +18,12 @@ def ranking_json(ranking: Ranking, offered: Offered) -> str:
 
 def _some(ranking: Ranking, offered: Offered, start: int) -> str:
     rows = zip(*(column[start : start + _SLICE].tolist() for column in ranking), strict=True)
-    told = [
-        {
-            "position": position,
-            "index": index,
-            "arm": offered.name(index),
-            "score": score,
-            "mean": mean,
-            "propensity": propensity or None,
-        }
+    return ",".join(
+        f'{{"position":{position},"index":{index},"arm":{_name(offered.name(index))},"score":{score!r},'
+        f'"mean":{mean!r},"propensity":{propensity or "null"}}}'
         for position, (index, score, mean, _, propensity) in enumerate(rows, start)
-    ]
-    return json.dumps(told, separators=(",", ":"))[1:-1]
+    )
+
+
+def _name(name: str | None) -> str:
+    return "null" if name is None else quoted(name)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from io import BytesIO
 from typing import Any
 
 from sketchbandit.service.bandit import Bandit, Recent
@@ -11,13 +12,12 @@ from sketchbandit.service.decision_ids import decision_id
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.exploring import reaches_all
 from sketchbandit.service.http.messages import JSON, Response
+from sketchbandit.service.http.responses import error_body, utf8
 from sketchbandit.service.politeness import politely
 from sketchbandit.service.problems import Problem
 from sketchbandit.service.storage.records import DecisionRow
 from sketchbandit.service.timeline import OTHERS, View
 
-HEADERS = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
-"""Of every answer."""
 _EXACT = "exact"
 _RANKED = '[{"position":'
 _UNSAID = {"position": None, "mean": None, "propensity": None}
@@ -28,15 +28,15 @@ _ANSWERED = (
     "It holds only if whether a decision is answered does not depend on its arm: those without an answer do "
     "not count. With reward_timeout and default_reward they do."
 )
-_write = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_write = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
 
 
 def written(answer: Any) -> bytes:
     """As JSON, which has no word for numbers that are not finite: null."""
     try:
-        return _write(answer).encode()
+        return utf8(_write(answer))
     except ValueError:
-        return _write(_finite(answer)).encode()
+        return utf8(_write(_finite(answer)))
 
 
 def _finite(answer: Any) -> Any:
@@ -53,30 +53,19 @@ async def written_list(engine: Engine, items: Sequence[Any]) -> bytes:
         return written(items)
 
     def write() -> bytes:
-        slices = (items[at : at + _SLICE] for at in range(0, len(items), _SLICE))
-        return b"[" + b",".join(written(some)[1:-1] for some in politely(slices)) + b"]"
+        whole = BytesIO()  # which gives what it holds without a copy
+        for at in politely(range(0, len(items), _SLICE)):
+            whole.write(b"," if at else b"[")
+            whole.write(written(items[at : at + _SLICE])[1:-1])
+        whole.write(b"]")
+        return whole.getvalue()
 
     return await engine.threads.run(write)
 
 
 def response(answer: Any, status: int = 200) -> Response:
     """An answer as it is sent: bytes, or what is yet to be written."""
-    return Response(status, answer if isinstance(answer, bytes) else written(answer), JSON, HEADERS)
-
-
-def refusal(problem: Problem) -> Response:
-    """The answer to what was refused."""
-    headers = dict(HEADERS)
-    if problem.retry_after is not None:
-        headers["retry-after"] = str(problem.retry_after)
-    if problem.status == 401:
-        headers["www-authenticate"] = "Bearer"
-    return Response(problem.status, written({"error": error_body(problem)}), JSON, headers)
-
-
-def error_body(problem: Problem) -> dict[str, str]:
-    """What went wrong."""
-    return {"code": problem.code, "message": str(problem)}
+    return Response(status, answer if isinstance(answer, bytes) else written(answer), JSON)
 
 
 def failure(problem: Problem) -> dict[str, Any]:
@@ -101,7 +90,7 @@ def decision_answer(bandit: Bandit, row: DecisionRow) -> bytes:
         return written(head)
     if not row.top.startswith(_RANKED):
         return written({**head, "top": [{**_UNSAID, **ranked} for ranked in json.loads(row.top)]})
-    return b"".join((written(head)[: -len("null}")], row.top.encode(), b"}"))
+    return b"".join((written(head)[: -len("null}")], utf8(row.top), b"}"))
 
 
 def bandit_answer(bandit: Bandit) -> dict[str, Any]:

@@ -1,13 +1,14 @@
 """The service over HTTP, without the wire: who may ask, what is asked, and the answer."""
 
 import logging
+import re
 from collections.abc import Collection
 from dataclasses import replace
 from importlib.resources import files
 from time import perf_counter
 
 from sketchbandit.errors import InputError
-from sketchbandit.service.api.answers import HEADERS, refusal, written
+from sketchbandit.service.api.answers import written
 from sketchbandit.service.api.description import DOCS_POLICY, docs, openapi
 from sketchbandit.service.api.handlers import check_ready
 from sketchbandit.service.api.reading import content_type
@@ -15,6 +16,7 @@ from sketchbandit.service.api.routing import Call, Route
 from sketchbandit.service.api.table import table
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.http.messages import JSON, Request, Response
+from sketchbandit.service.http.responses import problem_response
 from sketchbandit.service.problems import Forbidden, NotAllowed, NotFound, Problem, Unauthorised, Unavailable
 from sketchbandit.service.tokens import Refusals, Tokens, allows
 
@@ -37,8 +39,11 @@ _PREFLIGHT = {
     "access-control-max-age": "600",
 }
 _EXPOSED = {"access-control-expose-headers": "retry-after"}
-_LOOKING = ("GET", "HEAD", "OPTIONS")
+_READING = ("GET", "HEAD")
+_LOOKING = (*_READING, "OPTIONS")
 _KEY = "idempotency-key"
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
+_USUAL_PORTS = re.compile(r"http://.*:80|https://.*:443")
 
 
 class Api:
@@ -58,6 +63,8 @@ class Api:
     ) -> None:
         if "*" in cors and tokens is None:
             raise InputError("pages of any origin (*) may ask only where tokens are used; name the origins")
+        for origin in cors:
+            _check_origin(origin)
         self._engine, self._tokens, self._hosts, self._cors = engine, tokens, hosts, frozenset(cors)
         self._table = table()
         self._pages = _pages()
@@ -69,9 +76,9 @@ class Api:
         try:
             answer = self._look(request)
         except Problem as problem:
-            answer = refusal(problem)
+            answer = problem_response(problem)
             if isinstance(problem, NotAllowed):
-                answer.headers["allow"] = ", ".join(sorted(self._table.find(request.path)[0])) or "GET"
+                answer.headers["allow"] = ", ".join(sorted(self._table.find(request.path)[0])) or "GET, HEAD"
         return None if answer is None else self._sent(request, answer, started)
 
     async def answer(self, request: Request) -> Response:
@@ -81,13 +88,13 @@ class Api:
             found, name, rest = self._table.find(request.path)
             answer = await found[request.method].handle(Call(self._engine, request, name, rest))
         except Problem as problem:
-            answer = refusal(problem)
+            answer = problem_response(problem)
         except MemoryError:
             log.warning("a request found no memory", extra={"path": request.path})
-            answer = refusal(Unavailable("not enough memory for this request"))
+            answer = problem_response(Unavailable("not enough memory for this request"))
         except Exception:
             log.exception("a request failed", extra={"path": request.path})
-            answer = refusal(Problem("something went wrong here; the log says what"))
+            answer = problem_response(Problem("something went wrong here; the log says what"))
         return self._sent(request, answer, started)
 
     def _sent(self, request: Request, answer: Response, started: float) -> Response:
@@ -111,8 +118,8 @@ class Api:
         if self._tokens is None:
             self._check_host(request)
         if request.method == "OPTIONS" and self._origin(request):
-            return Response(204, b"", JSON, {**HEADERS, **_PREFLIGHT})
-        if (page := self._pages.get(request.path)) and request.method == "GET":
+            return Response(204, b"", JSON, _PREFLIGHT)
+        if (page := self._pages.get(request.path)) and request.method in _READING:
             request.route = request.path
             return page
         if self._tokens is not None:
@@ -161,7 +168,7 @@ class Api:
 
 def _pages() -> dict[str, Response]:
     """What is the same for everybody."""
-    found = {"/openapi.json": Response(200, written(openapi(table())), JSON, HEADERS)}
+    found = {"/openapi.json": Response(200, written(openapi(table())), JSON)}
     for path, (name, kind) in _FILES.items():
         content = (files("sketchbandit.service") / "dashboard" / name).read_bytes()
         found[path] = Response(200, content, kind, _page_headers(_DASHBOARD_POLICY))
@@ -171,4 +178,14 @@ def _pages() -> dict[str, Response]:
 
 def _page_headers(policy: str) -> dict[str, str]:
     framing = {"x-frame-options": "DENY", "referrer-policy": "no-referrer"}
-    return {**HEADERS, "content-security-policy": policy, **framing}
+    return {"content-security-policy": policy, **framing}
+
+
+def _check_origin(origin: str) -> None:
+    """Refuse what no browser sends: it would never be found."""
+    if origin != "*" and (not _ORIGIN.fullmatch(origin) or _USUAL_PORTS.fullmatch(origin)):
+        raise InputError(
+            f"--cors {origin!r} is no origin as browsers send it; give scheme://host, or scheme://host:port "
+            "where the port is not the usual one (80, 443): in lower case, without a path or a slash at the "
+            "end, as in https://shop.example"
+        )

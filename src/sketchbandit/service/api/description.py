@@ -47,8 +47,7 @@ def openapi(table: Table) -> dict[str, Any]:
     """The description of all routes, version 3.1."""
     paths: dict[str, dict[str, Any]] = {}
     for route in table.routes:
-        if route.method != "HEAD":
-            paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
         "info": {"title": _TITLE, "summary": _SUMMARY, "version": __version__},
@@ -100,9 +99,9 @@ def _answers(route: Route) -> Iterator[tuple[int, type[BaseModel] | str]]:
     yield 200, route.answer
     if "new" in route.details:
         yield 201, route.answer
-    body = () if route.body is None else (400, 413, 415)
+    body = () if route.body is None else (413, 415)
     asked = () if route.scope is None else (401, 422, 429)
-    for status in sorted({403, 503, *route.statuses, *body, *asked}):
+    for status in sorted({400, 403, 503, *route.statuses, *body, *asked}):
         yield status, ErrorAnswer
 
 
@@ -123,11 +122,10 @@ def _ref(model: type[BaseModel]) -> dict[str, str]:
 def docs(table: Table) -> bytes:
     """One page that needs nothing else."""
     schemas = _schemas(table)
-    routes = [route for route in table.routes if route.method != "HEAD"]
     listed = "".join(
-        f'<li><a href="#{_anchor(route)}"><code>{_named(route)}</code></a></li>' for route in routes
+        f'<li><a href="#{_anchor(route)}"><code>{_named(route)}</code></a></li>' for route in table.routes
     )
-    sections = "".join(_section(route, schemas) for route in routes)
+    sections = "".join(_section(route, schemas) for route in table.routes)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'

@@ -3,24 +3,23 @@
 Lists stop at their first error (fail_fast): a body with a million of them is as cheap to refuse as any.
 """
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+
+from sketchbandit.service.logs import UNSEEN
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 """A number is a number: neither a text that looks like one nor true."""
 Whole = Annotated[int, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, those that turn the direction of text, halves of pairs."""
 
 
 def storable(name: str) -> str:
     """Refuse a name that addresses cannot carry, or that shows as another one."""
     if not 1 <= len(name) <= 128:
         raise ValueError(f"names and ids have 1 to 128 characters, got {name[:150]!r}")
-    if _UNSEEN.search(name):
+    if UNSEEN.search(name):
         raise ValueError(f"{name!r} has control characters, or half of a pair; leave them out")
     if {".", ".."}.intersection(name.split("/")):  # on the way clients and proxies would read another path
         raise ValueError(f"{name!r} cannot stand in a path; names and ids have no part that is . or ..")

@@ -51,7 +51,7 @@ class Route(NamedTuple):
 
 
 class Table:
-    """The routes by path and method."""
+    """The routes by path and method; what answers GET answers HEAD."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self.routes = routes
@@ -61,12 +61,12 @@ class Table:
         self._by_id: dict[str, dict[str, Route]] = {}
         """By what stands between the name of the bandit and the id of an arm or action."""
         for route in routes:
-            if not route.path.startswith(_NAMED):
-                self._plain.setdefault(route.path, {})[route.method] = route
-                continue
-            end, _, parameter = route.path.removeprefix(_NAMED).partition("/{")
-            kept = self._by_id if parameter else self._named
-            kept.setdefault(end, {})[route.method] = route
+            kept, end = self._plain, route.path
+            if route.path.startswith(_NAMED):
+                end, _, parameter = route.path.removeprefix(_NAMED).partition("/{")
+                kept = self._by_id if parameter else self._named
+            methods = (route.method, "HEAD") if route.method == "GET" else (route.method,)
+            kept.setdefault(end, {}).update(dict.fromkeys(methods, route))
 
     def find(self, path: str) -> tuple[dict[str, Route], str, str]:
         """The routes of a path by method, the name of the bandit in it, and the end."""

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from sketchbandit.service.api import answer_models as answers
+from sketchbandit.service.api import answer_models as a
 from sketchbandit.service.api import handlers as do
 from sketchbandit.service.api import request_models as asked
 from sketchbandit.service.api.decisions import decide, decide_batch
@@ -35,7 +35,7 @@ _DECIDE = {
             "name": "top",
             "in": "query",
             "required": False,
-            "schema": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+            "schema": {"type": "integer", "minimum": 1, "maximum": 999_999_999},
             "description": "As in the body, for npy.",
         },
     ],
@@ -56,73 +56,104 @@ _RANGE = {
 @cache
 def table() -> Table:
     """The routes, as they are described too."""
-    a = answers
-    return Table(
-        (
-            Route("GET", _BANDITS, do.list_bandits, a.BanditsAnswer),
-            Route(
-                *(
-                    "PUT",
-                    _BANDIT,
-                    do.create_bandit,
-                    a.BanditAnswer,
-                    asked.BanditRequest,
-                    "admin",
-                    (JSON,),
-                    (409,),
-                ),
-                details={"new": "It is new"},
-            ),
-            Route("GET", _BANDIT, do.show_bandit, a.BanditAnswer, **_NOT_FOUND),
-            Route("DELETE", _BANDIT, do.delete_bandit, a.StatusAnswer, scope="admin", statuses=(404,)),
-            Route("GET", f"{_BANDIT}/stats", do.stats, a.StatsAnswer, **_NOT_FOUND, details=_RANGE),
-            Route("PUT", f"{_BANDIT}/arms", do.put_arms, a.StoredAnswer, asked.ArmsRequest, **_TAKES_JSON),
-            Route("GET", f"{_BANDIT}/arms", do.list_arms, a.ArmsAnswer, **_NOT_FOUND),
-            Route(
-                *("POST", f"{_BANDIT}/arms/remove", do.remove_arms, a.StatusAnswer, asked.RemovedRequest),
-                **_TAKES_JSON,
-            ),
-            Route("DELETE", f"{_BANDIT}/arms/{{arm}}", do.remove_arm, a.StatusAnswer, **_EVERYDAY),
-            Route("GET", f"{_BANDIT}/actions", do.list_actions, a.ActionsAnswer, **_NOT_FOUND),
-            Route(
-                *("POST", f"{_BANDIT}/actions", do.add_actions, a.ActionsAnswer, asked.ActionsRequest),
-                **_TAKES_JSON,
-            ),
-            Route(
-                *(
-                    "POST",
-                    f"{_BANDIT}/actions/retire",
-                    do.retire_actions,
-                    a.ActionsAnswer,
-                    asked.RetiredRequest,
-                ),
-                **_TAKES_JSON,
-            ),
-            Route("DELETE", f"{_BANDIT}/actions/{{action}}", do.retire_action, a.ActionsAnswer, **_EVERYDAY),
-            Route(
-                *("POST", f"{_BANDIT}/decide", decide, a.DecisionAnswer, asked.DecideRequest),
-                **{**_TAKES_JSON, "kinds": (JSON, NPY), "statuses": (404, 409)},
-                details=_DECIDE,
-            ),
-            Route(
-                *("POST", f"{_BANDIT}/decide/batch", decide_batch, a.DecideBatchAnswer),
-                asked.DecideBatchRequest,
-                **_TAKES_JSON,
-            ),
-            Route(
-                *("POST", f"{_BANDIT}/reward", reward, a.RewardAnswer, asked.RewardRequest),
-                **{**_TAKES_JSON, "statuses": (404, 409, 410)},
-            ),
-            Route(
-                *("POST", f"{_BANDIT}/reward/batch", reward_batch, a.RewardBatchAnswer),
-                asked.RewardBatchRequest,
-                **_TAKES_JSON,
-            ),
-            *(
-                Route(method, "/healthz", do.healthz, a.StatusAnswer, scope=None)
-                for method in ("GET", "HEAD")
-            ),
-            *(Route(method, "/readyz", do.readyz, a.ReadyAnswer, scope=None) for method in ("GET", "HEAD")),
-            Route("GET", "/metrics", do.metrics, "text/plain"),
-        )
+    return Table((*_of_bandits(), *_of_arms(), *_of_actions(), *_of_decisions(), *_of_the_server()))
+
+
+def _of_bandits() -> tuple[Route, ...]:
+    return (
+        Route("GET", _BANDITS, do.list_bandits, a.BanditsAnswer),
+        Route(
+            method="PUT",
+            path=_BANDIT,
+            handle=do.create_bandit,
+            answer=a.BanditAnswer,
+            body=asked.BanditRequest,
+            scope="admin",
+            kinds=(JSON,),
+            statuses=(409,),
+            details={"new": "It is new"},
+        ),
+        Route("GET", _BANDIT, do.show_bandit, a.BanditAnswer, **_NOT_FOUND),
+        Route("DELETE", _BANDIT, do.delete_bandit, a.StatusAnswer, scope="admin", statuses=(404,)),
+        Route("GET", f"{_BANDIT}/stats", do.stats, a.StatsAnswer, **_NOT_FOUND, details=_RANGE),
+    )
+
+
+def _of_arms() -> tuple[Route, ...]:
+    path = f"{_BANDIT}/arms"
+    return (
+        Route("PUT", path, do.put_arms, a.StoredAnswer, body=asked.ArmsRequest, **_TAKES_JSON),
+        Route("GET", path, do.list_arms, a.ArmsAnswer, statuses=(404, 413)),
+        Route(
+            method="POST",
+            path=f"{path}/remove",
+            handle=do.remove_arms,
+            answer=a.StatusAnswer,
+            body=asked.RemovedRequest,
+            **_TAKES_JSON,
+        ),
+        Route("DELETE", f"{path}/{{arm}}", do.remove_arm, a.StatusAnswer, **_EVERYDAY),
+    )
+
+
+def _of_actions() -> tuple[Route, ...]:
+    path = f"{_BANDIT}/actions"
+    return (
+        Route("GET", path, do.list_actions, a.ActionsAnswer, **_NOT_FOUND),
+        Route("POST", path, do.add_actions, a.ActionsAnswer, body=asked.ActionsRequest, **_TAKES_JSON),
+        Route(
+            method="POST",
+            path=f"{path}/retire",
+            handle=do.retire_actions,
+            answer=a.ActionsAnswer,
+            body=asked.RetiredRequest,
+            **_TAKES_JSON,
+        ),
+        Route("DELETE", f"{path}/{{action}}", do.retire_action, a.ActionsAnswer, **_EVERYDAY),
+    )
+
+
+def _of_decisions() -> tuple[Route, ...]:
+    return (
+        Route(
+            method="POST",
+            path=f"{_BANDIT}/decide",
+            handle=decide,
+            answer=a.DecisionAnswer,
+            body=asked.DecideRequest,
+            **{**_TAKES_JSON, "kinds": (JSON, NPY), "statuses": (404, 409)},
+            details=_DECIDE,
+        ),
+        Route(
+            method="POST",
+            path=f"{_BANDIT}/decide/batch",
+            handle=decide_batch,
+            answer=a.DecideBatchAnswer,
+            body=asked.DecideBatchRequest,
+            **_TAKES_JSON,
+        ),
+        Route(
+            method="POST",
+            path=f"{_BANDIT}/reward",
+            handle=reward,
+            answer=a.RewardAnswer,
+            body=asked.RewardRequest,
+            **{**_TAKES_JSON, "statuses": (404, 409, 410)},
+        ),
+        Route(
+            method="POST",
+            path=f"{_BANDIT}/reward/batch",
+            handle=reward_batch,
+            answer=a.RewardBatchAnswer,
+            body=asked.RewardBatchRequest,
+            **_TAKES_JSON,
+        ),
+    )
+
+
+def _of_the_server() -> tuple[Route, ...]:
+    return (
+        Route("GET", "/healthz", do.healthz, a.StatusAnswer, scope=None),
+        Route("GET", "/readyz", do.readyz, a.ReadyAnswer, scope=None),
+        Route("GET", "/metrics", do.metrics, "text/plain"),
     )

@@ -115,12 +115,16 @@ function showRange(stats) {
   ])));
 }
 
+let quarantined = "[]"; // what is shown of them
+
 function showQuarantined(found) {
   const shown = byId("quarantined");
   shown.hidden = !found.length;
   const texts = found.map((one) => `${one.name} is out of service: ${one.reason}`);
-  if (shown.innerText !== texts.join("\n"))
-    shown.replaceChildren(...texts.map((text) => element("p", text, { class: "health", "data-healthy": "false" })));
+  const told = JSON.stringify(texts);
+  if (told === quarantined) return; // so that a screen reader says it once
+  quarantined = told;
+  shown.replaceChildren(...texts.map((text) => element("p", text, { class: "health", "data-healthy": "false" })));
 }
 
 function showComparison(stats) {

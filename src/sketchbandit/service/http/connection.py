@@ -17,6 +17,7 @@ KEEP_ALIVE = 75.0  # seconds that an idle connection may stay
 LINGER = 0.25  # seconds in which a client that spoke nonsense may still hear so ...
 _NONSENSE = 256 * 1024  # ... and bytes that it may still send meanwhile
 _SLOWEST = 4096  # bytes a second that the reader of a long answer must take
+_READING = ("GET", "HEAD")
 _FAILED = problem_response(Problem("something went wrong here; the log says what"))
 
 
@@ -61,7 +62,7 @@ class Connection(asyncio.Protocol):
 
     def stop(self) -> None:
         """Close unless a request is under way, whose answer is then the last."""
-        if self._request is None:
+        if self._request is None or self._state is State.LEAVING:
             self._transport.close()
 
     def cancel(self) -> asyncio.Task[None] | None:
@@ -202,13 +203,18 @@ class Connection(asyncio.Protocol):
     # -- answers --------------------------------------------------------------------------------------
 
     def _send(self, response: Response) -> None:
-        """Send the answer; it is charged until the client has taken it."""
+        """Send the answer; it is charged until the client has taken it.
+
+        Only an answer to who reads may become a refusal: what else was asked for is done, and is not to be
+        sent again.
+        """
         self._is_last |= self._shared.is_stopping or (self._has_ended and not self._rest)
-        self._charge.release()
+        is_done = self._request is None or self._request.method not in _READING
         try:
-            self._charge.add(len(response.body) + len(self._rest))
+            self._charge.become(len(response.body) + len(self._rest), is_done=is_done)
         except Problem as problem:
             response, self._is_last = problem_response(problem), True
+            self._charge.become(len(response.body) + len(self._rest), is_done=True)
         self._write(response, is_last=self._is_last)
         self._unsent = self._transport.get_write_buffer_size()
         if self._unsent:
@@ -225,7 +231,7 @@ class Connection(asyncio.Protocol):
         """The answer has left: go on with the next request."""
         self._charge.release()
         self._request = self._task = None
-        if self._is_last:
+        if self._is_last or (self._has_ended and not self._rest):
             self._state, self._until = State.LEAVING, self._loop.time() + LINGER
             self._transport.close()
             return
@@ -258,6 +264,9 @@ class Connection(asyncio.Protocol):
         self._state, self._until, self._rest = State.LEAVING, self._loop.time() + seconds, b""
         self._spare = spare
         self._write(response, is_last=True)
+        if self._shared.is_stopping:
+            self._transport.close()
+            return
         self._transport.write_eof()
         self._resume()
 

@@ -3,25 +3,41 @@
 import asyncio
 import json
 import re
+from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
+from time import time
 
 from sketchbandit.service.http.messages import Response
 from sketchbandit.service.problems import Problem
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+ALWAYS = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
+"""Headers of every answer; no response has them itself."""
 
-_ALWAYS = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
 _JOINED = 64 * 1024  # a body up to here is copied behind its head, and both are sent at once
 _BODILESS = (204, 304)
 _BREAKS = re.compile(r"[\r\n\0]")
 
 
+def utf8(text: str) -> bytes:
+    r"""JSON as bytes; half of a pair of surrogates, which UTF-8 does not have, as an escape of JSON.
+
+    >>> utf8('"\ud800"')
+    b'"\\ud800"'
+    """
+    return text.encode("utf-8", "backslashreplace")
+
+
+def error_body(problem: Problem) -> dict[str, str]:
+    """What went wrong."""
+    return {"code": problem.code, "message": str(problem)}
+
+
 def problem_response(problem: Problem) -> Response:
     """The answer to what was refused."""
-    error = {"code": problem.code, "message": str(problem)}
-    body = json.dumps({"error": error}, ensure_ascii=False, separators=(",", ":"))
-    response = Response(problem.status, body.encode("utf-8", "backslashreplace"))
+    told = {"error": error_body(problem)}
+    response = Response(problem.status, utf8(json.dumps(told, ensure_ascii=False, separators=(",", ":"))))
     if problem.retry_after is not None:
         response.headers["retry-after"] = str(problem.retry_after)
     if problem.status == 401:
@@ -31,12 +47,11 @@ def problem_response(problem: Problem) -> Response:
 
 def head_of(response: Response, *, is_last: bool) -> bytes:
     """Everything before the body; ``is_last`` tells the client that the connection ends with it."""
-    head = _begin(response.status, response.content_type)
+    head = _begin(response.status, response.content_type, int(time()))
     if response.status not in _BODILESS:
         head += b"content-length: %d\r\n" % len(response.body)
     for name, value in response.headers.items():
-        if name not in _ALWAYS:
-            head += _line(name, value)
+        head += _line(name, value)
     return head + (b"connection: close\r\n\r\n" if is_last else b"\r\n")
 
 
@@ -50,10 +65,13 @@ def write(transport: asyncio.WriteTransport, response: Response, *, is_last: boo
         transport.write(body)
 
 
-@lru_cache(256)
-def _begin(status: int, content_type: str) -> bytes:
+@lru_cache(64)
+def _begin(status: int, content_type: str, second: int) -> bytes:
+    """What answers of one second have in common."""
     first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
-    headers = _ALWAYS if status in _BODILESS else {**_ALWAYS, "content-type": content_type}
+    headers = {"date": formatdate(second, usegmt=True), **ALWAYS}
+    if status not in _BODILESS:
+        headers["content-type"] = content_type
     return first + b"".join(_line(name, value) for name, value in headers.items())
 
 

@@ -1,0 +1,83 @@
+"""The arms of the largest scores, without the width of every arm."""
+
+import math
+
+import numpy as np
+
+from sketchbandit.arrays import Vector
+from sketchbandit.explore.candidates import Candidates
+from sketchbandit.explore.largest import largest
+
+_ALONE = 16  # widths that are asked for one by one; more cost less together
+_MORE = 4  # of the arms looked at so far, one in so many is looked at next
+
+
+def best_scores(candidates: Candidates, count: int) -> list[int]:
+    """The ``count`` arms of the largest scores, best first, ties to the lowest index.
+
+    Arms are looked at in the order of their bounds, which no score exceeds: when the next bound is below the
+    ``count``-th best score, no other arm can be among the best.
+    """
+    bounds = candidates.means + candidates.most_bonuses()
+    few: list[tuple[float, int]] = []
+    if count <= _ALONE:
+        few, is_over = _one_by_one(candidates, bounds, count)
+        if is_over:
+            return [index for _, index in few[:count]]
+    found = _together(candidates, bounds, count, few)
+    candidates.width(found[0])
+    candidates.keep()
+    return found
+
+
+def _one_by_one(candidates: Candidates, bounds: Vector, count: int) -> tuple[list[tuple[float, int]], bool]:
+    """The first few arms as (-score, index), the best first; and whether no other can be among the best."""
+    found: list[tuple[float, int]] = []
+    best = (math.inf, -1)
+
+    def consider(index: int) -> None:
+        nonlocal best
+        found.append((-(float(candidates.means[index]) + candidates.bonus(index)), index))
+        if found[-1] < best:
+            best = found[-1]
+            candidates.keep()
+
+    for index in largest(bounds, count):
+        consider(index)
+    found.sort()
+    rivals = np.flatnonzero(bounds >= -found[-1][0])
+    if len(rivals) > count:
+        for index in rivals[np.argsort(-bounds[rivals], kind="stable")][count:].tolist():
+            if bounds[index] < -found[count - 1][0]:
+                break
+            if len(found) >= _ALONE:
+                return found, False
+            consider(index)
+            found.sort()
+    return found, True
+
+
+def _together(candidates: Candidates, bounds: Vector, count: int, few: list[tuple[float, int]]) -> list[int]:
+    """The best, of which a few are known.
+
+    Each time a quarter as many are looked at as were before, so that few are in vain.
+    """
+    scores = np.empty(len(bounds))
+    if few:
+        worst, looked = -few[count - 1][0], len(few)
+        scores[[index for _, index in few]] = [-score for score, _ in few]
+    else:
+        first = np.array(largest(bounds, count))
+        scores[first] = candidates.means[first] + candidates.bonuses_of(first)
+        worst, looked = float(scores[first].min()), count
+    rivals = np.flatnonzero(bounds >= worst)
+    rivals = rivals[np.argsort(-bounds[rivals], kind="stable")]  # those looked at come first
+    while looked < len(rivals) and bounds[rivals[looked]] >= worst:
+        some = rivals[looked : looked + max(_ALONE, looked // _MORE)]
+        some = some[bounds[some] >= worst]
+        scores[some] = candidates.means[some] + candidates.bonuses_of(some)
+        looked += len(some)
+        worst = float(np.partition(scores[rivals[:looked]], -count)[-count])
+    seen = np.sort(rivals[:looked])
+    best: list[int] = seen[largest(scores[seen], count)].tolist()
+    return best
