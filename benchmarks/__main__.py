@@ -16,6 +16,7 @@ from benchmarks import (
     policy_scaling,
     policy_speed,
     scaling,
+    service_costs,
     service_load,
     streaming,
     which_tool,
@@ -56,6 +57,7 @@ def main() -> None:
             _scaling(out, "bench-policy-scaling", found, policy_scaling.BASE, "seconds a round, one thread")
         if options.only in (None, "service"):
             print("\nthe decision service, on this machine together with its clients")
+            service_costs.main()
             service_load.main([])
     if options.only in (None, "large"):
         _large(out)

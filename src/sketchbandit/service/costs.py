@@ -10,6 +10,7 @@ thread (d: columns, K: arms, l: size), and what is counted:
 - its Cholesky factor, for draws: 1.4e-11 to 1.6e-11 s times d³. ``_FACTOR`` 2e-11;
 - a shrink of 2l rows: 0.9e-10 to 4.3e-10 s times (2l)²·d. ``_SHRINK`` 4.5e-10;
 - calls in Python: 15 to 25 µs. ``_CALLS`` 3e-5, and ``_EACH`` 2e-5 for a width asked for by itself;
+- calls of a set of models: 90 to 120 µs a decision, and a reward in its warm-up. ``_MODELS`` 1.2e-4;
 - an arm, however short, that is read, compared and sorted: 3e-8 to 1.3e-7 s, most for equal arms. ``_ARM``
   1.5e-7; 3e-8 to 2.9e-7 s in a ranking, so ``_ARM`` a second time;
 - a place of a ranking: 0.2e-6 to 1.7e-6 s to find, 1.2e-6 to 2.6e-6 s to write. ``_PLACE`` 5e-6.
@@ -25,7 +26,7 @@ from sketchbandit.policy.named import RECIPES
 from sketchbandit.scaling.reader import WARM_UP
 
 _PASS, _WIDTHS, _INVERSE, _FACTOR, _SHRINK = 2.5e-10, 6e-11, 5e-11, 2e-11, 4.5e-10
-_CALLS, _EACH, _ARM, _PLACE = 3e-5, 2e-5, 1.5e-7, 5e-6
+_CALLS, _MODELS, _EACH, _ARM, _PLACE = 3e-5, 1.2e-4, 2e-5, 1.5e-7, 5e-6
 _DENSE_FROM = 0.36  # of the columns: a sketch of so many rows is inverted as a matrix
 _MOST_ROWS = 0.75  # of the columns: beyond, it is so as well
 _VECTORS = 1024  # bytes for each column: updates that wait, and vectors
@@ -96,7 +97,7 @@ def decide_cost(shape: Shape, arms: int, *, top: int = 1, nonzeros: int | None =
     if shape.is_projected:
         seconds += _PASS * shape.size * (arms * shape.dim if nonzeros is None else nonzeros)
     if shape.has_models:
-        seconds += arms * (_EACH + _PASS * shape.width_numbers)
+        seconds += _MODELS + arms * (_EACH + _PASS * shape.width_numbers)
     elif shape.samples:
         seconds += top * (4.0 * _PASS * shape.width_numbers + _PASS * read)
     elif nonzeros is not None and not shape.is_projected:
@@ -114,7 +115,7 @@ def decide_cost(shape: Shape, arms: int, *, top: int = 1, nonzeros: int | None =
 
 def learn_cost(shape: Shape) -> float:
     """Seconds for a reward: as if it were the one after which everything is derived anew."""
-    seconds = _CALLS + 3.0 * _PASS * shape.width_numbers
+    seconds = _CALLS + 3.0 * _PASS * shape.width_numbers + (_MODELS if shape.has_models else 0.0)
     if shape.is_projected:
         seconds += _PASS * shape.dim * shape.size
     if shape.may_be_matrix:
