@@ -5,8 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 from sketchbandit.kernels import kernels
+
+threadpool_limits(1)  # as the commands do: how many threads share a product decides its last bit
 
 settings.register_profile("default", max_examples=25, derandomize=True, deadline=None)
 settings.register_profile("soak", max_examples=1000, deadline=None)
