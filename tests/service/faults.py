@@ -1,5 +1,6 @@
 """Faults of a server process: ``Zygote.start(extra=...)`` puts them in before it starts."""
 
+from threading import current_thread
 from typing import Any
 
 from sketchbandit.policy.learning import Policy
@@ -8,13 +9,20 @@ _learn = Policy.update
 
 
 def memory_fault(after: int, **settings: Any) -> dict[str, Any]:
-    """After so many rewards learned, replayed ones too, one cannot be for want of memory. The settings."""
-    left = [after]
+    """After so many rewards learned, replayed ones too, one cannot be for want of memory. The settings.
+
+    A standby gets over it: it reads everything anew. So it meets another when it has taken over.
+    """
+    left, has_followed = [after], [False]
 
     def update(policy: Any, arm: Any, reward: Any) -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            raise MemoryError("of the test")
+        follows = current_thread().name.startswith("standby")
+        if not (follows and has_followed[0]):
+            left[0] -= 1
+            if left[0] == 0:
+                if follows:
+                    has_followed[0], left[0] = True, after
+                raise MemoryError("of the test")
         _learn(policy, arm, reward)
 
     setattr(Policy, "update", update)  # noqa: B010  (mypy does not let methods be replaced)
