@@ -12,7 +12,7 @@ from scipy import sparse
 
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.problems import Invalid, NotFound
-from sketchbandit.service.vectors import DamagedArm, encode, from_sparse
+from sketchbandit.service.vectors import DamagedArm, encode, from_sparse_rows
 
 DIM = 3
 MANY = 100_000
@@ -28,7 +28,9 @@ steps = st.lists(
 
 def features(number: int, *, is_sparse: bool) -> Any:
     """Of one arm, all different."""
-    return from_sparse([number % DIM], [number + 1.0], DIM, "it") if is_sparse else np.full(DIM, number + 1.0)
+    if is_sparse:
+        return from_sparse_rows([[number % DIM]], [[number + 1.0]], DIM)
+    return np.full(DIM, number + 1.0)
 
 
 def dense(matrix: Any) -> Any:

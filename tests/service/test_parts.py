@@ -33,7 +33,7 @@ def test_dense_vectors_keep_every_bit(values: list[float]) -> None:
 @given(st.dictionaries(st.integers(0, 99), numbers, max_size=20))
 def test_sparse_vectors_keep_every_bit(entries: dict[int, float]) -> None:
     """Also those with no entry at all."""
-    row = vectors.from_sparse(list(entries), list(entries.values()), 100, "arm 0")
+    row = vectors.from_sparse_rows([list(entries)], [list(entries.values())], 100)
     again = vectors.decode(vectors.encode(row), 100)
     assert np.array_equal(again.toarray(), row.toarray())
     assert again.indices.dtype == row.indices.dtype
@@ -69,7 +69,7 @@ def test_all_arms_of_a_decision() -> None:
 
 def test_mixed_rows_become_sparse() -> None:
     """Dense and sparse arms in one matrix."""
-    mixed = vectors.stack([np.array([1.0, 0.0, 2.0]), vectors.from_sparse([1], [5.0], 3, "x")])
+    mixed = vectors.joined([np.array([[1.0, 0.0, 2.0]]), vectors.from_sparse_rows([[1]], [[5.0]], 3)])
     assert sparse.issparse(mixed)
     assert np.array_equal(mixed.toarray(), [[1.0, 0.0, 2.0], [0.0, 5.0, 0.0]])
 

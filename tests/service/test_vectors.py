@@ -19,15 +19,14 @@ from sketchbandit.service.vectors import (
     encode_all,
     encode_rows,
     from_named,
-    from_sparse,
     from_sparse_rows,
-    stack,
+    joined,
 )
 
 DIM = 7
 entries = st.dictionaries(st.integers(0, DIM - 1), st.floats(-1e6, 1e6), max_size=DIM)
 dense_row = st.lists(st.floats(-1e6, 1e6), min_size=DIM, max_size=DIM).map(np.array)
-row = st.one_of(dense_row, entries.map(lambda e: from_sparse(list(e), list(e.values()), DIM, "it")))
+row = st.one_of(dense_row, entries.map(lambda e: from_sparse_rows([list(e)], [list(e.values())], DIM)))
 
 
 def as_array(matrix: Any) -> Any:
@@ -56,7 +55,7 @@ def test_sparse_rows_at_once_are_those_one_by_one(rows: list[dict[int, float]]) 
 @given(st.lists(row, min_size=1, max_size=9))
 def test_what_is_stacked_and_written_comes_back(rows: list[Any]) -> None:
     """Dense, sparse or mixed: the rows in their order, to the bit, in the bytes that journals have."""
-    matrix = stack(rows)
+    matrix = joined([np.atleast_2d(r) if isinstance(r, np.ndarray) else r for r in rows])
     np.testing.assert_array_equal(as_array(matrix), np.concatenate([as_array(r) for r in rows]))
     assert sparse.issparse(matrix) == any(sparse.issparse(r) for r in rows)
     split = [matrix[i] if isinstance(matrix, np.ndarray) else matrix[[i]] for i in range(len(rows))]
@@ -100,7 +99,6 @@ def test_bytes_that_hold_no_arm_are_refused(payload: bytes) -> None:
 def test_many_are_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever goes through the slices sees each, and may rest; the result is that of one slice."""
     monkeypatch.setattr(vectors, "_TOGETHER", 10)
-    monkeypatch.setattr(vectors, "_NAMED_TOGETHER", 3)
     seen: list[int] = []
 
     def slowly(slices: Any) -> Any:
@@ -108,13 +106,13 @@ def test_many_are_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
             seen.append(some.start)
             yield some
 
-    indices, values = [[i % DIM] for i in range(25)], [[float(i)] for i in range(25)]
-    made = from_sparse_rows(indices, values, DIM, slowly=slowly)
-    assert seen == [0, 10, 20]
-    assert made.data.tolist() == [float(i) for i in range(25)]
     rows = [np.full(DIM, float(i)) for i in range(25)]
-    np.testing.assert_array_equal(stack(rows, slowly), np.array(rows))
+    np.testing.assert_array_equal(decode_rows([encode(one) for one in rows], DIM, slowly), np.array(rows))
+    assert seen == list(range(25))  # one of seven numbers is more than half of ten
+
+
+def test_named_features_at_once_are_those_one_by_one() -> None:
+    """Each is hashed by itself."""
     named: list[dict[str, float | str]] = [{f"feature {i % 5}": float(i), "kind": "x"} for i in range(10)]
     alone = np.concatenate([as_array(from_named([one], 50)) for one in named])
-    np.testing.assert_array_equal(as_array(from_named(named, 50, slowly)), alone)
-    np.testing.assert_array_equal(decode_rows([encode(one) for one in rows], DIM, slowly), np.array(rows))
+    np.testing.assert_array_equal(as_array(from_named(named, 50)), alone)

@@ -1,6 +1,6 @@
 """Arms in the three forms that the service takes, and their bytes in the journal.
 
-Many at once are read in slices, so that no single call keeps other threads waiting; ``slowly`` may go
+Those of a journal are read in slices, so that no single call keeps other threads waiting; ``slowly`` may go
 through the slices with pauses.
 """
 
@@ -23,9 +23,7 @@ Slowly = Callable[[Iterable[slice]], Iterable[slice]]
 """What goes through slices of work: ``iter``, or something that rests in between."""
 
 _DENSE, _SPARSE = b"D", b"S"
-_TOO_LONG = 2**63
 _TOGETHER = 20_000  # numbers read in one call: a millisecond
-_NAMED_TOGETHER = 200  # arms of named features hashed in one call
 
 
 def slices(count: int, width: int) -> Iterator[slice]:
@@ -34,74 +32,51 @@ def slices(count: int, width: int) -> Iterator[slice]:
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
-def from_sparse(indices: Sequence[int], values: Sequence[float], dim: int, at: str) -> Vector:
-    """The vector with these entries."""
-    return from_sparse_rows([indices], [values], dim, lambda _: at)
-
-
 def from_sparse_rows(
     indices: Sequence[Sequence[int]],
     values: Sequence[Sequence[float]],
     dim: int,
     name: Callable[[int], str] = "arm {}".format,
-    slowly: Slowly = iter,
 ) -> Matrix:
     """The CSR matrix whose rows have these entries; ``name`` says what one is called that is refused."""
-    counts = np.fromiter(map(len, indices), dtype=np.int64, count=len(indices))
-    others = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
-    if len(bad := np.flatnonzero(counts != others)):
-        at = int(bad[0])
-        raise Invalid(f"{name(at)} has {counts[at]} indices and {others[at]} values")
+    counts, others = (
+        np.fromiter(map(len, part), dtype=np.int64, count=len(part)) for part in (indices, values)
+    )
+
+    def refuse(bad: Any, why: str) -> None:
+        if len(bad):
+            raise Invalid(f"{name(int(bad[0]))} {why}")
+
+    if len(uneven := np.flatnonzero(counts != others)):
+        refuse(uneven, f"has {counts[uneven[0]]} indices and {others[uneven[0]]} values")
     ends = np.concatenate([[0], np.cumsum(counts)])
-    columns, data = np.empty(ends[-1], dtype=np.int32), np.empty(ends[-1])
-    for some in slowly(slices(len(counts), int(counts.max(initial=1)))):
-        start, stop = ends[some.start], ends[some.stop]
-        given = _integers(indices[some], stop - start)
-        if len(outside := np.flatnonzero((given < 0) | (given >= dim))):
-            raise Invalid(f"{name(_row_at(ends, start + outside[0]))} has an index outside 0..{dim - 1}")
-        columns[start:stop] = given
-        data[start:stop] = np.fromiter(chain.from_iterable(values[some]), np.float64, stop - start)
-    return _sorted(columns, data, ends, dim, name)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    columns, data = _numbers(indices, ends[-1], np.int64, -1), _numbers(values, ends[-1], np.float64, np.inf)
+    refuse(rows[~np.isfinite(data)], "contains NaN, inf or a number that is not finite here")
+    refuse(rows[(columns < 0) | (columns >= dim)], f"has an index outside 0..{dim - 1}")
+    order = np.lexsort((columns, rows))
+    columns = columns[order]
+    refuse(rows[1:][(np.diff(columns) == 0) & (np.diff(rows) == 0)], "has an index twice")
+    return _csr(data[order], columns, ends, dim)
 
 
-def _sorted(
-    columns: NDArray[np.int32],
-    data: NDArray[np.float64],
-    ends: NDArray[np.int64],
-    dim: int,
-    name: Callable[[int], str],
-) -> Matrix:
-    """The rows with their entries in the order of the columns."""
-    rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-    falls = np.diff(columns, prepend=-1) <= 0
-    falls[ends[:-1][np.diff(ends) > 0]] = False  # a row begins
-    if falls.any():
-        order = np.lexsort((columns, rows))
-        columns, data = columns[order], data[order]
-        twice = np.flatnonzero((np.diff(columns) == 0) & (np.diff(rows) == 0))
-        if len(twice):
-            raise Invalid(f"{name(int(rows[twice[0]]))} has an index twice")
-    return _csr(data, columns, ends, dim)
-
-
-def _integers(given: Sequence[Sequence[int]], count: int) -> NDArray[np.int64]:
-    """All of them; -1 for those that are too long for an array."""
+def _numbers(lists: Sequence[Sequence[Any]], count: int, kind: Any, too_large: float) -> Any:
+    """All numbers of the lists; where one does not fit, all of them are put in one by one."""
     try:
-        return np.fromiter(chain.from_iterable(given), dtype=np.int64, count=count)
+        return np.fromiter(chain.from_iterable(lists), kind, count)
     except OverflowError:
-        kept = (index if 0 <= index < _TOO_LONG else -1 for index in chain.from_iterable(given))
-        return np.fromiter(kept, dtype=np.int64, count=count)
+        most = np.iinfo(kind).max if kind is np.int64 else np.finfo(kind).max
+        fitting = (each if abs(each) <= most else too_large for each in chain.from_iterable(lists))
+        return np.fromiter(fitting, kind, count)
 
 
 def _row_at(ends: NDArray[np.int64], entry: int) -> int:
     return int(np.searchsorted(ends, entry, side="right")) - 1
 
 
-def from_named(features: Sequence[Mapping[str, float | str]], dim: int, slowly: Slowly = iter) -> Matrix:
+def from_named(features: Sequence[Mapping[str, float | str]], dim: int) -> Matrix:
     """Named features hashed to ``dim`` columns: a text value is the feature "name=value" with value 1."""
-    hasher, starts = _hasher(dim), range(0, max(1, len(features)), _NAMED_TOGETHER)
-    parts = slowly(slice(start, start + _NAMED_TOGETHER) for start in starts)
-    return joined([sparse.csr_array(hasher.transform(features[some])) for some in parts])
+    return sparse.csr_array(_hasher(dim).transform(features))
 
 
 @lru_cache(maxsize=64)
@@ -109,16 +84,6 @@ def _hasher(dim: int) -> Any:
     from sklearn.feature_extraction import FeatureHasher  # noqa: PLC0415  (a second to import, seldom needed)
 
     return FeatureHasher(dim)
-
-
-def stack(rows: Sequence[Vector], slowly: Slowly = iter) -> Matrix:
-    """Several arms as one matrix: sparse if any of them is."""
-    if not all(isinstance(row, np.ndarray) for row in rows):
-        return joined([_as_csr(row) for row in rows])
-    made = np.empty((len(rows), len(rows[0])) if len(rows) else (0, 0))
-    for some in slowly(slices(*made.shape)):
-        made[some] = rows[some]
-    return made
 
 
 def joined(parts: Sequence[Matrix]) -> Matrix:

@@ -1,7 +1,6 @@
 """What a request wants decided: arms in JSON of every form or as npy, ids of stored ones, a context."""
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from pydantic import ValidationError
 from sketchbandit.service.api import prices
 from sketchbandit.service.api.json_cursor import Cursor
 from sketchbandit.service.api.npy import read_npy
-from sketchbandit.service.api.reading import check_field, validated
+from sketchbandit.service.api.reading import check_field, digest, pieces, quotes, validated
 from sketchbandit.service.api.request_models import (
     ArmsRequest,
     DecideRequest,
@@ -19,7 +18,6 @@ from sketchbandit.service.api.request_models import (
     storable,
 )
 from sketchbandit.service.api.rows import Rows
-from sketchbandit.service.arm_store import check_once
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.budget import Charge
 from sketchbandit.service.offered import ActionSet, ArmSet, Offered
@@ -63,19 +61,23 @@ class ArmReader:
         return asked
 
     def from_dense(self, body: bytes) -> Asked | None:
-        """One decision among dense arms, as nearly all are, in a sixth of the time; None if it is another."""
+        """One decision among dense arms, as nearly all are, in a sixth of the time; None if it is another.
+
+        The body ``is_plain``, or short.
+        """
         if self._bandit.config.actions is not None:
             return None
         try:
             found = DenseDecideRequest.model_validate_json(body)
         except ValidationError:
             return None
-        if not _is_once(body, found.top):
-            return None
+        if quotes(body) != (2 if found.top is None else 4):
+            return None  # a field is there twice
         self._check_count(len(found.arms))
         self._pay(prices.dense(len(found.arms), self._dim))
         for place, arm in enumerate(found.arms):
-            self._check_dim(f"arm {place} has", len(arm))
+            if len(arm) != self._dim:
+                self._check_dim(f"arm {place} has", len(arm))
         return Asked(ArmSet(self._checked(np.array(found.arms, dtype=np.float64)), None), found.top)
 
     def decision(self, cursor: Cursor, model: type[DecideRequest] = DecideRequest) -> Asked:
@@ -109,8 +111,7 @@ class ArmReader:
             offered = arms
         if not isinstance(asked, KeyedDecideRequest) or asked.key is None:
             return Asked(offered, asked.top)
-        source = "".join(f"{field}:{cursor.text[begin:end]}\n" for field, begin, end in sorted(sources))
-        return Asked(offered, asked.top, asked.key, digest(source.encode()))
+        return Asked(offered, asked.top, asked.key, digest(pieces(cursor.text, sorted(sources))))
 
     def from_npy(self, body: bytes) -> Offered:
         """A matrix of arms."""
@@ -126,8 +127,8 @@ class ArmReader:
 
     def stored(self, body: bytes) -> tuple[list[str], Matrix]:
         """Arms for keeping, and their ids."""
-        cursor, rows = self.cursor(body), self._rows(len(body))
-        ids: list[str] = []
+        cursor, rows = self.cursor(body), self._rows()
+        ids: dict[str, int] = {}
         for field in cursor.members():
             check_field(field, ("arms",) if ids else (), ArmsRequest)
             for arm in cursor.members():
@@ -137,43 +138,49 @@ class ArmReader:
                     raise Invalid(f"an arm's id: {error}") from None
                 if len(ids) >= self._limits.arms:
                     raise TooLarge(f"more than {len(ids)} arms; a bandit stores up to {self._limits.arms}")
-                ids.append(arm)
-                rows.add(cursor.value(), f"arm {arm!r}", f"arms.{arm}")
+                self._name(arm, ids)
+                rows.add(ids.setdefault(arm, len(ids)), cursor.value(), f"arm {arm!r}", f"arms.{arm}")
         cursor.finish()
         if not ids:
             raise Invalid("arms: there are none; give at least one")
-        return ids, self._checked(rows.matrix())
+        return [*ids], self._checked(rows.matrix())
 
     # -- parts ----------------------------------------------------------------------------------------
 
     def _arms(self, cursor: Cursor) -> ArmSet:
-        """The arms of a list; as long as all are ids of stored ones, nothing is copied."""
-        stored, rows, begin = self._bandit.arms, None, cursor.at
-        ids: list[str | None] = []
+        """The arms of a list; stored ones are copied in the end, all at once."""
+        stored, rows, count = self._bandit.arms, self._rows(), 0
+        places: dict[str, int] = {}
         for place in cursor.elements():
-            self._check_count(place + 1)
+            count = place + 1
+            self._check_count(count)
             arm = cursor.numbers() if cursor.peek() == "[" else None
             arm = cursor.value() if arm is None else arm
-            if isinstance(arm, str):
-                row = stored.row(arm)
-                if rows is None:
-                    self._pay(prices.copied(row))
-                else:
-                    rows.add_stored(row)
-                ids.append(arm)
+            if not isinstance(arm, str):
+                rows.add(place, arm, f"arm {place}", f"arms.{place}", _OR_STORED)
                 continue
-            if rows is None:
-                rows = self._rows(len(cursor.text) - begin)
-                for known in ids:
-                    rows.add_stored(stored.row(known or ""))
-            rows.add(arm, f"arm {place}", f"arms.{place}", _OR_STORED)
-            ids.append(None)
-        named = [arm for arm in ids if arm is not None]
-        if rows is None:
-            self._check_count(len(ids))
-            return stored.choose_from(named)
-        check_once(named)
-        return ArmSet(self._checked(rows.matrix()), ids if named else None)
+            if arm not in stored:
+                stored.row(arm)  # says so
+            self._name(arm, places)
+            places[arm] = place
+        self._check_count(count)
+        if not places:
+            return ArmSet(self._checked(rows.matrix()), None)
+        self._pay(prices.chosen(stored.choose_from(None).matrix, len(places)))
+        chosen = stored.choose_from([*places])
+        if len(places) == count:
+            return chosen
+        rows.put(chosen.matrix, places.values())
+        ids: list[str | None] = [None] * count
+        for known, at in places.items():
+            ids[at] = known
+        return ArmSet(self._checked(rows.matrix()), ids)
+
+    def _name(self, arm: str, before: Collection[str]) -> None:
+        """Charge an id; refuse it if it is there twice: a reward by id would not say which."""
+        if arm in before:
+            raise Invalid(f"the arm {arm!r} is there twice")
+        self._charge.add(prices.NAMED)
 
     def _all_stored(self) -> ArmSet:
         """They are read where they lie."""
@@ -183,8 +190,8 @@ class ArmReader:
         return stored.choose_from(None)
 
     def _context(self, given: object) -> Vector:
-        rows = self._rows(2 * self._dim)
-        rows.add(given, "the context", "context")
+        rows = self._rows()
+        rows.add(0, given, "the context", "context")
         return ArmSet(self._checked(rows.matrix(), "the context"), None).row(0)
 
     def _actions(self, asked: Sequence[str] | None) -> Sequence[str]:
@@ -206,10 +213,8 @@ class ArmReader:
             raise Invalid("an action is there twice; name each once")
         return asked
 
-    def _rows(self, characters: int) -> Rows:
-        """For arms that so many characters tell of: a number takes two at least."""
-        most = min(self._limits.arms, characters // (2 * self._dim) + 1)
-        return Rows(self._dim, most, self._pay, self._bandit.name)
+    def _rows(self) -> Rows:
+        return Rows(self._dim, self._pay, self._bandit.name)
 
     def _pay(self, count: int) -> None:
         """For arms that are made, and for what the log keeps of them."""
@@ -231,15 +236,3 @@ class ArmReader:
         if found != self._dim:
             name = self._bandit.name
             raise Invalid(f"{what} {found} features, but the dim of bandit {name!r} is {self._dim}")
-
-
-def _is_once(body: bytes, top: int | None) -> bool:
-    """Whether ``arms``, and ``top`` where it is given, are there once: they are all that is in quotes."""
-    if top is not None:
-        return body.count(b'"') == 4
-    return body.find(b'"', body.find(b'"') + 1) == body.rfind(b'"')
-
-
-def digest(content: bytes) -> str:
-    """A short name of what was asked."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()

@@ -6,55 +6,66 @@ from typing import Any
 
 from sketchbandit.service.api import prices
 from sketchbandit.service.api.answers import decision_answer, failure, response, written
-from sketchbandit.service.api.arm_reader import ArmReader, Asked, digest
+from sketchbandit.service.api.arm_reader import ArmReader, Asked
 from sketchbandit.service.api.json_cursor import Cursor
 from sketchbandit.service.api.reading import (
     AT_ONCE,
     NPY,
+    PLAIN_AT_ONCE,
     check_field,
     content_type,
+    digest,
     idempotency_key,
+    is_plain,
     query_top,
 )
 from sketchbandit.service.api.request_models import DecideBatchRequest, KeyedDecideRequest, RequestModel
 from sketchbandit.service.api.routing import Call
 from sketchbandit.service.budget import NeverFits
+from sketchbandit.service.engine import Engine
 from sketchbandit.service.http.messages import JSON, Response
 from sketchbandit.service.politeness import Pace
 from sketchbandit.service.problems import Busy, Invalid, Malformed, Problem, TooLarge
 
+_FEW = 1000  # arms that are read at once
+_LARGE = 1 << 20  # bytes of an answer that is put together in a thread
+
 
 async def decide(call: Call) -> Response:
     """Choose an arm. The answer is sent when the decision is on disk."""
-    engine, request, bandit = call.engine, call.request, call.bandit
+    engine, request, bandit, body = call.engine, call.request, call.bandit, call.request.body
     kind, key, top = content_type(request, JSON, NPY), idempotency_key(request), query_top(request)
-    asked = await _asked(call, kind)
-    top = asked.top or top
+    has_numbers = kind == JSON and len(body) <= PLAIN_AT_ONCE and is_plain(body)
+    is_long = len(body) > (PLAIN_AT_ONCE if kind == NPY else AT_ONCE)
+    reader = ArmReader(bandit, request.charge, engine.limits, Pace() if is_long else None)
+
+    def read(found: Asked | None) -> tuple[Asked, int | None, str]:
+        if kind == NPY:
+            found = Asked(reader.from_npy(body), None)
+        elif found is None and has_numbers:
+            found = reader.from_dense(body)
+        asked = found or reader.from_json(body)
+        wanted = asked.top or top
+        return asked, wanted, "" if key is None else digest((f"{kind} {wanted} ".encode(), body))
+
+    found = reader.from_dense(body) if has_numbers and _are_few(body, bandit.config.dim) else None
+    is_short = found is not None or not is_long
+    asked, top, said = read(found) if is_short else await engine.threads.run(read, None)
     if top is not None:
         request.charge.add(prices.ranking(top, len(asked.offered)))
-    said = "" if key is None else digest(f"{kind} {top} ".encode() + request.body)
     decided = await engine.decisions.decide(bandit, asked.offered, top=top, key=key, request=said)
     return response(decision_answer(bandit, decided))
 
 
-async def _asked(call: Call, kind: str) -> Asked:
-    engine, body = call.engine, call.request.body
-    is_long = len(body) > AT_ONCE
-    reader = ArmReader(call.bandit, call.request.charge, engine.limits, Pace() if is_long else None)
-    if kind == NPY:
-        return Asked(
-            await engine.threads.run(reader.from_npy, body) if is_long else reader.from_npy(body), None
-        )
-    if is_long:
-        return await engine.threads.run(reader.from_json, body)
-    return reader.from_dense(body) or reader.from_json(body)
+def _are_few(body: bytes, dim: int) -> bool:
+    """Whether it has few lists: a number takes two characters, and only if need be they are counted."""
+    return len(body) // (2 * dim) <= _FEW or body.count(b"[") <= _FEW
 
 
 async def decide_batch(call: Call) -> Response:
     """Several decisions, committed together; each succeeds or fails by itself."""
     engine, request, bandit = call.engine, call.request, call.bandit
-    is_long = len(request.body) > AT_ONCE
-    reader = ArmReader(bandit, request.charge, engine.limits, Pace() if is_long else None)
+    reader = ArmReader(bandit, request.charge, engine.limits, Pace())
 
     def read(cursor: Cursor) -> Asked:
         return reader.decision(cursor, KeyedDecideRequest)
@@ -63,7 +74,7 @@ async def decide_batch(call: Call) -> Response:
         cursor = reader.cursor(request.body)
         return read_items(cursor, DecideBatchRequest, read, engine.limits.batch)
 
-    items = await engine.threads.run(read_all) if is_long else read_all()
+    items = await engine.threads.run(read_all)
     wanted = (item for item in items if isinstance(item, Asked))
     request.charge.add(sum(prices.ranking(one.top, len(one.offered)) for one in wanted))
 
@@ -73,7 +84,18 @@ async def decide_batch(call: Call) -> Response:
         )
         return decision_answer(bandit, decided)
 
-    return response(b'{"decisions":[%b]}' % b",".join(await each(items, one)))
+    return response(await batch_answer(engine, "decisions", await each(items, one)))
+
+
+async def batch_answer(engine: Engine, name: str, parts: list[bytes]) -> bytes:
+    """The answers to all items, in one piece."""
+
+    def join() -> bytes:
+        parts[0] = b'{"%b":[%b' % (name.encode(), parts[0])
+        parts[-1] += b"]}"
+        return b",".join(parts)
+
+    return join() if sum(map(len, parts)) < _LARGE else await engine.threads.run(join)
 
 
 def read_items(

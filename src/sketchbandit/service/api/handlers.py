@@ -37,7 +37,7 @@ async def create_bandit(call: Call) -> Response:
         name = bandit_name(call.name)
     except ValueError as error:
         raise Invalid(f"path.name: {error}") from None
-    asked = parse(BanditRequest, call.request.body)
+    asked = await parse(call, BanditRequest)
     bandit, is_new = await call.engine.registry.create(name, BanditConfig(**asked.model_dump()))
     return response(bandit_answer(bandit), 201 if is_new else 200)
 
@@ -86,7 +86,7 @@ async def remove_arm(call: Call) -> Response:
 
 async def remove_arms(call: Call) -> Response:
     """Forget stored arms, whatever their ids; if one is not there, none is forgotten."""
-    asked = parse(RemovedRequest, call.request.body)
+    asked = await parse(call, RemovedRequest)
     await call.engine.stock.remove_arms(call.bandit, [*dict.fromkeys(asked.arms)])
     return response({"status": "deleted"})
 
@@ -99,7 +99,7 @@ async def list_actions(call: Call) -> Response:
 async def add_actions(call: Call) -> Response:
     """Offer new actions, or retired ones again with all that they have learned."""
     bandit = call.bandit
-    await call.engine.stock.add_actions(bandit, parse(ActionsRequest, call.request.body).actions)
+    await call.engine.stock.add_actions(bandit, (await parse(call, ActionsRequest)).actions)
     return _actions(bandit)
 
 
@@ -112,7 +112,7 @@ async def retire_action(call: Call) -> Response:
 async def retire_actions(call: Call) -> Response:
     """Offer actions no more, whatever their names; if one is not there, none is retired."""
     bandit = call.bandit
-    await call.engine.stock.retire_actions(bandit, parse(RetiredRequest, call.request.body).actions)
+    await call.engine.stock.retire_actions(bandit, (await parse(call, RetiredRequest)).actions)
     return _actions(bandit)
 
 

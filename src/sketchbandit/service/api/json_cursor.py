@@ -20,14 +20,17 @@ LONGEST_TEXT = 10_000
 """Characters of a name or a text."""
 
 _STEP = 1 << 16  # characters that are parsed at once
+_FEW = 32  # characters of a long list or object that are tried at first; twice as many after each success
+_NESTED = 300_000  # lists and objects inside others, in a body: each is read by itself, in microseconds
 _OBJECTS = 24  # bytes of objects for a character, at most: of empty lists
 _ELEMENT = 64  # bytes of one in a list
 _MEMBER = 250  # bytes of one in an object
 _DEPTH = 8  # of lists and objects in each other: twice what any request has
-_NUMBER = 5000  # characters of a number
+_SCALARS = (64, 5000)  # characters of a number: nearly always, and at most
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN_TEXT = re.compile(rf'"([^"\\\x00-\x1f]{{0,{LONGEST_TEXT}}})"')
 _ESCAPED = 6 * LONGEST_TEXT + 2
+_TEXTS = (64, 1024, 16_384, _ESCAPED)  # characters in which the end of a text is looked for
 _NUMBERS = TypeAdapter(Annotated[list[Number], Field(fail_fast=True)])
 _decode = json.JSONDecoder().raw_decode
 
@@ -42,9 +45,12 @@ class Cursor:
         self._pace = pace or _at_once
         self.text = _text(body, self._pace)
         self.at = 0
+        self._nested = 0
 
     def peek(self) -> str:
         """The next character that is no space; empty at the end."""
+        if (found := self.text[self.at : self.at + 1]) > " ":
+            return found
         match = _SPACE.match(self.text, self.at)
         self.at = match.end() if match else self.at
         return self.text[self.at : self.at + 1]
@@ -59,13 +65,7 @@ class Cursor:
             self.at += 1
             return
         while True:
-            if self.peek() != '"':
-                raise self._wrong("a name in quotes is expected")
-            name = self._string()
-            if self.peek() != ":":
-                raise self._wrong("a colon is expected")
-            self.at += 1
-            yield name
+            yield self._member()
             if self._is_last("}"):
                 return
 
@@ -89,13 +89,12 @@ class Cursor:
             return self._string()
         if kind not in ("[", "{"):
             return self._scalar()
+        self._count_nested(depth)
         if (found := self._short(kind, is_kept=depth < _DEPTH)) is not None:
             return found
         if not depth:
             raise self._wrong("lists and objects are nested too deeply")
-        if kind == "[":
-            return self._list(depth)
-        return dict(self._paid_members(depth))
+        return self._list(depth) if kind == "[" else self._object(depth)
 
     def numbers(self) -> list[float] | None:
         """The list of numbers that stands here, read fast; None, and nothing is read, if it is none."""
@@ -112,7 +111,9 @@ class Cursor:
         kind = self.peek()
         if kind not in ("[", "{") or not depth:
             self.value(depth)
-        elif self._short(kind) is None:
+            return
+        self._count_nested(depth)
+        if self._short(kind) is None:
             for _ in self.elements() if kind == "[" else self.members():
                 self.skip(depth - 1)
 
@@ -138,35 +139,74 @@ class Cursor:
         self.at += used
         return found
 
-    def _paid_members(self, depth: int) -> Iterator[tuple[str, Any]]:
-        for name in self.members():
+    def _count_nested(self, depth: int) -> None:
+        self._nested += depth < _DEPTH
+        if self._nested > _NESTED:
+            raise Invalid(f"more than {_NESTED} lists and objects inside others; send fewer at once")
+
+    def _object(self, depth: int) -> dict[str, Any]:
+        """A long object, or one of lists: numbers and texts many at a time, other things one by one."""
+        found: dict[str, Any] = {}
+        self.at += 1
+        step = _FEW
+        while self.peek() != "}" or found:
+            if some := self._some("{", "}", step, _MEMBER):
+                found.update(some)
+                step = min(2 * step, _STEP)
+                continue
+            step = _FEW
             self._pay(_MEMBER)
-            yield name, self.value(depth - 1)
+            name = self._member()
+            found[name] = self.value(depth - 1)
+            if self._is_last("}"):
+                return found
+        self.at += 1
+        return found
 
     def _list(self, depth: int) -> list[Any]:
-        """A long list, or one of lists: numbers many at a time, other things one by one."""
+        """A long list, or one of lists: numbers and texts many at a time, other things one by one."""
         found: list[Any] = []
-        begin, at = self.at, self.at + 1
-        while (cut := self.text.rfind(",", at, at + _STEP)) > 0:
-            try:
-                some, used = _decode(f"[{self.text[at:cut]}]")
-            except (ValueError, RecursionError):
-                break
-            if used != cut - at + 2 or not some:
-                break
-            self._pay(_ELEMENT * len(some))
-            found += some
-            begin, at = cut, cut + 1
-            self._pace()
-        self.at = begin + 1
-        if not found and self.peek() == "]":
-            self.at += 1
-            return found
-        while True:
+        self.at += 1
+        step = _FEW
+        while self.peek() != "]" or found:
+            if some := self._some("[", "]", step, _ELEMENT):
+                found += some
+                step = min(2 * step, _STEP)
+                continue
+            step = _FEW
             self._pay(_ELEMENT)
             found.append(self.value(depth - 1))
             if self._is_last("]"):
                 return found
+        self.at += 1
+        return found
+
+    def _some(self, opening: str, closing: str, step: int, price: int) -> Any:
+        """Those up to the last comma of the next ``step`` characters; none if one of them holds others."""
+        cut = self.text.rfind(",", self.at, self.at + step)
+        some = self.text[self.at : cut] if cut > 0 else "["
+        if "[" in some or "{" in some:
+            return None
+        try:
+            found, used = _decode(f"{opening}{some}{closing}")
+        except ValueError:
+            return None
+        if used != len(some) + 2:
+            return None
+        self._pay(price * len(found) + len(some) * (1 if self.text.isascii() else 4))
+        self.at = cut + 1
+        self._pace()
+        return found
+
+    def _member(self) -> str:
+        """A name, and the colon after it."""
+        if self.peek() != '"':
+            raise self._wrong("a name in quotes is expected")
+        name = self._string()
+        if self.peek() != ":":
+            raise self._wrong("a colon is expected")
+        self.at += 1
+        return name
 
     def _is_last(self, closing: str) -> bool:
         """Pass a comma or the closing bracket."""
@@ -181,20 +221,25 @@ class Cursor:
         if match := _PLAIN_TEXT.match(self.text, self.at):
             self.at = match.end()
             return str(match[1])
-        try:
-            found, used = scanstring(self.text[self.at : self.at + _ESCAPED], 1)
-        except ValueError as error:
-            if len(self.text) - self.at > _ESCAPED:
-                raise Invalid(f"a text has up to {LONGEST_TEXT} characters") from None
-            raise self._wrong(str(error).partition(":")[0]) from None
-        self.at += used
-        return str(found)
+        for width in _TEXTS:
+            try:
+                found, used = scanstring(self.text[self.at : self.at + width], 1)
+            except ValueError as error:
+                if len(self.text) - self.at <= width:
+                    raise self._wrong(str(error).partition(":")[0]) from None
+            else:
+                self.at += used
+                return str(found)
+        raise Invalid(f"a text has up to {LONGEST_TEXT} characters")
 
     def _scalar(self) -> Any:
-        try:
-            found, used = _decode(self.text[self.at : self.at + _NUMBER])
-        except ValueError as error:
-            raise self._wrong(str(error).partition(":")[0]) from None
+        for width in _SCALARS:
+            try:
+                found, used = _decode(self.text[self.at : self.at + width])
+            except ValueError as error:
+                raise self._wrong(str(error).partition(":")[0]) from None
+            if used <= width - 4:  # or digits, a point, an exponent may follow
+                break
         self.at += used
         return found
 

@@ -1,6 +1,7 @@
 """A matrix of arms in numpy's file format, read without unpickling."""
 
-import io
+import ast
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,19 +10,29 @@ import numpy as np
 from sketchbandit.service.problems import Invalid, Malformed
 from sketchbandit.service.vectors import Matrix
 
+_MAGIC = b"\x93NUMPY"
+_LENGTHS = {(1, 0): 2, (2, 0): 4}  # bytes of a header's length, by version
 _HEADER_BYTES = 10_000  # more is not a matrix of numbers
+_ODD = re.compile(r"\\|[0-9]\s*[A-Za-z_]")
+"""What no header of today has, and Python warns of: 1L, as Python 2 wrote it, and escapes."""
+_FLOAT = re.compile("[<>=|]?f[48]")
+_FIELDS = {"descr", "fortran_order", "shape"}
 
 
 def read_npy(body: bytes, check: Callable[[tuple[int, int]], None]) -> Matrix:
     """The matrix in the body, as float64 in the order of C; ``check`` sees its shape before it is made."""
-    buffer = io.BytesIO(body)
-    shape, is_fortran, dtype = _header(buffer)
-    if dtype.kind != "f" or dtype.itemsize not in (4, 8) or len(shape) != 2:
-        raise Invalid(f"arms must be a float32 or float64 matrix, got {dtype!s:.100} of shape {shape}")
+    header, at = _header(body)
+    kind, is_fortran, shape = header["descr"], header["fortran_order"], header["shape"]
+    if type(is_fortran) is not bool or type(shape) is not tuple:
+        raise Malformed(
+            f"the body is not an npy file: fortran_order {is_fortran!r:.100}, shape {shape!r:.100}"
+        )
+    if not isinstance(kind, str) or not _FLOAT.fullmatch(kind) or len(shape) != 2:
+        raise Invalid(f"arms must be a float32 or float64 matrix, got {kind!r:.100} of shape {shape!r:.100}")
     if any(type(length) is not int or length < 0 for length in shape):
-        raise Malformed(f"the body is not an npy file: it has the shape {shape}")
+        raise Malformed(f"the body is not an npy file: it has the shape {shape!r:.100}")
     check(shape)
-    at = buffer.tell()
+    dtype = np.dtype(kind)
     if (left := len(body) - at) != shape[0] * shape[1] * dtype.itemsize:
         raise Malformed(f"the npy file says {shape} {dtype}, and {left} bytes follow")
     flat = np.frombuffer(body, dtype, offset=at)
@@ -29,13 +40,27 @@ def read_npy(body: bytes, check: Callable[[tuple[int, int]], None]) -> Matrix:
     return np.array(flat.reshape(shape, order="F" if is_fortran else "C"), dtype=np.float64, order="C")
 
 
-def _header(buffer: io.BytesIO) -> tuple[Any, bool, np.dtype[Any]]:
+def _header(body: bytes) -> tuple[dict[str, Any], int]:
+    """What it says, and where the numbers begin."""
+    if len(body) < 8 or not body.startswith(_MAGIC):
+        raise Malformed(f"the body is not an npy file: it begins with {body[:8]!r}")
+    version = (body[6], body[7])
+    if version not in _LENGTHS:
+        raise Malformed(f"npy files of version {version} are not read; write version 1.0")
+    begin = 8 + _LENGTHS[version]
+    end = begin + int.from_bytes(body[8:begin], "little")
+    if end - begin > _HEADER_BYTES or end > len(body):
+        raise Malformed(
+            f"the body is not an npy file: a header of {end - begin} bytes; there are {len(body) - begin}, "
+            f"and {_HEADER_BYTES} is the most"
+        )
+    text = body[begin:end].decode("latin-1").strip()
+    if found := _ODD.search(text):
+        raise Malformed(f"the header of the npy file has {found[0]!r}; write it with numpy on Python 3")
     try:
-        version = np.lib.format.read_magic(buffer)
-        if version == (1, 0):
-            return np.lib.format.read_array_header_1_0(buffer, max_header_size=_HEADER_BYTES)
-        if version == (2, 0):
-            return np.lib.format.read_array_header_2_0(buffer, max_header_size=_HEADER_BYTES)
+        header = ast.literal_eval(text)
     except Exception as error:
         raise Malformed(f"the body is not an npy file: {str(error)[:200]}") from None
-    raise Malformed(f"npy files of version {version} are not read; write version 1.0")
+    if type(header) is not dict or header.keys() != _FIELDS:
+        raise Malformed(f"the body is not an npy file: its header is {text[:200]!r}")
+    return header, end

@@ -4,7 +4,11 @@ Bodies are charged where they arrive. What is not here costs nothing that grows 
 among all stored arms reads them where they lie.
 """
 
-from sketchbandit.service.vectors import Vector, nbytes
+from collections.abc import Sequence
+
+import numpy as np
+
+from sketchbandit.service.vectors import Matrix, nbytes
 
 RANKED = 2700
 """One of the ``top``: chosen, written, kept for its key, answered. Measured at the peak, for ids of 128
@@ -30,11 +34,6 @@ def sparse(entries: int) -> int:
     return 64 + 40 * entries
 
 
-def copied(stored: Vector) -> int:
-    """A stored arm among others that are not."""
-    return 64 + nbytes(stored)
-
-
 def ranking(top: int | None, count: int) -> int:
     """What ``top`` of so many arms asks for."""
     return 0 if top is None else RANKED * min(top, count) + SCORED * count
@@ -43,3 +42,25 @@ def ranking(top: int | None, count: int) -> int:
 def objects(characters: int) -> int:
     """Objects made of so much JSON: most for empty lists and objects."""
     return 24 * characters
+
+
+NAMED = 200
+"""The id of a stored arm in a request, and its place."""
+
+
+def chosen(stored: Matrix, count: int) -> int:
+    """Stored arms, copied: sparse ones as if each were the longest, but never more than all together."""
+    if isinstance(stored, np.ndarray):
+        return dense(count, stored.shape[1])
+    longest = int(np.diff(stored.indptr).max(initial=0))
+    return 8 * count + min(12 * longest * count, nbytes(stored))
+
+
+def joining(parts: Sequence[Matrix]) -> int:
+    """Arms of several forms put together, and then in order; dense ones among sparse become sparse."""
+    full = [part for part in parts if isinstance(part, np.ndarray)]
+    numbers = sum(part.size for part in full)
+    if len(full) == len(parts):
+        return 16 * numbers
+    entries = sum(part.nnz for part in parts if not isinstance(part, np.ndarray))
+    return int(numbers + 60 * sum(map(np.count_nonzero, full)) + 24 * entries)

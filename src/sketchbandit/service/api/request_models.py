@@ -5,7 +5,7 @@ Lists stop at their first error (fail_fast): a body with a million of them is as
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from sketchbandit.service.logs import UNSEEN
 
@@ -13,6 +13,7 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 """A number is a number: neither a text that looks like one nor true."""
 Whole = Annotated[int, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
+_MOST_VALUES = 200
 
 
 def storable(name: str) -> str:
@@ -33,6 +34,19 @@ def bandit_name(name: str) -> str:
             f"{name!r:.150} cannot be a bandit's name: leave out slashes, and have more than dots"
         )
     return storable(name)
+
+
+def few(said: Any) -> Any:
+    """Refuse more values than any settings or any reward have: each of them could be wrong."""
+    left, seen = [said], 0
+    while left and seen <= _MOST_VALUES:
+        inner = left.pop()
+        if isinstance(inner, (dict, list)):
+            seen += len(inner)
+            left += [] if seen > _MOST_VALUES else inner.values() if isinstance(inner, dict) else inner
+    if seen > _MOST_VALUES:
+        raise ValueError(f"there are more than {_MOST_VALUES} values; a few names and numbers are taken")
+    return said
 
 
 ArmId = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00]+$")]
@@ -57,6 +71,7 @@ class BanditRequest(RequestModel):
     ] = "adaptive"
     parameters: Annotated[
         dict[str, Any],
+        BeforeValidator(few),
         Field(
             max_length=20,
             description="Of the policy: ridge, beta, size, epsilon, ...; scaling: how features are brought "
@@ -84,6 +99,7 @@ class BanditRequest(RequestModel):
     log_arms: Annotated[Flag, Field(description="Keep all arms of every decision in the journal.")] = False
     explore: Annotated[
         Any,
+        BeforeValidator(few),
         WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}]}),
         Field(
             description="How arms are chosen: ucb, thompson, inverse-gap, epsilon-greedy or greedy; or an "
@@ -219,7 +235,11 @@ class RewardRequest(RequestModel):
     arm: ArmId | None = None
     action: Annotated[ArmId | None, Field(description="For a bandit with actions, as arm.")] = None
     rewards: Annotated[
-        Annotated[list[ShownReward], Field(min_length=1, max_length=1000, fail_fast=True)] | None,
+        Annotated[
+            list[Annotated[ShownReward, BeforeValidator(few)]],
+            Field(min_length=1, max_length=1000, fail_fast=True),
+        ]
+        | None,
         Field(description="Instead of reward: of several arms, each at most once; all are taken or none."),
     ] = None
 

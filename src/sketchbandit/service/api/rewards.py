@@ -4,9 +4,9 @@ from typing import Any
 
 from sketchbandit.service.api import prices
 from sketchbandit.service.api.answers import response, written
-from sketchbandit.service.api.decisions import each, read_items
+from sketchbandit.service.api.decisions import batch_answer, each, read_items
 from sketchbandit.service.api.json_cursor import Cursor
-from sketchbandit.service.api.reading import AT_ONCE, parse, validated
+from sketchbandit.service.api.reading import parse, read_fields, validated
 from sketchbandit.service.api.request_models import RewardBatchRequest, RewardRequest, ShownReward
 from sketchbandit.service.api.routing import Call
 from sketchbandit.service.bandit import Bandit
@@ -19,30 +19,29 @@ from sketchbandit.service.rewards import KNOWN, LEARNED, Given
 
 async def reward(call: Call) -> Response:
     """Tell the reward of a decision, or of the arms of its slate. The same again is no error."""
-    return response(await _take(call.engine, call.bandit, parse(RewardRequest, call.request.body)))
+    return response(await _take(call.engine, call.bandit, await parse(call, RewardRequest)))
 
 
 async def reward_batch(call: Call) -> Response:
     """Several rewards, committed together; each succeeds or fails by itself."""
     engine, bandit, body, charge = call.engine, call.bandit, call.request.body, call.request.charge
-    is_long = len(body) > AT_ONCE
 
     def read(cursor: Cursor) -> RewardRequest:
         begin = cursor.at
-        said = cursor.value()
+        said = read_fields(cursor, RewardRequest)
         charge.add(prices.objects(cursor.at - begin))
         return validated(RewardRequest, said)
 
     def read_all() -> list[Any]:
         charge.add(prices.text(body))
-        cursor = Cursor(body, charge.add, Pace() if is_long else None)
+        cursor = Cursor(body, charge.add, Pace())
         return read_items(cursor, RewardBatchRequest, read, engine.limits.batch)
 
     async def one(given: RewardRequest) -> bytes:
         return written(await _take(engine, bandit, given))
 
-    items = await engine.threads.run(read_all) if is_long else read_all()
-    return response(b'{"rewards":[%b]}' % b",".join(await each(items, one)))
+    items = await engine.threads.run(read_all)
+    return response(await batch_answer(engine, "rewards", await each(items, one)))
 
 
 async def _take(engine: Engine, bandit: Bandit, asked: RewardRequest) -> dict[str, Any]:

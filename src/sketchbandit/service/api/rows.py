@@ -1,98 +1,91 @@
-"""Arms as they come, one by one, made into few matrices at once."""
+"""Arms as they come, one by one and in any form, made into one matrix."""
 
-from collections.abc import Callable, Sequence
-from itertools import chain
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from sketchbandit.service.api import prices
 from sketchbandit.service.api.json_cursor import LONGEST_TEXT
 from sketchbandit.service.problems import Invalid
-from sketchbandit.service.vectors import Matrix, Vector, from_named
+from sketchbandit.service.vectors import Matrix, from_named, from_sparse_rows, joined
 
-_PIECE = 4000  # entries of sparse or named arms that become a matrix together
+_PIECE = 4000  # sparse or named arms, and entries of them, that become a matrix together
+_RESERVED = 4096  # numbers of dense arms that there is room for at first
 _NUMBERS = {int, float}
+
+Pay = Callable[[int], None]
 
 
 class Rows:
-    """Arms of ``dim`` features in any form, in order. ``pay`` is called before anything is made.
+    """Arms of ``dim`` features, each with its place among them. ``pay`` is called before anything is made.
 
-    ``most`` is how many dense ones there can be: their matrix is reserved at once.
+    Those of each form are collected by themselves, so that it costs nothing if forms take turns; in the end
+    all are put in order.
     """
 
-    def __init__(self, dim: int, most: int, pay: Callable[[int], None], bandit: str) -> None:
-        self._dim, self._most, self._pay, self._bandit = dim, most, pay, bandit
-        self._dense: Matrix | None = None
-        self._filled = 0
-        self._pending: list[Any] = []
-        self._names: list[str] = []
-        self._entries = 0
-        self._make: Callable[[list[Any]], Matrix] | None = None
-        self.pieces: list[Matrix] = []
+    def __init__(self, dim: int, pay: Pay, bandit: str) -> None:
+        self._dim, self._pay, self._bandit = dim, pay, bandit
+        self._dense = _Dense(dim, pay)
+        self._sparse = _Pieces(self._from_sparse, pay)
+        self._named = _Pieces(lambda arms, _: from_named(arms, dim), pay)
+        self._parts: list[tuple[Matrix, Sequence[int]]] = []
 
-    def add(self, arm: Any, called: str, at: str, or_else: str = "") -> None:
+    def add(self, place: int, arm: Any, called: str, at: str, or_else: str = "") -> None:
         """One more: ``called`` so in messages, and read ``at`` a place of the request."""
         if isinstance(arm, list):
-            self._add_dense(arm, called, at)
+            _check_numbers(arm, _NUMBERS, "number", at)
+            if len(arm) != self._dim:
+                raise Invalid(
+                    f"{called} has {len(arm)} features, but the dim of bandit {self._bandit!r} is {self._dim}"
+                )
+            self._dense.add(place, arm, at)
         elif not isinstance(arm, dict):
             raise Invalid(f"{called} must be a list of numbers, {{indices, values}}, named features{or_else}")
         elif arm.keys() == {"indices", "values"} and all(type(part) is list for part in arm.values()):
-            self._check_numbers(arm["indices"], {int}, "integer", f"{at}.indices")
-            self._check_numbers(arm["values"], _NUMBERS, "number", f"{at}.values")
-            if len(arm["indices"]) != len(arm["values"]):
-                raise Invalid(f"{called} has {len(arm['indices'])} indices and {len(arm['values'])} values")
-            self._add(self._from_sparse, arm, called, len(arm["indices"]))
+            _check_numbers(arm["indices"], {int}, "integer", f"{at}.indices")
+            _check_numbers(arm["values"], _NUMBERS, "number", f"{at}.values")
+            self._sparse.add(place, arm, called, max(map(len, arm.values())))
         else:
-            self._add(self._from_named, _named(arm, called), called, len(arm))
+            self._named.add(place, _named(arm, called), called, len(arm))
 
-    def add_stored(self, row: Vector) -> None:
-        """One more, as it is kept."""
-        self._pay(prices.copied(row))
-        self._add(_from_stored, row, "", 1 if isinstance(row, np.ndarray) else 1 + len(row.data))
+    def put(self, matrix: Matrix, places: Iterable[int]) -> None:
+        """Several that are made and paid for, and their places."""
+        self._parts.append((matrix, array("q", places)))
 
     def matrix(self) -> Matrix:
-        """All of them: sparse if any is."""
-        self.finish()
-        if len(self.pieces) == 1:
-            return self.pieces[0]
-        if all(isinstance(piece, np.ndarray) for piece in self.pieces):
-            return np.concatenate(self.pieces)
-        return sparse.vstack([sparse.csr_array(piece) for piece in self.pieces], format="csr")
+        """All of them in order: sparse if any is."""
+        for form in (self._dense, self._sparse, self._named):
+            if form.places:
+                self._parts.append((form.matrix(), form.places))
+        parts = [part for part, _ in self._parts]
+        if len(parts) == 1:
+            return parts[0]
+        self._pay(prices.joining(parts))
+        together = joined(parts)
+        return together[np.argsort(np.concatenate([np.asarray(places) for _, places in self._parts]))]
 
-    def finish(self) -> None:
-        """What waits becomes a piece."""
-        if self._filled and self._dense is not None:
-            self.pieces.append(self._dense[: self._filled])
-            self._dense, self._most = self._dense[self._filled :], self._most - self._filled
-            self._filled = 0
-        if self._make is not None and self._pending:
-            self.pieces.append(self._make(self._pending))
-        self._pending, self._names, self._entries, self._make = [], [], 0, None
+    def _from_sparse(self, arms: list[Any], names: list[str]) -> Matrix:
+        indices, values = ([arm[of] for arm in arms] for of in ("indices", "values"))
+        return from_sparse_rows(indices, values, self._dim, names.__getitem__)
 
-    def _add(self, make: Callable[[list[Any]], Matrix], arm: Any, called: str, entries: int) -> None:
-        if self._filled or self._make != make or self._entries > _PIECE:
-            self.finish()
-            self._make = make
-        if make != _from_stored:
-            self._pay(prices.sparse(entries))
-        self._pending.append(arm)
-        self._names.append(called)
-        self._entries += entries
 
-    def _add_dense(self, arm: list[Any], called: str, at: str) -> None:
-        if self._make is not None:
-            self.finish()
-        self._check_numbers(arm, _NUMBERS, "number", at)
-        if len(arm) != self._dim:
-            raise Invalid(
-                f"{called} has {len(arm)} features, but the dim of bandit {self._bandit!r} is {self._dim}"
-            )
+class _Dense:
+    """Lists of numbers, in a matrix that grows."""
+
+    def __init__(self, dim: int, pay: Pay) -> None:
+        self.places = array("q")
+        self._dim, self._pay = dim, pay
+        self._held = np.empty((0, dim))
+
+    def add(self, place: int, arm: list[Any], at: str) -> None:
+        """One more."""
         self._pay(prices.dense(1, self._dim))
-        if self._dense is None:
-            self._dense = np.empty((self._most, self._dim))
-        row = self._dense[self._filled]
+        filled = len(self.places)
+        if filled == len(self._held):
+            self._grow(filled)
+        row = self._held[filled]
         try:
             row[:] = arm
         except OverflowError:  # an integer that is too large for a float
@@ -100,53 +93,57 @@ class Rows:
         if not np.isfinite(row).all():
             bad = int(np.flatnonzero(~np.isfinite(row))[0])
             raise Invalid(f"{at}.{bad}: Input should be a finite number")
-        self._filled += 1
+        self.places.append(place)
 
-    @staticmethod
-    def _check_numbers(found: list[Any], kinds: set[type], word: str, at: str) -> None:
-        if not kinds.issuperset(map(type, found)):
-            bad = next(place for place, each in enumerate(found) if type(each) not in kinds)
-            raise Invalid(f"{at}.{bad}: Input should be a valid {word}")
+    def _grow(self, filled: int) -> None:
+        """Room for twice as many."""
+        self._pay(prices.dense(filled, self._dim))
+        grown = np.empty((max(1, 2 * filled, _RESERVED // self._dim), self._dim))
+        grown[:filled] = self._held
+        self._held = grown
 
-    def _from_named(self, arms: list[Any]) -> Matrix:
-        return from_named(arms, self._dim)
-
-    def _from_sparse(self, arms: list[Any]) -> Matrix:
-        """One matrix of arms by their entries; the columns of each in order."""
-        lengths = [len(arm["indices"]) for arm in arms]
-        rows = np.repeat(np.arange(len(arms)), lengths)
-        columns = _numbers([arm["indices"] for arm in arms], len(rows), np.int64, -1)
-        values = _numbers([arm["values"] for arm in arms], len(rows), np.float64, np.inf)
-        self._refuse(rows[~np.isfinite(values)], "contains NaN, inf or a number that is not finite here")
-        self._refuse(rows[(columns < 0) | (columns >= self._dim)], f"has an index outside 0..{self._dim - 1}")
-        order = np.lexsort((columns, rows))
-        columns = columns[order]
-        self._refuse(rows[1:][(np.diff(columns) == 0) & (np.diff(rows) == 0)], "has an index twice")
-        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        parts = values[order], columns.astype(np.int32), ends
-        return sparse.csr_array(parts, shape=(len(arms), self._dim))
-
-    def _refuse(self, rows: Any, why: str) -> None:
-        if len(rows):
-            raise Invalid(f"{self._names[rows[0]]} {why}")
+    def matrix(self) -> Matrix:
+        """All of them."""
+        return self._held[: len(self.places)]
 
 
-def _from_stored(rows: list[Vector]) -> Matrix:
-    if all(isinstance(row, np.ndarray) for row in rows):
-        return np.array(rows)
-    return sparse.vstack(
-        [sparse.csr_array(np.atleast_2d(r)) if isinstance(r, np.ndarray) else r for r in rows]
-    )
+class _Pieces:
+    """Arms of which many are made a matrix at once; what they came as is not kept for longer."""
+
+    def __init__(self, make: Callable[[list[Any], list[str]], Matrix], pay: Pay) -> None:
+        self.places = array("q")
+        self._make, self._pay = make, pay
+        self._waiting: list[Any] = []
+        self._names: list[str] = []
+        self._size = 0
+        self._made: list[Matrix] = []
+
+    def add(self, place: int, arm: Any, called: str, entries: int) -> None:
+        """One more, of so many entries."""
+        self._pay(prices.sparse(entries))
+        self.places.append(place)
+        self._waiting.append(arm)
+        self._names.append(called)
+        self._size += 1 + entries
+        if self._size > _PIECE:
+            self._finish()
+
+    def _finish(self) -> None:
+        self._made.append(self._make(self._waiting, self._names))
+        self._waiting, self._names, self._size = [], [], 0
+
+    def matrix(self) -> Matrix:
+        """All of them."""
+        if self._waiting:
+            self._finish()
+        made, self._made = joined(self._made), []
+        return made
 
 
-def _numbers(lists: Sequence[list[Any]], count: int, kind: Any, too_large: float) -> Any:
-    """All numbers of the lists; where one does not fit, all of them are put in one by one."""
-    try:
-        return np.fromiter(chain.from_iterable(lists), kind, count)
-    except OverflowError:
-        most = np.iinfo(kind).max if kind is np.int64 else np.finfo(kind).max
-        fitting = (each if abs(each) <= most else too_large for each in chain.from_iterable(lists))
-        return np.fromiter(fitting, kind, count)
+def _check_numbers(found: list[Any], kinds: set[type], word: str, at: str) -> None:
+    if not kinds.issuperset(map(type, found)):
+        bad = next(place for place, each in enumerate(found) if type(each) not in kinds)
+        raise Invalid(f"{at}.{bad}: Input should be a valid {word}")
 
 
 def _named(features: dict[str, Any], called: str) -> dict[str, Any]:
