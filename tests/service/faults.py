@@ -3,29 +3,32 @@
 from threading import current_thread
 from typing import Any
 
-from sketchbandit.policy.learning import Policy
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.storage.records import DecisionRow
+from tests.service.crowd import NAME
 
-_learn = Policy.update
+_learn = Bandit._learn
 
 
 def memory_fault(after: int, **settings: Any) -> dict[str, Any]:
-    """After so many rewards learned, replayed ones too, one cannot be for want of memory. The settings.
+    """After so many rewards of one bandit, replayed ones too, one cannot be learned for want of memory.
 
-    A standby gets over it: it reads everything anew. So it meets another when it has taken over.
+    A standby may get over it, by reading everything anew. So it meets another when it has taken over.
+    Gives the settings.
     """
     left, has_followed = [after], [False]
 
-    def update(policy: Any, arm: Any, reward: Any) -> None:
+    def learn(bandit: Bandit, shown: DecisionRow, reward: float) -> None:
         follows = current_thread().name.startswith("standby")
-        if not (follows and has_followed[0]):
+        if bandit.name == NAME and not (follows and has_followed[0]):
             left[0] -= 1
             if left[0] == 0:
                 if follows:
                     has_followed[0], left[0] = True, after
                 raise MemoryError("of the test")
-        _learn(policy, arm, reward)
+        _learn(bandit, shown, reward)
 
-    setattr(Policy, "update", update)  # noqa: B010  (mypy does not let methods be replaced)
+    setattr(Bandit, "_learn", learn)  # noqa: B010  (mypy does not let methods be replaced)
     return settings
 
 

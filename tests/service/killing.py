@@ -13,7 +13,7 @@ from tests.service.processes import ServerProcess, Zygote, free_port, zygote
 
 PARAMETERS = {"size": 4, "epsilon": 2.0}
 _FAULT_EVERY = 3  # servers: each third meets a fault of memory
-_REWARDS_BEFORE_FAULT = 40
+_REWARDS_BEFORE_FAULT = 20
 _IN_FLIGHT = 0.05  # seconds, by which answers of the killed server have been read
 
 
