@@ -13,6 +13,7 @@ from sketchbandit.experiments import verbs
 from sketchbandit.experiments.claims import OPEN
 from sketchbandit.experiments.definitions import EXPERIMENTS
 from sketchbandit.experiments.profiles import PROFILES
+from sketchbandit.experiments.readings import DEFAULT, READINGS
 from sketchbandit.experiments.reporting import Report, counts
 from sketchbandit.experiments.rules import listed
 from sketchbandit.experiments.tables import table
@@ -37,7 +38,9 @@ RESUMABLE = "Interrupted; what was finished is kept: go on with --resume."
 
 @commands.command(
     epilog=f"Ids: all, embedded, {', '.join(EXPERIMENTS)}. Profiles: "
-    + "; ".join(f"{name}: {p.sentence.partition(': ')[2]}" for name, p in PROFILES.items())
+    + "; ".join(f"{name}: {p.amount.partition(': ')[2]}" for name, p in PROFILES.items())
+    + ". Readings: "
+    + "; ".join(f"{name}: {found.sentence}" for name, found in READINGS.items())
     + "."
 )
 def reproduce(  # noqa: PLR0917  (typer takes options so)
@@ -45,6 +48,10 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
         list[str] | None, typer.Argument(help="Figures and tables; without any: those that need no files.")
     ] = None,
     profile: Annotated[str, typer.Option(help=f"How much: {', '.join(PROFILES)}.")] = "quick",
+    reading: Annotated[
+        str,
+        typer.Option(help=f"How the paper is read where it leaves something open: {', '.join(READINGS)}."),
+    ] = DEFAULT.name,
     jobs: Jobs = None,
     dask: Dask = None,
     out: Out = Path("results"),
@@ -67,7 +74,15 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
     """
     with complaints(RESUMABLE), Bar() as bar:
         done = verbs.reproduce(
-            ids or (), profile=profile, jobs=jobs, dask=dask, out=out, resume=resume, fresh=fresh, watcher=bar
+            ids or (),
+            profile=profile,
+            reading=reading,
+            jobs=jobs,
+            dask=dask,
+            out=out,
+            resume=resume,
+            fresh=fresh,
+            watcher=bar,
         )
     _verdicts(done)
     _tables(done)

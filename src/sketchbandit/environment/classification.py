@@ -32,8 +32,10 @@ class Classification(Environment):
         goes through the labels.
     seed : int
         What the draws depend on.
-    normalise : "rows" or None
-        None gives the features as stored: dense ones as float64, CSR as they are. The draws are the same.
+    normalise : "rows", "largest" or None
+        "rows" makes every row of length one; "largest" divides all by the largest length, so that rows keep
+        their proportions. None gives the features as stored: dense ones as float64, CSR as they are. The
+        draws are the same.
 
     Examples
     --------
@@ -51,11 +53,12 @@ class Classification(Environment):
         target: int | None = None,
         seed: int = 0,
         name: str = "data",
-        normalise: Literal["rows"] | None = "rows",
+        normalise: Literal["rows", "largest"] | None = "rows",
     ) -> None:
-        if normalise not in ("rows", None):
+        if normalise not in ("rows", "largest", None):
             raise InputError(
-                f'{name}: normalise is "rows" (unit length) or None (as stored), not {normalise!r}'
+                f'{name}: normalise is "rows" (unit length), "largest" (all by the largest length) or None '
+                f"(as stored), not {normalise!r}"
             )
         self._features: Any = features.tocsr() if sparse.issparse(features) else np.asarray(features)
         labels = np.asarray(labels)
@@ -76,7 +79,10 @@ class Classification(Environment):
             raise InputError(f"{name}: classification needs two labels or more, got {len(self._members)}")
         self.dim = int(self._features.shape[1])
         self.name = name
-        self.normalise: Literal["rows"] | None = normalise
+        self.normalise: Literal["rows", "largest"] | None = normalise
+        self._divisors = (
+            np.full_like(self._norms, self._norms.max()) if normalise == "largest" else self._norms
+        )
         self._set_seed(seed, target)
 
     def reseeded(self, seed: int, target: int | None = None) -> Self:
@@ -108,10 +114,10 @@ class Classification(Environment):
         if self.normalise is None:
             return drawn if sparse.issparse(drawn) else drawn.astype(np.float64)
         if sparse.issparse(drawn):
-            lengths = np.repeat(self._norms[rows], np.diff(drawn.indptr))
+            lengths = np.repeat(self._divisors[rows], np.diff(drawn.indptr))
             values = (drawn.data / lengths).astype(drawn.dtype if drawn.dtype.kind == "f" else np.float64)
             return sparse.csr_array((values, drawn.indices, drawn.indptr), shape=drawn.shape)
-        return drawn / self._norms[rows, np.newaxis]
+        return drawn / self._divisors[rows, np.newaxis]
 
 
 def _norms(features: Any) -> Vector:

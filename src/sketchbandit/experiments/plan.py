@@ -10,8 +10,9 @@ import numpy as np
 from sketchbandit.experiments import policies, rules
 from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.profiles import FIRST_TUNING_SEED, TUNING_STRIDE, Profile
+from sketchbandit.experiments.readings import SHARED, UNTUNED
 from sketchbandit.experiments.runs import Run
-from sketchbandit.experiments.specs import Spec
+from sketchbandit.experiments.specs import Spec, spec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,21 +59,36 @@ def members_of(experiment: Experiment, profile: Profile) -> list[Spec]:
     return [member for series in series_of(experiment, profile) for member in series.members]
 
 
+def environment_of(experiment: Experiment, profile: Profile) -> Spec:
+    """Where it is played, as the paper is read."""
+    return profile.reading.environment(experiment.environment)
+
+
+def stand_in(member: Spec, profile: Profile) -> Spec:
+    """On whom ridge and number are chosen for a contender: itself, or OFUL where all share what it has."""
+    number = rules.number_of(member)
+    if profile.reading.tuning != SHARED or number is None or number.setting != "beta":
+        return member
+    delay = member.get(policies.DELAY)
+    return spec("oful") if delay is None else spec("oful", delay=delay)
+
+
 def tuning_runs(experiments: Iterable[Experiment], profile: Profile) -> list[Run]:
     """One run for each contender and tuning permutation: it plays the whole grid."""
     seeds = [FIRST_TUNING_SEED + TUNING_STRIDE * i for i in range(profile.tuning_permutations)]
     return _unique(
         Run(
             kind="tune",
-            environment=experiment.environment,
-            contender=member,
+            environment=environment_of(experiment, profile),
+            contender=contender,
             rounds=tuning_rounds_of(experiment, profile),
             seed=seed,
-            grid=tuple(product(profile.ridges, rules.numbers_of(member, profile.betas))),
+            grid=tuple(product(profile.ridges, rules.numbers_of(contender, profile.betas))),
         )
         for experiment in experiments
         for member in members_of(experiment, profile)
-        if needs_tuning(experiment, member)
+        if needs_tuning(experiment, member) and profile.reading.tuning != UNTUNED
+        for contender in [stand_in(member, profile)]
         for seed in seeds
     )
 
@@ -100,18 +116,21 @@ def final_runs(experiments: Iterable[Experiment], profile: Profile, chosen: Choi
 
 def runs_of(experiment: Experiment, member: Spec, profile: Profile, chosen: Choices) -> list[Run]:
     """One run a permutation; none for a contender for which tuning gave nothing."""
-    contender = member
+    contender, environment = member, environment_of(experiment, profile)
     if needs_tuning(experiment, member):
-        rounds = tuning_rounds_of(experiment, profile)
-        tuned = chosen.get((str(experiment.environment), str(member), rounds))
-        if tuned is None:
-            return []
-        contender = policies.tuned(member, tuned.ridge, tuned.number)
+        if profile.reading.tuning == UNTUNED:
+            contender = policies.tuned(member, 1.0, rules.numbers_of(member, [0.1])[0])
+        else:
+            where, rounds = str(environment), tuning_rounds_of(experiment, profile)
+            tuned = chosen.get((where, str(stand_in(member, profile)), rounds))
+            if tuned is None:
+                return []
+            contender = policies.tuned(member, tuned.ridge, tuned.number)
     rounds = rounds_of(experiment, profile)
     return [
         Run(
             kind=experiment.kind,
-            environment=experiment.environment,
+            environment=environment,
             contender=contender,
             rounds=rounds,
             seed=seed,

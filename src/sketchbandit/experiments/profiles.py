@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from sketchbandit.errors import InputError
+from sketchbandit.experiments import readings
+from sketchbandit.experiments.readings import Reading
 
 BETAS = tuple(10.0**k for k in range(-4, 1))
 """The paper's grid (App. Experimental Setups)."""
@@ -30,6 +32,8 @@ class Profile:
         The grids.
     sweep : int
         How many members of a family (sizes of one method) are run in a sweep; 0 for all.
+    reading : Reading
+        How the paper is read where it leaves something open.
 
     """
 
@@ -41,19 +45,26 @@ class Profile:
     betas: tuple[float, ...] = BETAS
     ridges: tuple[float, ...] = RIDGES
     sweep: int = 0
+    reading: Reading = readings.DEFAULT
 
     @property
     def sentence(self) -> str:
-        """What was shrunk, for figures and the report."""
+        """What was shrunk, and how the paper was read, for figures and the report."""
+        return f"{self.amount}; {self.reading.sentence}"
+
+    @property
+    def amount(self) -> str:
+        """What was shrunk."""
         if not self.tuning_permutations:
             return f"{self.permutations} permutation{'s' * (self.permutations > 1)}, beta and lambda as given"
-        grid = f"{len(self.betas)} x {len(self.ridges)} grid of beta and lambda"
-        text = (
-            f"profile {self.name}: {self.permutations} permutations, {grid} chosen on "
-            f"{self.tuning_permutations} other{'s' if self.tuning_permutations > 1 else ''}"
-        )
-        if self.tuning_rounds < 1.0:
-            text += f" at {self.tuning_rounds:.0%} of the rounds"
+        text = f"profile {self.name}: {self.permutations} permutations"
+        if self.reading.tuning != readings.UNTUNED:
+            text += (
+                f", {len(self.betas)} x {len(self.ridges)} grid of beta and lambda chosen on "
+                f"{self.tuning_permutations} other{'s' if self.tuning_permutations > 1 else ''}"
+            )
+            if self.tuning_rounds < 1.0:
+                text += f" at {self.tuning_rounds:.0%} of the rounds"
         if self.rounds < 1.0:
             text += f"; {self.rounds:.0%} of the paper's rounds"
         if self.sweep:

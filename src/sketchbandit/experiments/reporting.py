@@ -14,7 +14,7 @@ from sketchbandit._version import __version__
 from sketchbandit.drawing import save
 from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, OURS, PARTLY, REPRODUCED, Claim, Finding
 from sketchbandit.experiments.figures import DRAWN
-from sketchbandit.experiments.plan import rounds_of
+from sketchbandit.experiments.plan import environment_of, rounds_of
 from sketchbandit.experiments.pool import Failure
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.tables import table, write_csv
@@ -111,7 +111,7 @@ def _section(results: Results, name: str, folder: Path) -> dict[str, Any]:
         "title": experiment.title,
         "paper": experiment.paper,
         "rounds": rounds_of(experiment, results.profile),
-        "environment": str(experiment.environment),
+        "environment": str(environment_of(experiment, results.profile)),
         "data": data.CATALOGUE.get(experiment.data or ""),
         "is_reference": _is_reference(results, experiment.data),
         "missing": results.missing(name),

@@ -17,6 +17,7 @@ from sketchbandit.experiments.definitions import EXPERIMENTS
 from sketchbandit.experiments.experiment import Experiment
 from sketchbandit.experiments.policies import DELAY
 from sketchbandit.experiments.profiles import Profile
+from sketchbandit.experiments.readings import Reading
 from sketchbandit.experiments.rules import number_of
 from sketchbandit.experiments.specs import Spec
 from sketchbandit.experiments.store import MANIFEST, Store
@@ -86,7 +87,8 @@ class Results:
         if "experiment" in manifest:
             experiments.append(Experiment.from_dict(manifest["experiment"]))
         grids = {name: tuple(manifest["profile"][name]) for name in ("betas", "ridges")}
-        profile = Profile(**{**manifest["profile"], **grids})
+        read_so = Reading(**manifest["profile"]["reading"])
+        profile = Profile(**{**manifest["profile"], **grids, "reading": read_so})
         rows = store.frame()
         if rows.empty:
             raise FileError(f"{folder} holds no finished runs")

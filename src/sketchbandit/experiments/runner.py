@@ -56,7 +56,7 @@ def settings_of(
     return settings
 
 
-def check(experiments: Sequence[Experiment], watcher: Watcher) -> dict[str, str]:
+def check(experiments: Sequence[Experiment], profile: Profile, watcher: Watcher) -> dict[str, str]:
     """Read every data set and check every contender, so that nothing is found wrong after an hour.
 
     Returns the digests of the named data sets.
@@ -68,7 +68,7 @@ def check(experiments: Sequence[Experiment], watcher: Watcher) -> dict[str, str]
     digests = {name: environments.data_set(name).digest for name in names}
     for experiment in experiments:
         if experiment.kind != "approximate":
-            environments.build(experiment.environment, seed=0)
+            environments.build(plan.environment_of(experiment, profile), seed=0)
             for series in experiment.series:
                 for member in series.members:
                     policies.check(member)
@@ -88,7 +88,7 @@ def run(
 ) -> Outcome:
     """Tune, then play, whatever is not in ``out`` yet. What fails is reported and does not stop the rest."""
     watcher = watcher or Watcher()
-    settings = settings_of(experiments, profile, check(experiments, watcher))
+    settings = settings_of(experiments, profile, check(experiments, profile, watcher))
     if dask is None:
         perform: Performer = partial(run_all, jobs=jobs or os.cpu_count() or 1)
     else:

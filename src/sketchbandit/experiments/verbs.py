@@ -13,6 +13,8 @@ from sketchbandit.experiments.definitions import choose
 from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.profiles import Profile
 from sketchbandit.experiments.profiles import profile as profile_named
+from sketchbandit.experiments.readings import DEFAULT
+from sketchbandit.experiments.readings import reading as reading_named
 from sketchbandit.experiments.reporting import Report
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.runner import Watcher
@@ -26,6 +28,7 @@ def reproduce(
     ids: Sequence[str] = (),
     *,
     profile: str = "quick",
+    reading: str = DEFAULT.name,
     jobs: int | None = None,
     dask: str | None = None,
     out: str | Path = "results",
@@ -41,6 +44,10 @@ def reproduce(
         Names of figures and tables, "all", or "embedded"; nothing means "embedded": what needs no files.
     profile : str
         "quick", "standard" or "paper".
+    reading : str
+        How the paper is read where it leaves something open: "unit" or "largest" (rows of length one, or all
+        divided by the largest norm), with "each", "shared" or "untuned" (lambda and beta for each setting,
+        one pair for all, or none chosen), such as "largest-shared".
     jobs : int, optional
         Processes at a time; by default one for each core.
     dask : str, optional
@@ -55,7 +62,7 @@ def reproduce(
         Is told how the work goes.
 
     """
-    chosen, amount = choose(list(ids)), profile_named(profile)
+    chosen, amount = choose(list(ids)), replace(profile_named(profile), reading=reading_named(reading))
     where = _where(jobs, dask)
     return _run(chosen, amount, Path(out), where, resume=resume, fresh=fresh, watcher=watcher)
 

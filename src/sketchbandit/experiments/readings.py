@@ -1,0 +1,75 @@
+"""How what the paper's text leaves open is read: as data, so that every reading can be played."""
+
+from dataclasses import dataclass
+
+from sketchbandit.errors import InputError
+from sketchbandit.experiments.specs import Spec
+
+ROWS, LARGEST = "rows", "largest"
+EACH, SHARED, UNTUNED = "each", "shared", "none"
+_NORMALISED = {
+    ROWS: "every row of length one",
+    LARGEST: "all rows divided by the largest norm",
+}
+_TUNED = {
+    EACH: "lambda and beta chosen for each setting of each method",
+    SHARED: "one lambda and beta for all methods, chosen on OFUL",
+    UNTUNED: "lambda 1 and beta 0.1, nothing tuned",
+}
+_USUAL_NOISE = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What is done where the text allows for more than one thing.
+
+    Attributes
+    ----------
+    name : str
+        On the command line.
+    normalise : str
+        "Vector normalization based on the l2 norm": "rows" (each to length one) or "largest" (all divided by
+        the largest norm of the data set).
+    tuning : str
+        Lambda and beta are chosen for "each" setting of each method; "shared": one pair, chosen on OFUL,
+        for all; "none": lambda 1 and beta 0.1.
+    noise : float
+        Standard deviation of the noise on synthetic arms of length one. Arms N(0, I) in 500 dimensions with
+        noise 0.1, as they are, equal arms of length one with noise 0.1 / sqrt(500) = 0.0045.
+
+    """
+
+    name: str
+    normalise: str
+    tuning: str
+    noise: float
+
+    @property
+    def sentence(self) -> str:
+        """For figures and the report."""
+        return f"{_NORMALISED[self.normalise]}, synthetic noise {self.noise:g}, {_TUNED[self.tuning]}"
+
+    def environment(self, asked: Spec) -> Spec:
+        """An environment as it is read; what it says itself it keeps."""
+        if asked.name == "classification" and self.normalise != ROWS:
+            return asked.with_settings(**{"normalise": self.normalise, **dict(asked.settings)})
+        if asked.name == "gaussian" and self.noise != _USUAL_NOISE:
+            return asked.with_settings(**{"noise": self.noise, **dict(asked.settings)})
+        return asked
+
+
+_DATA = {"unit": (ROWS, _USUAL_NOISE), "largest": (LARGEST, 0.0045)}
+_TUNING = {"each": EACH, "shared": SHARED, "untuned": UNTUNED}
+READINGS: dict[str, Reading] = {
+    f"{data}-{tuned}": Reading(name=f"{data}-{tuned}", normalise=normalise, noise=noise, tuning=tuning)
+    for data, (normalise, noise) in _DATA.items()
+    for tuned, tuning in _TUNING.items()
+}
+DEFAULT = READINGS["unit-each"]
+
+
+def reading(name: str) -> Reading:
+    """The reading of that name."""
+    if name not in READINGS:
+        raise InputError(f"unknown reading {name!r}; choose from {', '.join(READINGS)}")
+    return READINGS[name]
