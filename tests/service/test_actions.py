@@ -214,7 +214,10 @@ async def test_a_crash_changes_nothing(tmp_path: Path, rule: str) -> None:
             new = found.engine.bandit("b")
             assert same(new.policy, old.policy)
             assert (new.policy.actions, new.policy.retired) == (old.policy.actions, old.policy.retired)
-            assert (new.totals, new.timeline.dump()) == (old.totals, old.timeline.dump())
+            assert (new.accounts.totals, new.accounts.timeline.dump()) == (
+                old.accounts.totals,
+                old.accounts.timeline.dump(),
+            )
             assert (list(new.open), new.open_bytes) == (list(old.open), old.open_bytes)
     assert all(finding.is_good for finding in check(tmp_path))
 

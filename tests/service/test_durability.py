@@ -78,7 +78,10 @@ async def test_a_crash_changes_nothing(tmp_path: Path, policy: str, parameters: 
     async with service(tmp_path / "a") as found:
         new = found.engine.bandit("b")
         assert same(new.policy, old.policy)
-        assert (new.totals, new.timeline.dump()) == (old.totals, old.timeline.dump())
+        assert (new.accounts.totals, new.accounts.timeline.dump()) == (
+            old.accounts.totals,
+            old.accounts.timeline.dump(),
+        )
         assert new.arms.ids() == ["x", "y"]
         assert new.open.keys() == old.open.keys()
         assert len(new.open) == 2
@@ -140,7 +143,7 @@ async def test_two_bandits_with_snapshots_of_different_times(tmp_path: Path) -> 
         for name in ("early", "late"):
             new, before = found.engine.bandit(name), old.engine.bandit(name)
             assert same(new.policy, before.policy)
-            assert (new.totals, new.open.keys()) == (before.totals, before.open.keys())
+            assert (new.accounts.totals, new.open.keys()) == (before.accounts.totals, before.open.keys())
 
 
 @in_loop

@@ -176,7 +176,7 @@ async def test_thompson_is_estimated_after_the_answer(tmp_path: Path) -> None:
             await found.reward(answer["decision"], reward)
             alone.update(arms[answer["index"]], reward)
         await found.settle()
-        assert found.engine.bandit("b").timeline.view("all", 0.0).total.compared == 6
+        assert found.engine.bandit("b").accounts.timeline.view("all", 0.0).total.compared == 6
         recent = (await found.stats())["recent"]
         assert [arm["propensity"] for arm in recent[::-1]] == wanted
     rows = exported(tmp_path / "state", tmp_path / "log")
@@ -291,10 +291,13 @@ async def test_a_crash_changes_nothing(tmp_path: Path, rule: str) -> None:
     async with service(tmp_path) as found:
         new = found.engine.bandit("b")
         assert same(new.policy, old.policy)
-        assert (new.totals, new.timeline.dump()) == (old.totals, old.timeline.dump())
-        assert new.held.dump() == old.held.dump()
-        assert sum((bucket for _, bucket in new.held.due(1e18)), Bucket()).compared == 20
-        assert new.unweighed == {}
+        assert (new.accounts.totals, new.accounts.timeline.dump()) == (
+            old.accounts.totals,
+            old.accounts.timeline.dump(),
+        )
+        assert new.accounts._held.dump() == old.accounts._held.dump()
+        assert sum((bucket for _, bucket in new.accounts._held.due(1e18)), Bucket()).compared == 20
+        assert new.accounts._unweighed == {}
         assert [[(d.position, d.propensity) for d in waiting.values()] for waiting in new.open.values()] == [
             [(d.position, d.propensity) for d in waiting.values()] for waiting in old.open.values()
         ]

@@ -60,7 +60,10 @@ async def test_a_snapshot_in_the_turn_of_a_failure(tmp_path: Path, monkeypatch: 
             assert (await found.reward(decided, 1.0)).status_code == 503
             assert await snapshots[0] is False
     async with service(tmp_path) as found:
-        assert (found.engine.bandit("b").totals.rewards, found.engine.bandit("b").policy.rounds) == (1, 1)
+        assert (found.engine.bandit("b").accounts.totals.rewards, found.engine.bandit("b").policy.rounds) == (
+            1,
+            1,
+        )
 
 
 @in_loop

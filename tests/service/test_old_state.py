@@ -27,7 +27,11 @@ async def test_an_old_folder_opens(tmp_path: Path) -> None:
         bandit = found.engine.bandit("b")
         assert np.array_equal(bandit.policy.theta, alone.theta)
         assert (bandit.policy.explore.floor, bandit.policy.radius) == (0.25, 0.5)
-        assert (bandit.config.slates, bandit.config.explore, bandit.totals.decisions) == (False, None, 5)
+        assert (bandit.config.slates, bandit.config.explore, bandit.accounts.totals.decisions) == (
+            False,
+            None,
+            5,
+        )
         arms = np.diag([9.0, 1.0, 1.0]).tolist()
         answers = [(await found.decide(arms)).json() for _ in range(40)]
         assert {round(12 * answer["propensity"], 9) for answer in answers} == {10.0, 1.0}

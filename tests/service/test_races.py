@@ -68,12 +68,12 @@ async def test_expiry_amid_traffic_replays_in_the_same_order(tmp_path: Path) -> 
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         await found.engine.journal.append(Statements(()), lambda _: None)  # all before it is applied
-        assert found.engine.bandit("b").totals.defaults > 10
+        assert found.engine.bandit("b").accounts.totals.defaults > 10
 
     old = await crashing(tmp_path, work)
     async with service(tmp_path) as found:
         assert same(found.engine.bandit("b").policy, old.engine.bandit("b").policy)
-        assert found.engine.bandit("b").totals == old.engine.bandit("b").totals
+        assert found.engine.bandit("b").accounts.totals == old.engine.bandit("b").accounts.totals
     assert all(finding.is_good for finding in check(tmp_path))
 
 
@@ -179,7 +179,7 @@ async def test_doubt_in_a_batch_that_is_taken_apart(tmp_path: Path) -> None:
         assert all(isinstance(outcome, Unavailable) for outcome in outcomes)
         while (await found.http.get("/readyz")).status_code != 200:
             await asyncio.sleep(0.01)
-        assert (bandit.totals.rewards, len(bandit.open)) == (1, 2)
+        assert (bandit.accounts.totals.rewards, len(bandit.open)) == (1, 2)
         assert len(found.engine.database.read(lambda c: c.execute(tables.rewards.select()).all())) == 1
     assert all(finding.is_good for finding in check(tmp_path))
 

@@ -86,7 +86,7 @@ async def test_damage_concerns_one_bandit(tmp_path: Path, damage: str, cure: str
         assert not found.engine.registry.quarantined
         new, before = found.engine.bandit("b"), old.engine.bandit("b")
         assert same(new.policy, before.policy)
-        assert (new.totals, new.open.keys()) == (before.totals, before.open.keys())
+        assert (new.accounts.totals, new.open.keys()) == (before.accounts.totals, before.open.keys())
     assert all(finding.is_good for finding in check(tmp_path))
 
 

@@ -29,7 +29,13 @@ def state(found: Service) -> tuple[Any, ...]:
     """All that a refused request must leave alone."""
     bandit = found.engine.bandit("b")
     waiting = {first: sorted(waiting) for first, waiting in bandit.open.items()}
-    return waiting, bandit.totals, bandit.timeline.dump(), bandit.open_bytes, bandit.policy.dump()[0]
+    return (
+        waiting,
+        bandit.accounts.totals,
+        bandit.accounts.timeline.dump(),
+        bandit.open_bytes,
+        bandit.policy.dump()[0],
+    )
 
 
 @in_loop
@@ -206,7 +212,10 @@ async def test_a_crash_in_the_middle_of_slates(tmp_path: Path) -> None:
     async with service(tmp_path) as found:
         new = found.engine.bandit("b")
         assert same(new.policy, old.policy)
-        assert (new.totals, new.timeline.dump()) == (old.totals, old.timeline.dump())
+        assert (new.accounts.totals, new.accounts.timeline.dump()) == (
+            old.accounts.totals,
+            old.accounts.timeline.dump(),
+        )
         assert (new.open_bytes, list(new.open)) == (old.open_bytes, list(old.open))
         assert new.open == old.open
     assert all(finding.is_good for finding in check(tmp_path))

@@ -155,9 +155,9 @@ async def test_it_follows_bit_for_bit_and_takes_over(tmp_path: Path, postgres_ur
         assert set(there) == set(here) == {"warm", "late", "acting"}
         for name, bandit in here.items():
             assert same(bandit.policy, there[name].policy)
-            assert (bandit.totals, bandit.keys) == (there[name].totals, there[name].keys)
+            assert (bandit.accounts.totals, bandit.keys) == (there[name].accounts.totals, there[name].keys)
             assert bandit.open == there[name].open
-            assert bandit.timeline.dump() == there[name].timeline.dump()
+            assert bandit.accounts.timeline.dump() == there[name].accounts.timeline.dump()
         assert there["warm"].policy.rounds == 90
         assert there["acting"].policy.actions == ("x", "y", "z")
         await until(lambda: second.bandits["late"].arms.ids() == ["b", "c"])  # arms may come a little later
@@ -365,7 +365,7 @@ async def test_a_record_that_cannot_be_applied(
         follower.catch_up()
         (bandit,) = bandits_of(follower).values()
         assert next(calls) > 8
-        assert (bandit.totals.rewards, bandit.policy.rounds) == (4, 4)
+        assert (bandit.accounts.totals.rewards, bandit.policy.rounds) == (4, 4)
         assert same(bandit.policy, first.engine.bandit("b").policy)
         follower._database.close()
 

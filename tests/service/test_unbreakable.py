@@ -218,7 +218,7 @@ async def test_a_snapshot_in_the_very_turn_of_a_reward(
         monkeypatch.setattr(bandit, "book", book_and_snapshot)
         assert (await found.reward(decision, 1.0, "odd")).status_code == 200
         (snapshot,) = await asyncio.gather(*taken)
-        assert snapshot.policy.rounds == bandit.learned == bandit.policy.rounds
+        assert snapshot.policy.rounds == bandit.accounts.totals.learned == bandit.policy.rounds
 
 
 @in_loop
@@ -236,7 +236,7 @@ async def test_a_busy_bandit_holds_up_no_upkeep(tmp_path: Path) -> None:
         for _ in range(3):
             await found.upkeep.round(patience=0.3)
         hasty = found.engine.bandit("hasty")
-        assert (hasty.totals.defaults, len(hasty.snapshots)) >= (1, 1)
+        assert (hasty.accounts.totals.defaults, len(hasty.snapshots)) >= (1, 1)
         assert lane.is_busy
         go_on.set()
         await held

@@ -12,7 +12,6 @@ import copy
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,20 +19,17 @@ import numpy as np
 
 from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning
 from sketchbandit.policy import PerAction
+from sketchbandit.service.accounts import Accounts, Recent
 from sketchbandit.service.arm_store import ArmStore
-from sketchbandit.service.comparing import Unweighed
-from sketchbandit.service.config import ESTIMATE, BanditConfig
+from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.costs import learn_cost, rescale_cost
 from sketchbandit.service.describing import Described, describe
-from sketchbandit.service.held_back import HeldBack
-from sketchbandit.service.history import Bucket, Meter
 from sketchbandit.service.ordering import SHORT, Lane
 from sketchbandit.service.problems import Busy, Invalid
 from sketchbandit.service.scaling_bytes import decode as decode_scaling
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import (
     ADDED,
-    DEFAULT,
     ActionRow,
     DecisionRow,
     EstimateRow,
@@ -42,7 +38,6 @@ from sketchbandit.service.storage.records import (
     ScalingRow,
 )
 from sketchbandit.service.storage.snapshots import Snapshot
-from sketchbandit.service.timeline import Timeline, View
 from sketchbandit.service.vectors import decode
 
 Learning = Callable[[], None]
@@ -50,21 +45,9 @@ Learning = Callable[[], None]
 Last = dict[str, tuple[int, str | float]]
 """The last decision and the last reward, by table: the record, and its tag or its time."""
 
-_MOST_RECENT = 20
 _COPY_CALLS, _COPY_BYTE = 3e-4, 1e-9  # seconds of a copy of a policy: of each model, and of each byte
 _ABOUT, _RESCALE = 4e-5, 1e-4  # seconds for each model: to describe it, and to read it by another scaling
 _OVERHEAD = 800  # bytes of an arm that waits, besides its features
-_MOST_UNWEIGHED = 1000
-
-
-@dataclass
-class Totals:
-    """Counters over the whole life of a bandit."""
-
-    decisions: int = 0
-    rewards: int = 0
-    defaults: int = 0
-    reward_sum: float = 0.0
 
 
 class Snapshotted(NamedTuple):
@@ -75,15 +58,6 @@ class Snapshotted(NamedTuple):
     """Decisions that were open then, by their first rows."""
     at: float
     learned: int
-
-
-@dataclass(slots=True)
-class Recent:
-    """One of the last arms shown, for the dashboard, and what became of it."""
-
-    row: DecisionRow
-    reward: float | None = None
-    kind: str | None = None
 
 
 class About(NamedTuple):
@@ -128,14 +102,7 @@ class Bandit:
         self.bytes_on_the_way = 0
         self.keys: dict[str, tuple[int, str]] = {}
         """Idempotency keys of open decisions: which decision, and a digest of the request."""
-        self.meter = Meter()
-        self.totals = Totals()
-        self.timeline = Timeline(created)
-        self.held = HeldBack(config.reward_timeout or 0.0)
-        """What is not yet in the timeline: decisions are compared when the time for their reward is over."""
-        self.unweighed: dict[int, Unweighed] = {}
-        """Rewards that came before the estimate of their probability."""
-        self.recent: deque[Recent] = deque(maxlen=_MOST_RECENT)
+        self.accounts = Accounts(config, created, self._settled)
         self.last: Last = {}
         """By which a snapshot is known to be of this journal, not of another that began alike."""
         self.failed: Exception | None = None
@@ -184,12 +151,7 @@ class Bandit:
         """An arm was shown: a decision was committed, or a further arm of its slate."""
         self.last[tables.decisions.name] = (row.seq, row.tag)
         self.reopen(row)
-        self.timeline.showed(row.at, row.arm_name)
-        if row.position == 0:
-            self.totals.decisions += 1
-            self.timeline.add(row.at, Bucket(decisions=1, width_sum=row.width or 0.0))
-            self.meter.count(row.at)
-            self._release(row.at)
+        self.accounts.opened(row)
 
     def reopen(self, row: DecisionRow) -> None:
         """An arm that was counted before a snapshot, and still waits for its reward."""
@@ -198,7 +160,7 @@ class Bandit:
         self.open_bytes += waiting_bytes(row)
         if row.key is not None and row.request is not None:
             self.keys[row.key] = (row.first, row.request)
-        self.recent.append(Recent(kept))
+        self.accounts.recent.append(Recent(kept))
 
     def _closed(self, row: RewardRow) -> Learning | None:
         """A reward was committed, or the default in its place."""
@@ -211,57 +173,19 @@ class Bandit:
             del self.open[first]
             if shown.key is not None:
                 self.keys.pop(shown.key, None)
-        if row.kind == DEFAULT:
-            self.totals.defaults += 1
-        else:
-            self.totals.rewards += 1
-        if row.reward is not None:
-            self.totals.reward_sum += row.reward
-            self.timeline.add(row.at, Bucket(rewards=1, reward_sum=row.reward))
-            if row.position == 0:
-                counts_at = row.at if self.config.reward_timeout is None else self.deadline(shown.at)
-                self._compare(first, Unweighed(counts_at, row.reward, shown.arm_count), shown.propensity)
-        self._release(row.at)
-        for recent in self.recent:
-            if recent.row.seq == row.decision:
-                recent.reward, recent.kind = row.reward, row.kind
+        self.accounts.closed(row, shown)
         return None if row.reward is None else partial(self._learn, shown, row.reward)
 
     def _estimated(self, row: EstimateRow) -> None:
         """A probability was committed, before the reward or after it."""
         if (shown := self.open.get(row.decision, {}).get(0)) is not None:
             self.open[row.decision][0] = shown._replace(propensity=row.propensity)
-        if (rewarded := self.unweighed.pop(row.decision, None)) is not None:
-            self._compare(row.decision, rewarded, row.propensity)
-        for recent in self.recent:
-            if recent.row.seq == row.decision:
-                recent.row = recent.row._replace(propensity=row.propensity)
-
-    def _compare(self, first: int, rewarded: Unweighed, propensity: float) -> None:
-        """Count what a uniform choice would have earned by a reward, now or when the probability is known."""
-        if propensity:
-            takes = self.timeline if self.config.reward_timeout is None else self.held
-            takes.add(rewarded.at, rewarded.weighted(propensity))
-        elif self.config.propensities == ESTIMATE:
-            self.unweighed[first] = rewarded
-            if len(self.unweighed) > _MOST_UNWEIGHED:
-                del self.unweighed[next(iter(self.unweighed))]  # the oldest
-
-    def _release(self, now: float) -> None:
-        """Count what was held back of decisions whose time is over."""
-        if self.held.has_news(now):
-            for at, happened in self.held.release(self._settled(now)):
-                self.timeline.add(at, happened)
+        self.accounts.estimated(row)
 
     def _settled(self, now: float) -> float:
         """Until when no deadline is ahead of a decision that is open: its default may not be taken yet."""
         oldest = next(iter(self.open.values()), None)
         return now if oldest is None else min(now, self.deadline(_time_of(oldest)))
-
-    def compared(self, view: View, now: float) -> Bucket:
-        """Everything in a view, with what was due since the last record."""
-        due = self.held.due(self._settled(now))
-        return sum((happened for at, happened in due if at > view.history.start), view.total)
 
     def _changed(self, row: ActionRow) -> Learning | None:
         """An action was added or retired; what it is already it stays."""
@@ -286,7 +210,7 @@ class Bandit:
     def seconds_for(self, row: Row) -> float:
         """How long the policy may need to learn from a record."""
         if isinstance(row, ScalingRow):
-            return rescale_cost(self.shape, self.learned) + _RESCALE * (self._models - 1)
+            return rescale_cost(self.shape, self.accounts.totals.learned) + _RESCALE * (self._models - 1)
         return self._learn_seconds
 
     def _learn(self, shown: DecisionRow, reward: float) -> None:
@@ -339,11 +263,6 @@ class Bandit:
     def _models(self) -> int:
         return len(self._is_offered) or 1
 
-    @property
-    def learned(self) -> int:
-        """Rewards that were booked, defaults too."""
-        return self.totals.rewards + self.totals.defaults
-
     # -- time -----------------------------------------------------------------------------------------
 
     def deadline(self, at: float) -> float:
@@ -368,11 +287,8 @@ class Bandit:
         return {
             "bandit": [self.number, self.created],
             "open": np.array(waiting, dtype=np.int64),
-            "totals": asdict(self.totals),
-            "history": self.timeline.dump(),
-            "held": self.held.dump(),
-            "unweighed": [[first, *rewarded] for first, rewarded in self.unweighed.items()],
             "last": dict(self.last),
+            **self.accounts.dump(),
         }
 
     async def snapshot(self, seq: int) -> Snapshot:
@@ -392,13 +308,8 @@ class Bandit:
         if isinstance(self.policy, PerAction):
             offered = set(self.policy.actions)
             self._is_offered = {str(action): action in offered for action in self.policy.policies}
-        self.totals = Totals(**snapshot.state["totals"])
-        self.timeline = Timeline.undump(snapshot.state["history"])
-        if "held" in snapshot.state:  # those of earlier versions do not have it
-            self.held.undump(snapshot.state["held"])
+        self.accounts.undump(snapshot.state)
         self.last = {name: tuple(last) for name, last in snapshot.state.get("last", {}).items()}
-        unweighed = snapshot.state.get("unweighed", [])
-        self.unweighed = {first: Unweighed(*rewarded) for first, *rewarded in unweighed}
 
 
 @contextmanager

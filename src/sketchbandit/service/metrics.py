@@ -85,10 +85,10 @@ class _Bandits(Collector):
         for bandit in self._bandits():
             label = [bandit.name]
             for name, counter in counters.items():
-                counter.add_metric(label, getattr(bandit.totals, name))
+                counter.add_metric(label, getattr(bandit.accounts.totals, name))
             known = bandit.about(is_one_of_many=True)
             sketch = known.described.sketch
-            gauges["reward_sum"].add_metric(label, bandit.totals.reward_sum)
+            gauges["reward_sum"].add_metric(label, bandit.accounts.totals.reward_sum)
             gauges["open_decisions"].add_metric(label, len(bandit.open))
             gauges["policy_bytes"].add_metric(label, known.nbytes)
             gauges["sketch_rows"].add_metric(label, sketch["rows"])

@@ -143,7 +143,7 @@ class Upkeep:
         none = Snapshotted(bandit.number, frozenset(), bandit.created, 0)
         last = bandit.snapshots[-1] if bandit.snapshots else none
         age = self._engine.clock.now() - last.at
-        learned = bandit.learned - last.learned
+        learned = bandit.accounts.totals.learned - last.learned
         if learned >= settings.snapshot_updates or applied - last.seq >= _JOURNAL_AHEAD:
             return True
         if settings.retention_seconds is not None and applied > last.seq:
@@ -154,7 +154,7 @@ class Upkeep:
         """Write a snapshot, from a copy that the lane of the bandit makes. Whether that went well."""
         engine = self._engine
         try:
-            waiting, learned = frozenset(bandit.open), bandit.learned
+            waiting, learned = frozenset(bandit.open), bandit.accounts.totals.learned
             snapshot = await bandit.snapshot(engine.journal.applied)
             engine.registry.check(bandit)  # it may be out of service, and what was copied wrong
             await asyncio.to_thread(engine.snapshots.write, bandit.number, snapshot)

@@ -6,7 +6,8 @@ from dataclasses import asdict
 from io import BytesIO
 from typing import Any
 
-from sketchbandit.service.bandit import Bandit, Recent
+from sketchbandit.service.accounts import Recent
+from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.comparing import compare, doubts
 from sketchbandit.service.decision_ids import decision_id
 from sketchbandit.service.engine import Engine
@@ -102,7 +103,7 @@ def bandit_answer(bandit: Bandit) -> dict[str, Any]:
 
 def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
     """Everything that the dashboard shows of a bandit, over a range of time."""
-    totals, known, view = bandit.totals, bandit.about(), bandit.timeline.view(over, now)
+    totals, known, view = bandit.accounts.totals, bandit.about(), bandit.accounts.timeline.view(over, now)
     told, learned = known.described, known.rounds
     comparison, note = _comparison(bandit, view, now)
     return {
@@ -117,7 +118,7 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
         "mean_reward": totals.reward_sum / learned if learned else None,
         "open": len(bandit.open),
         "max_open": bandit.config.max_open,
-        "decisions_per_second": bandit.meter.rate(now, bandit.created),
+        "decisions_per_second": bandit.accounts.meter.rate(now, bandit.created),
         "rounds": learned,
         "stored_arms": len(bandit.arms),
         "actions": None if bandit.config.actions is None else len(bandit.actions),
@@ -132,7 +133,7 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
         "comparison": comparison,
         "comparison_note": note,
         "shares": _shares(view),
-        "recent": [_recent(one) for one in reversed(bandit.recent)],
+        "recent": [_recent(one) for one in reversed(bandit.accounts.recent)],
     }
 
 
@@ -155,7 +156,7 @@ def _comparison(bandit: Bandit, view: View, now: float) -> tuple[dict[str, Any] 
             "Some arms are never drawn, so that nothing can be said of a uniform choice: create the bandit "
             "with exploration (a share drawn uniformly), or with a rule that draws."
         )
-    total, timeout = bandit.compared(view, now), bandit.config.reward_timeout
+    total, timeout = bandit.accounts.compared(view, now), bandit.config.reward_timeout
     found = compare(total)
     if found is None:
         wait = (

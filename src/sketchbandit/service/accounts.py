@@ -1,0 +1,136 @@
+"""What a bandit counts: for its dashboard, its metrics, and the comparison with a uniform choice."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sketchbandit.service.comparing import Unweighed
+from sketchbandit.service.config import ESTIMATE, BanditConfig
+from sketchbandit.service.held_back import HeldBack
+from sketchbandit.service.history import Bucket, Meter
+from sketchbandit.service.storage.records import DEFAULT, DecisionRow, EstimateRow, RewardRow
+from sketchbandit.service.timeline import Timeline, View
+
+_MOST_RECENT = 20
+_MOST_UNWEIGHED = 1000
+
+Settled = Callable[[float], float]
+"""Until when, at the latest at a given time, no deadline is ahead of a decision that is open."""
+
+
+@dataclass
+class Totals:
+    """Counters over the whole life of a bandit."""
+
+    decisions: int = 0
+    rewards: int = 0
+    defaults: int = 0
+    reward_sum: float = 0.0
+
+    @property
+    def learned(self) -> int:
+        """Rewards that were booked, defaults too."""
+        return self.rewards + self.defaults
+
+
+@dataclass(slots=True)
+class Recent:
+    """One of the last arms shown, for the dashboard, and what became of it."""
+
+    row: DecisionRow
+    reward: float | None = None
+    kind: str | None = None
+
+
+class Accounts:
+    """Counted record by record, live and in a replay. ``settled`` is asked only where something waits."""
+
+    def __init__(self, config: BanditConfig, created: float, settled: Settled) -> None:
+        self._timeout = config.reward_timeout
+        self._are_estimated = config.propensities == ESTIMATE
+        self._settled = settled
+        self.meter = Meter()
+        self.totals = Totals()
+        self.timeline = Timeline(created)
+        self.recent: deque[Recent] = deque(maxlen=_MOST_RECENT)
+        self._held = HeldBack(config.reward_timeout or 0.0)
+        """What is not yet in the timeline: decisions are compared when the time for their reward is over."""
+        self._unweighed: dict[int, Unweighed] = {}
+        """Rewards that came before the estimate of their probability."""
+
+    def opened(self, row: DecisionRow) -> None:
+        """An arm was shown."""
+        self.timeline.showed(row.at, row.arm_name)
+        if row.position == 0:
+            self.totals.decisions += 1
+            self.timeline.add(row.at, Bucket(decisions=1, width_sum=row.width or 0.0))
+            self.meter.count(row.at)
+            self._release(row.at)
+
+    def closed(self, row: RewardRow, shown: DecisionRow) -> None:
+        """The arm that was shown has its reward, or the default in its place."""
+        if row.kind == DEFAULT:
+            self.totals.defaults += 1
+        else:
+            self.totals.rewards += 1
+        if row.reward is not None:
+            self.totals.reward_sum += row.reward
+            self.timeline.add(row.at, Bucket(rewards=1, reward_sum=row.reward))
+            if row.position == 0:
+                counts_at = row.at if self._timeout is None else shown.at + self._timeout
+                unweighed = Unweighed(counts_at, row.reward, shown.arm_count)
+                self._compare(shown.first, unweighed, shown.propensity)
+        self._release(row.at)
+        for recent in self.recent:
+            if recent.row.seq == row.decision:
+                recent.reward, recent.kind = row.reward, row.kind
+
+    def estimated(self, row: EstimateRow) -> None:
+        """A probability is known, before the reward or after it."""
+        if (rewarded := self._unweighed.pop(row.decision, None)) is not None:
+            self._compare(row.decision, rewarded, row.propensity)
+        for recent in self.recent:
+            if recent.row.seq == row.decision:
+                recent.row = recent.row._replace(propensity=row.propensity)
+
+    def compared(self, view: View, now: float) -> Bucket:
+        """Everything in a view, with what was due since the last record."""
+        due = self._held.due(self._settled(now))
+        return sum((happened for at, happened in due if at > view.history.start), view.total)
+
+    def _compare(self, first: int, rewarded: Unweighed, propensity: float) -> None:
+        """Count what a uniform choice would have earned by a reward, now or when the probability is known."""
+        if propensity:
+            takes = self.timeline if self._timeout is None else self._held
+            takes.add(rewarded.at, rewarded.weighted(propensity))
+        elif self._are_estimated:
+            self._unweighed[first] = rewarded
+            if len(self._unweighed) > _MOST_UNWEIGHED:
+                del self._unweighed[next(iter(self._unweighed))]  # the oldest
+
+    def _release(self, now: float) -> None:
+        """Count what was held back of decisions whose time is over."""
+        if self._held.has_news(now):
+            for at, happened in self._held.release(self._settled(now)):
+                self.timeline.add(at, happened)
+
+    # -- snapshots ------------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "totals": asdict(self.totals),
+            "history": self.timeline.dump(),
+            "held": self._held.dump(),
+            "unweighed": [[first, *rewarded] for first, rewarded in self._unweighed.items()],
+        }
+
+    def undump(self, saved: dict[str, Any]) -> None:
+        """Back from ``dump``; snapshots of earlier versions do not have all of it."""
+        self.totals = Totals(**saved["totals"])
+        self.timeline = Timeline.undump(saved["history"])
+        if "held" in saved:
+            self._held.undump(saved["held"])
+        unweighed = saved.get("unweighed", [])
+        self._unweighed = {first: Unweighed(*rewarded) for first, *rewarded in unweighed}
