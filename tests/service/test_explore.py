@@ -350,6 +350,7 @@ async def test_clicks_do_not_count_before_what_was_not_clicked(tmp_path: Path) -
 
     async with service(tmp_path, limits=Limits(waiting=5000)) as found:
         time = set_clock(found)
+        await found.upkeep.stop()  # only the rounds below
         await found.create(explore={"rule": "greedy", "floor": 1.0}, reward_timeout=600.0)
         share = await show(found, 200)
         stats = await found.stats()

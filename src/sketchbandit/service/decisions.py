@@ -92,6 +92,7 @@ class Decisions:
         if bandit.lane.is_free_for(seconds):
             future = self._record(bandit, work())
         else:
+            self._admit_bytes(_IN_LANE)
             bandit.pending_added(_IN_LANE)
             choosing = bandit.lane.put(work, seconds)
             choosing.add_done_callback(lambda _: bandit.pending_removed(_IN_LANE))
@@ -105,7 +106,7 @@ class Decisions:
         """Refuse a decision that could not be kept."""
         bandit.admit()
         self._journal.admit()
-        self._admit_bytes(_IN_LANE)
+        self._admit_bytes(1)
 
     def _draw(self, bandit: Bandit) -> tuple[np.random.Generator, str]:
         """What is the bandit's own, and a tag; here, because threads may not share what makes them."""
