@@ -29,6 +29,7 @@ _SHARE = 0.2  # of the time is ordinary load alone
 _MOST_GROWTH = 1.2
 _LEAST_RATE, _MOST_MS = 0.1, 2000.0  # of what it was alone; at p99
 _PATIENCE = 60.0  # seconds for the last answers
+_PAUSE = 2.0  # seconds, by which the server has noticed that ordinary clients have gone
 _GIVE_UP = 6e9  # bytes: what a machine that others use too can spare
 
 
@@ -104,12 +105,15 @@ def _decide(url: str, name: str, body: object) -> bytes:
 async def _repeat(asked: bytes, url: str, pause: float, statuses: Counter[int], took: list[float]) -> None:
     """One decision after another on a connection that stays, with pauses between."""
     connection = await connect(url)
-    while True:
-        await asyncio.sleep(random.uniform(0.0, 2.0 * pause))  # noqa: S311  (nothing secret)
-        started = time.monotonic()
-        status, _ = await connection.send(asked)
-        took.append(time.monotonic() - started)
-        statuses[status] += 1
+    try:
+        while True:
+            await asyncio.sleep(random.uniform(0.0, 2.0 * pause))  # noqa: S311  (nothing secret)
+            started = time.monotonic()
+            status, _ = await connection.send(asked)
+            took.append(time.monotonic() - started)
+            statuses[status] += 1
+    finally:
+        connection.transport.abort()
 
 
 def main() -> None:
@@ -124,6 +128,7 @@ def main() -> None:
         asyncio.run(prepare(server.url))
         asyncio.run(run(server, alone, max(10.0, _SHARE * seconds), _PATRONS))
         print(alone, flush=True)
+        time.sleep(_PAUSE)
         with Beside(attack, server.url) as attackers:
             asyncio.run(run(server, among, seconds, 0))
             print(among, flush=True)

@@ -114,7 +114,9 @@ async def test_the_longest_ids_are_paid_for(tmp_path: Path) -> None:
             decided = await found.engine.decisions.decide(bandit, offered, top=count, key="k", request="r")
             return decision_answer(bandit, decided)
 
-        for make, price in ((listed, prices.WRITTEN_ID * count), (ranked, prices.ranking(count, count))):
+        longest = bandit.longest_id
+        costs = ((listed, prices.listing(count, longest)), (ranked, prices.ranking(count, count, longest)))
+        for make, price in costs:
             tracemalloc.start()
             told = await make()
             peak = tracemalloc.get_traced_memory()[1]

@@ -241,3 +241,18 @@ def test_what_comes_too_early_is_bounded(make_loop: Any) -> None:
         assert server.budget.taken <= BUDGET
         server.open_gate()
     assert server.application.finished == 1
+
+
+def test_large_requests_leave_room_for_ordinary_ones() -> None:
+    """What large ones may take is less than all; a small one that comes then is served."""
+    budget = Budget(80_000_000)
+    large, small, another = budget.open(), budget.open(), budget.open()
+    large.add(80_000_000)
+    with pytest.raises(Busy):
+        another.add(1_000_000)
+    small.add(100_000)
+    with pytest.raises(Busy):
+        small.add(1_000_000)
+    with pytest.raises(NeverFits, match="80,000,000"):
+        another.add(80_000_001)
+    assert (small.held, budget.taken) == (100_000, 80_100_000)

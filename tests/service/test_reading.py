@@ -393,7 +393,7 @@ async def test_a_long_ranking_is_paid_for(tmp_path: Path) -> None:
         assert "all requests together have 25,000,000" in error_of(refused)[1]
         assert (await found.stats())["decisions"] == 0
         charge, bandit = found.engine.budget.open(), found.engine.bandit("b")
-        charge.add(prices.ranking(5000, 20_000))
+        charge.add(prices.ranking(5000, 20_000, bandit.longest_id))
         offered = bandit.arms.choose_from(None)
         tracemalloc.start()
         decided = await found.engine.decisions.decide(bandit, offered, top=5000)

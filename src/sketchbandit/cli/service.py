@@ -96,7 +96,10 @@ def serve(  # noqa: PLR0917  (typer takes options so)
     """
     logs.configure(as_json=log_format == LogFormat.json)
     limits = Limits(
-        body_bytes=max_body_mib * MIB, bandit_bytes=max_bandit_mib * MIB, connections=max_connections
+        body_bytes=max_body_mib * MIB,
+        request_bytes=max(Limits.request_bytes, 7 * max_body_mib * MIB),
+        bandit_bytes=max_bandit_mib * MIB,
+        connections=max_connections,
     )
     settings = Settings(
         state,

@@ -30,7 +30,10 @@ class ArmStore:
         self._ids, self._matrix = ids, matrix
         self._places = {arm: place for place, arm in enumerate(ids)}
         held = 0 if matrix is None else nbytes(matrix)
-        self.nbytes = held + sum(map(len, ids)) + _ID_BYTES * len(ids)
+        sizes = [len(arm.encode()) for arm in ids]
+        self.longest_id = max(sizes, default=0)
+        """In bytes."""
+        self.nbytes = held + sum(sizes) + _ID_BYTES * len(ids)
 
     @classmethod
     def restored(

@@ -201,6 +201,11 @@ class Bandit:
         return [action for action, is_offered in self._is_offered.items() if is_offered]
 
     @property
+    def longest_id(self) -> int:
+        """Bytes of the longest id of an arm, or name of an action."""
+        return max([self.arms.longest_id, *(len(action.encode()) for action in self._is_offered)])
+
+    @property
     def retired(self) -> list[str]:
         """Those that are offered no more."""
         return [action for action, is_offered in self._is_offered.items() if not is_offered]

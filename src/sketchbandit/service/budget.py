@@ -6,6 +6,10 @@ from sketchbandit.service.problems import Busy, TooLarge
 
 SMALL = 64 * 1024
 """Bytes of an answer that is never refused: there are only so many connections."""
+_ORDINARY = 256 * 1024
+"""Bytes of a request that finds room where large ones have taken all that they may."""
+_SPARE = 8
+"""One part in so many is there for those besides; where it is room for some of them."""
 
 
 class NeverFits(TooLarge):
@@ -27,6 +31,8 @@ class Budget:
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self.spare = most // _SPARE if most >= 8 * _SPARE * _ORDINARY else 0
+        """For ordinary requests, which find room when hostile ones have taken all the rest."""
         self.taken = 0
         self.lock = Lock()
         """Bodies are read in threads too."""
@@ -72,12 +78,13 @@ class Charge:
 
     def _hold(self, wanted: int) -> None:
         budget = self._budget
-        if wanted > budget.most:
+        most = budget.most + (budget.spare if wanted <= _ORDINARY else 0)
+        if wanted > most:
             raise NeverFits(
                 f"this request needs {wanted:,} bytes of memory, and all requests together have "
-                f"{budget.most:,}: send fewer arms, or ask for a shorter ranking (top)"
+                f"{most:,}: send fewer arms, or ask for a shorter ranking (top)"
             )
-        if budget.taken + wanted - self.held > budget.most:
+        if budget.taken + wanted - self.held > most:
             raise Busy("other requests hold the memory that this one needs; try again in a moment")
         budget.taken += wanted - self.held
         self.held = wanted

@@ -1,6 +1,7 @@
 """Running the service: a process, a socket, signals."""
 
 import asyncio
+import ctypes
 import gc
 import ipaddress
 import logging
@@ -24,6 +25,7 @@ from sketchbandit.service.upkeep import running
 log = logging.getLogger(__name__)
 
 _SWITCH = 0.0001
+_MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # as malloc.h has them
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -72,6 +74,7 @@ def serve(
     if is_main:
         sys.setswitchinterval(_SWITCH)
         gc.set_threshold(20_000, 20, 50)  # requests leave no cycles behind
+        _give_memory_back()
 
     async def run() -> int:
         server = _Server(engine, Listener(application, engine.limits, engine.budget))
@@ -179,6 +182,16 @@ def keep_private(state: Path) -> None:
 def _address(host: str, port: int) -> str:
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (an address to open)
     return f"http://{f'[{name}]' if ':' in name else name}:{port}"
+
+
+def _give_memory_back() -> None:
+    """Have glibc return what large requests have used, instead of keeping it for each thread."""
+    try:
+        options = ctypes.CDLL("libc.so.6").mallopt
+    except (OSError, AttributeError):  # another system
+        return
+    options(_MMAP_THRESHOLD, 1 << 20)
+    options(_ARENA_MAX, 2)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -12,8 +12,9 @@ class Limits:
     """What a client can ask for at most. All are checked before anything is allocated."""
 
     body_bytes: int = 16 * MIB
-    request_bytes: int = 512 * MIB
-    """All requests under way: bodies, arms made from them, what is logged of them."""
+    request_bytes: int = 112 * MIB
+    """All requests under way: bodies, arms made from them, rankings, answers that are not read yet. One of
+    the largest body takes up to seven times as much."""
     header_bytes: int = 64 * 1024
     arms: int = 100_000
     """Arms of one decision, and arms stored for one bandit."""

@@ -52,7 +52,7 @@ async def decide(call: Call) -> Response:
     is_short = found is not None or not is_long
     asked, top, said = read(found) if is_short else await engine.threads.run(read, None)
     if top is not None:
-        request.charge.add(prices.ranking(top, len(asked.offered)))
+        request.charge.add(prices.ranking(top, len(asked.offered), bandit.longest_id))
     decided = await engine.decisions.decide(bandit, asked.offered, top=top, key=key, request=said)
     return response(decision_answer(bandit, decided))
 
@@ -76,7 +76,8 @@ async def decide_batch(call: Call) -> Response:
 
     items = await engine.threads.run(read_all)
     wanted = (item for item in items if isinstance(item, Asked))
-    request.charge.add(sum(prices.ranking(one.top, len(one.offered)) for one in wanted))
+    longest = call.bandit.longest_id
+    request.charge.add(sum(prices.ranking(one.top, len(one.offered), longest) for one in wanted))
 
     async def one(asked: Asked) -> bytes:
         decided = await engine.decisions.decide(

@@ -73,7 +73,7 @@ async def put_arms(call: Call) -> Response:
 async def list_arms(call: Call) -> Response:
     """The ids of the stored arms."""
     arms = call.bandit.arms
-    call.request.charge.add(prices.WRITTEN_ID * len(arms))
+    call.request.charge.add(prices.listing(len(arms), arms.longest_id))
     ids = arms.ids()
     return response(b'{"count":%d,"arms":%b}' % (len(ids), await written_list(call.engine, ids)))
 

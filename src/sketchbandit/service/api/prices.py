@@ -10,13 +10,13 @@ import numpy as np
 
 from sketchbandit.service.vectors import Matrix, nbytes
 
-RANKED = 2700
-"""One of the ``top``: chosen, written, kept for its key, answered. Measured at the peak, for ids of 128
-characters: 2,600 where these have four bytes each, 1,200 with two, 600 with one."""
+RANKED, RANKED_BYTE = 450, 5
+"""One of the ``top``: chosen, written, kept for its key, answered; and each byte of the longest id. Measured
+at the peak, for ids of 128 characters: 2,600 where these have four bytes each, 1,200 with two, 600 with one."""
 SCORED = 150
 """One of the arms that are ranked. Measured: 130."""
-WRITTEN_ID = 1150
-"""The id of an arm in an answer. Measured at the peak: 1,140 for the longest, of which two are made."""
+_WRITTEN, _WRITTEN_BYTE = 130, 2
+"""The id of an arm in an answer, and each of its bytes. Measured at the peak: 1,140 for one of 512 bytes."""
 
 
 def text(body: bytes) -> int:
@@ -34,9 +34,14 @@ def sparse(entries: int) -> int:
     return 64 + 40 * entries
 
 
-def ranking(top: int | None, count: int) -> int:
-    """What ``top`` of so many arms asks for."""
-    return 0 if top is None else RANKED * min(top, count) + SCORED * count
+def ranking(top: int | None, count: int, id_bytes: int) -> int:
+    """What ``top`` of so many arms asks for, whose longest id has so many bytes."""
+    return 0 if top is None else (RANKED + RANKED_BYTE * id_bytes) * min(top, count) + SCORED * count
+
+
+def listing(count: int, id_bytes: int) -> int:
+    """The ids of so many arms in an answer, the longest of which has so many bytes."""
+    return count * (_WRITTEN + _WRITTEN_BYTE * id_bytes)
 
 
 def objects(characters: int) -> int:
