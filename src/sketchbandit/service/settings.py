@@ -12,9 +12,9 @@ class Limits:
     """What a client can ask for at most. All are checked before anything is allocated."""
 
     body_bytes: int = 16 * MIB
-    request_bytes: int = 112 * MIB
-    """All requests under way: bodies, arms made from them, rankings, answers that are not read yet. One of
-    the largest body takes up to seven times as much."""
+    request_bytes: int = 64 * MIB
+    """All requests under way: bodies, arms made from them, rankings, answers that are not read yet. Arms take
+    two to eight times as much as their body."""
     header_bytes: int = 64 * 1024
     arms: int = 100_000
     """Arms of one decision, and arms stored for one bandit."""

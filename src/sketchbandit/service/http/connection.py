@@ -260,6 +260,7 @@ class Connection(asyncio.Protocol):
 
     def _leave(self, response: Response, seconds: float = LINGER, spare: float = _NONSENSE) -> None:
         """Send a last answer, and for a while throw away what comes, so that the client can read it."""
+        self._reader.forget_body()  # nobody pays for it any more
         self._charge.release()
         self._state, self._until, self._rest = State.LEAVING, self._loop.time() + seconds, b""
         self._spare = spare

@@ -85,6 +85,10 @@ class Reader:
         path, query = _split(self._target)
         return Request(self._method.decode("ascii"), path, query, headers, charge, client=client)
 
+    def forget_body(self) -> None:
+        """What has come of it is not needed: it is refused."""
+        self._body = b""
+
     def take_body(self) -> bytes:
         """The whole body."""
         body, self._body = bytes(self._body), b""
