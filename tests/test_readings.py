@@ -90,7 +90,7 @@ def test_a_reading_travels_with_the_results(tmp_path: Path) -> None:
     )
     assert Results.read(tmp_path).profile == done.results.profile
     assert set(done.results.all_rows["environment"]) == {"classification:data=digits,normalise=largest"}
-    with pytest.raises(InputError, match="profile"):
+    with pytest.raises(InputError, match=r"profile.reading = largest-untuned, and now it is unit-untuned"):
         verbs.reproduce(["pareto-digits"], reading="unit-untuned", out=tmp_path, jobs=1, resume=True)
 
 

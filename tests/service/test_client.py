@@ -16,9 +16,19 @@ from scipy import sparse
 
 import sketchbandit as sb
 from sketchbandit import client as package
-from sketchbandit.client import AsyncBandit, AsyncClient, Bandit, Client, Decision, Retries, ServiceError
+from sketchbandit.client import (
+    AsyncBandit,
+    AsyncClient,
+    Bandit,
+    Client,
+    Decision,
+    Retries,
+    ServiceError,
+    calls,
+)
+from sketchbandit.client.calls import authorization
 from sketchbandit.client.retries import Addresses
-from sketchbandit.errors import InputError
+from sketchbandit.errors import InputError, InputTypeError
 from tests.service.harness import AS_THEY_ARE, PLAIN
 from tests.service.processes import ServerProcess, Zygote, free_port, zygote
 
@@ -409,3 +419,19 @@ def test_frames_and_unix_times(server: ServerProcess) -> None:
         for decision in (bandit.select(frame), *bandit.select_many([frame])):
             assert isinstance(decision, Decision)
             assert bandit.update(decision, 1.0) is True
+
+
+def test_a_token_from_a_file() -> None:
+    """The new line at its end is not sent; what is no token is refused, and not shown."""
+    assert authorization("abc\n") == {"authorization": "Bearer abc"}
+    for odd in ("a b", "a\nb", "ä"):
+        with pytest.raises(InputError) as told:
+            authorization(odd)
+        assert odd not in str(told.value)
+
+
+@pytest.mark.parametrize("reward", ["1", True, None, b"1"])
+def test_a_reward_is_a_number(reward: Any) -> None:
+    """As for the service: neither a text that looks like one nor true."""
+    with pytest.raises(InputTypeError, match="must be a number"):
+        calls._value(reward)

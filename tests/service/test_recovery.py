@@ -155,3 +155,25 @@ async def test_repair_without_setting_aside_changes_nothing(tmp_path: Path) -> N
     path.write_bytes(path.read_bytes()[:-1])
     assert all(finding.is_good for finding in repair(tmp_path))
     assert [*tmp_path.glob("snapshots/*/*")] == [path]
+
+
+@in_loop
+async def test_a_record_that_a_snapshot_covers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """No start needs it, and its bandit goes on; that it was changed is found soon, logged and counted."""
+    async with service(tmp_path) as found:
+        await found.create(**PLAIN)
+        await found.play(5)
+        await found.upkeep.round()
+        assert b"sketchbandit_damaged_records_total 0.0" in (await found.http.get("/metrics")).content
+    where = "seq = (SELECT min(seq) FROM sketchbandit_rewards)"
+    assert change(tmp_path, f"UPDATE sketchbandit_rewards SET reward = 5 WHERE {where}") == 1  # noqa: S608
+    async with service(tmp_path) as found:
+        for _ in range(20):
+            await found.upkeep.round()
+        assert found.engine.bandit("b").policy.rounds == 5
+        told = (await found.http.get("/metrics")).content
+        assert b"sketchbandit_damaged_records_total 1.0" in told
+        assert b"sketchbandit_quarantined_bandits 0.0" in told
+    assert [record.table for record in caplog.records if "was changed" in record.message] == [  # type: ignore[attr-defined]
+        "sketchbandit_rewards"
+    ]

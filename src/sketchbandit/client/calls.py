@@ -43,8 +43,12 @@ class Call(Generic[T]):
 
 
 def authorization(token: str | None) -> dict[str, str]:
-    """The header that shows a token."""
-    return {} if token is None else {"authorization": f"Bearer {token}"}
+    """The header that shows a token; a file that it was read from may have ended in a new line."""
+    if token is None:
+        return {}
+    if not token.strip().isascii() or not token.strip().isprintable() or " " in token.strip():
+        raise InputError("the token has characters that no token has: give it as `service token` printed it")
+    return {"authorization": f"Bearer {token.strip()}"}
 
 
 _UNPRINTED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters, halves of a pair
@@ -218,6 +222,8 @@ def _names(actions: Sequence[str]) -> list[str]:
 
 def _value(reward: float) -> float:
     try:
+        if isinstance(reward, str | bytes | bool):
+            raise TypeError
         return float(reward)
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"a reward must be a number, got {reward!r}") from error

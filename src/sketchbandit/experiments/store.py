@@ -161,7 +161,7 @@ class Store:
                 raise InputError(f"{self.folder} holds results on another copy of {name}; use another folder")
         for name in sorted((before.keys() | wanted.keys()) - {"ids", "machine", "data"}):
             if before.get(name) != wanted.get(name):
-                there, here = _names(before.get(name), wanted.get(name))
+                name, there, here = _difference(name, before.get(name), wanted.get(name))  # noqa: PLW2901
                 raise InputError(
                     f"{self.folder} holds results with {name} = {there}, and now it is {here}: "
                     "delete them (--fresh) or choose another folder (--out)"
@@ -210,9 +210,16 @@ class Store:
         (self.folder / MANIFEST).unlink()
 
 
-def _names(*values: Any) -> list[str]:
-    """By name where both have one and it differs, else in full, shortened."""
-    names = [value.get("name") for value in values if isinstance(value, dict)]
-    if len(names) == 2 and names[0] != names[1]:
-        return [str(name) for name in names]
-    return [text if len(text := str(value)) < 80 else text[:77] + "..." for value in values]
+def _difference(name: str, there: Any, here: Any) -> tuple[str, str, str]:
+    """What differs first, and how: by name where both have one, else in full, shortened."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        if (names := (str(there.get("name")), str(here.get("name"))))[0] != names[1]:
+            return name, *names
+        key = next(key for key in sorted(there.keys() | here.keys()) if there.get(key) != here.get(key))
+        return _difference(f"{name}.{key}", there.get(key), here.get(key))
+    return name, _short(there), _short(here)
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) < 80 else text[:77] + "..."

@@ -141,7 +141,8 @@ class Engine:
             self.registry, self.journal, self.estimator, scalings, clock, limits=limits, seed=self._seed
         )
         self.rewards = Rewards(self.registry, self.journal, scalings, clock, limits, dropped=found.dropped)
-        self.instruments.watch(lambda: list(self.registry.bandits.values()))
+        registry = self.registry
+        self.instruments.watch(lambda: list(registry.bandits.values()), lambda: len(registry.quarantined))
         log.info("state read", extra={"bandits": len(found.bandits), "records": found.last_seq})
 
     def bandit(self, name: str) -> Bandit:

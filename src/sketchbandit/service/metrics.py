@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -36,6 +36,7 @@ class Instruments:
             "commit_records", "Records in a group commit", (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000)
         )
         self.commit_failures = self._counter("commit_failures", "Commits that failed")
+        self.damaged_records = self._counter("damaged_records", "Records changed in the database")
         self.estimates_left_out = self._counter(
             "estimates_left_out", "Probabilities that there was no time to estimate"
         )
@@ -52,9 +53,11 @@ class Instruments:
         found[0].observe(seconds)
         found[1].inc()
 
-    def watch(self, bandits: Callable[[], Iterable[Bandit]]) -> None:
-        """Report on these bandits too."""
+    def watch(self, bandits: Callable[[], Iterable[Bandit]], quarantined: Callable[[], int]) -> None:
+        """Report on these bandits too, and how many are out of service."""
         self.registry.register(_Bandits(bandits))
+        told = "Bandits that are out of service"
+        Gauge("sketchbandit_quarantined_bandits", told, registry=self.registry).set_function(quarantined)
 
     def exposition(self) -> bytes:
         """The text that Prometheus reads."""

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Collection
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.quarantine import Quarantined
 from sketchbandit.service.replaying import Failure, Since, replay, since
 from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.checksums import ROWS, arm_crc, unsealed
+from sketchbandit.service.storage.checksums import ROWS, arm_crc, is_whole
 from sketchbandit.service.storage.database import Database, StorageError
 from sketchbandit.service.storage.snapshots import Snapshot, SnapshotStore
 from sketchbandit.service.vectors import DamagedArm
@@ -232,16 +233,8 @@ def _is_of_journal(connection: sa.Connection, snapshot: Snapshot) -> bool:
         for table in ROWS:
             found = connection.execute(sa.select(table).where(table.c.seq == seq)).one_or_none()
             is_it = table is mine and found is not None and getattr(found, column) == known
-            if found is not None and not is_it and _is_whole(table, found):
+            if found is not None and not is_it and is_whole(table, found):
                 return False
-    return True
-
-
-def _is_whole(table: sa.Table, values: Any) -> bool:
-    try:
-        unsealed(table, values)
-    except ValueError:
-        return False
     return True
 
 
@@ -281,6 +274,7 @@ def last_time(connection: sa.Connection) -> float:
     found = []
     for table in (tables.decisions, tables.rewards):
         newest = sa.select(table).order_by(table.c.seq.desc()).limit(_LOOKED_AT)
-        rows = connection.execute(newest)
-        found += [row.at for row in rows if _is_whole(table, row) and isinstance(row.at, float)][:1]
+        rows = connection.execute(newest).all()
+        whole = (row.at for row in rows if isinstance(row.at, float) and is_whole(table, row))
+        found += list(islice(whole, 1))
     return max(found, default=0.0)

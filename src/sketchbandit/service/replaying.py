@@ -139,7 +139,7 @@ def _waiting(connection: sa.Connection, start: Since) -> Iterator[tuple[sa.Table
     d, e = tables.decisions, tables.estimates
     for at in range(0, len(start.waiting), PAGE):
         wanted = [int(seq) for seq in start.waiting[at : at + PAGE]]
-        rows = {row.seq: row for row in connection.execute(_decisions().where(d.c.seq.in_(wanted))).all()}
+        rows = {row.seq: row for row in connection.execute(without_log().where(d.c.seq.in_(wanted))).all()}
         yield from ((d, seq, rows.get(seq)) for seq in wanted)
         firsts = {row.seq - row.position for row in rows.values()}
         query = sa.select(e).where(e.c.decision.in_(firsts), e.c.seq <= start.seq).order_by(e.c.seq)
@@ -152,7 +152,7 @@ def _after(connection: sa.Connection, seq: int, until: int | None) -> Iterator[t
     def rows(table: sa.Table) -> Iterator[tuple[sa.Table, Any]]:
         after = table.c.seq > seq if until is None else table.c.seq.between(seq + 1, until)
         if table is tables.decisions:
-            for page in pages(connection, _decisions().where(after), ("features",)):
+            for page in pages(connection, without_log().where(after), ("features",)):
                 yield from ((table, row) for row in page)
         else:
             query = sa.select(table).where(after)
@@ -161,8 +161,8 @@ def _after(connection: sa.Connection, seq: int, until: int | None) -> Iterator[t
     return heapq.merge(*map(rows, ROWS), key=lambda item: item[1].seq)
 
 
-def _decisions() -> sa.Select[Any]:
-    """Without what can be large."""
+def without_log() -> sa.Select[Any]:
+    """Decisions without what can be large, and no restart reads."""
     columns = tables.decisions.columns
     return sa.select(*(sa.null().label(c.name) if c.name in LOGGED else c for c in columns))
 

@@ -10,6 +10,7 @@ from sketchbandit.service.bandit import Bandit, Snapshotted
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.problems import NotFound, Problem, Quarantined
 from sketchbandit.service.retention import Retention
+from sketchbandit.service.scrubbing import Scrubber
 from sketchbandit.service.storage.records import DEFAULT
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class Upkeep:
         self._working: dict[int, asyncio.Task[None]] = {}
         """Bandits that are being looked after."""
         self._retention = Retention(engine)
+        self._scrubber = Scrubber(engine)
         self._put_offs: dict[int, _PutOff] = {}
         """Bandits whose snapshot could not be written."""
 
@@ -107,6 +109,7 @@ class Upkeep:
         for number in over:
             del self._working[number]
         await self._retention.round()
+        await self._scrubber.round()
         for task in over.values():
             task.result()  # raises what went wrong
 

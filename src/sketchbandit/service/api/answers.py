@@ -94,9 +94,9 @@ def decision_answer(bandit: Bandit, row: DecisionRow) -> bytes:
     return b"".join((written(head)[: -len("null}")], utf8(row.top), b"}"))
 
 
-def bandit_answer(bandit: Bandit) -> dict[str, Any]:
+def bandit_answer(bandit: Bandit, *, is_one_of_many: bool = False) -> dict[str, Any]:
     """A bandit and its settings."""
-    scaling = bandit.about(is_one_of_many=True).described.scaling
+    scaling = bandit.about(is_one_of_many=is_one_of_many).described.scaling
     head = {"name": bandit.name, "created": bandit.created, "scaling": scaling}
     return {**head, **asdict(bandit.config)}
 

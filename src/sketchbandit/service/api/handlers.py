@@ -25,7 +25,7 @@ async def list_bandits(call: Call) -> Response:
     """All bandits and their settings; and those that are out of service, with the reason."""
     registry = call.engine.registry
     told = {
-        "bandits": [bandit_answer(bandit) for bandit in registry.bandits.values()],
+        "bandits": [bandit_answer(one, is_one_of_many=True) for one in registry.bandits.values()],
         "quarantined": [{"name": one.name, "reason": one.reason} for one in registry.quarantined.values()],
     }
     return response(told)

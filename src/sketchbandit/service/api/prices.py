@@ -11,8 +11,10 @@ import numpy as np
 from sketchbandit.service.vectors import Matrix, nbytes
 
 RANKED, RANKED_BYTE = 450, 5
-"""One of the ``top``: chosen, written, kept for its key, answered; and each byte of the longest id. Measured
-at the peak, for ids of 128 characters: 2,600 where these have four bytes each, 1,200 with two, 600 with one."""
+"""One of the ``top``: chosen, written, kept for its key, answered; and each byte of the longest id.
+
+Measured at the peak, for ids of 128 characters: 2,600 where these have four bytes each, 1,200 with two, 600
+with one."""
 SCORED = 150
 """One of the arms that are ranked. Measured: 130."""
 _WRITTEN, _WRITTEN_BYTE = 130, 2

@@ -91,6 +91,15 @@ def unsealed(table: sa.Table, values: Sequence[Any]) -> Row:
     return row
 
 
+def is_whole(table: sa.Table, values: Sequence[Any]) -> bool:
+    """Whether a row is as it was written."""
+    try:
+        unsealed(table, values)
+    except ValueError:
+        return False
+    return True
+
+
 def is_log_whole(row: DecisionRow, crc: int | None) -> bool:
     """Whether the columns ``LOGGED`` are as they were written."""
     return crc is None or _is(crc, _LOG, (row.top, row.arms))
