@@ -125,7 +125,7 @@ def test_features_can_be_left_as_stored(store: Callable[[Any], Any]) -> None:
     assert isinstance(arms, np.ndarray)
     assert store is sparse.csr_array or one.arms.dtype == np.float64
     assert raw.reseeded(5).normalise is None
-    with pytest.raises(sb.SketchBanditError, match=r'"rows" \(unit length\) or None'):
+    with pytest.raises(sb.SketchBanditError, match=r'"rows" \(unit length\), "largest"'):
         sb.Classification(stored, LABELS, normalise="columns")  # type: ignore[arg-type]
 
 

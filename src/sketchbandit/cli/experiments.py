@@ -40,7 +40,7 @@ RESUMABLE = "Interrupted; what was finished is kept: go on with --resume."
     epilog=f"Ids: all, embedded, {', '.join(EXPERIMENTS)}. Profiles: "
     + "; ".join(f"{name}: {p.amount.partition(': ')[2]}" for name, p in PROFILES.items())
     + ". Readings: "
-    + "; ".join(f"{name}: {found.sentence}" for name, found in READINGS.items())
+    + "; ".join(found.sentence.removeprefix("reading ") for found in READINGS.values())
     + "."
 )
 def reproduce(  # noqa: PLR0917  (typer takes options so)
@@ -50,7 +50,10 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
     profile: Annotated[str, typer.Option(help=f"How much: {', '.join(PROFILES)}.")] = "quick",
     reading: Annotated[
         str,
-        typer.Option(help=f"How the paper is read where it leaves something open: {', '.join(READINGS)}."),
+        typer.Option(
+            help="What the paper does not say: how rows are scaled (unit, largest), and who is tuned (each, "
+            f"shared, untuned): {', '.join(READINGS)}."
+        ),
     ] = DEFAULT.name,
     jobs: Jobs = None,
     dask: Dask = None,

@@ -47,7 +47,8 @@ class Reading:
     @property
     def sentence(self) -> str:
         """For figures and the report."""
-        return f"{_NORMALISED[self.normalise]}, synthetic noise {self.noise:g}, {_TUNED[self.tuning]}"
+        said = f"{_NORMALISED[self.normalise]}, synthetic noise {self.noise:g}, {_TUNED[self.tuning]}"
+        return f"reading {self.name}: {said}"
 
     def environment(self, asked: Spec) -> Spec:
         """An environment as it is read; what it says itself it keeps."""

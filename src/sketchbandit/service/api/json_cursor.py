@@ -248,6 +248,8 @@ class Cursor:
 
 
 def _text(body: bytes, pace: Callable[[], None]) -> str:
+    if body.isascii():
+        return body.decode("ascii")  # a copy, and no pieces beside it
     decoder = codecs.getincrementaldecoder("utf-8")()
     parts = []
     try:
