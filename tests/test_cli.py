@@ -3,8 +3,10 @@
 import inspect
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -357,7 +359,8 @@ def test_an_interruption_is_told_how_to_go_on(tmp_path: Path) -> None:
     )
     while not list(tmp_path.glob("r/runs/part-*")):
         assert process.poll() is None
-    process.send_signal(2)
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "--resume" in errors

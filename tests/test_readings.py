@@ -10,8 +10,9 @@ from scipy import sparse
 
 from sketchbandit.environment import Classification
 from sketchbandit.errors import InputError
-from sketchbandit.experiments import plan, readings, verbs
-from sketchbandit.experiments.definitions import EXPERIMENTS
+from sketchbandit.experiments import plan, readings, reporting, runner
+from sketchbandit.experiments.definitions import EXPERIMENTS, contenders
+from sketchbandit.experiments.experiment import Experiment
 from sketchbandit.experiments.profiles import PROFILES, Profile
 from sketchbandit.experiments.readings import READINGS, Reading
 from sketchbandit.experiments.results import Results
@@ -82,16 +83,21 @@ def test_nothing_is_tuned() -> None:
 
 def test_a_reading_travels_with_the_results(tmp_path: Path) -> None:
     """Into the manifest, the report and every figure; a folder of one reading does not take another."""
-    done = verbs.reproduce(["pareto-digits"], reading="largest-untuned", out=tmp_path, jobs=1)
-    assert "all rows divided by the largest norm" in (tmp_path / "report.md").read_text(encoding="utf-8")
-    drawn = (tmp_path / "figures" / "pareto-digits.svg").read_text(encoding="utf-8")
-    assert "divided by the largest norm" in " ".join(
-        re.sub(r"-->.*?<!--", "", drawn, flags=re.DOTALL).split()
-    )
-    assert Results.read(tmp_path).profile == done.results.profile
-    assert set(done.results.all_rows["environment"]) == {"classification:data=digits,normalise=largest"}
+    policies = contenders.alone(contenders.OFUL, *contenders.sized("SOFUL", 10))
+    digits = parse("classification:data=digits")
+    small = Experiment(id="small", title="small", environment=digits, series=policies, rounds=40, points=2)
+    amount = replace(profile("largest-untuned"), permutations=1)
+    runner.run([small], amount, out=tmp_path, jobs=1)
+    results = Results.read(tmp_path)
+    assert results.profile == amount
+    assert set(results.all_rows["environment"]) == {"classification:data=digits,normalise=largest"}
+    reporting.write(results, tmp_path)
+    assert "reading largest-untuned: all rows divided" in (tmp_path / "report.md").read_text(encoding="utf-8")
+    drawn = (tmp_path / "figures" / "small.svg").read_text(encoding="utf-8")
+    text = " ".join(re.sub(r"-->.*?<!--", "", drawn, flags=re.DOTALL).split())
+    assert "largest-untuned" in text
     with pytest.raises(InputError, match=r"profile.reading = largest-untuned, and now it is unit-untuned"):
-        verbs.reproduce(["pareto-digits"], reading="unit-untuned", out=tmp_path, jobs=1, resume=True)
+        runner.run([small], replace(amount, reading=READINGS["unit-untuned"]), out=tmp_path, resume=True)
 
 
 def test_unknown_readings_are_named() -> None:
