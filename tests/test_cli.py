@@ -348,6 +348,17 @@ def test_python_dash_m() -> None:
     assert done.stdout.strip() == sketchbandit.__version__
 
 
+def _interrupted(process: subprocess.Popen[str]) -> str:
+    """Ctrl-C, again where Python was at a place that lets no exception through; what it said."""
+    for _ in range(6):
+        process.send_signal(signal.SIGINT)
+        try:
+            return process.communicate(timeout=5)[1]
+        except subprocess.TimeoutExpired:
+            continue
+    raise AssertionError("it goes on and on")
+
+
 def test_an_interruption_is_told_how_to_go_on(tmp_path: Path) -> None:
     """Ctrl-C keeps what was finished and says --resume; no worker is left behind."""
     process = subprocess.Popen(
@@ -360,8 +371,7 @@ def test_an_interruption_is_told_how_to_go_on(tmp_path: Path) -> None:
     while not list(tmp_path.glob("r/runs/part-*")):
         assert process.poll() is None
         time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    errors = _interrupted(process)
     assert process.returncode == 130
     assert "--resume" in errors
     assert "Traceback" not in errors
