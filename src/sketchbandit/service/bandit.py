@@ -223,10 +223,7 @@ class Bandit:
         self._has_news = True
         features = decode(shown.features, self.config.dim)
         told = (features, reward) if self.config.actions is None else (features, shown.arm_id, reward)
-        with (
-            _refusals("the reward"),
-            suppress(SketchTooSmallWarning),
-        ):  # health() keeps saying it
+        with _refusals("the reward"), suppress(SketchTooSmallWarning):  # health() keeps saying it
             self.policy.update(*told)
 
     def _add(self, action: str) -> None:

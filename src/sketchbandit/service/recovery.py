@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Collection
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.bandit import Bandit, Last
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.quarantine import Quarantined
-from sketchbandit.service.replaying import Failure, Since, replay, since
+from sketchbandit.service.replaying import Failure, Since, replay, since, without_log
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.checksums import ROWS, arm_crc, is_whole
 from sketchbandit.service.storage.database import Database, StorageError
@@ -272,9 +271,11 @@ def _damaged(bandit: Bandit, arm: str, why: str) -> SketchBanditError:
 def last_time(connection: sa.Connection) -> float:
     """Of the last record: where the clock must go on. Rows that were changed do not count."""
     found = []
-    for table in (tables.decisions, tables.rewards):
-        newest = sa.select(table).order_by(table.c.seq.desc()).limit(_LOOKED_AT)
-        rows = connection.execute(newest).all()
-        whole = (row.at for row in rows if isinstance(row.at, float) and is_whole(table, row))
-        found += list(islice(whole, 1))
+    for table, query in ((tables.decisions, without_log()), (tables.rewards, sa.select(tables.rewards))):
+        newest = query.order_by(table.c.seq.desc()).limit(1)
+        for place in range(_LOOKED_AT):  # one by one: they may be large, and nearly always the first will do
+            row = connection.execute(newest.offset(place)).one_or_none()
+            if row is None or (isinstance(row.at, float) and is_whole(table, row)):
+                found += [] if row is None else [row.at]
+                break
     return max(found, default=0.0)

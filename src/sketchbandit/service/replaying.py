@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,15 +151,17 @@ def _after(connection: sa.Connection, seq: int, until: int | None) -> Iterator[t
     """The journal after a record, in order."""
 
     def rows(table: sa.Table) -> Iterator[tuple[sa.Table, Any]]:
-        after = table.c.seq > seq if until is None else table.c.seq.between(seq + 1, until)
-        if table is tables.decisions:
-            for page in pages(connection, without_log().where(after), ("features",)):
-                yield from ((table, row) for row in page)
-        else:
-            query = sa.select(table).where(after)
-            yield from ((table, row) for row in in_order(connection, query, table.c.seq, PAGE))
+        return ((table, row) for row in rows_after(connection, table, seq, until))
 
     return heapq.merge(*map(rows, ROWS), key=lambda item: item[1].seq)
+
+
+def rows_after(connection: sa.Connection, table: sa.Table, seq: int, until: int | None) -> Iterator[Any]:
+    """The rows of a table after a record, in order and in bounded memory; what can be large is left out."""
+    after = table.c.seq > seq if until is None else table.c.seq.between(seq + 1, until)
+    if table is not tables.decisions:
+        return in_order(connection, sa.select(table).where(after), table.c.seq, PAGE)
+    return chain.from_iterable(pages(connection, without_log().where(after), ("features",)))
 
 
 def without_log() -> sa.Select[Any]:

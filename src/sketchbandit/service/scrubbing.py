@@ -5,7 +5,7 @@ import logging
 import sqlalchemy as sa
 
 from sketchbandit.service.engine import Engine
-from sketchbandit.service.replaying import without_log
+from sketchbandit.service.replaying import rows_after
 from sketchbandit.service.storage.checksums import ROWS, is_whole
 
 log = logging.getLogger(__name__)
@@ -33,10 +33,14 @@ class Scrubber:
         table, after, last = self._left[0], self._after, self._last
 
         def look(connection: sa.Connection) -> tuple[int, list[int]]:
-            query = without_log() if table.name.endswith("decisions") else sa.select(table)
-            query = query.where(table.c.seq > after, table.c.seq <= last).order_by(table.c.seq).limit(_ROWS)
-            rows = connection.execute(query).all()
-            return (rows[-1].seq if rows else last), [row.seq for row in rows if not is_whole(table, row)]
+            seq, damaged = last, []
+            for count, row in enumerate(rows_after(connection, table, after, last), 1):
+                if not is_whole(table, row):
+                    damaged.append(row.seq)
+                if count == _ROWS:
+                    seq = row.seq
+                    break
+            return seq, damaged
 
         self._after, damaged = await self._engine.journal.read(look)
         for seq in damaged:
