@@ -216,17 +216,18 @@ ATTACKS: dict[Callable[[Attacker], Awaitable[int]], int] = {
 """How many connections each has."""
 
 
-def attack(pipe: Pipe, url: str) -> None:
-    """All of them at once, in a process of their own, until the pipe has something."""
+def attack(pipe: Pipe, url: str, after: float) -> None:
+    """All of them at once, after so many seconds, in a process of their own, until the pipe has something."""
     tally: Counter[tuple[str, int]] = Counter()
 
     async def run() -> None:
+        pipe.send("begun")
+        await asyncio.sleep(after)
         tasks = [
             asyncio.create_task(Attacker(url, tally).repeat(one))
             for one, count in ATTACKS.items()
             for _ in range(count)
         ]
-        pipe.send("begun")
         while not pipe.poll():
             await asyncio.sleep(0.1)
         for task in tasks:

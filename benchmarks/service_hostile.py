@@ -29,7 +29,7 @@ _SHARE = 0.2  # of the time is ordinary load alone
 _MOST_GROWTH = 1.2
 _LEAST_RATE, _MOST_MS = 0.1, 2000.0  # of what it was alone; at p99
 _PATIENCE = 60.0  # seconds for the last answers
-_PAUSE = 2.0  # seconds, by which the server has noticed that ordinary clients have gone
+_PAUSE = 2.0  # seconds: old clients have gone, or new ones have come before hostile ones take their places
 _GIVE_UP = 6e9  # bytes: what a machine that others use too can spare
 
 
@@ -129,7 +129,7 @@ def main() -> None:
         asyncio.run(run(server, alone, max(10.0, _SHARE * seconds), _PATRONS))
         print(alone, flush=True)
         time.sleep(_PAUSE)
-        with Beside(attack, server.url) as attackers:
+        with Beside(attack, server.url, _PAUSE) as attackers:
             asyncio.run(run(server, among, seconds, 0))
             print(among, flush=True)
             answered: Counter[tuple[str, int]] = attackers.finish()

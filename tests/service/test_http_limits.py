@@ -1,9 +1,11 @@
 """Clients that send or keep too much, or take too long: each is bounded, and the others are served."""
 
+import gc
 import http.client
 import json
 import socket
 import time
+import weakref
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any, cast
@@ -63,6 +65,22 @@ def test_bodies_share_a_budget(make_loop: Any) -> None:
         half.sendall(b"x" * 10_000)
         assert read_answer(half)[0] == 200
         assert server.is_free()
+
+
+def test_a_client_that_goes_leaves_nothing_for_the_garbage_collector(server: Serving) -> None:
+    """A connection and what came of its request go at once: many can come before the collector does."""
+    connections = cast("set[Any]", server.listener._shared.connections)
+    gc.disable()
+    try:
+        with server.connect() as client:
+            client.sendall(ask(b"/", b"content-length: 100000", method=b"POST") + b"x" * 90_000)
+            assert until(lambda: server.budget.taken == 90_000)
+            (connection,) = connections
+            left = [weakref.ref(connection), weakref.ref(connection._reader)]
+            del connection
+        assert until(lambda: [ref() for ref in left] == [None, None])
+    finally:
+        gc.enable()
 
 
 def test_answers_that_nobody_reads_are_bounded(make_loop: Any) -> None:

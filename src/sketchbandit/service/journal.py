@@ -203,6 +203,7 @@ class Journal:
                 await self._commit(batch)
             if self._doubtful or not self._wake.is_set():
                 await self._take_effect()
+                batch = self._in_flight = []  # rankings may be long: not kept until the next commit
             while self._doubtful and not self._is_closing and not await self._settle():
                 await asyncio.sleep(_PAUSE)
             if self._is_closing:

@@ -88,6 +88,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio calls it so)
         """The client has gone; what it asked for is finished all the same."""
         self._is_lost = True
+        self._reader.close()
         self._shared.connections.discard(self)
         if self._state is State.ANSWERING and self._task is not None:
             self._shared.orphans.add(self._task)

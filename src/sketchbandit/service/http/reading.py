@@ -89,6 +89,11 @@ class Reader:
         """What has come of it is not needed: it is refused."""
         self._body = b""
 
+    def close(self) -> None:
+        """Nothing more will come. Reader and parser know each other: parted, they go at once, body and all."""
+        del self._parser
+        self.forget_body()
+
     def take_body(self) -> bytes:
         """The whole body."""
         body, self._body = bytes(self._body), b""
