@@ -8,7 +8,7 @@ SMALL = 64 * 1024
 """Bytes of an answer that is never refused: there are only so many connections."""
 _ORDINARY = 256 * 1024
 """Bytes of a request that finds room where large ones have taken all that they may."""
-_SPARE = 8
+_SPARE = 16
 """One part in so many is there for those besides; where it is room for some of them."""
 
 
@@ -31,7 +31,7 @@ class Budget:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.spare = most // _SPARE if most >= 8 * _SPARE * _ORDINARY else 0
+        self.spare = most // _SPARE if most >= 4 * _SPARE * _ORDINARY else 0
         """For ordinary requests, which find room when hostile ones have taken all the rest."""
         self.taken = 0
         self.lock = Lock()
