@@ -71,7 +71,7 @@ def serve(  # noqa: PLR0917  (typer takes options so)
     max_body_mib: Annotated[int, typer.Option(min=1, max=256, help="Largest request.")] = Limits.body_bytes
     // MIB,
     max_requests_mib: Annotated[
-        int, typer.Option(min=1, help="Memory of all requests under way; three times the largest at least.")
+        int, typer.Option(min=1, help="Memory of all requests under way; four times the largest at least.")
     ] = Limits.request_bytes // MIB,
     max_bandit_mib: Annotated[
         int, typer.Option(min=1, help="Memory that the policy of one bandit may come to need.")
@@ -100,7 +100,7 @@ def serve(  # noqa: PLR0917  (typer takes options so)
     logs.configure(as_json=log_format == LogFormat.json)
     limits = Limits(
         body_bytes=max_body_mib * MIB,
-        request_bytes=max(max_requests_mib, 3 * max_body_mib) * MIB,
+        request_bytes=max(max_requests_mib, 4 * max_body_mib) * MIB,
         bandit_bytes=max_bandit_mib * MIB,
         connections=max_connections,
     )

@@ -12,7 +12,7 @@ class Limits:
     """What a client can ask for at most. All are checked before anything is allocated."""
 
     body_bytes: int = 16 * MIB
-    request_bytes: int = 60 * MIB
+    request_bytes: int = 64 * MIB
     """All requests under way: bodies, arms made from them, rankings, answers that are not read yet. Arms take
     two to eight times as much as their body."""
     header_bytes: int = 64 * 1024
