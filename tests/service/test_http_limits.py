@@ -3,6 +3,7 @@
 import gc
 import http.client
 import json
+import math
 import socket
 import time
 import weakref
@@ -81,6 +82,23 @@ def test_a_client_that_goes_leaves_nothing_for_the_garbage_collector(server: Ser
         assert until(lambda: [ref() for ref in left] == [None, None])
     finally:
         gc.enable()
+
+
+def test_the_beginning_of_a_long_body_takes_no_room_from_short_ones(server: Serving) -> None:
+    """What is kept for ordinary requests goes by what a request says that it will send."""
+    budget = Budget(64 * 2**20)
+    other, short, long = (budget.open() for _ in range(3))
+    other.add(budget.most)
+    short.expected, long.expected = 10_000, 8_000_000
+    short.add(10_000)
+    with pytest.raises(Busy):
+        long.add(10_000)
+    connections = cast("set[Any]", server.listener._shared.connections)
+    for header, expected in ((b"content-length: 90000", 90_000.0), (b"transfer-encoding: chunked", math.inf)):
+        with server.connect() as client:
+            client.sendall(ask(b"/", header, method=b"POST"))
+            assert until(lambda: [one._charge.expected for one in connections] == [expected])  # noqa: B023
+        assert until(lambda: not connections)
 
 
 def test_answers_that_nobody_reads_are_bounded(make_loop: Any) -> None:

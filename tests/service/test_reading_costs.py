@@ -1,8 +1,10 @@
 """What reading a body costs: nothing long on the event loop, no more than it grows by, memory paid for."""
 
+import gc
 import json
 import threading
 import tracemalloc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from sketchbandit.service.api.json_cursor import Cursor
 from sketchbandit.service.api.npy import read_npy
 from sketchbandit.service.api.reading import digest, validated
 from sketchbandit.service.api.request_models import DecideBatchRequest, KeyedDecideRequest, RewardRequest
+from sketchbandit.service.api.rows import Rows
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.budget import Budget
@@ -326,3 +329,18 @@ def test_headers_of_old_are_refused(shape: str) -> None:
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}"
     with pytest.raises(Malformed, match="Python 3"):
         read_npy(npy_of(header, bytes(64)), lambda _: None)
+
+
+def test_arms_that_were_read_go_at_once() -> None:
+    """Many large requests can come before the garbage collector does."""
+    gc.disable()
+    try:
+        rows = Rows(3, lambda _: None, "shop")
+        for place, arm in enumerate(([1.0, 2.0, 3.0], {"indices": [1], "values": [2.0]}, {"a": 1})):
+            rows.add(place, arm, "an arm", "arms")
+        assert rows.matrix().shape == (3, 3)
+        left = weakref.ref(rows)
+        del rows
+        assert left() is None
+    finally:
+        gc.enable()

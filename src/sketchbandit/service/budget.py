@@ -45,11 +45,13 @@ class Budget:
 class Charge:
     """What one request holds."""
 
-    __slots__ = ("_budget", "held")
+    __slots__ = ("_budget", "expected", "held")
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
         self.held = 0
+        self.expected: float = 0
+        """Bytes of the body as the request tells: a long one is not ordinary at its beginning either."""
 
     def add(self, count: int) -> None:
         """Hold more, or be refused: for ever if that never fits, for now if others hold too much."""
@@ -78,7 +80,7 @@ class Charge:
 
     def _hold(self, wanted: int) -> None:
         budget = self._budget
-        most = budget.most + (budget.spare if wanted <= _ORDINARY else 0)
+        most = budget.most + (budget.spare if max(wanted, self.expected) <= _ORDINARY else 0)
         if wanted > most:
             raise NeverFits(
                 f"this request needs {wanted:,} bytes of memory, and all requests together have "

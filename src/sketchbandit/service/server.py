@@ -1,7 +1,6 @@
 """Running the service: a process, a socket, signals."""
 
 import asyncio
-import ctypes
 import gc
 import ipaddress
 import logging
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sketchbandit.errors import InputError, SketchBanditError
+from sketchbandit.service import allocator
 from sketchbandit.service.api.app import LOOPBACK, Api
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.http.listening import Listener
@@ -25,7 +25,6 @@ from sketchbandit.service.upkeep import running
 log = logging.getLogger(__name__)
 
 _SWITCH = 0.0001
-_MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # as malloc.h has them
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -74,13 +73,17 @@ def serve(
     if is_main:
         sys.setswitchinterval(_SWITCH)
         gc.set_threshold(20_000, 20, 50)  # requests leave no cycles behind
-        _give_memory_back()
+    library = allocator.set_up() if is_main else None
 
     async def run() -> int:
+        tidying = asyncio.create_task(allocator.give_back(library))
         server = _Server(engine, Listener(application, engine.limits, engine.budget))
         if is_main:
             server.heed_signals()
-        return await server.run(host, port, on_ready or (lambda _: None), standby=standby)
+        try:
+            return await server.run(host, port, on_ready or (lambda _: None), standby=standby)
+        finally:
+            tidying.cancel()
 
     with asyncio.Runner(loop_factory=_new_loop) as runner:
         number = runner.run(run())
@@ -182,16 +185,6 @@ def keep_private(state: Path) -> None:
 def _address(host: str, port: int) -> str:
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (an address to open)
     return f"http://{f'[{name}]' if ':' in name else name}:{port}"
-
-
-def _give_memory_back() -> None:
-    """Have glibc return what large requests have used, instead of keeping it for each thread."""
-    try:
-        options = ctypes.CDLL("libc.so.6").mallopt
-    except (OSError, AttributeError):  # another system
-        return
-    options(_MMAP_THRESHOLD, 1 << 20)
-    options(_ARENA_MAX, 2)
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class Rows:
     def __init__(self, dim: int, pay: Pay, bandit: str) -> None:
         self._dim, self._pay, self._bandit = dim, pay, bandit
         self._dense = _Dense(dim, pay)
-        self._sparse = _Pieces(self._from_sparse, pay)
+        self._sparse = _Pieces(partial(_from_sparse, dim), pay)
         self._named = _Pieces(lambda arms, _: from_named(arms, dim), pay)
         self._parts: list[tuple[Matrix, Sequence[int]]] = []
 
@@ -66,9 +67,10 @@ class Rows:
         together = joined(parts)
         return together[np.argsort(np.concatenate([np.asarray(places) for _, places in self._parts]))]
 
-    def _from_sparse(self, arms: list[Any], names: list[str]) -> Matrix:
-        indices, values = ([arm[of] for arm in arms] for of in ("indices", "values"))
-        return from_sparse_rows(indices, values, self._dim, names.__getitem__)
+
+def _from_sparse(dim: int, arms: list[Any], names: list[str]) -> Matrix:
+    indices, values = ([arm[of] for arm in arms] for of in ("indices", "values"))
+    return from_sparse_rows(indices, values, dim, names.__getitem__)
 
 
 class _Dense:

@@ -143,6 +143,7 @@ class Connection(asyncio.Protocol):
             request, is_new = self._request, self._request is None
             if request is None:
                 request = self._request = reader.request(self._charge, self._client)
+                self._charge.expected = reader.expected
                 if (refusal := self._shared.application.admit(request)) is not None:
                     self._refuse(refusal, data, at)
                     return

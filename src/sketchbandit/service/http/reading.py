@@ -1,5 +1,7 @@
 """Requests out of bytes: where one ends and the next begins, and what is not HTTP."""
 
+from math import inf
+from typing import cast
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 import httptools
@@ -57,19 +59,24 @@ class Reader:
             raise Malformed(f"the headers are longer than {self._limits.header_bytes} bytes")
         return end
 
+    @property
+    def expected(self) -> float:
+        """Bytes of the body, as the head has told; inf where it comes in chunks."""
+        return inf if self._left == _CHUNKED else len(self._body) + self._left
+
     def has_whole_body(self, data: bytes, start: int) -> bool:
         """Whether the rest of the body is there."""
         return self.is_complete or 0 < self._left <= len(data) - start
 
     def check_length(self) -> int:
-        """How much of the body has come; refused if it is too long, or says that it will be."""
+        """Bytes that hold what has come of the body; refused if it is too long, or says that it will be."""
         count = len(self._body)
         if max(count, count + self._left) > self._limits.body_bytes:
             raise TooLarge(
                 f"the body is longer than {self._limits.body_bytes} bytes; send fewer arms, store them with "
                 "PUT /arms, or send them as application/x-npy in float32"
             )
-        return count
+        return self._body.__alloc__() if isinstance(self._body, bytearray) else count
 
     def request(self, charge: Charge, client: str) -> Request:
         """The request whose head is there, checked."""
@@ -90,14 +97,14 @@ class Reader:
         self._body = b""
 
     def close(self) -> None:
-        """Nothing more will come. Reader and parser know each other: parted, they go at once, body and all."""
+        """Nothing more will come. Reader and parser know each other: parted, they go at once."""
         del self._parser
         self.forget_body()
 
     def take_body(self) -> bytes:
-        """The whole body."""
-        body, self._body = bytes(self._body), b""
-        return body
+        """The whole body; perhaps a bytearray that nobody writes to any more: a copy would double it."""
+        body, self._body = self._body, b""
+        return cast("bytes", body)
 
     # -- told by the parser ---------------------------------------------------------------------------
 
