@@ -23,7 +23,7 @@ from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.pool import Failure, Result, run_all
 from sketchbandit.experiments.profiles import BETAS, PROFILES, RIDGES, Profile, profile
 from sketchbandit.experiments.runs import Run, perform
-from sketchbandit.experiments.specs import parse, spec
+from sketchbandit.experiments.specs import Spec, parse, spec
 from sketchbandit.experiments.store import Store
 from sketchbandit.processes import pool
 
@@ -87,7 +87,7 @@ def test_specs_are_what_one_types() -> None:
 
 def test_runs_travel_as_json_and_are_named_by_what_they_are() -> None:
     """Nothing is lost on the way; any difference in settings is another key."""
-    tuned = replace(A_RUN, kind="tune", grid=((0.2, 0.1), (2.0, 0.1)))
+    tuned = replace(A_RUN, kind="tune", grid=((0.2, 0.1), (2.0, 0.1)), further_seeds=(8, 9))
     for run in (A_RUN, tuned):
         assert Run.from_json(run.to_json()) == run
         assert Run.from_json(run.to_json()).key == run.key
@@ -98,6 +98,7 @@ def test_runs_travel_as_json_and_are_named_by_what_they_are() -> None:
         replace(A_RUN, environment=spec("gaussian", dim=16, arms=4)),
         replace(A_RUN, points=4),
         tuned,
+        replace(tuned, further_seeds=(8,)),
     ]
     assert len({run.key for run in [A_RUN, *others]}) == 1 + len(others)
 
@@ -120,14 +121,36 @@ def test_a_run_gives_what_playing_gives() -> None:
     assert {row["version"] for row in rows} == {sb.__version__}
 
 
-def test_tuning_side_by_side_is_playing_one_by_one() -> None:
-    """Each cell of the grid has the regret of its own run."""
-    grid = ((0.2, 0.1), (2.0, 0.1), (2.0, 1.0))
-    tuned = perform(replace(A_RUN, kind="tune", contender=spec("soful", size=4), grid=grid))
-    for row, (ridge, beta) in zip(tuned, grid, strict=True):
-        alone = perform(replace(A_RUN, contender=spec("soful", size=4, ridge=ridge, beta=beta), points=1))
-        assert (row["ridge"], row["number"]) == (ridge, beta)
-        assert row["regret"] == alone[-1]["regret"]
+@pytest.mark.parametrize("bare", [spec("soful", size=4), spec("adaptive", explore="thompson"), spec("oful")])
+def test_a_race_finds_what_playing_everything_finds(bare: Spec) -> None:
+    """Who comes to the end has the mean regret of its own runs; who does not had more than the best."""
+    grid = tuple((ridge, number) for ridge in (0.002, 0.2, 20.0) for number in (0.001, 0.1, 1.0, 100.0))
+    rounds, seeds = 120, (3, 8, 9)
+
+    def regrets(pair: tuple[float, float]) -> list[float]:
+        """After each round, summed over the seeds."""
+        alone = [
+            perform(
+                replace(A_RUN, contender=policies.tuned(bare, *pair), rounds=rounds, points=rounds, seed=seed)
+            )
+            for seed in seeds
+        ]
+        return [sum(row["regret"] for row in at) for at in zip(*alone, strict=True)]
+
+    expected = {pair: regrets(pair) for pair in grid}
+    run = replace(A_RUN, kind="tune", contender=bare, rounds=rounds, grid=grid, further_seeds=seeds[1:])
+    rows = perform(run)
+    assert [(row["ridge"], row["number"]) for row in rows] == list(grid)
+    for row in rows:
+        so_far = expected[row["ridge"], row["number"]]
+        assert row["regret"] == so_far[row["round"] - 1] / len(seeds)
+    least = min(so_far[-1] for so_far in expected.values())
+    given_up = [row for row in rows if row["round"] < rounds]
+    assert all(row["regret"] * len(seeds) > least for row in given_up)
+    assert len(given_up) >= 3, "what can never win is not played to the end"
+    best = min(expected, key=lambda pair: (expected[pair][-1], *pair))
+    (chosen,) = plan.choices(pd.DataFrame(rows)).values()
+    assert (chosen.ridge, chosen.number, chosen.regret) == (*best, least / len(seeds))
 
 
 def test_the_projection_of_cbrap_changes_with_the_permutation() -> None:
@@ -269,7 +292,7 @@ def test_the_grids_and_amounts_are_the_papers() -> None:
     paper = profile("paper")
     assert (paper.permutations, paper.rounds, paper.betas, paper.ridges) == (20, 1.0, BETAS, RIDGES)
     everything = choose(["all"])
-    tuned = {run.seed for run in plan.tuning_runs(everything, paper)}
+    tuned = {seed for run in plan.tuning_runs(everything, paper) for seed in (run.seed, *run.further_seeds)}
     chosen = {
         (str(e.environment), str(m), plan.tuning_rounds_of(e, paper)): plan.Tuned(
             ridge=1.0, number=0.1, regret=0.0
@@ -340,7 +363,7 @@ def test_a_horizon_is_as_long_as_the_run() -> None:
 def test_tuning_permutations_have_different_targets() -> None:
     """On ten labels five of them see five targets, and none is among those reported."""
     runs = plan.tuning_runs([EXPERIMENTS["adaptive-mnist"]], profile("paper"))
-    seeds = {run.seed for run in runs}
+    (seeds,) = {(run.seed, *run.further_seeds) for run in runs}
     assert len({seed % 10 for seed in seeds}) == 5
     assert min(seeds) > profile("paper").permutations
 
@@ -352,14 +375,18 @@ def test_a_thinned_sweep_keeps_its_ends() -> None:
 
 
 def test_the_best_pair_is_the_one_with_the_least_mean_regret() -> None:
-    """Over the tuning seeds; ties to the smaller ridge, then number; runs of another length do not count."""
+    """Of those that came to the end; ties to the smaller ridge, then number; other lengths do not count."""
     common = {"kind": "tune", "environment": "e", "contender": "c", "rounds": 10}
     rows = [
-        {**common, "ridge": r, "number": b, "regret": regret}
-        for r, b, regrets in ((1.0, 0.1, (5, 9)), (2.0, 0.1, (6, 6)), (2.0, 1.0, (6, 6)), (3.0, 0.1, (1, 12)))
-        for regret in regrets
+        {**common, "ridge": ridge, "number": number, "regret": regret, "round": at}
+        for ridge, number, regret, at in (
+            (1.0, 0.1, 7, 10),
+            (2.0, 1.0, 6, 10),
+            (2.0, 0.1, 6, 10),
+            (3.0, 0.1, 5, 4),
+        )
     ]
-    longer = {**common, "rounds": 20, "ridge": 1.0, "number": 0.1, "regret": 0.5}
+    longer = {**common, "rounds": 20, "round": 20, "ridge": 1.0, "number": 0.1, "regret": 0.5}
     assert plan.choices(pd.DataFrame([*rows, longer])) == {
         ("e", "c", 10): plan.Tuned(ridge=2.0, number=0.1, regret=6.0),
         ("e", "c", 20): plan.Tuned(ridge=1.0, number=0.1, regret=0.5),

@@ -10,6 +10,8 @@ from sketchbandit import data as data_sets
 from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.cli.progress import Bar
 from sketchbandit.experiments import verbs
+from sketchbandit.experiments.beside import Beside
+from sketchbandit.experiments.beside import table as table_of_readings
 from sketchbandit.experiments.claims import OPEN
 from sketchbandit.experiments.definitions import EXPERIMENTS
 from sketchbandit.experiments.profiles import PROFILES
@@ -152,17 +154,53 @@ def compare(  # noqa: PLR0917  (typer takes options so)
 
 @commands.command()
 def report(
-    folder: Annotated[Path, typer.Argument(help="A folder that `reproduce` or `compare` wrote.")],
+    folders: Annotated[list[Path], typer.Argument(help="A folder that `reproduce` or `compare` wrote.")],
+    out: Annotated[Path, typer.Option(help="Where the table of several readings goes.")] = Path("readings"),
 ) -> None:
     """Make the figures, tables and report of a folder anew, without running anything.
 
+    Of several folders, one for each reading of the paper: a table of its claims under each.
+
     Example: `sketchbandit report results`
+
+    Example: `sketchbandit report unit-each unit-shared largest-each largest-shared --out readings`
     """
+    if len(folders) > 1:
+        with complaints():
+            _beside(verbs.report_readings(folders, out))
+        return
     with complaints(RESUMABLE):
-        done = verbs.report(folder)
+        done = verbs.report(folders[0])
     _verdicts(done)
     _tables(done)
     _finish(done)
+
+
+@commands.command()
+def verify(
+    folder: Annotated[Path, typer.Argument(help="A folder that `reproduce` or `compare` wrote.")],
+    runs: Annotated[int, typer.Option(min=1, help="How many of its runs are done again.")] = 3,
+    seed: Annotated[int | None, typer.Option(help="Which ones; by default others each time.")] = None,
+) -> None:
+    """Do some runs of a folder again: each must give the same results to the bit, but for the seconds.
+
+    Example: `sketchbandit verify results --runs 3`
+    """
+    with complaints():
+        found = verbs.verify(folder, runs=runs, seed=seed)
+    rows = [
+        [
+            str(one.run.environment),
+            str(one.run.contender),
+            one.run.kind,
+            str(one.run.seed),
+            f"differs in {', '.join(one.different)}" if one.different else "the same",
+        ]
+        for one in found
+    ]
+    print_table("runs done again", ["environment", "contender", "kind", "seed", "outcome"], rows)
+    if any(one.different for one in found):
+        raise typer.Exit(1)
 
 
 @commands.command()
@@ -198,6 +236,13 @@ def _verdicts(done: Report) -> None:
             console.print(
                 "open: those need other experiments or the full number of rounds; the report says which"
             )
+
+
+def _beside(done: Beside) -> None:
+    for title, judged in (("the paper's claims", done.paper), ("our claims", done.ours)):
+        print_table(title, *table_of_readings(done.readings, judged))
+    console.print("● reproduced, ◐ partly, ○ not, - open", highlight=False)
+    console.print(f"table: {done.path}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _tables(done: Report) -> None:

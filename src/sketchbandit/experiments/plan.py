@@ -74,31 +74,30 @@ def stand_in(member: Spec, profile: Profile) -> Spec:
 
 
 def tuning_runs(experiments: Iterable[Experiment], profile: Profile) -> list[Run]:
-    """One run for each contender and tuning permutation: it plays the whole grid."""
-    seeds = [FIRST_TUNING_SEED + TUNING_STRIDE * i for i in range(profile.tuning_permutations)]
+    """One run for each contender: the whole grid races on the tuning permutations."""
+    seeds = tuple(FIRST_TUNING_SEED + TUNING_STRIDE * i for i in range(profile.tuning_permutations))
     return _unique(
         Run(
             kind="tune",
             environment=environment_of(experiment, profile),
             contender=contender,
             rounds=tuning_rounds_of(experiment, profile),
-            seed=seed,
+            seed=seeds[0],
+            further_seeds=seeds[1:],
             grid=tuple(product(profile.ridges, rules.numbers_of(contender, profile.betas))),
         )
         for experiment in experiments
         for member in members_of(experiment, profile)
         if needs_tuning(experiment, member) and profile.reading.tuning != UNTUNED
         for contender in [stand_in(member, profile)]
-        for seed in seeds
     )
 
 
 def choices(rows: "pd.DataFrame") -> Choices:
     """The best pair for each environment and contender; ties go to the smaller ridge, then number."""
-    tuning = rows[rows["kind"] == "tune"]
+    finished = rows[(rows["kind"] == "tune") & (rows["round"] == rows["rounds"])]
     who, pair = ["environment", "contender", "rounds"], ["ridge", "number"]
-    means = tuning.groupby([*who, *pair], dropna=False)["regret"].mean().to_frame().reset_index()
-    best = means.sort_values([*who, "regret", *pair]).drop_duplicates(subset=who)
+    best = finished.sort_values([*who, "regret", *pair]).drop_duplicates(subset=who)
     found = best[[*pair, "regret"]].to_numpy(dtype=np.float64).tolist()
     names = zip(best["environment"], best["contender"], best["rounds"], strict=True)
     return {(str(e), str(c), int(n)): Tuned(*best) for (e, c, n), best in zip(names, found, strict=True)}

@@ -16,8 +16,9 @@ from sketchbandit.environment import Environment
 from sketchbandit.errors import SketchTooSmallWarning
 from sketchbandit.experiments import approximation, droughts, environments, policies, rules
 from sketchbandit.experiments.specs import Spec
+from sketchbandit.experiments.tuning import Pair, Player, race
 from sketchbandit.linalg import fd_bound, gram_spectrum
-from sketchbandit.playing import LateRewards, play
+from sketchbandit.playing import play
 
 Row = dict[str, Any]
 
@@ -29,8 +30,8 @@ class Run:
     Attributes
     ----------
     kind : str
-        "play": a policy plays and is timed. "tune": one policy a pair of ridge and rule's number plays, all
-        of them side by side on the same rounds, for the regret alone. "starve": a policy plays, for how long
+        "play": a policy plays and is timed. "tune": pairs of ridge and rule's number race for the least mean
+        regret over several seeds; who cannot win is given up. "starve": a policy plays, for how long
         it earns nothing. "approximate": a sketch reads rows.
     environment, contender : Spec
         Where, and what.
@@ -42,6 +43,8 @@ class Run:
         Of the arms chosen: "no", or their rank and spectral error at the "end", or at "all" points.
     grid : tuple of (ridge, number)
         For "tune"; None for the number of a rule that has none.
+    further_seeds : tuple of int
+        For "tune": draws that are played besides.
 
     """
 
@@ -53,7 +56,8 @@ class Run:
     seed: int
     points: int = 1
     spectrum: str = "no"
-    grid: tuple[tuple[float, float | None], ...] = ()
+    grid: tuple[Pair, ...] = ()
+    further_seeds: tuple[int, ...] = ()
 
     @property
     def key(self) -> str:
@@ -72,6 +76,7 @@ class Run:
         for name in ("environment", "contender"):
             fields[name] = Spec.from_list(fields[name])
         fields["grid"] = tuple((ridge, number) for ridge, number in fields["grid"])
+        fields["further_seeds"] = tuple(fields["further_seeds"])
         return cls(**fields)
 
 
@@ -135,30 +140,18 @@ def _spectrum(chosen: Sequence[Any], contender: Spec) -> Row:
 
 
 def _tune(run: Run) -> Iterator[Row]:
-    environment = environments.build(run.environment, run.seed)
-    contenders = [
-        policies.build(policies.tuned(run.contender, *pair), environment.dim, run.seed, run.rounds)
-        for pair in run.grid
-    ]
-    regrets = _side_by_side(contenders, environment, run.rounds, run.contender.get(policies.DELAY, 0))
-    for (ridge, number), regret in zip(run.grid, regrets, strict=True):
-        yield {"ridge": ridge, "number": number, "round": run.rounds, "regret": regret}
+    seeds, delay = (run.seed, *run.further_seeds), run.contender.get(policies.DELAY, 0)
+    dim = environments.build(run.environment, run.seed).dim
 
+    def players(pair: Pair) -> list[Player]:
+        contender = policies.tuned(run.contender, *pair)
+        return [Player(policies.build(contender, dim, seed, run.rounds), delay) for seed in seeds]
 
-def _side_by_side(
-    contenders: Sequence[Any], environment: Environment, rounds: int, delay: int
-) -> list[float]:
-    """The regret of each policy, all playing the same rounds: the arms are drawn once."""
-    regrets = [0.0] * len(contenders)
-    rewards = [LateRewards(delay) for _ in contenders]
-    for drawn in environment.rounds(rounds):
-        for index, policy in enumerate(contenders):
-            chosen = policy.select(drawn.arms)
-            arrived = rewards[index].send(drawn.arm(chosen), drawn.reward(chosen))
-            if arrived is not None:
-                policy.update(*arrived)
-            regrets[index] += drawn.regret(chosen)
-    return regrets
+    def permutations() -> list[Environment]:
+        return [environments.build(run.environment, seed) for seed in seeds]
+
+    for (ridge, number), found in race(run.grid, players, permutations, run.rounds).items():
+        yield {"ridge": ridge, "number": number, "round": found.rounds, "regret": found.regret}
 
 
 def _starve(run: Run) -> Iterator[Row]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from sketchbandit import data as data_sets
 from sketchbandit.errors import InputError, SketchBanditError
+from sketchbandit.experiments import beside, reporting, rules, runner, verifying
 from sketchbandit.experiments import policies as known
-from sketchbandit.experiments import reporting, rules, runner
+from sketchbandit.experiments.beside import Beside
 from sketchbandit.experiments.definitions import choose
 from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.profiles import Profile
@@ -20,6 +21,7 @@ from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.runner import Watcher
 from sketchbandit.experiments.specs import Spec, parse, spec
 from sketchbandit.experiments.store import Store
+from sketchbandit.experiments.verifying import Verified
 from sketchbandit.policy.named import RECIPES
 from sketchbandit.sketch.checks import check_count
 
@@ -137,6 +139,19 @@ def report(folder: str | Path) -> Report:
     """Make figures, tables and the page anew from the results in a folder; nothing is run."""
     with Store(Path(folder)).lock():
         return reporting.write(Results.read(Path(folder)), Path(folder))
+
+
+def report_readings(folders: Sequence[str | Path], out: str | Path) -> Beside:
+    """Set folders that hold different readings side by side: every claim under each, into ``out``."""
+    return beside.write([Results.read(Path(folder)) for folder in folders], Path(out))
+
+
+def verify(folder: str | Path, *, runs: int = 3, seed: int | None = None) -> list[Verified]:
+    """Do some finished runs of a folder again, drawn at random: each must give the same rows to the bit.
+
+    Timings are not compared. The bits are those of one machine: another processor may round differently.
+    """
+    return verifying.verify(Path(folder), runs=check_count("runs", runs, at_least=1), seed=seed)
 
 
 def _where(jobs: int | None, dask: str | None) -> dict[str, Any]:
