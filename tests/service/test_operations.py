@@ -72,6 +72,10 @@ async def test_export(tmp_path: Path) -> None:
         await found.decide([{"indices": [2], "values": [0.5]}], name="thin")
         time.sleep(0.02)
         await found.upkeep.round()
+    refused = invoke("service", "export", tmp_path / "state", tmp_path / "log.csv")
+    assert refused.exit_code == 2
+    assert "name it log.parquet" in refused.output
+    assert not (tmp_path / "log.csv").exists()
     done = invoke("service", "export", tmp_path / "state", tmp_path / "log.parquet")
     assert done.exit_code == 0, done.output
     assert "14 rows" in done.output

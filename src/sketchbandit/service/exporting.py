@@ -52,6 +52,9 @@ or null (open); ``rounds`` is what the policy had learned from; ``arms`` or ``ac
 offered, is there if the bandit logs them; where it has actions, the features are those of the context."""
 
 
+_SUFFIXES = ("", ".parquet", ".pq")
+
+
 def export(state: Path, out: Path, *, database: str | None = None, bandit: str | None = None) -> int:
     """Write the log of one bandit, or of all, and give the number of rows. The server may be running.
 
@@ -67,6 +70,8 @@ def export(state: Path, out: Path, *, database: str | None = None, bandit: str |
         Of this one only.
 
     """
+    if out.suffix.lower() not in _SUFFIXES:
+        raise InputError(f"the log is written as Parquet, and {out.name} says otherwise; name it log.parquet")
     if not out.resolve().parent.is_dir():
         raise InputError(f"cannot write {out}: there is no folder {out.resolve().parent}")
     with looked_at(state, database) as found:

@@ -15,7 +15,7 @@ from sketchbandit.service.api.reading import content_type
 from sketchbandit.service.api.routing import Call, Route
 from sketchbandit.service.api.table import table
 from sketchbandit.service.engine import Engine
-from sketchbandit.service.http.messages import JSON, Request, Response
+from sketchbandit.service.http.messages import JSON, READING, Request, Response
 from sketchbandit.service.http.responses import problem_response
 from sketchbandit.service.problems import Forbidden, NotAllowed, NotFound, Problem, Unauthorised, Unavailable
 from sketchbandit.service.tokens import Refusals, Tokens, allows
@@ -39,8 +39,7 @@ _PREFLIGHT = {
     "access-control-max-age": "600",
 }
 _EXPOSED = {"access-control-expose-headers": "retry-after"}
-_READING = ("GET", "HEAD")
-_LOOKING = (*_READING, "OPTIONS")
+_LOOKING = (*READING, "OPTIONS")
 _KEY = "idempotency-key"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _USUAL_PORTS = re.compile(r"http://.*:80|https://.*:443")
@@ -119,7 +118,7 @@ class Api:
             self._check_host(request)
         if request.method == "OPTIONS" and self._origin(request):
             return Response(204, b"", JSON, _PREFLIGHT)
-        if (page := self._pages.get(request.path)) and request.method in _READING:
+        if (page := self._pages.get(request.path)) and request.method in READING:
             request.route = request.path
             return page
         if self._tokens is not None:

@@ -5,7 +5,7 @@ import logging
 from math import inf
 from typing import cast
 
-from sketchbandit.service.http.messages import Request, Response
+from sketchbandit.service.http.messages import READING, Request, Response
 from sketchbandit.service.http.reading import Reader
 from sketchbandit.service.http.responses import CONTINUE, problem_response, write
 from sketchbandit.service.http.shared import Shared, State
@@ -17,7 +17,6 @@ KEEP_ALIVE = 75.0  # seconds that an idle connection may stay
 LINGER = 0.25  # seconds in which a client that spoke nonsense may still hear so ...
 _NONSENSE = 256 * 1024  # ... and bytes that it may still send meanwhile
 _SLOWEST = 4096  # bytes a second that the reader of a long answer must take
-_READING = ("GET", "HEAD")
 _FAILED = problem_response(Problem("something went wrong here; the log says what"))
 
 
@@ -211,7 +210,7 @@ class Connection(asyncio.Protocol):
         sent again.
         """
         self._is_last |= self._shared.is_stopping or (self._has_ended and not self._rest)
-        is_done = self._request is None or self._request.method not in _READING
+        is_done = self._request is None or self._request.method not in READING
         try:
             self._charge.become(len(response.body) + len(self._rest), is_done=is_done)
         except Problem as problem:

@@ -8,6 +8,10 @@ from sketchbandit.service.budget import Charge
 JSON = "application/json"
 
 
+READING = ("GET", "HEAD")
+"""Methods that change nothing."""
+
+
 @dataclass(slots=True)
 class Request:
     """One request. While its body is still on the way ``body`` is empty."""
