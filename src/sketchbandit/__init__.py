@@ -21,7 +21,16 @@ True
 
 from sketchbandit import data, theory
 from sketchbandit._version import __version__
-from sketchbandit.environment import Classification, Environment, GaussianArms, Round
+from sketchbandit.environment import (
+    Classification,
+    Clicks,
+    Environment,
+    GaussianArms,
+    HeavyTails,
+    Rotating,
+    Round,
+    Switching,
+)
 from sketchbandit.errors import (
     FileError,
     InputError,
@@ -89,6 +98,7 @@ __all__ = [
     "Change",
     "Choice",
     "Classification",
+    "Clicks",
     "Confidence",
     "DyadicBlockSketch",
     "Environment",
@@ -101,6 +111,7 @@ __all__ = [
     "GaussianArms",
     "Greedy",
     "Health",
+    "HeavyTails",
     "IncrementalSVD",
     "InputError",
     "InputTypeError",
@@ -114,6 +125,7 @@ __all__ = [
     "Precision",
     "ProjectedLinUCB",
     "RandomProjection",
+    "Rotating",
     "Round",
     "RoundResult",
     "RowError",
@@ -122,6 +134,7 @@ __all__ = [
     "SketchBanditError",
     "SketchTooSmallWarning",
     "Spectrum",
+    "Switching",
     "Thompson",
     "TooFewDigitsWarning",
     "__version__",

@@ -3,5 +3,16 @@
 from sketchbandit.environment.base import Environment, Round
 from sketchbandit.environment.classification import Classification
 from sketchbandit.environment.gaussian import SPECTRA, GaussianArms
+from sketchbandit.environment.variations import Clicks, HeavyTails, Rotating, Switching
 
-__all__ = ["SPECTRA", "Classification", "Environment", "GaussianArms", "Round"]
+__all__ = [
+    "SPECTRA",
+    "Classification",
+    "Clicks",
+    "Environment",
+    "GaussianArms",
+    "HeavyTails",
+    "Rotating",
+    "Round",
+    "Switching",
+]

@@ -85,6 +85,11 @@ class Classification(Environment):
         )
         self._set_seed(seed, target)
 
+    @property
+    def label_count(self) -> int:
+        """How many labels there are: as many arms a round has."""
+        return len(self._members)
+
     def reseeded(self, seed: int, target: int | None = None) -> Self:
         """The same data with another seed and target; the features are shared, not copied."""
         other = copy.copy(self)

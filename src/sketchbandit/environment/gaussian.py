@@ -1,10 +1,12 @@
 """The paper's synthetic bandit, with the spectrum of the arms as a setting."""
 
+import copy
 from collections.abc import Callable, Iterator
+from typing import Self
 
 import numpy as np
 
-from sketchbandit.arrays import Matrix
+from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.environment.base import Environment, Round
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import normalised
@@ -58,9 +60,15 @@ class GaussianArms(Environment):
         self.name = f"Gaussian arms, {spectrum}{', fixed' * self.fixed}"
         # Tags from 1 on: default_rng([seed, 0]) is default_rng(seed), which a policy may draw from.
         random = np.random.default_rng([self.seed, 1])
-        self.theta = normalised(random.standard_normal((1, self.dim)))[0]
+        self.theta = _theta(random, self.dim)
         rank = min(self.rank, self.dim)
         self._basis: Matrix = np.linalg.qr(random.standard_normal((self.dim, rank)))[0].T
+
+    def with_theta_of(self, seed: int) -> Self:
+        """The same arms and noise, and the theta* of another seed."""
+        other = copy.copy(self)
+        other.theta = _theta(np.random.default_rng([check_count("seed", seed, at_least=0), 1]), self.dim)
+        return other
 
     def rounds(self, count: int) -> Iterator[Round]:
         """``arms`` arms a round, the same or others, and one draw of the noise, whichever arm is chosen."""
@@ -79,3 +87,8 @@ class GaussianArms(Environment):
             scale = np.arange(1.0, self.dim + 1.0) ** -self.decay
             return lambda: random.standard_normal((self.arms, self.dim)) * scale
         return lambda: random.standard_normal((self.arms, self.dim))
+
+
+def _theta(random: np.random.Generator, dim: int) -> Vector:
+    found: Vector = normalised(random.standard_normal((1, dim)))[0]
+    return found

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from sketchbandit import data
-from sketchbandit.environment import Classification, Environment, GaussianArms
+from sketchbandit.environment import (
+    Classification,
+    Clicks,
+    Environment,
+    GaussianArms,
+    HeavyTails,
+    Rotating,
+    Switching,
+)
 from sketchbandit.errors import InputError
 from sketchbandit.experiments.specs import Spec, spec
 
@@ -16,10 +24,40 @@ NAMES = ("classification", "gaussian", "motley")
 FLAT, POWER_LAW, LOW_RANK = (spec("gaussian", spectrum=name) for name in ("flat", "power-law", "low-rank"))
 _ALIKE = 9  # the label of the kind whose members are alike
 MNIST = spec("classification", data="mnist")
+_VARIATIONS = ("clicks", "lift", "degrees", "outliers", "scale", "switch", "turn")
+_FAR = 500_000  # seeds between a theta* and the one that follows it
 
 
 def build(environment: Spec, seed: int) -> Environment:
-    """The environment of that seed."""
+    """The environment of that seed, with the variations that its settings ask for."""
+    settings = dict(environment.settings)
+    asked: dict[str, Any] = {name: settings.pop(name) for name in _VARIATIONS if name in settings}
+    found = _plain(environment.with_settings().without(*asked), seed)
+    if "switch" in asked:
+        found = Switching(found, _other(found), at=asked["switch"])
+    if "turn" in asked:
+        if not isinstance(found, GaussianArms):
+            raise InputError("only theta* of gaussian arms can turn; give classification a switch")
+        found = Rotating(found, turn=asked["turn"])
+    if "degrees" in asked or "outliers" in asked:
+        tails = {name: asked[name] for name in ("degrees", "outliers", "scale") if name in asked}
+        found = HeavyTails(found, seed=seed, **tails)
+    if "clicks" in asked:
+        lift = {"lift": asked["lift"]} if "lift" in asked else {}
+        found = Clicks(found, base_rate=asked["clicks"], seed=seed, **lift)
+    return found
+
+
+def _other(first: Environment) -> Environment:
+    """What the world becomes when it changes: another theta*, or the next label as the target."""
+    if isinstance(first, Classification):
+        return first.reseeded(first.seed, (first.target + 1) % first.label_count)
+    if isinstance(first, GaussianArms):
+        return first.with_theta_of(first.seed + _FAR)
+    raise InputError(f"{first.name} has nothing that could change")
+
+
+def _plain(environment: Spec, seed: int) -> Environment:
     settings = dict(environment.settings)
     if environment.name == "gaussian":
         known = [name for name in inspect.signature(GaussianArms).parameters if name != "seed"]
