@@ -1,6 +1,7 @@
 """Profiles of the property tests: repeatable by default, many random examples for a soak."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from sketchbandit.kernels import kernels
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # some tests interrupt processes they start
 threadpool_limits(1)  # as the commands do: how many threads share a product decides its last bit
 
 settings.register_profile("default", max_examples=25, derandomize=True, deadline=None)
