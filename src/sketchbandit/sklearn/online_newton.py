@@ -4,10 +4,12 @@ import math
 
 import numpy as np
 
-from sketchbandit.linalg import AnyVector, SparseVector, as_dense, dot
+from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, as_dense, dot
 from sketchbandit.precision import Leverage, Precision
 from sketchbandit.sketch import Sketch
 from sketchbandit.sklearn.losses import Loss
+
+_DIGITS = 1e-3  # to which x'A^-1 x must be known
 
 
 class OnlineNewton:
@@ -97,16 +99,25 @@ class OnlineNewton:
             slope = weight * self.loss.slope(z, y)
             omega = weight * self._omega(z, y)
             # (A + omega x x')^-1 x = A^-1 x / (1 + omega x'A^-1 x)
-            shrunk = 1.0 + omega * quadratic
-            along = slope / shrunk + ((margin - z) / quadratic if margin != z else 0.0)
-            if along:
-                self.theta -= along * self.precision.image(x, leverage)
-            self.spent += slope * (quadratic / shrunk) * slope
+            within = quadratic / (1.0 + omega * quadratic)
+            by = (margin - z) + slope * within  # into [-C, C], and the Newton step
+            self._move(x, norm_sq, leverage, quadratic=quadratic, by=by)
+            self.spent += slope * within * slope
             shift = self.precision.shift
             self._take(x, norm_sq, leverage, omega)
             if self.precision.shift > shift:
                 length = float(np.linalg.norm(self.theta))
                 self._raised += (self.precision.shift - shift) * np.array([1.0, length, length**2])
+
+    def _move(self, x: AnyVector, norm_sq: float, leverage: Leverage, *, quadratic: float, by: float) -> None:
+        """Lower the margin x'w along A^-1 x."""
+        if not by:
+            return
+        image = self.precision.image(x, leverage)
+        if abs(dot(image, x) - quadratic) < _DIGITS * quadratic:
+            self.theta -= (by / quadratic) * image
+        else:  # rows so long that rounding has eaten A^-1: the same margin, by the shortest way
+            add_multiple(self.theta, -by / norm_sq, x)
 
     def _omega(self, z: float, y: float) -> float:
         """sigma·l'(z)²."""
