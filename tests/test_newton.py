@@ -275,9 +275,10 @@ def played(newton: OnlineNewton, X: Array, y: Array, loss: Any) -> dict[str, Any
 
 def comparators(X: Array, y: Array, bound: float, random: np.random.Generator) -> list[Array]:
     """Zero, random ones, and least squares with several ridges, each with margins within the bound."""
-    ridges = [np.linalg.solve(X.T @ X + r * np.eye(X.shape[1]), X.T @ y) for r in (1e-3, 1.0, 100.0)]
-    found: list[Array] = [np.zeros(X.shape[1]), random.standard_normal(X.shape[1]), *ridges]
-    found += [5.0 * v for v in ridges]
+    pairs = [(X.T @ X + ridge * np.eye(X.shape[1]), X.T @ y) for ridge in (1e-3, 1.0, 100.0)]
+    ridges: list[Array] = [np.asarray(np.linalg.solve(A, b), dtype=np.float64) for A, b in pairs]
+    found: list[Array] = [np.zeros(X.shape[1]), random.standard_normal((X.shape[1],)), *ridges]
+    found += [np.asarray(5.0 * v, dtype=np.float64) for v in ridges]
     return [v * min(1.0, bound / max(1e-9, float(np.abs(X @ v).max()))) for v in found]
 
 
