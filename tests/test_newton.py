@@ -19,6 +19,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 import sketchbandit as sb
+from sketchbandit.linalg import SparseVector
+from sketchbandit.precision import Precision
 from sketchbandit.sklearn import SketchedNewtonClassifier, SketchedNewtonRegressor
 from sketchbandit.sklearn.losses import Logistic, Squared
 from sketchbandit.sklearn.online_newton import OnlineNewton
@@ -513,6 +515,44 @@ def test_classes_come_with_the_first_rows() -> None:
     assert SketchedNewtonClassifier().partial_fit(X, y, classes=[1.0, -1.0]).classes_.tolist() == [-1.0, 1.0]
     with pytest.raises(sb.InputError, match="norm must be finite, at least 0"):
         SketchedNewtonClassifier().fit(X, y).regret_bound(-1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"ridge": 0.0}, "ridge must be finite, above 0"),
+        ({"curvature": 0.0}, "curvature must be finite, above 0"),
+        ({"mass": -1.0}, "mass must be finite, at least 0"),
+        ({"error": np.nan}, "error must be finite"),
+        ({"dim": 0}, "dim must be at least 1"),
+        ({"compensation": 2.0}, "compensation must be 0"),
+    ],
+)
+def test_a_bound_of_nonsense(settings: dict[str, Any], message: str) -> None:
+    """Refused; the sound one grows with what was lost."""
+    sound: dict[str, Any] = {"norm": 1.0, "ridge": 1.0, "curvature": 0.5, "dim": 5, "mass": 10.0}
+    bounds = [sb.theory.newton_regret(**sound, error=error) for error in (0.0, 0.5, 2.0)]
+    assert bounds == sorted(set(bounds))
+    with pytest.raises(sb.InputError, match=message):
+        sb.theory.newton_regret(**{**sound, **settings})
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3])  # well conditioned, and not
+@pytest.mark.parametrize("dim", [8, 60])  # through a matrix, and through rows
+def test_image_of_a_vector(dim: int, scale: float, backend: str) -> None:
+    """A^-1 x by its leverage, dense and sparse, while rows are appended."""
+    del backend
+    rows = make_rows("gaussian", 12, dim, seed=5)
+    sketch = sb.FrequentDirections(dim, size=10)
+    precision = Precision(sketch, 0.5)
+    for row in scale * rows:
+        sketch.update(row)
+        A = 0.5 * np.eye(dim) + sketch.rows.T @ sketch.rows
+        x = row + np.eye(dim)[0]
+        norm_sq = float(x @ x)
+        for vector in (x, SparseVector(np.arange(dim), x)):
+            image = precision.image(vector, precision.leverage(vector, norm_sq))
+            np.testing.assert_allclose(image, np.linalg.solve(A, x), rtol=1e-5, atol=1e-7)
 
 
 def test_what_is_handed_out_is_a_copy() -> None:

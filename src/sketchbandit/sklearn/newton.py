@@ -151,7 +151,7 @@ class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
 
     def predict_proba(self, X: Any) -> Matrix:
         """Probabilities of the classes, (n_samples, n_classes), from margins brought within the bound."""
-        chances: Matrix = expit(np.clip(self._margins(X), -self.bound, self.bound))
+        chances: Matrix = expit(self._bounded_margins(X))
         if chances.shape[1] == 1:
             return np.hstack([1.0 - chances, chances])
         return chances / chances.sum(axis=1, keepdims=True)
@@ -259,8 +259,8 @@ class SketchedNewtonRegressor(RegressorMixin, SketchedNewton):
 
     def predict(self, X: Any) -> Vector:
         """The targets of X, (n_samples,), within the bound."""
-        margins = self._margins(X)[:, 0]
-        return margins if self.bound is None else np.clip(margins, -self.bound, self.bound)
+        predicted: Vector = self._bounded_margins(X)[:, 0]
+        return predicted
 
     @property
     def coef_(self) -> Vector:

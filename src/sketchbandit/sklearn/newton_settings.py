@@ -81,6 +81,12 @@ class SketchedNewton(StreamingEstimator):
         learned: LearnedNewton = self._fitted
         return learned.margins(X)
 
+    def _bounded_margins(self, X: Any) -> Matrix:
+        """As online Newton predicts them: within the bound that it has learned with."""
+        margins = self._margins(X)
+        bound = self._fitted.outputs[0].bound
+        return np.clip(margins, -bound, bound)
+
     # -- what was learned ---------------------------------------------------------------------------
 
     @property
