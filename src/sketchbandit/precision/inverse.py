@@ -79,6 +79,9 @@ class Inverse(Protocol):
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
         """Take in the row x."""
 
+    def image(self, x: AnyVector, leverage: Leverage) -> Vector:
+        """A^-1 x, where the leverage of x is known."""
+
     def solve(self, b: Vector, *, refine: bool = True) -> Vector:
         """A^-1 b, refined once if need be."""
 

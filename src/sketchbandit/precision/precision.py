@@ -5,7 +5,7 @@ import numpy as np
 from sketchbandit.arms import Arms, DenseArms, Scan, SparseArms, norm_sq_of
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.kernels import kernels
-from sketchbandit.linalg import AnyVector, SparseVector, same_vector
+from sketchbandit.linalg import AnyVector, SparseVector, as_dense, same_vector
 from sketchbandit.precision.dense import DenseInverse
 from sketchbandit.precision.determinant import DeterminantBound
 from sketchbandit.precision.inverse import Inverse, Leverage
@@ -118,9 +118,19 @@ class Precision:
         """A^-1 x."""
         with self.sketch._lock:
             self.sync()
-            # Where A is well conditioned, x - S'g does not cancel; |S|² is at most the mass.
-            certain = self.sketch.tally.mass <= _WELL_CONDITIONED * self.inverse.shift
-            return self.inverse.solve(x, refine=not certain)
+            return self.inverse.solve(x, refine=not self._is_well_conditioned)
+
+    def image(self, x: AnyVector, leverage: Leverage) -> Vector:
+        """A^-1 x, where the leverage of x is known: with that, one pass over S."""
+        with self.sketch._lock:
+            if self._is_well_conditioned:
+                return self.inverse.image(x, leverage)
+            return self.inverse.solve(as_dense(x, self.sketch.dim))
+
+    @property
+    def _is_well_conditioned(self) -> bool:
+        """Whether x - S'g does not cancel: |S|² is at most the mass."""
+        return self.sketch.tally.mass <= _WELL_CONDITIONED * self.inverse.shift
 
     def half(self, random: np.random.Generator) -> Vector:
         """A draw from N(0, A^-1)."""

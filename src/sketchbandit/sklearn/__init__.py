@@ -16,7 +16,8 @@ except ModuleNotFoundError as error:
     needs = "sketchbandit.sklearn needs scikit-learn: pip install 'sketchbandit[sklearn]'"
     raise ModuleNotFoundError(needs, name="sklearn") from error
 
+from sketchbandit.sklearn.newton import SketchedNewtonClassifier, SketchedNewtonRegressor
 from sketchbandit.sklearn.pca import SketchedPCA
 from sketchbandit.sklearn.ridge import SketchedRidge
 
-__all__ = ["SketchedPCA", "SketchedRidge"]
+__all__ = ["SketchedNewtonClassifier", "SketchedNewtonRegressor", "SketchedPCA", "SketchedRidge"]

@@ -10,8 +10,13 @@ from sketchbandit.sketch import Sketch
 Choice = str | Callable[[int], Sketch]
 
 
-def make_sketch(choice: Any, dim: int, size: int, compensation: float) -> Sketch:
-    """A fresh sketch for rows of length ``dim``; one that is named takes what it has a setting for."""
+def make_sketch(
+    choice: Any, dim: int, size: int | None, compensation: float, epsilon: float | None = None
+) -> Sketch:
+    """A fresh sketch for rows of length ``dim``; one that is named takes what it has a setting for.
+
+    What is None is left to the sketch.
+    """
     if callable(choice):
         made = choice(dim)
         if not isinstance(made, Sketch) or made.dim != dim or made.count:
@@ -23,9 +28,10 @@ def make_sketch(choice: Any, dim: int, size: int, compensation: float) -> Sketch
         kind: Any = Sketch.of_kind(choice)
     except FileError as error:
         raise InputError(f"sketch must be the name of one, or make one from dim: {error}") from None
-    offered = {"size": size, "compensation": compensation}
+    offered = {"size": size, "compensation": compensation, "epsilon": epsilon}
     takes = inspect.signature(kind).parameters
-    made = kind(dim, **{name: value for name, value in offered.items() if name in takes})
+    given = {name: value for name, value in offered.items() if name in takes and value is not None}
+    made = kind(dim, **given)
     if not made.guarantee:
         raise InputError(f"sketch {choice!r} promises no bound on its error; choose one that does")
     return made

@@ -1,6 +1,7 @@
 """The paper's theorems as functions: radii, regret bounds, and what a sketch size means for them."""
 
 from sketchbandit.theory.confidence import Confidence
+from sketchbandit.theory.newton import newton_regret
 from sketchbandit.theory.radii import fd_radius, oful_radius, rfd_radius
 from sketchbandit.theory.regression import regression_bound
 from sketchbandit.theory.regret import (
@@ -29,6 +30,7 @@ __all__ = [
     "fd_regret",
     "final_size",
     "inflation_of",
+    "newton_regret",
     "oful_radius",
     "oful_regret",
     "regression_bound",

@@ -1,0 +1,285 @@
+"""Online Newton on a stream: classification by logistic loss, regression by squared loss."""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from sketchbandit.arrays import Matrix, Vector
+from sketchbandit.errors import InputError
+from sketchbandit.sketch.checks import check_real
+from sketchbandit.sklearn.losses import Logistic, Squared
+from sketchbandit.sklearn.newton_learning import LearnedNewton
+from sketchbandit.sklearn.newton_settings import Curvature, SketchedNewton, read_weights
+from sketchbandit.sklearn.sketches import Choice
+
+_MOST_BOUND = 100.0  # of a log-odds: exp(-100) is no curvature at all
+
+
+class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
+    """Logistic regression in one pass by sketched online Newton steps: no learning rate to tune.
+
+    After every row w moves by -(A + g g' sigma)^-1 g, A the matrix of all gradients so far, weighted by how
+    much the loss curves, through a sketch of them: O(r · n_features) a row with r sketch rows. Several
+    classes are learned one against the rest, in one pass, each with a sketch of its own. Rows are learned
+    from in their order, each once: shuffle them if they are sorted.
+
+    Parameters
+    ----------
+    alpha : float, default=0.1
+        What A starts with; for rows of length about 1. The first steps are 1/alpha long.
+    sketch : str or callable, default="adaptive"
+        "adaptive", "dbs" (dyadic blocks), "fd" (Frequent Directions), "exact" (O(n_features²), the oracle);
+        another kind by its name; or a callable that makes one from its dim.
+    size : int, default=None
+        The sketch size: the smallest one of "adaptive", that of the first block of "dbs". None: its default.
+    epsilon : float, default=None
+        What ``error_bound_`` may become, for "adaptive" and "dbs". None: 1.25·alpha.
+    compensation : float, default=1.0
+        How much of the error counts as alpha. 1: A never falls, and steps in directions that were lost stay
+        short. 0: Luo et al. 2016. 0.5: RFD (Luo et al. 2019).
+    bound : float, default=5.0
+        C: margins (log-odds) are brought into [-C, C] before each step, and probabilities are of such. The
+        smaller, the more the loss curves, and the faster it learns at first.
+    curvature : str or float, default="local"
+        "local": the largest curvature that the loss has at each margin. "uniform": one constant for all
+        margins within the bound, as in the paper, exp(-C) or so. Or a number, the constant itself.
+    fit_intercept : bool, default=True
+        Whether there is a constant feature 1; alpha counts for it as for the others.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1 or n_classes, n_features_in_)
+        The weights.
+    intercept_ : ndarray of shape (1 or n_classes,)
+        The margins where all features are zero.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    error_bound_ : float
+        The certificate e of the sketch, the largest one of several.
+    sketch_rows_, nbytes_ : int
+        How many rows the sketches hold, and bytes of all arrays.
+    n_features_in_, n_samples_seen_ : int
+        What the names say.
+
+    Notes
+    -----
+    ``partial_fit`` takes ``sample_weight``: the loss of a row counts so many times, in one longer step.
+    That is not the same as to show the row so often, which scikit-learn asks of ``fit``: so ``fit`` has none.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> X = random.standard_normal((500, 8))
+    >>> y = np.where(X @ np.arange(8.0) > 3.0, "yes", "no")
+    >>> model = SketchedNewtonClassifier()
+    >>> for rows, labels in zip(np.array_split(X, 5), np.array_split(y, 5)):
+    ...     model = model.partial_fit(rows, labels, classes=["no", "yes"])
+    >>> bool(model.score(X, y) > 0.95), model.predict(X[:2]).tolist() == y[:2].tolist()
+    (True, True)
+
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        *,
+        sketch: Choice = "adaptive",
+        size: int | None = None,
+        epsilon: float | None = None,
+        compensation: float = 1.0,
+        bound: float = 5.0,
+        curvature: Curvature = "local",
+        fit_intercept: bool = True,
+    ) -> None:
+        self.alpha = alpha
+        self.sketch = sketch
+        self.size = size
+        self.epsilon = epsilon
+        self.compensation = compensation
+        self.bound = bound
+        self.curvature = curvature
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from X, (n_samples, n_features), dense or sparse, and y; what was learned is forgotten."""
+        X, y = self._read(X, y, reset=True)
+        check_classification_targets(y)
+        learned = self._begin(X.shape[1], np.unique(y))
+        return self._learn(learned, X, _one_against_rest(y, learned.classes), np.ones(len(y)))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from some more rows; ``classes``, all labels there will be, is needed with the first."""
+        first = not self.__sklearn_is_fitted__()
+        X, y = self._read(X, y, reset=first)
+        check_classification_targets(y)
+        weights = read_weights(sample_weight, len(y))
+        learned = self._learned_so_far(X.shape[1], classes)
+        return self._learn(learned, X, _one_against_rest(y, learned.classes), weights)
+
+    def _learned_so_far(self, dim: int, classes: Any) -> LearnedNewton:
+        given = None if classes is None else np.unique(np.asarray(classes))
+        if not self.__sklearn_is_fitted__():
+            if given is None:
+                raise InputError("classes must be given with the first partial_fit: all labels there will be")
+            return self._begin(dim, given)
+        learned: LearnedNewton = self._learned
+        if given is not None and not np.array_equal(given, learned.classes):
+            raise InputError(f"classes are {learned.classes.tolist()} so far, got {given.tolist()}")
+        return learned
+
+    def _begin(self, dim: int, classes: Any) -> LearnedNewton:
+        if len(classes) == 0:
+            raise InputError("classes is empty; give all labels there will be")
+        if len(classes) == 1:
+            raise InputError(f"a classifier needs two classes or more, got 1 class: {classes.tolist()}")
+        check_real("bound", self.bound, above=0.0, at_most=_MOST_BOUND)
+        return self._start(dim, Logistic(), 1 if len(classes) == 2 else len(classes), classes)
+
+    def decision_function(self, X: Any) -> Any:
+        """The margins x'w, (n_samples,) of the second class, or (n_samples, n_classes)."""
+        margins = self._margins(X)
+        return margins[:, 0] if margins.shape[1] == 1 else margins
+
+    def predict(self, X: Any) -> Any:
+        """The likeliest labels."""
+        margins = self._margins(X)
+        chosen = margins[:, 0] > 0.0 if margins.shape[1] == 1 else margins.argmax(axis=1)
+        return self.classes_[np.asarray(chosen, dtype=np.intp)]
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Probabilities of the classes, (n_samples, n_classes), from margins brought within the bound."""
+        chances: Matrix = expit(self._bounded_margins(X))
+        if chances.shape[1] == 1:
+            return np.hstack([1.0 - chances, chances])
+        return chances / chances.sum(axis=1, keepdims=True)
+
+    @property
+    def classes_(self) -> Any:
+        """The labels."""
+        return self._fitted.classes
+
+    @property
+    def coef_(self) -> Matrix:
+        """The weights, a copy."""
+        coef: Matrix = self._fitted.coef.copy()
+        return coef
+
+    @property
+    def intercept_(self) -> Vector:
+        """The margins where all features are zero."""
+        intercept: Vector = self._fitted.intercept
+        return intercept
+
+
+class SketchedNewtonRegressor(RegressorMixin, SketchedNewton):
+    """Linear regression in one pass by sketched online Newton steps.
+
+    Where the curvature is "local" and nothing is lost or bounded, these are recursive least squares: after
+    every row, ridge regression on all rows so far. Then SketchedRidge gives the same, faster for batches;
+    this one has after every row a model that has paid for it, with a bound on its regret.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        The ridge; for the intercept too.
+    sketch, size, epsilon, compensation, fit_intercept
+        As for SketchedNewtonClassifier.
+    bound : float, default=None
+        C: predictions are brought into [-C, C]. None: they are as they come.
+    curvature : str or float, default="local"
+        "uniform": 1/(2C)², as in the paper; targets must be within the bound then. Or a number.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,)
+        The weights.
+    intercept_ : float
+        What is predicted where all features are zero.
+    error_bound_, sketch_rows_, nbytes_, n_features_in_, n_samples_seen_
+        As for SketchedNewtonClassifier.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> X = random.standard_normal((500, 8))
+    >>> y = X @ np.arange(1.0, 9.0) + 2.0
+    >>> model = SketchedNewtonRegressor(alpha=1e-3).fit(X, y)
+    >>> model.coef_.round(1).tolist(), round(model.intercept_, 1)
+    ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 2.0)
+
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        sketch: Choice = "adaptive",
+        size: int | None = None,
+        epsilon: float | None = None,
+        compensation: float = 1.0,
+        bound: float | None = None,
+        curvature: Curvature = "local",
+        fit_intercept: bool = True,
+    ) -> None:
+        self.alpha = alpha
+        self.sketch = sketch
+        self.size = size
+        self.epsilon = epsilon
+        self.compensation = compensation
+        self.bound = bound
+        self.curvature = curvature
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from X, (n_samples, n_features), dense or sparse, and y; what was learned is forgotten."""
+        X, y = self._read(X, y, reset=True, y_numeric=True)
+        return self._learn_targets(self._start(X.shape[1], Squared(), 1), X, y, np.ones(len(y)))
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from some more rows."""
+        first = not self.__sklearn_is_fitted__()
+        X, y = self._read(X, y, reset=first, y_numeric=True)
+        weights = read_weights(sample_weight, len(y))
+        learned = self._start(X.shape[1], Squared(), 1) if first else self._learned
+        return self._learn_targets(learned, X, y, weights)
+
+    def _learn_targets(self, learned: LearnedNewton, X: Any, y: Any, weights: Vector) -> Self:
+        targets = np.asarray(y, dtype=np.float64)[:, np.newaxis]
+        newton = learned.outputs[0]
+        largest = float(np.abs(targets).max())
+        if newton.sigma is not None and largest > newton.bound:
+            raise InputError(
+                f"y has entries up to {largest:g}, but a constant curvature is for targets within "
+                f"bound={newton.bound:g}: raise the bound, rescale y, or take curvature='local'"
+            )
+        return self._learn(learned, X, targets, weights)
+
+    def predict(self, X: Any) -> Vector:
+        """The targets of X, (n_samples,), within the bound."""
+        predicted: Vector = self._bounded_margins(X)[:, 0]
+        return predicted
+
+    @property
+    def coef_(self) -> Vector:
+        """The weights, a copy."""
+        coef: Vector = self._fitted.coef[0].copy()
+        return coef
+
+    @property
+    def intercept_(self) -> float:
+        """What is predicted where all features are zero."""
+        return float(self._fitted.intercept[0])
+
+
+def _one_against_rest(y: Any, classes: Any) -> Matrix:
+    """1 where the label is that of the column, else -1; two classes share one column, of the second."""
+    unknown = ~np.isin(y, classes)
+    if unknown.any():
+        raise InputError(
+            f"label {y[unknown][0]!r} is none of the classes {classes.tolist()}; give all of them first"
+        )
+    columns = classes[1:] if len(classes) == 2 else classes
+    return np.where(y[:, np.newaxis] == columns, 1.0, -1.0)

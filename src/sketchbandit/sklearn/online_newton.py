@@ -1,0 +1,148 @@
+"""Online Newton steps on a sketch: one vector of weights, moved by one row after the other."""
+
+import math
+
+import numpy as np
+
+from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, as_dense, dot
+from sketchbandit.precision import Leverage, Precision
+from sketchbandit.sketch import Sketch
+from sketchbandit.sklearn.losses import Loss
+
+_DIGITS = 1e-3  # to which x'A^-1 x must be known
+
+
+class OnlineNewton:
+    """Sketched online Newton (Luo, Agarwal, Cesa-Bianchi, Langford 2016, Alg. 1) with a certified sketch.
+
+    With A = (alpha + c·e) I + S'S, S the sketch of the rows sqrt(omega) x so far, a round with x and y is
+
+        z      = x'w, brought into [-C, C] by the least step in the norm of A: along A^-1 x,
+        w      = w - l'(z) (A + omega x x')^-1 x,      omega = sigma·l'(z)², sigma the curvature at z,
+        S      takes sqrt(omega) x, and may shrink after that.
+
+    Both steps are along A^-1 x, so that a round costs O(r·d). ``docs/beyond-linear.md`` has the regret.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        A fresh one.
+    alpha : float
+        The ridge.
+    loss : Loss
+        Of the margins.
+    bound : float
+        C; inf: margins are as they come.
+    sigma : float
+        A constant curvature; None: the largest that the loss has at the margin of the round.
+
+    Examples
+    --------
+    >>> from sketchbandit import ExactSketch
+    >>> from sketchbandit.sklearn.losses import Squared
+    >>> newton = OnlineNewton(ExactSketch(2), 1.0, Squared())
+    >>> newton.learn(np.array([1.0, 0.0]), 3.0)  # least squares with a ridge of 1
+    >>> newton.theta.tolist()
+    [1.5, 0.0]
+
+    """
+
+    def __init__(
+        self,
+        sketch: Sketch,
+        alpha: float,
+        loss: Loss,
+        *,
+        bound: float = math.inf,
+        sigma: float | None = None,
+    ) -> None:
+        self.precision = Precision(sketch, alpha)
+        self.loss = loss
+        self.bound = bound
+        self.sigma = sigma
+        self.theta = np.zeros(sketch.dim)
+        """w, before it is projected for the next row."""
+        self.spent = 0.0
+        """The sum of g'(A + omega x x')^-1 g over all rounds: half of it is in the regret."""
+        self._raised = np.zeros(3)  # sums of a, a |w| and a |w|², a what was added to A's diagonal after w
+
+    @property
+    def sketch(self) -> Sketch:
+        """Of the rows sqrt(omega) x."""
+        return self.precision.sketch
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of every array held."""
+        return self.theta.nbytes + self.precision.nbytes + self.sketch.nbytes
+
+    def regret_bound(self, norm: float) -> float:
+        """What the losses so far exceed those of any v with |v| <= norm and |x'v| <= C by, at most.
+
+        (alpha |v|² + the sum of g'(A + omega x x')^-1 g + the sum of a |w - v|²) / 2: Theorem N1 of
+        docs/beyond-linear.md.
+        """
+        moved = float(self._raised @ np.array([norm**2, 2.0 * norm, 1.0]))
+        return 0.5 * (self.precision.ridge * norm**2 + self.spent + moved)
+
+    def learn(self, x: AnyVector, y: float, weight: float = 1.0) -> None:
+        """One row and its target; the loss counts ``weight`` times. The caller has checked them."""
+        values = x.values if isinstance(x, SparseVector) else x
+        norm_sq = float(values @ values)
+        if not norm_sq * weight:
+            return  # no direction, or nothing to learn
+        with self.sketch._lock:
+            leverage = self.precision.leverage(x, norm_sq)
+            quadratic = self.precision.inverse.quadratic(leverage, norm_sq)
+            margin = dot(self.theta, x)
+            z = min(max(margin, -self.bound), self.bound)
+            slope = weight * self.loss.slope(z, y)
+            omega = weight * self._omega(z, y)
+            # (A + omega x x')^-1 x = A^-1 x / (1 + omega x'A^-1 x)
+            within = quadratic / (1.0 + omega * quadratic)
+            by = (margin - z) + slope * within  # into [-C, C], and the Newton step
+            self._move(x, norm_sq, leverage, quadratic=quadratic, by=by)
+            self.spent += slope * within * slope
+            shift = self.precision.shift
+            self._take(x, norm_sq, leverage, omega)
+            if self.precision.shift > shift:
+                length = float(np.linalg.norm(self.theta))
+                self._raised += (self.precision.shift - shift) * np.array([1.0, length, length**2])
+
+    def _move(self, x: AnyVector, norm_sq: float, leverage: Leverage, *, quadratic: float, by: float) -> None:
+        """Lower the margin x'w along A^-1 x."""
+        if not by:
+            return
+        image = self.precision.image(x, leverage)
+        if abs(dot(image, x) - quadratic) < _DIGITS * quadratic:
+            self.theta -= (by / quadratic) * image
+        else:  # rows so long that rounding has eaten A^-1: the same margin, by the shortest way
+            add_multiple(self.theta, -by / norm_sq, x)
+
+    def _omega(self, z: float, y: float) -> float:
+        """sigma·l'(z)²."""
+        if self.sigma is None:
+            return self.loss.local(z, self.bound)
+        slope = self.loss.slope(z, y)
+        return self.sigma * slope * slope
+
+    def _take(self, x: AnyVector, norm_sq: float, leverage: Leverage, omega: float) -> None:
+        """The sketch takes sqrt(omega) x, and the inverse follows."""
+        precision, sketch = self.precision, self.sketch
+        root = math.sqrt(omega)
+        row = (root * as_dense(x, sketch.dim)).astype(sketch.dtype, copy=False)[np.newaxis]
+        added = row[0].astype(np.float64, copy=False)
+        mass = omega * norm_sq
+        if sketch.dtype == np.float64:
+            leverage = Leverage(root * leverage.image, root * leverage.seen, omega * leverage.value)
+        else:  # the row as it is stored
+            mass = float(added @ added)
+            leverage = precision.leverage(added, mass)
+        change = sketch.take_one(row, mass)
+        if not mass:
+            precision.nothing_changed()
+        elif precision.inverse.follows(change, mass):
+            precision.inverse.append(added, mass, leverage)
+            precision.grown(added, mass, leverage, change)
+        else:
+            precision.rebuild(orthogonal=change.orthogonal)
