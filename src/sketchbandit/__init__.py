@@ -33,7 +33,7 @@ from sketchbandit.errors import (
     SketchTooSmallWarning,
     TooFewDigitsWarning,
 )
-from sketchbandit.estimate import Estimate, Linear
+from sketchbandit.estimate import Estimate, Linear, Logistic, Poisson, Robust
 from sketchbandit.explore import (
     UCB,
     ActionChoice,
@@ -107,13 +107,16 @@ __all__ = [
     "InverseGap",
     "LinUCB",
     "Linear",
+    "Logistic",
     "MergeError",
     "MergeKindError",
     "PerAction",
+    "Poisson",
     "Policy",
     "Precision",
     "ProjectedLinUCB",
     "RandomProjection",
+    "Robust",
     "Round",
     "RoundResult",
     "RowError",

@@ -133,13 +133,17 @@ class LowRankInverse:
         row[len(back)] = 1.0 / pivot
         self.factor.end_row()
 
-        def image() -> Vector:
-            made = -combine(back, self._parts)
-            add_multiple(made, 1.0, x)
-            made /= self.shift
-            return made
+        return Step(leverage, self.quadratic(leverage, norm_sq), pivot, lambda: self._image(x, back))
 
-        return Step(leverage, self.quadratic(leverage, norm_sq), pivot, image)
+    def image(self, x: AnyVector, leverage: Leverage) -> Vector:
+        """A^-1 x = (x - S'W'u) / shift: one pass over S."""
+        return self._image(x, leverage.seen @ self.factor.matrix)
+
+    def _image(self, x: AnyVector, back: Vector) -> Vector:
+        made = -combine(back, self._parts)
+        add_multiple(made, 1.0, x)
+        made /= self.shift
+        return made
 
     def solve(self, b: Vector, *, refine: bool = True) -> Vector:
         """A^-1 b, refined once: where b lies almost in the span of S, (b - S'g) / shift cancels."""

@@ -1,6 +1,7 @@
 """The paper's theorems as functions: radii, regret bounds, and what a sketch size means for them."""
 
 from sketchbandit.theory.confidence import Confidence
+from sketchbandit.theory.one_pass import mix_cost
 from sketchbandit.theory.radii import fd_radius, oful_radius, rfd_radius
 from sketchbandit.theory.regression import regression_bound
 from sketchbandit.theory.regret import (
@@ -29,6 +30,7 @@ __all__ = [
     "fd_regret",
     "final_size",
     "inflation_of",
+    "mix_cost",
     "oful_radius",
     "oful_regret",
     "regression_bound",

@@ -1,0 +1,46 @@
+"""The one-dimensional problem that an implicit step along A^-1 x comes down to."""
+
+from collections.abc import Callable
+
+_MOST_STEPS = 200
+_DIGITS = 4e-16
+
+
+def implicit_margin(
+    mean: Callable[[float], float],
+    curvature: Callable[[float], float],
+    *,
+    margin: float,
+    reach: float,
+    reward: float,
+) -> float:
+    """The z with z = margin + reach·(reward - mean(z)): one, because the mean grows with z.
+
+    It minimises loss(z) + (z - margin)² / (2·reach), the loss having the slope mean(z) - reward. Newton's
+    method, kept between two bounds; its first iterate is the step of the second-order surrogate (Zhang et
+    al. 2025, eq. of the OMD estimator).
+
+    >>> round(implicit_margin(lambda z: z, lambda z: 1.0, margin=0.0, reach=1.0, reward=3.0), 12)
+    1.5
+    """
+    slope = reward - mean(margin)
+    if not slope or not reach > 0.0:
+        return margin
+    far = margin + reach * slope  # the mean only comes nearer to the reward on the way
+    low, high = min(margin, far), max(margin, far)
+    z = margin + reach * slope / (1.0 + reach * curvature(margin))
+    for _ in range(_MOST_STEPS):
+        if not low < z < high:
+            z = 0.5 * low + 0.5 * high
+        off = (z - margin) - reach * (reward - mean(z))
+        if off > 0.0:
+            high = z
+        elif off < 0.0:
+            low = z
+        else:
+            return z
+        after = z - off / (1.0 + reach * curvature(z))
+        if abs(after - z) <= _DIGITS * abs(z) or not low < high:
+            return min(max(after, low), high)
+        z = after
+    return z
