@@ -16,7 +16,9 @@ from sketchbandit.sketch.checks import check_real
 from sketchbandit.theory import Confidence, mix_cost
 
 MOST_LOG_RATE = 30.0
-"""Margins of counts beyond this count as this: a rate of 1e13 is never meant."""
+"""The margin from which on rates go on along a tangent: more than 1e13 is never meant."""
+_MOST_RATE = math.exp(MOST_LOG_RATE)
+_MOST_MARGIN = 1e250  # so that what is beyond, times the slope, is finite
 
 
 class Generalized(OnePass):
@@ -202,8 +204,8 @@ class Logistic(Generalized):
 class Poisson(Generalized):
     """Counts: a reward of at least 0, whose mean is the rate exp(x'theta).
 
-    ``policy.mean`` is that rate, ``policy.margin`` x'theta. A margin above 30 counts as 30: no rate exceeds
-    1e13.
+    ``policy.mean`` is that rate, ``policy.margin`` x'theta. Nothing overflows: from a margin of 30 on, a rate
+    of 1e13, the exponential goes on along its tangent.
 
     Parameters
     ----------
@@ -232,14 +234,17 @@ class Poisson(Generalized):
             )
 
     def expected(self, margins: Vector) -> Vector:
-        """exp(margin), margins beyond 30 counting as 30."""
-        rates: Vector = np.exp(np.minimum(margins, MOST_LOG_RATE))
+        """exp(margin), and its tangent beyond 30."""
+        beyond = np.clip(margins - MOST_LOG_RATE, 0.0, _MOST_MARGIN)
+        rates: Vector = np.exp(np.minimum(margins, MOST_LOG_RATE)) * (1.0 + beyond)
         return rates
 
     def mean_at(self, margin: float) -> float:
         """The same for one margin."""
-        return math.exp(min(margin, MOST_LOG_RATE))
+        if margin <= MOST_LOG_RATE:
+            return math.exp(margin)
+        return _MOST_RATE * (1.0 + min(margin - MOST_LOG_RATE, _MOST_MARGIN))
 
     def curvature(self, margin: float) -> float:
-        """The rate itself."""
-        return self.mean_at(margin)
+        """The rate itself, up to 30; then that of the tangent."""
+        return math.exp(min(margin, MOST_LOG_RATE))

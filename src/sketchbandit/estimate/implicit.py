@@ -29,6 +29,7 @@ def implicit_margin(
     far = margin + reach * slope  # the mean only comes nearer to the reward on the way
     low, high = min(margin, far), max(margin, far)
     z = margin + reach * slope / (1.0 + reach * curvature(margin))
+    before = abs(reach * slope)
     for _ in range(_MOST_STEPS):
         if not low < z < high:
             z = 0.5 * low + 0.5 * high
@@ -40,7 +41,8 @@ def implicit_margin(
         else:
             return z
         after = z - off / (1.0 + reach * curvature(z))
-        if abs(after - z) <= _DIGITS * abs(z) or not low < high:
+        if abs(after - z) <= _DIGITS * (abs(z) + abs(margin)):
             return min(max(after, low), high)
-        z = after
+        z = after if abs(off) <= 0.5 * before else 0.5 * low + 0.5 * high  # too slow: halve
+        before = abs(off)
     return z

@@ -13,7 +13,7 @@ from sketchbandit.linalg import AnyVector, dot
 from sketchbandit.precision import Leverage, Precision, Step
 
 _MOST_THETA = 1e300  # the sum of |reward|·|arm|, over the ridge
-_MOST_MARGIN = 1e300  # so that differences of margins are finite
+_MOST_MARGIN = 1e200  # so that differences of margins, and means of them, are finite
 
 
 class Move(NamedTuple):

@@ -3,6 +3,7 @@
 import math
 
 _WIDEST = 1.0  # of the variances that are tried: the bound holds for any
+_MOST_REACH = 1e300  # times a curvature: finite
 _SERIES_UP_TO = 1e-4  # below, 2·exp(v/2)·Phi(sqrt v) - 1 - sqrt(2v/pi) cancels
 
 
@@ -23,13 +24,13 @@ def mix_cost(reach: float, curvature: float, *, most_curvature: float = math.inf
     """
     if not reach > 0.0:
         return 0.0
-    variance = min(reach / (1.0 + reach * curvature), _WIDEST)
-    ratio = variance / reach
+    y = min(reach * curvature, _MOST_REACH)
+    variance = min(reach / (1.0 + y), _WIDEST)
     excess = min(curvature * _beyond_linear(variance), 0.5 * most_curvature * variance)
-    # Where no variance was cut off, the ratio is 1/(1 + y) with y = reach·curvature, to all digits.
-    y = reach * curvature
-    apart = math.log1p(y) - y / (1.0 + y) if variance < _WIDEST else ratio - 1.0 - math.log(ratio)
-    return 0.5 * apart + excess
+    if variance < _WIDEST:  # the ratio is 1/(1 + y), and its logarithm has all digits
+        return 0.5 * (math.log1p(y) - y / (1.0 + y)) + excess
+    ratio = variance / reach
+    return 0.5 * (ratio - 1.0 - math.log(ratio)) + excess
 
 
 def _beyond_linear(variance: float) -> float:
