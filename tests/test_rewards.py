@@ -93,22 +93,33 @@ def test_robust_without_a_threshold_is_linear() -> None:
     assert np.array_equal(hit[1e3], hit[1e9])
 
 
+def exp_of(z: float) -> float:
+    """exp, infinite where it overflows."""
+    return math.exp(z) if z < 700.0 else math.inf
+
+
 @given(
     margin=st.sampled_from([-1000.0, -40.0, -1.0, 0.0, 0.3, 5.0, 29.0, 1000.0]),
-    reach=st.floats(1e-12, 1e6),
+    reach=st.floats(1e-12, 1e6) | st.sampled_from([1e30, 1e150]),
     reward=st.sampled_from([0.0, 0.2, 1.0]),
-    count=st.sampled_from([0.0, 3.0, 1e9]),
+    count=st.sampled_from([0.0, 3.0, 1e9, 1e200]),
 )
 def test_the_implicit_step_solves_its_equation(
     margin: float, reach: float, reward: float, count: float
 ) -> None:
     """z = margin + reach·(reward - mu(z)), at margins where exp overflows too."""
-    for estimate, given_reward in ((sb.Logistic(), reward), (sb.Poisson(), count)):
-        mean = estimate.mean_at
-        z = implicit_margin(mean, estimate.curvature, margin=margin, reach=reach, reward=given_reward)
+    clicks: Any = sb.Logistic()
+    pulls: list[tuple[Any, Any]] = [
+        (clicks, lambda z: reward / (1.0 + exp_of(z)) - (1.0 - reward) / (1.0 + exp_of(-z))),
+        (sb.Poisson(), lambda z: count - sb.Poisson().mean_at(z)),
+    ]
+    for estimate, pull in pulls:
+        given_reward = reward if estimate is clicks else count
+        own = partial(estimate.pull, given_reward)
+        z = implicit_margin(own, estimate.curvature, margin=margin, reach=reach)
 
-        def off(z: float, mean: Any = mean, given_reward: float = given_reward) -> float:
-            return float((z - margin) - reach * (given_reward - mean(z)))
+        def off(z: float, pull: Any = pull) -> float:
+            return float((z - margin) - reach * pull(z))
 
         near = 1e-12 * (1.0 + abs(z) + abs(margin))
         assert off(z - near) <= 0.0 <= off(z + near)

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -69,6 +70,10 @@ class Generalized(OnePass):
     def mean_at(self, margin: float) -> float:
         """mu: the mean reward at a margin; finite at any."""
 
+    def pull(self, reward: float, margin: float) -> float:
+        """reward - mu, what the loss falls by along the margin."""
+        return reward - self.mean_at(margin)
+
     @abstractmethod
     def curvature(self, margin: float) -> float:
         """mu', which is at least |mu''|: the weight of an arm whose margin it is."""
@@ -79,8 +84,9 @@ class Generalized(OnePass):
         """The implicit step, no further than |x'theta| <= theta_norm·|x|, where theta* is."""
         self._follow_shift()
         reach = self.step * quadratic
-        new = implicit_margin(self.mean_at, self.curvature, margin=margin, reach=reach, reward=reward)
-        along = self.step * (reward - self.mean_at(new))
+        pull = partial(self.pull, reward)
+        new = implicit_margin(pull, self.curvature, margin=margin, reach=reach)
+        along = self.step * pull(new)
         if self.theta_norm is not None:
             most = self.theta_norm * math.sqrt(norm_sq)
             if abs(new) > most and quadratic > 0.0:
@@ -195,6 +201,10 @@ class Logistic(Generalized):
         odds = math.exp(margin)
         return odds / (1.0 + odds)
 
+    def pull(self, reward: float, margin: float) -> float:
+        """reward - mu without cancellation: 1 - mu is the mean at the other sign."""
+        return reward * self.mean_at(-margin) - (1.0 - reward) * self.mean_at(margin)
+
     def curvature(self, margin: float) -> float:
         """mu (1 - mu)."""
         odds = math.exp(-abs(margin))
@@ -224,6 +234,15 @@ class Poisson(Generalized):
 
     kind = "poisson"
     curvature_at = MOST_LOG_RATE
+
+    def check_confidence(self, confidence: Confidence) -> None:
+        """The theorem is about the exponential, not its tangent."""
+        super().check_confidence(confidence)
+        if confidence.theta_norm * confidence.arm_norm > MOST_LOG_RATE:
+            raise InputError(
+                f"theta_norm·arm_norm is {confidence.theta_norm * confidence.arm_norm:g}: rates up to exp of "
+                f"that are none; the theorem needs at most {MOST_LOG_RATE:g}"
+            )
 
     def check_reward(self, reward: float) -> None:
         """At least 0."""

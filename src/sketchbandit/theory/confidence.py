@@ -81,7 +81,7 @@ class Confidence:
         """sqrt(lambda·H² + moved + 2·eta·(ln(1/delta) + information)): Theorem 2 of docs/beyond-linear.md.
 
         That of ``Logistic`` and ``Poisson``, whose noise the model tells. ``information`` is the sum of
-        ``theory.mix_cost``; ``moved`` what compensations have added to the potential, at most 4·H²·alpha
+        ``theory.mix_cost``; ``moved`` what compensations have added to the potential: at most 4·H²·alpha
         where |theta| stays below H.
 
         >>> beta = Confidence(theta_norm=1.0, delta=0.01)
