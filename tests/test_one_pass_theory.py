@@ -102,7 +102,7 @@ def test_the_potential_is_paid_for(name: str, sketch: str) -> None:
 
     The radius has ln(1/delta) for the excess, which is a fact about chance alone.
     """
-    for seed in range(3):
+    for seed in range(2):
         ledger = Ledger(name, sketch, seed=seed)
         longest = 0.0
         for _ in range(80):
@@ -115,7 +115,7 @@ def test_the_potential_is_paid_for(name: str, sketch: str) -> None:
         assert estimate._moved <= (longest + 2.0) ** 2 * alpha + 1e-9
 
 
-@pytest.mark.parametrize("sketch", ["exact", "fd", "scfd", "adaptive"])
+@pytest.mark.parametrize("sketch", ["exact", "fd", "scfd"])
 @pytest.mark.parametrize("name", MODELS)
 def test_the_ellipsoid_covers(name: str, sketch: str) -> None:
     """At every round, in at least 1 - delta of the runs, under choices that depend on what was learned."""
@@ -123,7 +123,7 @@ def test_the_ellipsoid_covers(name: str, sketch: str) -> None:
     for seed in range(20):
         ledger = Ledger(name, sketch, seed=100 + seed, dim=4)
         covered = True
-        for _ in range(60):
+        for _ in range(50):
             ledger.play()
             share = math.sqrt(ledger.potential) / ledger.policy.radius
             nearest, covered = max(nearest, share), covered and share <= 1.0

@@ -148,11 +148,12 @@ def test_margins_of_a_thousand(name: str) -> None:
 
 def test_an_arm_without_information_leaves_the_sketch_alone() -> None:
     """A click that was certain weighs nothing; it counts as a round all the same."""
-    policy = sb.LinUCB(sb.FrequentDirections(2, size=2), rewards=sb.Logistic())
-    policy.estimate._theta = np.array([1000.0, 0.0])
-    policy.update(np.array([1.0, 0.0]), 1.0)
-    assert (policy.rounds, policy.sketch.count, policy.sketch.mass) == (1, 1, 0.0)
-    assert policy.width([1.0, 0.0]) == 1.0
+    for dtype, margin in ((np.float64, 1000.0), (np.float32, 1000.0), (np.float32, 90.0)):
+        policy = sb.LinUCB(sb.FrequentDirections(2, size=2, dtype=dtype), rewards=sb.Logistic())
+        policy.estimate._theta = np.array([margin, 0.0])
+        policy.update(np.array([1.0, 0.0], dtype=dtype), 1.0)
+        assert (policy.rounds, policy.sketch.count, policy.sketch.mass) == (1, 1, 0.0)
+        assert policy.width([1.0, 0.0]) == 1.0
 
 
 # -- ways to feed it -----------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from sketchbandit.linalg import AnyVector, SparseVector
 from sketchbandit.precision import Leverage, Precision
 from sketchbandit.sketch.change import NO_CHANGE, Change
 
-_LEAST_SQ = 1e-200  # of weight·|x|²: products of rows that are shorter underflow
+_LEAST_SQ = {np.dtype(np.float64): 1e-200, np.dtype(np.float32): 1e-36}
+# of weight·|x|²: products of rows that are shorter underflow
 
 
 def learn_one(
@@ -73,7 +74,7 @@ def _learn_weighted(
     weight = estimate.weight(x, norm_sq, reward, leverage)
     root = math.sqrt(weight)
     scaled_sq = weight * norm_sq
-    if scaled_sq < _LEAST_SQ:  # nothing that a float could tell from a zero row
+    if scaled_sq < _LEAST_SQ[row.dtype]:  # nothing that a float could tell from a zero row
         change = precision.sketch.take_one(np.zeros_like(row), 0.0)
         precision.nothing_changed()
     else:
