@@ -699,7 +699,9 @@ def test_nobody_gets_past_the_lock() -> None:
     """While one thread holds the lock, no public call of another comes back, nor one of a model."""
     models, x, came_back = of_rule(sb.UCB(0.4)), X[0], list[str]()
     arguments: dict[str, tuple[Any, ...]] = {
-        **dict.fromkeys(["select", "choose", "probabilities", "scores", "mean", "width", "ucb"], (x,)),
+        **dict.fromkeys(
+            ["select", "choose", "probabilities", "scores", "mean", "margin", "width", "ucb"], (x,)
+        ),
         **dict.fromkeys(["top", "slate", "rank"], (x, 2)),
         **dict.fromkeys(["select_many", "choose_many"], (X,)),
         **dict.fromkeys(["retire", "remove"], ("a",)),

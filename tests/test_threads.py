@@ -238,7 +238,7 @@ def test_two_that_merge_each_other_do_not_wait_for_ever(make: Callable[..., Any]
         all_at_once(lambda: merge(one, other), lambda: merge(other, one))
 
 
-OF_ARMS = {"select", "choose", "probabilities", "scores", "mean", "width", "ucb"}
+OF_ARMS = {"select", "choose", "probabilities", "scores", "mean", "margin", "width", "ucb"}
 
 
 def calls(thing: Any) -> Iterator[tuple[str, Callable[[], Any]]]:

@@ -42,7 +42,7 @@ from sketchbandit.errors import (
     SketchTooSmallWarning,
     TooFewDigitsWarning,
 )
-from sketchbandit.estimate import Estimate, Linear
+from sketchbandit.estimate import Estimate, Linear, Logistic, Poisson, Robust
 from sketchbandit.explore import (
     UCB,
     ActionChoice,
@@ -118,14 +118,17 @@ __all__ = [
     "InverseGap",
     "LinUCB",
     "Linear",
+    "Logistic",
     "MergeError",
     "MergeKindError",
     "PerAction",
+    "Poisson",
     "Policy",
     "Precision",
     "ProjectedLinUCB",
     "RandomProjection",
     "Rotating",
+    "Robust",
     "Round",
     "RoundResult",
     "RowError",

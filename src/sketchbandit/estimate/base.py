@@ -2,14 +2,15 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sketchbandit.arms import Arms, Scan
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import InputError, MergeError
 from sketchbandit.kinds import Kinds
 from sketchbandit.linalg import AnyVector, as_dense
-from sketchbandit.precision import Precision, Step
+from sketchbandit.precision import Leverage, Precision, Step
+from sketchbandit.theory import Confidence
 
 
 class Estimate(Kinds, ABC):
@@ -18,12 +19,25 @@ class Estimate(Kinds, ABC):
     A policy makes a copy of the estimate that it is given, and binds it to its precision. From then on it
     calls ``learn`` after the precision has taken in an arm. Subclasses set ``kind``, a name of their own, if
     their policies are to be saved.
+
+    A model may be more than x'theta. ``scan`` tells margins, in whose unit widths count, and ``expected`` the
+    mean rewards that follow from them, a function that grows. Where ``weighs`` is set, an arm goes into the
+    sketch as sqrt(weight)·x, so that A = (ridge + alpha) I + the sum of weight·x x' as the sketch has it.
     """
 
     _kinds: ClassVar[dict[str, type[Any]]] = {}
     _noun = "estimate"
 
+    weighs: ClassVar[bool] = False
+    """Whether arms go into the sketch by their ``weight``, one by one; else as they are."""
+    has_link: ClassVar[bool] = False
+    """Whether mean rewards are something else than margins: whether there is a method ``expected``."""
+    is_normalised: ClassVar[bool] = False
+    """Whether A is in units of the noise: then a radius of one is a standard deviation."""
+
     precision: Precision
+    most_weight: float = 1.0
+    """No weight is larger."""
     reward_mass: float = 0.0
     """The sum of |reward|·|arm|."""
     most_reward_mass: float = math.inf
@@ -39,14 +53,35 @@ class Estimate(Kinds, ABC):
         """The parameter; not to be written to."""
 
     def scan(self, arms: Arms) -> Scan:
-        """The mean reward of every arm, x'theta unless a subclass says otherwise."""
+        """The margin of every arm, x'theta unless a subclass says otherwise."""
         means, norms_sq = arms.scan(self.theta)
         return Scan(arms, means, norms_sq)
 
     @property
     def linear_theta(self) -> Vector | None:
-        """theta, if it is at hand and means are x'theta: for loops that read the arms themselves."""
+        """theta, if it is at hand and margins are x'theta: for loops that read the arms themselves."""
         return None
+
+    def expected(self, margins: Vector) -> Vector:
+        """The mean rewards of arms of these margins: the same, unless ``has_link``."""
+        return margins
+
+    def radius(self, confidence: Confidence) -> float:
+        """The theorem's radius, from what actually happened: of |theta - theta*| in the norm of A."""
+        precision, sketch = self.precision, self.precision.sketch
+        return confidence.radius(
+            dim=sketch.dim,
+            ridge=precision.ridge,
+            alpha=sketch.alpha + precision.jitter,
+            error_bound=sketch.error_bound,
+            log_det=precision.log_det,
+            mass=sketch.mass,
+            rounding=sketch.rounding,
+        )
+
+    def check_confidence(self, confidence: Confidence) -> None:
+        """Refuse a Confidence for which there is no theorem, by an InputError that names the remedy."""
+        del confidence
 
     def check(self, added: float) -> None:
         """Refuse rewards that add so much to the reward mass that something could overflow."""
@@ -66,11 +101,19 @@ class Estimate(Kinds, ABC):
         del x
         self.precision.sync()
 
+    def weight(self, x: AnyVector, norm_sq: float, reward: float, leverage: Leverage) -> float:
+        """The weight with which the arm x will be taken in, where ``weighs``: from 0 to ``most_weight``.
+
+        The precision is as it was before. ``learn`` follows, when it has the arm.
+        """
+        del x, norm_sq, reward, leverage
+        return 1.0
+
     @abstractmethod
     def learn(self, x: AnyVector, reward: float, step: Step | None) -> None:
         """A reward of the arm x, which the precision has taken in by that step.
 
-        No step: the precision was derived anew.
+        No step: the precision was derived anew, or the arm has gone in by its ``weight``.
         """
 
     def gain(self, x: AnyVector, step: Step | None) -> Vector:
@@ -102,6 +145,12 @@ class Estimate(Kinds, ABC):
     @abstractmethod
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``restore`` turns into the same estimate."""
+
+    @classmethod
+    def made_for(cls, scalars: Scalars) -> Self:
+        """A fresh instance with the settings of the one that ``dump`` told these JSON values of."""
+        del scalars
+        return cls()
 
     @abstractmethod
     def restore(self, scalars: Scalars, arrays: Arrays) -> None:

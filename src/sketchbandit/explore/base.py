@@ -51,6 +51,8 @@ class Explore(Kinds, ABC):
 
     draws: ClassVar[bool] = True
     """Whether ``choose`` makes use of the generator."""
+    by_rewards: ClassVar[bool] = False
+    """Whether it looks at how far mean rewards lie apart; else the order of the margins is enough."""
     exact_probabilities: ClassVar[bool] = True
     """Whether ``probabilities`` are exact; else they are sampled."""
 
@@ -114,7 +116,9 @@ class Explore(Kinds, ABC):
     def search(
         self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
-        """``choose`` among dense arms whose means are x'theta, where a rule has a quicker way.
+        """``choose`` among dense arms whose margins are x'theta, where a rule has a quicker way.
+
+        A rule that goes ``by_rewards`` is not asked where mean rewards are something else.
 
         None: it has none. -1: a score is not finite. In both cases nothing was drawn.
         """

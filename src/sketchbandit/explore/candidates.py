@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,10 @@ class Candidates(ABC):
     Attributes
     ----------
     means : array
-        The mean reward of every arm, (K,).
+        The margin x'theta of every arm, (K,), in whose unit widths count: where rewards are linear its mean
+        reward. It orders the arms as their mean rewards do.
+    rewards : array
+        The mean reward of every arm, (K,), for rules that look at differences of them.
     radius : float
         beta, by which widths count; where arms have a model each, one for every arm, (K,).
     rounds : int
@@ -34,6 +37,11 @@ class Candidates(ABC):
 
     def __len__(self) -> int:
         return len(self.means)
+
+    @property
+    def rewards(self) -> Vector:
+        """The mean reward of every arm."""
+        return self.means
 
     @abstractmethod
     def width(self, index: int) -> float:
@@ -113,6 +121,11 @@ class Left(Candidates):
         self.rounds = whole.rounds
         self._whole, self._indices = whole, indices
 
+    @property
+    def rewards(self) -> Vector:
+        """Those of the whole set."""
+        return self._whole.rewards[self._indices]
+
     def width(self, index: int) -> float:
         """That of the whole set."""
         return self._whole.width(int(self._indices[index]))
@@ -148,10 +161,17 @@ class Left(Candidates):
 
 
 class ArmCandidates(Candidates):
-    """Arms that share one model."""
+    """Arms that share one model; ``expected`` makes mean rewards of margins."""
 
-    def __init__(self, scan: Scan, precision: Precision, radius: float) -> None:
+    def __init__(
+        self,
+        scan: Scan,
+        precision: Precision,
+        radius: float,
+        expected: Callable[[Vector], Vector] | None = None,
+    ) -> None:
         self.means = scan.means
+        self._expected = expected
         self.radius = radius
         self.rounds = precision.sketch.tally.count
         self._scan = scan
@@ -161,6 +181,11 @@ class ArmCandidates(Candidates):
         self._root: Matrix | None = None  # of X A^-1 X'
         self._copies: AnyArray | None = None
         self._widths: Vector | None = None
+
+    @property
+    def rewards(self) -> Vector:
+        """By the link of the model, where it has one."""
+        return self.means if self._expected is None else self._expected(self.means)
 
     def width(self, index: int) -> float:
         """One pass over the sketch."""

@@ -24,7 +24,8 @@ class Choice(NamedTuple):
     mean, width : float
         Its mean reward, and sqrt(x'A^-1 x).
     score : float
-        mean + radius·width, ``policy.radius`` being 0 for rules that use none.
+        margin + radius·width, the margin being x'theta: the mean itself where rewards are linear, else that
+        by which arms are ordered (``policy.margin``). ``policy.radius`` is 0 for rules that use none.
 
     """
 

@@ -20,7 +20,8 @@ from sketchbandit.theory import Confidence
 class InverseGap(Explore):
     """p(a) = 1 / (K + gamma·gap(a)), gap(a) the best mean less that of a; the rest goes to the best arm.
 
-    It needs means only: one pass over the arms, no width. Its probabilities are exact.
+    Means are expected rewards, whatever the model of the rewards. It needs no width, so that one pass over
+    the arms is enough. Its probabilities are exact.
 
     Parameters
     ----------
@@ -46,6 +47,7 @@ class InverseGap(Explore):
     """
 
     kind = "inverse-gap"
+    by_rewards = True
     _is_plain = True  # no subclass chooses otherwise
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -85,13 +87,13 @@ class InverseGap(Explore):
 
     def probabilities(self, candidates: Candidates) -> Vector:
         """1 / (K + gamma·gap), K the arms that were not eliminated."""
-        means, count = candidates.means, len(candidates)
+        means, rewards, count = candidates.means, candidates.rewards, len(candidates)
         if self.eliminate is None:
-            return inverse_gaps(means, self.gamma_now(candidates))
+            return inverse_gaps(rewards, self.gamma_now(candidates))
         bonuses = candidates.bonuses()
         left = np.flatnonzero(means + bonuses >= (means - bonuses).max())
         chances = np.zeros(count)
-        chances[left] = inverse_gaps(means[left], self.gamma_now(candidates))
+        chances[left] = inverse_gaps(rewards[left], self.gamma_now(candidates))
         return chances
 
     def gamma_now(self, candidates: Candidates) -> float:

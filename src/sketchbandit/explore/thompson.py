@@ -24,6 +24,8 @@ _MOST_ARMS = 2_000  # whose joint distribution is worked out: some seconds
 class Thompson(Explore):
     """The arm of the largest x'theta~, theta~ drawn from N(theta, scale²·A^-1): exactly, in O(r·d).
 
+    Mean rewards that are no x'theta (``Logistic``, ``Poisson``) grow with it: the arm is the same.
+
     Probabilities are sampled from the Gaussian of the K scores when somebody asks for them, with a standard
     error of sqrt(p(1 - p) / samples); those of two arms are exact.
 

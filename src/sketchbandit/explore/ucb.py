@@ -19,7 +19,9 @@ _MOST_LOOKED_AT = 0.25  # of all arms: where more are wanted, all widths at once
 
 
 class UCB(Explore):
-    """The arm of the largest mean + beta·width, ties to the lowest index.
+    """The arm of the largest margin + beta·width, ties to the lowest index.
+
+    The margin is x'theta: the mean where rewards are linear, else what the mean grows with.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ class Board:
         self.thetas, self.shifts, self.radii = np.zeros((count, dim)), np.ones(count), np.zeros(count)
         self._tallies = [policy.precision.sketch.tally for policy in policies]
         self._versions = [-1] * count
-        is_auto = count > 0 and policies[0].beta == "auto"
+        is_auto = count > 0 and policies[0].beta == "auto" and not policies[0].estimate.is_normalised
         self._rounds = -1 if is_auto else None  # as of which the radius was worked out
         self._without: set[int] = set()
         self._inverses: list[Any] = [None] * count  # as the compiled loops read them

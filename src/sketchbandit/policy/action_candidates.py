@@ -52,6 +52,12 @@ class ActionCandidates(Candidates):
             scan = self._scans[index]
         return ArmCandidates(scan, self._policies[index]._precision, float(self.radius[index]))
 
+    @property
+    def rewards(self) -> Vector:
+        """All models have the same link."""
+        rewards: Vector = self._policies[0]._estimate.expected(self.means)
+        return rewards
+
     def keep(self) -> None:
         """For an update of the action that was looked at last."""
         if self._last is not None:

@@ -122,6 +122,10 @@ class ActionChoosing(ActionModels):
 
     def mean(self, context: Any, actions: Any = None) -> Vector:
         """The mean reward of every action, in their order."""
+        return self._candidates(self._read(context), self._offer(actions)).rewards
+
+    def margin(self, context: Any, actions: Any = None) -> Vector:
+        """x'theta of every action, theta that of its model: its mean reward, if rewards are linear."""
         return self._candidates(self._read(context), self._offer(actions)).means
 
     def width(self, context: Any, actions: Any = None) -> Vector:
@@ -129,7 +133,7 @@ class ActionChoosing(ActionModels):
         return self._candidates(self._read(context), self._offer(actions)).widths()
 
     def ucb(self, context: Any, actions: Any = None) -> Vector:
-        """mean + radius·width of every action, the radius that of its model."""
+        """margin + radius·width of every action, the radius that of its model."""
         candidates = self._candidates(self._read(context), self._offer(actions))
         scores: Vector = candidates.means + candidates.bonuses()
         return scores
@@ -208,5 +212,6 @@ class ActionChoosing(ActionModels):
 
 def told(candidates: ActionCandidates, offer: Offer, index: int, probability: float) -> ActionChoice:
     """What is said of an action that was chosen."""
-    mean, width, bonus = float(candidates.means[index]), candidates.width(index), candidates.bonus(index)
-    return ActionChoice(offer.names[index], probability, mean, width, mean + bonus)
+    margin, width, bonus = float(candidates.means[index]), candidates.width(index), candidates.bonus(index)
+    mean = float(candidates.rewards[index])
+    return ActionChoice(offer.names[index], probability, mean, width, margin + bonus)

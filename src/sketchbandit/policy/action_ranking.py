@@ -63,8 +63,8 @@ class ActionRanking(ActionChoosing):
             places, candidates = self._ranked(context, k, offer, random, with_chances=probabilities)
         index = np.array(places.indices, dtype=np.intp)
         width = np.array([candidates.width(place) for place in places.indices])
-        mean = candidates.means[index]
-        return Ranking(index, np.array(places.chances), mean, width, mean + candidates.radius[index] * width)
+        score = candidates.means[index] + candidates.radius[index] * width
+        return Ranking(index, np.array(places.chances), candidates.rewards[index], width, score)
 
     def _ranked_one(
         self, context: Any, offer: Offer, random: Random | None, *, with_chances: bool

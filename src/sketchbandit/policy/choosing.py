@@ -170,7 +170,7 @@ class Choosing(Scoring):
     def _search(self, arms: View, rule: Explore, random: Random) -> int | None:
         """The same among dense arms in one call; None: there is none, or a score is not finite."""
         theta = self._estimate.linear_theta
-        if theta is None:
+        if theta is None or (rule.by_rewards and self._estimate.has_link):
             return None
         radius = self._radius if self._confidence is None else self.radius
         index = rule.search(arms, theta, self._precision, radius, random)
@@ -178,7 +178,7 @@ class Choosing(Scoring):
 
     def _search_many(self, ready: Batch, rule: Explore, random: Random) -> AnyArray | None:
         theta = self._estimate.linear_theta
-        if theta is None or (rule.draws and self._share):
+        if theta is None or (rule.draws and self._share) or (rule.by_rewards and self._estimate.has_link):
             return None
         return rule.search_many(ready, theta, self._precision, self.radius, random)
 
@@ -199,5 +199,6 @@ class Choosing(Scoring):
 
 def told(candidates: Candidates, index: int, probability: float) -> Choice:
     """What is said of an arm that was chosen."""
-    mean, width = float(candidates.means[index]), candidates.width(index)
-    return Choice(index, probability, mean, width, upper_bound(mean, candidates.radius, width))
+    margin, width = float(candidates.means[index]), candidates.width(index)
+    mean, score = float(candidates.rewards[index]), upper_bound(margin, candidates.radius, width)
+    return Choice(index, probability, mean, width, score)

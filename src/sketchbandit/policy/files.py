@@ -79,7 +79,7 @@ def restored_parts(scalars: Scalars, arrays: Arrays, **extra: Any) -> Parts:
     return Parts(
         sketch,
         Explore.of_kind(rule["kind"]).undump(rule["content"], taken_from("explore", arrays)),
-        Estimate.of_kind(estimate["kind"])(),
+        Estimate.of_kind(estimate["kind"]).made_for(estimate["content"]),
         (estimate["content"], taken_from("estimate", arrays)),
         (scalars["precision"], taken_from("precision", arrays)),
         reader,

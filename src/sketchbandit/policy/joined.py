@@ -12,7 +12,7 @@ from sketchbandit.explore import Explore
 from sketchbandit.explore.base import Auto, check_strength, setting_names
 from sketchbandit.policy.health import Health, HealthWatch, mass_to_look_at
 from sketchbandit.policy.learner import Learner
-from sketchbandit.policy.spread import Spread
+from sketchbandit.policy.spread import STRENGTH, Spread
 from sketchbandit.precision import Precision, Saved
 from sketchbandit.sharing import Lock
 from sketchbandit.sketch import Sketch
@@ -78,6 +78,13 @@ class JoinedPolicy(Learner):
                 f"{type(sketch).__name__} certifies no error, so there is no theorem for its radius; "
                 "give a constant beta"
             )
+        if isinstance(beta, Confidence):
+            self._estimate.check_confidence(beta)
+            if self._estimate.weighs and isinstance(getattr(rule, "gamma", None), Confidence):
+                raise InputError(
+                    f"no theorem gives gamma for {type(self._estimate).__name__} rewards; give "
+                    f"{type(rule).__name__} a number"
+                )
         super()._explore_by(rule)
         self._beta = beta
         self._confidence = None if isinstance(beta, float) else beta
@@ -121,32 +128,20 @@ class JoinedPolicy(Learner):
 
     @property
     def theta(self) -> Vector:
-        """The estimate A^-1 b, a copy."""
+        """What margins are made of, x'theta: a copy. Of linear rewards A^-1 b."""
         return self._estimate.theta.copy()
 
     @property
     def radius(self) -> float:
         """The radius beta_t that the next choice uses."""
         if self._confidence == "auto":
-            return self._spread.radius
+            return STRENGTH if self._estimate.is_normalised else self._spread.radius
         if self._confidence is not None:
             self._precision.sync()
             now = self._precision.rebuilds, self._rounds
             if self._radius_at != now:
-                self._radius, self._radius_at = self._realised_radius(self._confidence), now
+                self._radius, self._radius_at = self._estimate.radius(self._confidence), now
         return self._radius
-
-    def _realised_radius(self, confidence: Confidence) -> float:
-        sketch = self.sketch
-        return confidence.radius(
-            dim=sketch.dim,
-            ridge=self._ridge,
-            alpha=sketch.alpha + self._precision.jitter,
-            error_bound=sketch.error_bound,
-            log_det=self._precision.log_det,
-            mass=sketch.mass,
-            rounding=sketch.rounding,
-        )
 
     @property
     def rounds(self) -> int:

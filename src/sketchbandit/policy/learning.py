@@ -109,7 +109,7 @@ class Policy(RankingPolicy):
         if self._checks_rewards:
             for reward in rewards.tolist():
                 self._estimate.check_reward(reward)
-        self.sketch.tally.check(batch.mass)
+        self.sketch.tally.check(batch.mass * self._estimate.most_weight)
         with np.errstate(over="ignore"):
             self._estimate.check(float(np.sqrt(batch.mass) * np.linalg.norm(rewards)))
 

@@ -44,7 +44,8 @@ class LinUCB(Policy):
         How to choose: ``UCB``, ``Thompson``, ``InverseGap``, ``EpsilonGreedy``, ``Greedy`` or a rule of your
         own. The policy makes a copy.
     rewards : Estimate
-        What to believe of the rewards: ``Linear()`` unless it is given. The policy makes a copy.
+        What to believe of the rewards: ``Linear()`` unless it is given, ``Logistic()``, ``Poisson()``,
+        ``Robust()`` or a model of your own (docs/beyond-linear.md). The policy makes a copy.
     scaling : str or Scaling
         How arms are brought to scale: None, "rows", "columns", "auto" (docs/scaling.md), or that of another
         policy.
@@ -106,7 +107,8 @@ class LinUCB(Policy):
 
     def __repr__(self) -> str:
         return (
-            f"<{type(self).__name__}(ridge={self._ridge:g}, {self._said_rule()}{self._said_scaling()}): "
+            f"<{type(self).__name__}(ridge={self._ridge:g}, {self._said_rule()}{self._said_rewards()}"
+            f"{self._said_scaling()}): "
             f"{self._rounds} rounds, "
             f"{type(self.sketch).__name__} of size {self.sketch.size}, "
             f"error <= {self.sketch.error_bound:.4g}, {self.nbytes:,} bytes>"
@@ -115,6 +117,9 @@ class LinUCB(Policy):
     def _said_rule(self) -> str:
         is_short = type(self._explore) is UCB and not self._share
         return f"beta={self._beta}" if is_short else f"explore={self._explore!r}"
+
+    def _said_rewards(self) -> str:
+        return f", rewards={self._estimate!r}" if self._estimate.weighs else ""
 
     def _said_scaling(self) -> str:
         return "" if self._reader is None else f", {self._reader!r}"

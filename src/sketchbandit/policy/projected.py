@@ -108,7 +108,8 @@ class ProjectedLinUCB(LinUCB):
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__}(dim={self.dim}, size={self.size}, ridge={self.ridge:g}, "
-            f"{self._said_rule()}{self._said_scaling()}, seed={self.seed}): {self.rounds} rounds, "
+            f"{self._said_rule()}{self._said_rewards()}{self._said_scaling()}, seed={self.seed}): "
+            f"{self.rounds} rounds, "
             f"{self.nbytes:,} bytes>"
         )
 

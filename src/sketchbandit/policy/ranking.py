@@ -91,7 +91,7 @@ class RankingPolicy(Choosing):
     def _quickly(self, arm: View, index: int) -> Ranking | None:
         """What ``_scored`` says of one dense arm; None: ask that."""
         theta, inverse = self._estimate.linear_theta, self._precision.inverse
-        compiled = kernels()
+        compiled = None if self._estimate.has_link else kernels()
         if compiled is None or theta is None or not isinstance(inverse, (DenseInverse, LowRankInverse)):
             return None
         means, norms_sq = np.empty(1), np.empty(1)
@@ -108,8 +108,9 @@ class RankingPolicy(Choosing):
         places, candidates, read = self._ranked(arms, k, random, with_chances=with_chances)
         index, chances = np.array(places.indices, dtype=np.intp), np.array(places.chances)
         if isinstance(read, DenseArms) and len(index) > _MOST_PICKED * len(read):
-            mean, width = candidates.means[index], candidates.widths()[index]
-            found = Ranking(index, chances, mean, width, upper_bound(mean, candidates.radius, width))
+            margin, width = candidates.means[index], candidates.widths()[index]
+            score = upper_bound(margin, candidates.radius, width)
+            found = Ranking(index, chances, candidates.rewards[index], width, score)
         else:
             found = self._scored(read.some(index), index, chances)
         self._saw(read)
@@ -118,8 +119,9 @@ class RankingPolicy(Choosing):
     def _scored(self, arms: Arms, index: AnyArray, chances: AnyArray) -> Ranking:
         """The ranking that has just these arms."""
         candidates = self._candidates(arms)
-        mean, width = candidates.means, candidates.widths()
-        return Ranking(index, chances, mean, width, upper_bound(mean, candidates.radius, width))
+        margin, width = candidates.means, candidates.widths()
+        score = upper_bound(margin, candidates.radius, width)
+        return Ranking(index, chances, candidates.rewards, width, score)
 
     def _ranked(
         self, arms: Any, k: int, random: Random | None, *, with_chances: bool

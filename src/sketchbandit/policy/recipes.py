@@ -53,7 +53,8 @@ def oful(
         How to choose: ``UCB``, ``Thompson``, ``InverseGap``, ``EpsilonGreedy``, ``Greedy``
         (docs/exploration.md).
     rewards : Estimate
-        What to believe of the rewards: ``Linear()`` unless it is given.
+        What to believe of the rewards: ``Linear()`` unless it is given; ``Logistic()`` for clicks,
+        ``Poisson()`` for counts, ``Robust()`` for outliers (docs/beyond-linear.md).
     scaling : str or Scaling
         How arms are brought to scale: None: as they are; "rows": to length one; "columns": centred, divided
         by their deviations; "auto": by what the first arms look like (docs/scaling.md).

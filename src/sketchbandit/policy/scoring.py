@@ -14,9 +14,23 @@ class Scoring(ScaledPolicy):
     """The numbers that choices follow from."""
 
     def mean(self, arms: Any) -> Any:
-        """The mean reward of every arm, (K,); a number for a single arm (dim,)."""
-        means = self._scan(self._read(arms)).means
+        """The mean reward of every arm, (K,); a number for a single arm (dim,).
+
+        Of ``Logistic`` rewards it is a probability.
+        """
+        means = self._estimate.expected(self._scan(self._read(arms)).means)
         return float(means[0]) if is_vector(arms) else means
+
+    def margin(self, arms: Any) -> Any:
+        """x'theta of every arm, (K,), a number for a single arm: the mean reward, if rewards are linear.
+
+        >>> import sketchbandit as sb
+        >>> policy = sb.oful(2, rewards=sb.Logistic())
+        >>> policy.margin([1.0, 0.0]), policy.mean([1.0, 0.0])
+        (0.0, 0.5)
+        """
+        margins = self._scan(self._read(arms)).means
+        return float(margins[0]) if is_vector(arms) else margins
 
     def width(self, arms: Any) -> Any:
         """sqrt(x'A^-1 x) for every arm, (K,); a number for a single arm (dim,)."""
@@ -24,7 +38,10 @@ class Scoring(ScaledPolicy):
         return float(widths[0]) if is_vector(arms) else widths
 
     def ucb(self, arms: Any) -> Any:
-        """mean + radius·width for every arm, (K,); a number for a single arm (dim,)."""
+        """margin + radius·width for every arm, (K,); a number for a single arm (dim,).
+
+        The margin is the mean, if rewards are linear; else the bound is one on x'theta*, in its unit.
+        """
         candidates = self._candidates(self._read(arms))
         scores = upper_bound(candidates.means, candidates.radius, candidates.widths())
         return float(scores[0]) if is_vector(arms) else scores
@@ -36,7 +53,8 @@ class Scoring(ScaledPolicy):
             most = np.abs(scan.means).max() + radius * np.sqrt(scan.norms_sq.max() / self._precision.shift)
         if not math.isfinite(most):
             raise refuse(arms, scan.norms_sq, scan.means)
-        return ArmCandidates(scan, self._precision, radius)
+        expected = self._estimate.expected if self._estimate.has_link else None
+        return ArmCandidates(scan, self._precision, radius, expected)
 
     def _scan(self, arms: Arms) -> Scan:
         """Means and norms, if all of them are finite."""

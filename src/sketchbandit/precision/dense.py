@@ -144,21 +144,20 @@ class DenseInverse:
             self._root.subtract(row)
         return self._root.times(random.standard_normal(len(self.inverse)))
 
-    def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
-        """Add the row q = A^-1 x / sqrt(1 + x'A^-1 x) to Q."""
-        quadratic, count = self.quadratic(leverage, norm_sq), self.pending_count
-        pivot = math.sqrt(1.0 + quadratic)
-        image = self.image(x, leverage)
-        np.multiply(image, 1.0 / pivot, out=self.pending[count])
-        self.count_row(math.log1p(quadratic))
-        return Step(leverage, quadratic, pivot, lambda: image)
-
     def image(self, x: AnyVector, leverage: Leverage) -> Vector:
-        """A^-1 x = P x - Q'Q x."""
+        """A^-1 x = P x - Q'(Q x)."""
         del x
         count = self.pending_count
         image: Vector = leverage.image - leverage.seen[:count] @ self.pending[:count]
         return image
+
+    def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
+        """Add the row q = A^-1 x / sqrt(1 + x'A^-1 x) to Q."""
+        quadratic, count = self.quadratic(leverage, norm_sq), self.pending_count
+        pivot, image = math.sqrt(1.0 + quadratic), self.image(x, leverage)
+        np.multiply(image, 1.0 / pivot, out=self.pending[count])
+        self.count_row(math.log1p(quadratic))
+        return Step(leverage, quadratic, pivot, lambda: image)
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same inverse."""

@@ -25,6 +25,10 @@ class Leverage(NamedTuple):
         """Bytes of the arrays."""
         return self.image.nbytes + self.seen.nbytes
 
+    def times(self, factor: float) -> "Leverage":
+        """That of factor·x."""
+        return Leverage(factor * self.image, factor * self.seen, factor * factor * self.value)
+
 
 class Step(NamedTuple):
     """What an inverse did when it took in x.
@@ -76,11 +80,11 @@ class Inverse(Protocol):
     def quadratic(self, leverage: Leverage, norm_sq: float) -> float:
         """x'A^-1 x."""
 
+    def image(self, x: AnyVector, leverage: Leverage) -> Vector:
+        """A^-1 x, of an x whose leverage is known: a fresh array."""
+
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
         """Take in the row x."""
-
-    def image(self, x: AnyVector, leverage: Leverage) -> Vector:
-        """A^-1 x, where the leverage of x is known."""
 
     def solve(self, b: Vector, *, refine: bool = True) -> Vector:
         """A^-1 b, refined once if need be."""

@@ -2,6 +2,7 @@
 
 from sketchbandit.theory.confidence import Confidence
 from sketchbandit.theory.newton import newton_regret
+from sketchbandit.theory.one_pass import mix_cost
 from sketchbandit.theory.radii import fd_radius, oful_radius, rfd_radius
 from sketchbandit.theory.regression import regression_bound
 from sketchbandit.theory.regret import (
@@ -31,6 +32,7 @@ __all__ = [
     "final_size",
     "inflation_of",
     "newton_regret",
+    "mix_cost",
     "oful_radius",
     "oful_regret",
     "regression_bound",

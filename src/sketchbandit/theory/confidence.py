@@ -76,3 +76,17 @@ class Confidence:
         variance = self.noise * math.sqrt(1.0 + uncompensated / rho) * spread
         bias = self.theta_norm * max(rho + rounding, uncompensated - ridge) / math.sqrt(rho)
         return variance + bias
+
+    def one_pass_radius(self, *, ridge: float, step: float, information: float, moved: float = 0.0) -> float:
+        """sqrt(lambda·H² + moved + 2·eta·(ln(1/delta) + information)): Theorem 2 of docs/beyond-linear.md.
+
+        That of ``Logistic`` and ``Poisson``, whose noise the model tells. ``information`` is the sum of
+        ``theory.mix_cost``; ``moved`` what compensations have added to the potential: at most 4·H²·alpha
+        where |theta| stays below H.
+
+        >>> beta = Confidence(theta_norm=1.0, delta=0.01)
+        >>> round(beta.one_pass_radius(ridge=1.0, step=2.0, information=0.0), 4)
+        4.4069
+        """
+        spent = 2.0 * step * (math.log(1.0 / self.delta) + information)
+        return math.sqrt(ridge * self.theta_norm * self.theta_norm + moved + spent)

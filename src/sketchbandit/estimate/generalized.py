@@ -1,0 +1,269 @@
+"""Rewards whose mean is a function of x'theta: clicks and counts."""
+
+import math
+from abc import abstractmethod
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from sketchbandit.arrays import Arrays, Scalars, Vector
+from sketchbandit.errors import InputError
+from sketchbandit.estimate.implicit import implicit_margin
+from sketchbandit.estimate.one_pass import Move, OnePass
+from sketchbandit.precision import Precision
+from sketchbandit.sketch.checks import check_real
+from sketchbandit.theory import Confidence, mix_cost
+
+MOST_LOG_RATE = 30.0
+"""The margin from which on rates go on along a tangent: more than 1e13 is never meant."""
+_MOST_RATE = math.exp(MOST_LOG_RATE)
+_MOST_MARGIN = 1e250  # so that what is beyond, times the slope, is finite
+
+
+class Generalized(OnePass):
+    """The mean reward is mu(x'theta), mu the slope of b in the loss b(x'theta) - reward·x'theta.
+
+    One step of online mirror descent a reward (Zhang, Xu, Zhao, Sugiyama 2025, arXiv 2507.11847; for clicks
+    Faury et al. 2022), with the loss itself instead of its second-order approximation:
+
+        theta' = argmin of loss(theta) + |theta - theta_t|²_A / (2·step),   A' = A + mu'(x'theta')·x x'.
+
+    The minimiser lies on the line theta_t + s·A^-1 x, so that it takes one equation in one unknown.
+    """
+
+    has_link = True
+
+    curvature_limit: ClassVar[float] = math.inf
+    """No curvature is larger, whatever the margin."""
+
+    def __init__(
+        self, *, theta_norm: float | None = None, arm_norm: float = 1.0, step: float | None = None
+    ) -> None:
+        self.theta_norm = None if theta_norm is None else check_real("theta_norm", theta_norm, above=0.0)
+        self.arm_norm = check_real("arm_norm", arm_norm, above=0.0)
+        self._step = None if step is None else check_real("step", step, above=0.0)
+        self.most_weight = self.curvature(self.curvature_at)
+
+    curvature_at: ClassVar[float] = 0.0
+    """A margin at which it is largest."""
+
+    @property
+    def step(self) -> float:
+        """The step eta: as given; else 1 + theta_norm·arm_norm, which the theorem asks for; else 1."""
+        if self._step is not None:
+            return self._step
+        return 1.0 if self.theta_norm is None else 1.0 + self.theta_norm * self.arm_norm
+
+    def bind(self, precision: Precision) -> None:
+        """Start at theta = 0."""
+        super().bind(precision)
+        self.information = 0.0
+        """The sum of ``theory.mix_cost`` over all rewards."""
+        self._moved = 0.0  # what compensations have added to |theta - theta*|²_A, at most
+        self._seen_shift = precision.shift
+
+    # -- the model ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def mean_at(self, margin: float) -> float:
+        """mu: the mean reward at a margin; finite at any."""
+
+    def pull(self, reward: float, margin: float) -> float:
+        """reward - mu, what the loss falls by along the margin."""
+        return reward - self.mean_at(margin)
+
+    @abstractmethod
+    def curvature(self, margin: float) -> float:
+        """mu', which is at least |mu''|: the weight of an arm whose margin it is."""
+
+    # -- learning -----------------------------------------------------------------------------------
+
+    def decide(self, margin: float, quadratic: float, norm_sq: float, reward: float) -> Move:
+        """The implicit step, no further than |x'theta| <= theta_norm·|x|, where theta* is."""
+        self._follow_shift()
+        reach = self.step * quadratic
+        pull = partial(self.pull, reward)
+        new = implicit_margin(pull, self.curvature, margin=margin, reach=reach)
+        along = self.step * pull(new)
+        if self.theta_norm is not None:
+            most = self.theta_norm * math.sqrt(norm_sq)
+            if abs(new) > most and quadratic > 0.0:
+                new = math.copysign(most, new)
+                along = (new - margin) / quadratic
+        weight = self.curvature(new)
+        return Move(along, weight, mix_cost(reach, weight, most_curvature=self.curvature_limit))
+
+    def _spend(self, move: Move) -> None:
+        self.information += move.cost
+
+    def _follow_shift(self) -> None:
+        """A compensation of a adds at most a·|theta - theta*|² <= a·(|theta| + S)² to the potential."""
+        shift = self.precision.shift
+        if shift != self._seen_shift:
+            reach = float(np.linalg.norm(self._theta)) + (self.theta_norm or 0.0)
+            self._moved += max(shift - self._seen_shift, 0.0) * reach * reach
+            self._seen_shift = shift
+
+    # -- the radius ---------------------------------------------------------------------------------
+
+    def check_confidence(self, confidence: Confidence) -> None:
+        """The bound on |theta*| must be known here too, and the step long enough for the theorem."""
+        name, known = type(self).__name__, self.theta_norm
+        if known is None or known != confidence.theta_norm or self.arm_norm != confidence.arm_norm:
+            raise InputError(
+                f"the radius of {name} rewards needs the norms of its Confidence: say "
+                f"rewards={name}(theta_norm={confidence.theta_norm:g}, arm_norm={confidence.arm_norm:g})"
+            )
+        least = 1.0 + known * self.arm_norm
+        if self.step < least:
+            raise InputError(
+                f"the theorem needs a step of at least {least:g}, got {self.step:g}; leave it out"
+            )
+
+    def radius(self, confidence: Confidence) -> float:
+        """Theorem 2 of docs/beyond-linear.md, with what actually happened."""
+        self._follow_shift()
+        return confidence.one_pass_radius(
+            ridge=self.precision.ridge, step=self.step, information=self.information, moved=self._moved
+        )
+
+    # -- files --------------------------------------------------------------------------------------
+
+    def settings(self) -> Scalars:
+        """The constructor's keyword arguments."""
+        return {"theta_norm": self.theta_norm, "arm_norm": self.arm_norm, "step": self._step}
+
+    def dump(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays that ``made_for`` and ``restore`` make the same estimate of, to the bit."""
+        self._follow_shift()
+        scalars, arrays = super().dump()
+        own = {"information": self.information, "moved": self._moved, "shift": self._seen_shift}
+        return {**scalars, **own}, arrays
+
+    def restore(self, scalars: Scalars, arrays: Arrays) -> None:
+        """Set what ``dump`` told."""
+        super().restore(scalars, arrays)
+        self.information, self._moved = float(scalars["information"]), float(scalars["moved"])
+        self._seen_shift = float(scalars["shift"])
+
+
+class Logistic(Generalized):
+    """Clicks: a reward from 0 to 1, whose mean is the probability 1 / (1 + exp(-x'theta)).
+
+    ``policy.mean`` is that probability, ``policy.margin`` x'theta; ``ucb`` and ``width`` are in the unit of
+    the margin. Rewards between 0 and 1 are welcome: the theorem needs their mean only.
+
+    Parameters
+    ----------
+    theta_norm : float
+        S, a bound on |theta*|, if one is known. A step then goes no further than |x'theta| <= S·|x|, where
+        theta* is; there is no other projection. A ``Confidence`` needs it.
+    arm_norm : float
+        L, a bound on |x|; it matters together with ``theta_norm`` only.
+    step : float
+        eta, by which steps are longer than Newton's. 1 + S·L unless it is given, as the theorem has it; 1
+        where S is not known.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> policy = sb.oful(2, rewards=sb.Logistic(), beta=0.5)
+    >>> for _ in range(20):
+    ...     policy.update([1.0, 0.0], 1.0)
+    ...     policy.update([0.0, 1.0], 0.0)
+    >>> policy.mean([[1.0, 0.0], [0.0, 1.0]]).round(2)
+    array([0.88, 0.12])
+
+    """
+
+    kind = "logistic"
+    curvature_limit = 0.25
+
+    def check_reward(self, reward: float) -> None:
+        """From 0 to 1."""
+        if not 0.0 <= reward <= 1.0:
+            raise InputError(
+                f"the reward is {reward:g}, but Logistic takes rewards from 0 to 1: say 1 for a click and 0 "
+                "for none, scale the rewards, or use Linear"
+            )
+
+    def expected(self, margins: Vector) -> Vector:
+        """1 / (1 + exp(-margin)); no margin overflows."""
+        means: Vector = expit(margins)
+        return means
+
+    def mean_at(self, margin: float) -> float:
+        """The same for one margin."""
+        if margin >= 0.0:
+            return 1.0 / (1.0 + math.exp(-margin))
+        odds = math.exp(margin)
+        return odds / (1.0 + odds)
+
+    def pull(self, reward: float, margin: float) -> float:
+        """reward - mu without cancellation: 1 - mu is the mean at the other sign."""
+        return reward * self.mean_at(-margin) - (1.0 - reward) * self.mean_at(margin)
+
+    def curvature(self, margin: float) -> float:
+        """mu (1 - mu)."""
+        odds = math.exp(-abs(margin))
+        return odds / ((1.0 + odds) * (1.0 + odds))
+
+
+class Poisson(Generalized):
+    """Counts: a reward of at least 0, whose mean is the rate exp(x'theta).
+
+    ``policy.mean`` is that rate, ``policy.margin`` x'theta. Nothing overflows: from a margin of 30 on, a rate
+    of 1e13, the exponential goes on along its tangent.
+
+    Parameters
+    ----------
+    theta_norm, arm_norm, step
+        As for ``Logistic``. The theorem holds for rewards that are Poisson given the past.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> policy = sb.oful(1, rewards=sb.Poisson())
+    >>> policy.update([[1.0]] * 50, [4.0, 2.0] * 25)
+    >>> round(policy.mean([1.0]), 1)
+    3.0
+
+    """
+
+    kind = "poisson"
+    curvature_at = MOST_LOG_RATE
+
+    def check_confidence(self, confidence: Confidence) -> None:
+        """The theorem is about the exponential, not its tangent."""
+        super().check_confidence(confidence)
+        if confidence.theta_norm * confidence.arm_norm > MOST_LOG_RATE:
+            raise InputError(
+                f"theta_norm·arm_norm is {confidence.theta_norm * confidence.arm_norm:g}: rates up to exp of "
+                f"that are none; the theorem needs at most {MOST_LOG_RATE:g}"
+            )
+
+    def check_reward(self, reward: float) -> None:
+        """At least 0."""
+        if not reward >= 0.0:
+            raise InputError(
+                f"the reward is {reward:g}, but Poisson takes counts, which are at least 0: use Linear for "
+                "rewards of both signs"
+            )
+
+    def expected(self, margins: Vector) -> Vector:
+        """exp(margin), and its tangent beyond 30."""
+        beyond = np.clip(margins - MOST_LOG_RATE, 0.0, _MOST_MARGIN)
+        rates: Vector = np.exp(np.minimum(margins, MOST_LOG_RATE)) * (1.0 + beyond)
+        return rates
+
+    def mean_at(self, margin: float) -> float:
+        """The same for one margin."""
+        if margin <= MOST_LOG_RATE:
+            return math.exp(margin)
+        return _MOST_RATE * (1.0 + min(margin - MOST_LOG_RATE, _MOST_MARGIN))
+
+    def curvature(self, margin: float) -> float:
+        """The rate itself, up to 30; then that of the tangent."""
+        return math.exp(min(margin, MOST_LOG_RATE))
