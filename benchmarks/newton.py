@@ -55,11 +55,11 @@ class Stream(NamedTuple):
     classes: NDArray[np.int64]
 
 
-class Ours:
-    """SketchedNewtonClassifier."""
+class OfScikitLearn:
+    """A classifier with partial_fit, which is told the classes with the first rows."""
 
-    def __init__(self, stream: Stream, alpha: float, **settings: Any) -> None:
-        self.model = SketchedNewtonClassifier(alpha, **settings)
+    def __init__(self, model: Any, stream: Stream) -> None:
+        self.model = model
         self._more: dict[str, Any] = {"classes": stream.classes}
 
     def predict(self, row: Any) -> int:
@@ -70,28 +70,25 @@ class Ours:
         """All in one call."""
         self.model.partial_fit(rows, labels, **self._more)
         self._more = {}
+
+
+class Ours(OfScikitLearn):
+    """SketchedNewtonClassifier."""
+
+    def __init__(self, stream: Stream, alpha: float, **settings: Any) -> None:
+        super().__init__(SketchedNewtonClassifier(alpha, **settings), stream)
 
     @property
     def nbytes(self) -> int:
         """Of sketches, weights and inverses."""
-        return self.model.nbytes_
+        return int(self.model.nbytes_)
 
 
-class SGD:
+class SGD(OfScikitLearn):
     """SGDClassifier, logistic loss, its own schedule of learning rates."""
 
     def __init__(self, stream: Stream, alpha: float) -> None:
-        self.model = SGDClassifier(loss="log_loss", alpha=alpha, random_state=0)
-        self._more: dict[str, Any] = {"classes": stream.classes}
-
-    def predict(self, row: Any) -> int:
-        """Zero before anything was learned."""
-        return 0 if self._more else int(self.model.predict(row)[0])
-
-    def learn(self, rows: Any, labels: NDArray[np.int64]) -> None:
-        """All in one call."""
-        self.model.partial_fit(rows, labels, **self._more)
-        self._more = {}
+        super().__init__(SGDClassifier(loss="log_loss", alpha=alpha, random_state=0), stream)
 
     @property
     def nbytes(self) -> int:

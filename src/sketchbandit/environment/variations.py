@@ -50,9 +50,7 @@ class Clicks(Environment):
         self, environment: Environment, *, base_rate: float = 0.1, lift: float = 3.0, seed: int = 0
     ) -> None:
         self._environment = environment
-        self.base_rate = check_real("base_rate", base_rate, above=0.0)
-        if not self.base_rate < 1.0:
-            raise InputError(f"base_rate is a chance below 1, got {base_rate}")
+        self.base_rate = check_real("base_rate", base_rate, above=0.0, below=1.0)
         self.lift = check_real("lift", lift, above=0.0)
         self.seed = check_count("seed", seed, at_least=0)
         self.dim, self.name = environment.dim, f"{environment.name}, clicks at {self.base_rate:.0%}"
@@ -102,9 +100,9 @@ class HeavyTails(Environment):
             raise InputError("give either the degrees of freedom of the noise, or the share of outliers")
         self._environment = environment
         self.degrees = None if degrees is None else check_real("degrees", degrees, above=1.0)
-        self.outliers = None if outliers is None else check_real("outliers", outliers, at_least=0.0)
-        if self.outliers is not None and self.outliers > 1.0:
-            raise InputError(f"outliers is the share of rewards that are, at most 1, got {outliers}")
+        self.outliers = (
+            None if outliers is None else check_real("outliers", outliers, at_least=0.0, at_most=1.0)
+        )
         self.scale = check_real("scale", scale, at_least=0.0)
         self.seed = check_count("seed", seed, at_least=0)
         what = f"t({degrees:g}) noise" if degrees is not None else f"{outliers:.0%} outliers"

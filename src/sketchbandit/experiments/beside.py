@@ -13,6 +13,7 @@ from sketchbandit._version import __version__
 from sketchbandit.errors import InputError
 from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, OURS, PARTLY, REPRODUCED, Claim, Finding
 from sketchbandit.experiments.readings import LIKELY, OF_THE_PAPER
+from sketchbandit.experiments.reporting import markdown_table
 from sketchbandit.experiments.results import Results
 from sketchbandit.files import replace_file
 
@@ -112,9 +113,7 @@ def _page(several: Sequence[Results], names: list[str], paper: list[Judged], our
     ]
     parts += [f"- {results.profile.sentence}" for results in several]
     for title, judged in (("The paper's claims", paper), ("Ours", ours)):
-        header, rows = table(names, judged)
-        lines = [header, ["---"] * len(header), *rows]
-        parts += [f"## {title}", "\n".join("| " + " | ".join(line) + " |" for line in lines)]
+        parts += [f"## {title}", markdown_table(*table(names, judged)).rstrip()]
         for one in judged:
             said = [f"- {name}: {found.ours} ({found.verdict})" for name, found in one.findings.items()]
             parts.append("\n".join([f"**{one.claim.statement}** Rule: {one.claim.rule}.", "", *said]))

@@ -30,9 +30,8 @@ _FAR = 500_000  # seeds between a theta* and the one that follows it
 
 def build(environment: Spec, seed: int) -> Environment:
     """The environment of that seed, with the variations that its settings ask for."""
-    settings = dict(environment.settings)
-    asked: dict[str, Any] = {name: settings.pop(name) for name in _VARIATIONS if name in settings}
-    found = _plain(environment.with_settings().without(*asked), seed)
+    asked: dict[str, Any] = {name: value for name, value in environment.settings if name in _VARIATIONS}
+    found = _plain(environment.without(*asked), seed)
     if "switch" in asked:
         found = Switching(found, _other(found), at=asked["switch"])
     if "turn" in asked:

@@ -78,9 +78,7 @@ the bandit are N(0, I), and only the rows of the matrix experiment are said to b
 because "the confidence ellipsoid beta of all algorithms is searched"; the text speaks of no search
 for a size, and warns of sizes that were not tuned.
 """
-OF_THE_PAPER = tuple(
-    READINGS[name] for name in ("unit-each", "unit-shared", "largest-each", "largest-shared")
-)
+OF_THE_PAPER = tuple(reading for reading in READINGS.values() if reading.tuning != UNTUNED)
 """Those that the text allows; it does tune."""
 
 

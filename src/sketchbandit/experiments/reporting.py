@@ -61,7 +61,7 @@ def write(results: Results, folder: Path, failures: Sequence[Failure] = ()) -> R
     for section in sections:
         parts += [
             f"## {section['id']}: {section['title']}",
-            _markdown_table(section["header"], section["rows"]),
+            markdown_table(section["header"], section["rows"]),
         ]
     replace_file(folder / "report.md", "\n\n".join(filter(None, parts)).encode())
     return Report(path=path, findings=findings, ours=ours, results=results, failures=list(failures))
@@ -82,10 +82,11 @@ def markdown(
         [f"{claim.statement} ({claim.where})", claim.paper, finding.ours, f"**{finding.verdict}**"]
         for claim, finding in findings
     ]
-    return _markdown_table(header, rows) if rows else ""
+    return markdown_table(header, rows) if rows else ""
 
 
-def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, whatever its cells hold."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in lines) + "\n"
 
