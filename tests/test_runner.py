@@ -311,7 +311,7 @@ def test_every_profile_says_what_it_shrinks() -> None:
     assert "3 sizes a method" in PROFILES["quick"].sentence
     assert "20 permutations" in PROFILES["paper"].sentence
     assert "%" not in PROFILES["paper"].sentence
-    with pytest.raises(sb.InputError, match="quick, standard, paper"):
+    with pytest.raises(sb.InputError, match="quick, half, standard, paper"):
         profile("slow")
 
 

@@ -85,6 +85,7 @@ PROFILES: dict[str, Profile] = {
             ridges=(0.02, 2.0, 20.0),
             sweep=3,
         ),
+        Profile(name="half", permutations=10, tuning_permutations=2, tuning_rounds=0.5),
         Profile(name="standard", permutations=20, tuning_permutations=2, tuning_rounds=0.5),
         Profile(name="paper", permutations=20, tuning_permutations=5, tuning_rounds=1.0),
     )

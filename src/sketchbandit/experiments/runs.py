@@ -16,6 +16,7 @@ from sketchbandit.environment import Environment
 from sketchbandit.errors import SketchTooSmallWarning
 from sketchbandit.experiments import approximation, droughts, environments, policies, rules
 from sketchbandit.experiments.specs import Spec
+from sketchbandit.experiments.streams import stream
 from sketchbandit.experiments.tuning import Pair, Player, race
 from sketchbandit.linalg import fd_bound, gram_spectrum
 from sketchbandit.playing import play
@@ -102,12 +103,12 @@ def _untuned(run: Run) -> Spec:
 
 
 def _play(run: Run) -> Iterator[Row]:
-    environment = environments.build(run.environment, run.seed)
+    environment = stream(run.environment, run.seed)
     policies.warm_up(run.contender)
     policy = policies.build(run.contender, environment.dim, run.seed, run.rounds)
     chosen: list[Any] = []
     every = max(1, run.rounds // run.points)
-    watch = None if run.spectrum == "no" else chosen.append
+    watch = None if run.spectrum == "no" else lambda arm: chosen.append(arm.copy())  # not all of its round
     how = {"delay": run.contender.get(policies.DELAY, 0), "every": every, "watch": watch}
     for row in play(policy, environment, run.rounds, clock=time.thread_time, **how):
         last = row.round == run.rounds

@@ -45,7 +45,7 @@ def reproduce(
     ids : sequence of str
         Names of figures and tables, "all", or "embedded"; nothing means "embedded": what needs no files.
     profile : str
-        "quick", "standard" or "paper".
+        "quick", "half", "standard" or "paper".
     reading : str
         How the paper is read where it leaves something open: "unit" or "largest" (rows of length one, or all
         divided by the largest norm), with "each", "shared" or "untuned" (lambda and beta for each setting,
