@@ -111,12 +111,12 @@ def test_the_implicit_step_solves_its_equation(
     clicks: Any = sb.Logistic()
     pulls: list[tuple[Any, Any]] = [
         (clicks, lambda z: reward / (1.0 + exp_of(z)) - (1.0 - reward) / (1.0 + exp_of(-z))),
-        (sb.Poisson(), lambda z: count - sb.Poisson().mean_at(z)),
+        (sb.Poisson(), lambda z: count - float(sb.Poisson().expected(np.array([z]))[0])),
     ]
     for estimate, pull in pulls:
         given_reward = reward if estimate is clicks else count
         own = partial(estimate.pull, given_reward)
-        z = implicit_margin(own, estimate.curvature, margin=margin, reach=reach)
+        z = implicit_margin(own, margin=margin, reach=reach)
 
         def off(z: float, pull: Any = pull) -> float:
             return float((z - margin) - reach * pull(z))

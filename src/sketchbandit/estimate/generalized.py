@@ -44,7 +44,7 @@ class Generalized(OnePass):
         self.theta_norm = None if theta_norm is None else check_real("theta_norm", theta_norm, above=0.0)
         self.arm_norm = check_real("arm_norm", arm_norm, above=0.0)
         self._step = None if step is None else check_real("step", step, above=0.0)
-        self.most_weight = self.curvature(self.curvature_at)
+        self.most_weight = self.pull(0.0, self.curvature_at)[1]
 
     curvature_at: ClassVar[float] = 0.0
     """A margin at which it is largest."""
@@ -67,32 +67,29 @@ class Generalized(OnePass):
     # -- the model ----------------------------------------------------------------------------------
 
     @abstractmethod
-    def mean_at(self, margin: float) -> float:
-        """mu: the mean reward at a margin; finite at any."""
+    def pull(self, reward: float, margin: float) -> tuple[float, float]:
+        """reward - mu, what the loss falls by along the margin, and mu'; finite at any margin.
 
-    def pull(self, reward: float, margin: float) -> float:
-        """reward - mu, what the loss falls by along the margin."""
-        return reward - self.mean_at(margin)
-
-    @abstractmethod
-    def curvature(self, margin: float) -> float:
-        """mu', which is at least |mu''|: the weight of an arm whose margin it is."""
+        mu' is at least |mu''|. It is the weight of an arm whose margin this is.
+        """
 
     # -- learning -----------------------------------------------------------------------------------
 
     def decide(self, margin: float, quadratic: float, norm_sq: float, reward: float) -> Move:
         """The implicit step, no further than |x'theta| <= theta_norm·|x|, where theta* is."""
         self._follow_shift()
-        reach = self.step * quadratic
+        step = self.step
+        reach = step * quadratic
         pull = partial(self.pull, reward)
-        new = implicit_margin(pull, self.curvature, margin=margin, reach=reach)
-        along = self.step * pull(new)
+        new = implicit_margin(pull, margin=margin, reach=reach)
+        slope, weight = pull(new)
+        along = step * slope
         if self.theta_norm is not None:
             most = self.theta_norm * math.sqrt(norm_sq)
             if abs(new) > most and quadratic > 0.0:
                 new = math.copysign(most, new)
                 along = (new - margin) / quadratic
-        weight = self.curvature(new)
+                weight = pull(new)[1]
         return Move(along, weight, mix_cost(reach, weight, most_curvature=self.curvature_limit))
 
     def _spend(self, move: Move) -> None:
@@ -194,21 +191,13 @@ class Logistic(Generalized):
         means: Vector = expit(margins)
         return means
 
-    def mean_at(self, margin: float) -> float:
-        """The same for one margin."""
-        if margin >= 0.0:
-            return 1.0 / (1.0 + math.exp(-margin))
-        odds = math.exp(margin)
-        return odds / (1.0 + odds)
-
-    def pull(self, reward: float, margin: float) -> float:
-        """reward - mu without cancellation: 1 - mu is the mean at the other sign."""
-        return reward * self.mean_at(-margin) - (1.0 - reward) * self.mean_at(margin)
-
-    def curvature(self, margin: float) -> float:
-        """mu (1 - mu)."""
+    def pull(self, reward: float, margin: float) -> tuple[float, float]:
+        """reward - mu without cancellation, for 1 - mu is the mean at the other sign; and mu (1 - mu)."""
         odds = math.exp(-abs(margin))
-        return odds / ((1.0 + odds) * (1.0 + odds))
+        whole = 1.0 + odds
+        more, less = 1.0 / whole, odds / whole
+        mean, rest = (more, less) if margin >= 0.0 else (less, more)
+        return reward * rest - (1.0 - reward) * mean, odds / (whole * whole)
 
 
 class Poisson(Generalized):
@@ -258,12 +247,9 @@ class Poisson(Generalized):
         rates: Vector = np.exp(np.minimum(margins, MOST_LOG_RATE)) * (1.0 + beyond)
         return rates
 
-    def mean_at(self, margin: float) -> float:
-        """The same for one margin."""
+    def pull(self, reward: float, margin: float) -> tuple[float, float]:
+        """The count less the rate; and the rate, of which the tangent has that at 30."""
         if margin <= MOST_LOG_RATE:
-            return math.exp(margin)
-        return _MOST_RATE * (1.0 + min(margin - MOST_LOG_RATE, _MOST_MARGIN))
-
-    def curvature(self, margin: float) -> float:
-        """The rate itself, up to 30; then that of the tangent."""
-        return math.exp(min(margin, MOST_LOG_RATE))
+            rate = math.exp(margin)
+            return reward - rate, rate
+        return reward - _MOST_RATE * (1.0 + min(margin - MOST_LOG_RATE, _MOST_MARGIN)), _MOST_RATE

@@ -7,41 +7,38 @@ _FARTHEST = 1e250
 _DIGITS = 4e-16
 
 
-def implicit_margin(
-    pull: Callable[[float], float],
-    curvature: Callable[[float], float],
-    *,
-    margin: float,
-    reach: float,
-) -> float:
+def implicit_margin(pull: Callable[[float], tuple[float, float]], *, margin: float, reach: float) -> float:
     """The z with z = margin + reach·pull(z): one, because the pull falls as z grows, by the curvature.
+
+    ``pull`` tells both, in this order.
 
     It minimises loss(z) + (z - margin)² / (2·reach), the loss having the slope -pull(z). Newton's
     method, kept between two bounds; its first iterate is the step of the second-order surrogate (Zhang et
     al. 2025, eq. of the OMD estimator).
 
-    >>> round(implicit_margin(lambda z: 3.0 - z, lambda z: 1.0, margin=0.0, reach=1.0), 12)
+    >>> round(implicit_margin(lambda z: (3.0 - z, 1.0), margin=0.0, reach=1.0), 12)
     1.5
     """
-    slope = pull(margin)
+    slope, curvature = pull(margin)
     if not slope or not reach > 0.0:
         return margin
     far = margin + reach * slope  # the pull only falls on the way
     far = min(max(far, -_FARTHEST), _FARTHEST)
     low, high = min(margin, far), max(margin, far)
-    z = margin + reach * slope / (1.0 + reach * curvature(margin))
+    z = margin + reach * slope / (1.0 + reach * curvature)
     before = abs(reach * slope)
     for _ in range(_MOST_STEPS):
         if not low < z < high:
             z = 0.5 * low + 0.5 * high
-        off = (z - margin) - reach * pull(z)
+        slope, curvature = pull(z)
+        off = (z - margin) - reach * slope
         if off > 0.0:
             high = z
         elif off < 0.0:
             low = z
         else:
             return z
-        after = z - off / (1.0 + reach * curvature(z))
+        after = z - off / (1.0 + reach * curvature)
         if abs(after - z) <= _DIGITS * (abs(z) + abs(margin)):
             return min(max(after, low), high)
         z = after if abs(off) <= 0.5 * before else 0.5 * low + 0.5 * high  # too slow: halve

@@ -40,7 +40,7 @@ class OnePass(Estimate):
         super().bind(precision)
         self._theta: Vector = np.zeros(precision.sketch.dim)
         self._is_plain = type(self).scan is Estimate.scan  # no subclass has other margins
-        self._next: tuple[Move, Vector | None] | None = None  # decided, and to be done
+        self._next: tuple[Move, Vector | None] | None = None  # decided, and theta then
         self.most_reward_mass = _MOST_THETA * min(1.0, precision.ridge)
         self.count = 0
         """Rewards learned from."""
@@ -71,27 +71,25 @@ class OnePass(Estimate):
 
     def weight(self, x: AnyVector, norm_sq: float, reward: float, leverage: Leverage) -> float:
         """Decide on the step, while A is as it was; ``learn`` makes it."""
-        inverse = self.precision.inverse
+        precision = self.precision
         with np.errstate(over="ignore", invalid="ignore"):
             margin = dot(self._theta, x)
         if not abs(margin) < _MOST_MARGIN:  # beyond what a float can tell; NaN has no sign
             margin = 0.0 if math.isnan(margin) else math.copysign(_MOST_MARGIN, margin)
-        move = self.decide(margin, inverse.quadratic(leverage, norm_sq), norm_sq, reward)
-        self._next = move, inverse.image(x, leverage) if move.along else None
+        move = self.decide(margin, precision.inverse.quadratic(leverage, norm_sq), norm_sq, reward)
+        moved = precision.moved(self._theta, move.along, x, leverage) if move.along else None
+        self._next = move, moved  # no theta: the arm is too long for the ridge
         return move.weight
 
     def learn(self, x: AnyVector, reward: float, step: Step | None) -> None:
         """Make the step that was decided on."""
         del x, reward, step
         assert self._next is not None  # noqa: S101  (for the type checker)
-        (move, image), self._next = self._next, None
+        (move, moved), self._next = self._next, None
         self.count += 1
         self._spend(move)
-        if image is not None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                moved = self._theta + move.along * image
-            if np.isfinite(moved).all():  # else the arm is too long for the ridge
-                self._theta = moved
+        if moved is not None:
+            self._theta = moved
 
     def _spend(self, move: Move) -> None:
         """What else a step changes."""

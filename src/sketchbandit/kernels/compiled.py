@@ -21,7 +21,7 @@ from sketchbandit.kernels.chances import (
 from sketchbandit.kernels.dense import draw_dense, grow_dense, leverage_dense, turn_row
 from sketchbandit.kernels.per_action import leverage_above, may_win_dense, score_models
 from sketchbandit.kernels.reading import fill_row, fill_rows, scan
-from sketchbandit.kernels.rows import draw_rows, grow_rows, leverage_rows
+from sketchbandit.kernels.rows import draw_rows, grow_rows, leverage_rows, moved_rows, write_row
 from sketchbandit.kernels.search import (
     quadratics_dense,
     quadratics_rows,
@@ -49,6 +49,7 @@ __all__ = [
     "leverage_dense",
     "leverage_rows",
     "may_win_dense",
+    "moved_rows",
     "norm_sq",
     "norm_sq_if_equal",
     "pick_by_gap",
@@ -63,4 +64,5 @@ __all__ = [
     "search_many_rows",
     "search_rows",
     "turn_row",
+    "write_row",
 ]

@@ -94,6 +94,14 @@ def leverage_until(x, norm_sq, mean, radius, least, rows, factor, count, shift, 
 
 
 @compiled
+def finish_row(back, count, pivot):
+    """From W'u to the factor's row, (-W'u, 1) / pivot."""
+    for j in range(count):
+        back[j] /= -pivot
+    back[count] = 1.0 / pivot
+
+
+@compiled
 def grow_rows(x, reward, rows, factor, count, pivot, quadratic, shift, u, theta, b):
     """Write the factor's row for x, and move theta and b by Sherman-Morrison; False: theta'x overflows."""
     need_rows(len(x), rows, factor, count, u, u)
@@ -112,10 +120,37 @@ def grow_rows(x, reward, rows, factor, count, pivot, quadratic, shift, u, theta,
         for j in range(stop - start):
             moved[j] += gain * part[j]
             added[j] += reward * played[j]
-    for j in range(count):
-        back[j] /= -pivot
-    back[count] = 1.0 / pivot
+    finish_row(back, count, pivot)
     return True
+
+
+@compiled
+def write_row(u, factor, count, pivot):
+    """The factor's row for an x whose u is known: (-W'u, 1) / pivot."""
+    need(min(factor.shape) > count and len(u) >= count)
+    back = factor[count]
+    times_factor(u, factor, count, back)
+    finish_row(back, count, pivot)
+
+
+@compiled
+def moved_rows(x, theta, along, rows, factor, count, shift, u, moved):
+    """moved = theta + along·A^-1 x, A^-1 x = (x - S'W'u) / shift; whether all of it is finite."""
+    need_rows(len(x), rows, factor, count, u, u)
+    need(len(theta) == len(moved) == len(x))
+    back = np.empty(count)
+    times_factor(u, factor, count, back)
+    gain = along / shift
+    total = 0.0
+    for start in range(0, len(x), _COLUMNS):
+        stop = min(start + _COLUMNS, len(x))
+        part, old = moved[start:stop], theta[start:stop]
+        part[:] = x[start:stop]
+        subtract_rows(part, rows, back, count, start)
+        for j in range(stop - start):
+            part[j] = old[j] + gain * part[j]
+            total += 0.0 * part[j]
+    return isfinite(total)
 
 
 @compiled

@@ -66,6 +66,11 @@ def grow_rows(*given):
 
 
 @unlocked
+def moved_rows(*given):
+    return rows.moved_rows(*given)
+
+
+@unlocked
 def quadratics_dense(*given):
     return search.quadratics_dense(*given)
 

@@ -4,15 +4,11 @@ import math
 
 import numpy as np
 
-from sketchbandit.arms import norm_sq_of
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.estimate import Estimate, learn_fused
-from sketchbandit.linalg import AnyVector, SparseVector
-from sketchbandit.precision import Leverage, Precision
+from sketchbandit.linalg import AnyVector
+from sketchbandit.precision import Leverage, Precision, take_weighted
 from sketchbandit.sketch.change import NO_CHANGE, Change
-
-_LEAST_SQ = {np.dtype(np.float64): 1e-200, np.dtype(np.float32): 1e-36}
-# of weight·|x|²: products of rows that are shorter underflow
 
 
 def learn_one(
@@ -42,7 +38,9 @@ def learn_one(
     if leverage is None:
         leverage = precision.leverage(x, norm_sq)
     if estimate.weighs:
-        change = _learn_weighted(precision, estimate, x, row, norm_sq, reward, leverage)
+        weight = estimate.weight(x, norm_sq, reward, leverage)
+        change = take_weighted(precision, x, row, norm_sq, weight=weight, leverage=leverage)
+        estimate.learn(x, reward, None)
         estimate.reward_mass += added
         return change
     change = sketch.take_one(row, norm_sq)
@@ -58,43 +56,6 @@ def learn_one(
         precision.rebuild(orthogonal=change.orthogonal)
         estimate.learn(x, reward, None)
     estimate.reward_mass += added
-    return change
-
-
-def _learn_weighted(
-    precision: Precision,
-    estimate: Estimate,
-    x: AnyVector,
-    row: AnyArray,
-    norm_sq: float,
-    reward: float,
-    leverage: Leverage,
-) -> Change:
-    """The same where the sketch is to have sqrt(weight)·x."""
-    weight = estimate.weight(x, norm_sq, reward, leverage)
-    root = math.sqrt(weight)
-    scaled_sq = weight * norm_sq
-    if scaled_sq < _LEAST_SQ[row.dtype]:  # nothing that a float could tell from a zero row
-        change = precision.sketch.take_one(np.zeros_like(row), 0.0)
-        precision.nothing_changed()
-    else:
-        own = row * row.dtype.type(root)  # as the sketch stores it
-        wide = own[0].astype(np.float64, copy=False)
-        scaled: AnyVector = wide
-        if own.dtype != np.float64:  # rounded once more
-            scaled_sq = norm_sq_of(wide)
-            leverage = precision.inverse.leverage(wide, scaled_sq)
-        else:
-            leverage = leverage.times(root)
-            if isinstance(x, SparseVector):
-                scaled = SparseVector(x.indices, root * x.values)
-        change = precision.sketch.take_one(own, scaled_sq)
-        if precision.inverse.follows(change, scaled_sq):
-            precision.inverse.append(scaled, scaled_sq, leverage)
-            precision.grown(scaled, scaled_sq, leverage, change)
-        else:
-            precision.rebuild(orthogonal=change.orthogonal)
-    estimate.learn(x, reward, None)
     return change
 
 

@@ -4,5 +4,15 @@ from sketchbandit.precision.dense import DenseInverse
 from sketchbandit.precision.inverse import Inverse, Leverage, Step
 from sketchbandit.precision.lowrank import LowRankInverse
 from sketchbandit.precision.precision import Precision, Saved
+from sketchbandit.precision.weighting import take_weighted
 
-__all__ = ["DenseInverse", "Inverse", "Leverage", "LowRankInverse", "Precision", "Saved", "Step"]
+__all__ = [
+    "DenseInverse",
+    "Inverse",
+    "Leverage",
+    "LowRankInverse",
+    "Precision",
+    "Saved",
+    "Step",
+    "take_weighted",
+]

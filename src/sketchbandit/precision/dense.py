@@ -10,7 +10,7 @@ from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.kernels import loops
 from sketchbandit.linalg import AnyVector, SparseVector, invert_positive, invert_unscaled
 from sketchbandit.precision.factor import MOST_TRIES, least_jitter
-from sketchbandit.precision.inverse import Leverage, Step
+from sketchbandit.precision.inverse import Leverage, Step, step_along
 from sketchbandit.precision.root import UpdatedRoot
 from sketchbandit.sketch import Change
 
@@ -150,6 +150,10 @@ class DenseInverse:
         count = self.pending_count
         image: Vector = leverage.image - leverage.seen[:count] @ self.pending[:count]
         return image
+
+    def moved(self, theta: Vector, along: float, x: AnyVector, leverage: Leverage) -> Vector | None:
+        """theta + along·A^-1 x; None: it overflows."""
+        return step_along(theta, along, self.image(x, leverage))
 
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
         """Add the row q = A^-1 x / sqrt(1 + x'A^-1 x) to Q."""

@@ -30,6 +30,13 @@ class Leverage(NamedTuple):
         return Leverage(factor * self.image, factor * self.seen, factor * factor * self.value)
 
 
+def step_along(theta: Vector, along: float, image: Vector) -> Vector | None:
+    """theta + along·image; None: it overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = theta + along * image
+    return moved if np.isfinite(moved).all() else None
+
+
 class Step(NamedTuple):
     """What an inverse did when it took in x.
 
@@ -82,6 +89,9 @@ class Inverse(Protocol):
 
     def image(self, x: AnyVector, leverage: Leverage) -> Vector:
         """A^-1 x, of an x whose leverage is known: a fresh array."""
+
+    def moved(self, theta: Vector, along: float, x: AnyVector, leverage: Leverage) -> Vector | None:
+        """theta + along·A^-1 x, of an x whose leverage is known: a fresh array; None: it overflows."""
 
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
         """Take in the row x."""

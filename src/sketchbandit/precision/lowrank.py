@@ -7,11 +7,11 @@ import numpy as np
 
 from sketchbandit.arms import SparseArms, View
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
-from sketchbandit.kernels import loops
+from sketchbandit.kernels import kernels, loops
 from sketchbandit.kernels.tolerance import CANCELLED
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, row_norms_sq
 from sketchbandit.precision.factor import GrowingFactor
-from sketchbandit.precision.inverse import Leverage, Step
+from sketchbandit.precision.inverse import Leverage, Step, step_along
 from sketchbandit.precision.products import combine, gram_of_parts, project, project_sparse
 from sketchbandit.sketch import Change, Sketch
 
@@ -126,18 +126,35 @@ class LowRankInverse:
 
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
         """Append a row to the factor; A^-1 x = (x - S'W'u) / shift costs one pass over S."""
-        back = leverage.seen @ self.factor.matrix
+        count = self.factor.count
         pivot = self.factor.begin_row(norm_sq, leverage.value)
-        row = self.factor.array[self.factor.count]
-        np.multiply(back, -1.0 / pivot, out=row[: len(back)])
-        row[len(back)] = 1.0 / pivot
+        array, compiled = self.factor.array, kernels()
+        if compiled is None:
+            np.multiply(leverage.seen @ array[:count, :count], -1.0 / pivot, out=array[count, :count])
+            array[count, count] = 1.0 / pivot
+        else:
+            compiled.write_row(leverage.seen, array, count, pivot)
         self.factor.end_row()
-
-        return Step(leverage, self.quadratic(leverage, norm_sq), pivot, lambda: self._image(x, back))
+        return Step(
+            leverage,
+            self.quadratic(leverage, norm_sq),
+            pivot,
+            lambda: self._image(x, leverage.seen @ array[:count, :count]),
+        )
 
     def image(self, x: AnyVector, leverage: Leverage) -> Vector:
         """A^-1 x = (x - S'W'u) / shift: one pass over S."""
         return self._image(x, leverage.seen @ self.factor.matrix)
+
+    def moved(self, theta: Vector, along: float, x: AnyVector, leverage: Leverage) -> Vector | None:
+        """theta + along·A^-1 x; None: it overflows."""
+        compiled, rows = self._loops(1)
+        if compiled is None or isinstance(x, SparseVector) or rows is None:
+            return step_along(theta, along, self.image(x, leverage))
+        made = np.empty_like(theta)
+        factor, count = self.factor.array, self.factor.count
+        is_finite = compiled.moved_rows(x, theta, along, rows, factor, count, self.shift, leverage.seen, made)
+        return made if is_finite else None
 
     def _image(self, x: AnyVector, back: Vector) -> Vector:
         made = -combine(back, self._parts)

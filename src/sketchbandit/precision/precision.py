@@ -8,7 +8,7 @@ from sketchbandit.kernels import kernels
 from sketchbandit.linalg import AnyVector, SparseVector, as_dense, same_vector
 from sketchbandit.precision.dense import DenseInverse
 from sketchbandit.precision.determinant import DeterminantBound
-from sketchbandit.precision.inverse import Inverse, Leverage
+from sketchbandit.precision.inverse import Inverse, Leverage, step_along
 from sketchbandit.precision.lowrank import LowRankInverse
 from sketchbandit.sketch import Change, Sketch
 
@@ -18,6 +18,7 @@ Saved = tuple[Scalars, Arrays]
 _DENSE_FROM = 0.37  # of dim
 _FEW = 1 / 500  # of dim: so few arms are decomposed in less time than a draw of length dim takes
 _WELL_CONDITIONED = 1e4  # |S|² over the shift: A^-1 b then has 11 digits
+_BEARABLE = 1e8  # the same for one step among many, which needs fewer
 
 
 class Precision:
@@ -126,6 +127,12 @@ class Precision:
             if self._is_well_conditioned:
                 return self.inverse.image(x, leverage)
             return self.inverse.solve(as_dense(x, self.sketch.dim))
+
+    def moved(self, theta: Vector, along: float, x: AnyVector, leverage: Leverage) -> Vector | None:
+        """theta + along·A^-1 x: a fresh array; None: it overflows."""
+        if self.sketch.tally.mass <= _BEARABLE * self.inverse.shift:
+            return self.inverse.moved(theta, along, x, leverage)
+        return step_along(theta, along, self.image(x, leverage))
 
     @property
     def _is_well_conditioned(self) -> bool:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, as_dense, dot
-from sketchbandit.precision import Leverage, Precision
+from sketchbandit.precision import Leverage, Precision, take_weighted
 from sketchbandit.sketch import Sketch
 from sketchbandit.sklearn.losses import Loss
 
@@ -104,7 +104,8 @@ class OnlineNewton:
             self._move(x, norm_sq, leverage, quadratic=quadratic, by=by)
             self.spent += slope * within * slope
             shift = self.precision.shift
-            self._take(x, norm_sq, leverage, omega)
+            row = as_dense(x, self.sketch.dim).astype(self.sketch.dtype, copy=False)[np.newaxis]
+            take_weighted(self.precision, x, row, norm_sq, weight=omega, leverage=leverage)
             if self.precision.shift > shift:
                 length = float(np.linalg.norm(self.theta))
                 self._raised += (self.precision.shift - shift) * np.array([1.0, length, length**2])
@@ -125,24 +126,3 @@ class OnlineNewton:
             return self.loss.local(z, self.bound)
         slope = self.loss.slope(z, y)
         return self.sigma * slope * slope
-
-    def _take(self, x: AnyVector, norm_sq: float, leverage: Leverage, omega: float) -> None:
-        """The sketch takes sqrt(omega) x, and the inverse follows."""
-        precision, sketch = self.precision, self.sketch
-        root = math.sqrt(omega)
-        row = (root * as_dense(x, sketch.dim)).astype(sketch.dtype, copy=False)[np.newaxis]
-        added = row[0].astype(np.float64, copy=False)
-        mass = omega * norm_sq
-        if sketch.dtype == np.float64:
-            leverage = Leverage(root * leverage.image, root * leverage.seen, omega * leverage.value)
-        else:  # the row as it is stored
-            mass = float(added @ added)
-            leverage = precision.leverage(added, mass)
-        change = sketch.take_one(row, mass)
-        if not mass:
-            precision.nothing_changed()
-        elif precision.inverse.follows(change, mass):
-            precision.inverse.append(added, mass, leverage)
-            precision.grown(added, mass, leverage, change)
-        else:
-            precision.rebuild(orthogonal=change.orthogonal)
