@@ -87,16 +87,24 @@ def test_compare_end_to_end(tmp_path: Path) -> None:
             "oful:ridge=20",
             "--policy",
             "adaptive:explore=thompson,scale=0.1",
+            "--policy",
+            "oful:rewards=logistic",
         ),
         *("--rounds", "60", "--permutations", "2", "--jobs", "2", "--out", tmp_path / "c"),
     )
     assert done.exit_code == 0, done.output
-    for label in ("OFUL ", "DBSLinUCB-RFD, l₀ = 8, ε = 4", "OFUL, λ = 20", "Adaptive, Thompson, s = 0.1"):
+    for label in (
+        "OFUL ",
+        "DBSLinUCB-RFD, l₀ = 8, ε = 4",
+        "OFUL, λ = 20",
+        "Adaptive, Thompson, s = 0.1",
+        "OFUL, Logistic",
+    ):
         assert label in done.output
     assert (tmp_path / "c" / "figures" / "compare.png").stat().st_size > 10_000
     frame = Store(tmp_path / "c").frame()
     assert set(frame["ridge"]) == {1.0, 20.0, 65 / 256}  # the last: adaptive, 64 columns and a constant
-    assert frame.groupby("run")["seed"].first().value_counts().to_dict() == {0: 4, 1: 4}
+    assert frame.groupby("run")["seed"].first().value_counts().to_dict() == {0: 5, 1: 5}
     assert invoke("report", tmp_path / "c").exit_code == 0
     text = (tmp_path / "c" / "report.html").read_text(encoding="utf-8")
     assert "2 permutations, beta and lambda as given" in text
@@ -186,6 +194,14 @@ def test_data_lists_the_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (("compare", "--policy", "soful:size=1"), ["size", "1"]),
         (("compare", "--policy", "soful:explore=luck"), ["luck", "ucb, thompson, inverse-gap"]),
         (("compare", "--policy", "oful:explore=thompson,gamma=2"), ["gamma", "scale"]),
+        (("compare", "--policy", "oful:rewards=luck"), ["luck", "linear, logistic, poisson, robust"]),
+        (("compare", "--policy", "oful:rewards=robust,rewards.moment=3"), ["moment", "at most 2, got 3"]),
+        (
+            ("compare", "--data", "gaussian", "--policy", "oful:rewards=logistic"),
+            ["from 0 to 1", "clicks=0.1"],
+        ),
+        (("compare", "--data", "gaussian:clicks=2", "--policy", "oful"), ["base_rate", "below 1, got 2"]),
+        (("compare", "--data", "gaussian:dim=2", "--policy", "oful"), ["'dim'", "clicks, lift, degrees"]),
         (("compare", "--policy", "oful", "--policy", "oful"), ["twice"]),
         (("compare", "--policy", "dbslinucb", "--policy", "dbslinucb:compensation=1"), ["twice"]),
         (("compare", "--policy", "dbslinucb:compensation=abc"), ["compensation", "abc"]),

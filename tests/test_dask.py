@@ -293,6 +293,43 @@ def test_logs_that_do_not_fit() -> None:
             fit_logged(*arguments, factory=sb.oful)  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("model", [sb.Logistic(), sb.Poisson(), sb.Robust()], ids=lambda one: one.kind)
+def test_models_that_learn_in_one_pass_take_one_partition(model: sb.Estimate) -> None:
+    """Several are refused before anything is computed, with the remedy; one is the policy by hand."""
+    arms, _, _ = log(60)
+    played, clicks = arms[:, 0], (np.arange(60) % 3 == 0).astype(np.float64)
+    computed = []
+
+    def block(part: Matrix) -> Matrix:
+        computed.append(len(part))
+        return part
+
+    def make(dim: int) -> sb.LinUCB:
+        return sb.oful(dim, rewards=model)
+
+    chunks = (20, DIM)
+    parts = da.from_array(played, chunks=chunks).map_blocks(block, dtype=np.float64, meta=played[:0])
+    rewards = da.from_array(clicks, chunks=20)
+    with pytest.raises(sb.MergeError, match=r"learns in one pass.*3 partitions.*arms.rechunk\({0: -1}\)"):
+        fit_logged(parts, None, rewards, make)
+    assert not computed
+    with pytest.raises(sb.MergeError, match="2 partitions"):  # of a length that is not known before
+        fit_logged([delayed(played[:30]), delayed(played[30:])], None, [clicks[:30], clicks[30:]], make)
+    found = fit_logged(parts.rechunk({0: -1}), None, rewards, make)
+    by_hand = make(DIM)
+    by_hand.update(played, clicks)
+    assert np.array_equal(found.theta, by_hand.theta)
+
+
+def test_rewards_of_a_log_that_the_model_has_no_place_for() -> None:
+    """Named by the partition."""
+    arms, _, rewards = log(20)
+    with pytest.raises(
+        sb.InputError, match=r"partition 0: the reward is .*Logistic takes rewards from 0 to 1"
+    ):
+        fit_logged([arms[:, 0]], None, [rewards], lambda dim: sb.oful(dim, rewards=sb.Logistic()))
+
+
 # -- experiments --------------------------------------------------------------------------------------------
 
 

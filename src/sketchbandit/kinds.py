@@ -1,5 +1,7 @@
 """Classes by the name under which files know them."""
 
+import inspect
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from sketchbandit.errors import FileError, InputTypeError
@@ -47,3 +49,11 @@ class Kinds:
         if known is not type(self):
             named = "" if known is None else f"; {self.kind!r} names {known.__name__}"
             raise InputTypeError(f"{type(self).__name__} needs a `kind` of its own to be saved{named}")
+
+
+@cache
+def setting_names(kind: type[Kinds]) -> tuple[str, ...]:
+    """The arguments of a constructor."""
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    named = list(inspect.signature(kind).parameters.values())
+    return tuple(parameter.name for parameter in named if parameter.kind in kinds)

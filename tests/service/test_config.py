@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchbandit.errors import SketchBanditError
+from sketchbandit.estimate.named import MODELS, model_parameters
 from sketchbandit.explore.named import RULES, rule_parameters
 from sketchbandit.policy.named import RECIPES, parameters
 from sketchbandit.service.config import BanditConfig
@@ -73,6 +74,16 @@ def test_odd_settings_of_a_rule_are_refused_or_work(rule: str, data: st.DataObje
     refused_or_works(policy="adaptive", explore={"rule": rule, name: data.draw(odd)}, actions=actions)
 
 
+@pytest.mark.parametrize("model", MODELS)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_odd_settings_of_a_model_are_refused_or_work(model: str, data: st.DataObject) -> None:
+    """Of every reward model, with models for actions too."""
+    name = data.draw(st.sampled_from([*model_parameters(model), "unknown"]))
+    actions = data.draw(st.sampled_from([None, ["a", "b"]]))
+    refused_or_works(policy="soful", rewards={"model": model, name: data.draw(odd)}, actions=actions)
+
+
 @given(odd)
 def test_odd_policies_and_rules_are_refused_or_work(value: Any) -> None:
     """Wherever a name or a number is expected."""
@@ -80,6 +91,8 @@ def test_odd_policies_and_rules_are_refused_or_work(value: Any) -> None:
     refused_or_works(explore=value)
     refused_or_works(explore={"rule": value})
     refused_or_works(exploration=value)
+    refused_or_works(rewards=value)
+    refused_or_works(rewards={"model": value})
 
 
 def test_numbers_out_of_reach_are_named() -> None:
@@ -123,6 +136,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "soful": {"policy": "soful", "parameters": {"size": 20}},
     "soful, large": {"policy": "soful", "parameters": {"size": 90}, "explore": "thompson"},
     "soful, theorem": {"policy": "soful", "parameters": {"size": 60, "beta": THEOREM}},
+    "soful, clicks": {"policy": "soful", "parameters": {"size": 20}, "rewards": "logistic"},
     "cbscfd": {"policy": "cbscfd", "parameters": {"size": 40}, "explore": "thompson"},
     "cbrap": {"policy": "cbrap", "parameters": {"size": 50}},
     "cbrap, draws": {"policy": "cbrap", "parameters": {"size": 100}, "explore": "thompson"},

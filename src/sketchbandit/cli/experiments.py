@@ -9,11 +9,13 @@ import typer
 from sketchbandit import data as data_sets
 from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.cli.progress import Bar
+from sketchbandit.estimate.named import MODELS, model_parameters
 from sketchbandit.experiments import verbs
 from sketchbandit.experiments.beside import Beside
 from sketchbandit.experiments.beside import table as table_of_readings
 from sketchbandit.experiments.claims import OPEN
 from sketchbandit.experiments.definitions import EXPERIMENTS
+from sketchbandit.experiments.environments import VARIATIONS
 from sketchbandit.experiments.profiles import PROFILES
 from sketchbandit.experiments.readings import DEFAULT, READINGS
 from sketchbandit.experiments.reporting import Report, counts
@@ -98,7 +100,10 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
     epilog="Policies: "
     + "; ".join(f"{name} ({', '.join(_settings(name))})" for name in RECIPES)
     + ". All take dtype=float32, delay=ROUNDS (rewards come late) and explore=RULE with the settings of the "
-    + f"rule, written explore.epsilon where the policy has a setting of that name: {listed()}."
+    + f"rule, written explore.epsilon where the policy has a setting of that name: {listed()}. And "
+    + "rewards=MODEL with its settings written rewards.NAME: "
+    + "; ".join(f"{name} ({', '.join(model_parameters(name)) or 'none'})" for name in MODELS)
+    + f". Data are varied by settings too, as gaussian:clicks=0.02: {', '.join(VARIATIONS)}."
 )
 def compare(  # noqa: PLR0917  (typer takes options so)
     policy: Annotated[list[str], typer.Option(help="NAME or NAME:KEY=VALUE,...; give it several times.")],
@@ -130,6 +135,8 @@ def compare(  # noqa: PLR0917  (typer takes options so)
     Example: `sketchbandit compare --policy dbslinucb:size=20,epsilon=8 --policy oful`
 
     Example: `sketchbandit compare --policy adaptive --policy adaptive:explore=thompson,scale=0.1`
+
+    Example: `sketchbandit compare --data gaussian:clicks=0.02 --policy oful:rewards=logistic --policy oful`
 
     Example: `sketchbandit compare --data mine.csv --label kind --policy soful:size=10 --policy oful --tune`
     """

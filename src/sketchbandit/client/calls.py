@@ -14,6 +14,8 @@ from scipy import sparse
 
 from sketchbandit.client.answers import Decision, ServiceError, failure
 from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.estimate import Estimate
+from sketchbandit.estimate.named import model_settings
 
 T = TypeVar("T")
 
@@ -68,10 +70,13 @@ def bandit_path(name: str, *rest: str) -> str:
 
 
 def create(name: str, dim: int, settings: Mapping[str, Any]) -> Call[None]:
-    """PUT a bandit; ``explore`` may be a rule of the library."""
-    rule = settings.get("explore")
-    if isinstance(rule, type):
-        raise InputTypeError(f"explore is the class {rule.__name__}; give one of it, made by calling it")
+    """PUT a bandit; ``explore`` may be a rule of the library, ``rewards`` a reward model."""
+    rule, model = settings.get("explore"), settings.get("rewards")
+    for key, given in (("explore", rule), ("rewards", model)):
+        if isinstance(given, type):
+            raise InputTypeError(f"{key} is the class {given.__name__}; give one of it, made by calling it")
+    if isinstance(model, Estimate):
+        settings = {**settings, "rewards": model_settings(model)}
     if rule is not None and hasattr(rule, "settings"):
         kept = {key: value for key, value in rule.settings().items() if key not in _OF_THE_PROCESS}
         settings = {**settings, "explore": {key: value for key, value in kept.items() if value is not None}}

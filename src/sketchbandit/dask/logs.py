@@ -1,6 +1,6 @@
 """A policy from a log that lies in partitions."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from dask.array import Array
@@ -8,9 +8,16 @@ from dask.array import Array
 from sketchbandit.dask.factories import Factory, check_factory, make
 from sketchbandit.dask.merging import Part, merge_partitions
 from sketchbandit.dask.partitions import as_rows, whole_rows
-from sketchbandit.errors import InputError, InputTypeError, SketchBanditError
+from sketchbandit.errors import InputError, InputTypeError, MergeError, SketchBanditError
 from sketchbandit.policy import Policy
 from sketchbandit.sketch.checks import check_count
+
+
+class Place(NamedTuple):
+    """Which partition it is, of how many."""
+
+    number: int
+    of: int
 
 
 def fit_logged(
@@ -37,7 +44,8 @@ def fit_logged(
         The rewards, (n,).
     factory : callable
         Makes a fresh policy: ``lambda dim: sb.dbslinucb(dim, size=20)``. A scaling has to be given, not
-        learned: ``lambda dim: sb.adaptive(dim, scaling=known)``.
+        learned: ``lambda dim: sb.adaptive(dim, scaling=known)``. Models that learn in one pass (``Logistic``,
+        ``Poisson``, ``Robust``) do not merge: they take a log in one partition, and no other.
     split_every, address
         As for ``sketch``.
 
@@ -62,8 +70,11 @@ def fit_logged(
     for name, blocks in (("chosen", chosen_blocks), ("rewards", reward_blocks)):
         if len(blocks) != len(arm_blocks):
             raise InputError(f"arms have {len(arm_blocks)} partitions, but {name} {len(blocks)}")
+    if isinstance(arms, Array) and isinstance(arms.shape[-1], int):  # then nothing has to be computed first
+        _check_policy(make(factory, arms.shape[-1], 0, Policy, "policy"), len(arm_blocks))
     triples = zip(arm_blocks, chosen_blocks, reward_blocks, strict=True)
-    arguments = ((*triple, number, factory) for number, triple in enumerate(triples))
+    places = (Place(number, len(arm_blocks)) for number in range(len(arm_blocks)))
+    arguments = ((*triple, place, factory) for triple, place in zip(triples, places, strict=True))
     policy = merge_partitions(learn_partition, arguments, split_every, address)
     if policy is None:
         raise InputError("there are no rounds, and it is not known how long an arm would be")
@@ -85,9 +96,26 @@ def _blocks(collection: Any, name: str, edges: Any) -> tuple[list[Any], Any]:
     )
 
 
-def learn_partition(arms: Any, chosen: Any, rewards: Any, number: int, factory: Factory) -> Part | None:
+def _check_policy(policy: Policy, partitions: int) -> None:
+    """Refuse one that could not be merged, before it learns anything."""
+    if policy.is_warming_up:
+        raise InputError(
+            "every partition would learn a scaling of its own, and such policies do not merge; give all the "
+            "same one, as in lambda dim: sb.adaptive(dim, scaling=known), or scaling=None, intercept=False"
+        )
+    if partitions > 1:
+        try:
+            policy.estimate.check_mergeable()
+        except MergeError as error:
+            raise MergeError(
+                f"{error}; the log has {partitions} partitions: make one of them, as in "
+                "arms.rechunk({0: -1})"
+            ) from error
+
+
+def learn_partition(arms: Any, chosen: Any, rewards: Any, place: Place, factory: Factory) -> Part | None:
     """A policy that has learned from one partition; None where it has no rounds and no width either."""
-    name = f"partition {number}"
+    name = f"partition {place.number}"
     arms, rewards = as_rows(arms), np.asarray(rewards)
     if arms.shape == (0,):
         return None
@@ -95,12 +123,8 @@ def learn_partition(arms: Any, chosen: Any, rewards: Any, number: int, factory: 
         arms = _chosen_arms(name, np.asarray(arms), np.asarray(chosen))
     if len(arms.shape) != 2:
         raise InputError(f"{name}: the arms chosen must be (rounds, dim), got the shape {arms.shape}")
-    policy = make(factory, arms.shape[1], number, Policy, "policy")
-    if policy.is_warming_up:
-        raise InputError(
-            "every partition would learn a scaling of its own, and such policies do not merge; give all the "
-            "same one, as in lambda dim: sb.adaptive(dim, scaling=known), or scaling=None, intercept=False"
-        )
+    policy = make(factory, arms.shape[1], place.number, Policy, "policy")
+    _check_policy(policy, place.of)
     try:
         policy.update(arms, rewards)
     except SketchBanditError as error:

@@ -142,6 +142,10 @@ class Estimate(Kinds, ABC):
     def nbytes(self) -> int:
         """Bytes of every array held."""
 
+    def settings(self) -> Scalars:
+        """The constructor's keyword arguments, as JSON values: none, unless a subclass tells."""
+        return {}
+
     @abstractmethod
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``restore`` turns into the same estimate."""

@@ -1,4 +1,9 @@
-"""Environments by name: ``classification:data=mnist``, ``gaussian:spectrum=flat``, ``motley``."""
+"""Environments by name: ``classification:data=mnist``, ``gaussian:spectrum=flat``, ``motley``.
+
+Each may be varied by further settings: ``clicks=0.02`` (a base rate) and ``lift`` make clicks of its rewards,
+``degrees=1.5`` or ``outliers=0.05`` and ``scale`` give its noise heavy tails, ``switch=1000`` changes it
+after so many rounds, ``turn=5000`` turns the theta* of gaussian arms.
+"""
 
 import inspect
 from functools import lru_cache
@@ -18,19 +23,26 @@ from sketchbandit.environment import (
     Switching,
 )
 from sketchbandit.errors import InputError
-from sketchbandit.experiments.specs import Spec, spec
+from sketchbandit.estimate import Estimate
+from sketchbandit.experiments.specs import Spec, Value, spec
 
 NAMES = ("classification", "gaussian", "motley")
 FLAT, POWER_LAW, LOW_RANK = (spec("gaussian", spectrum=name) for name in ("flat", "power-law", "low-rank"))
 _ALIKE = 9  # the label of the kind whose members are alike
 MNIST = spec("classification", data="mnist")
-_VARIATIONS = ("clicks", "lift", "degrees", "outliers", "scale", "switch", "turn")
+VARIATIONS = ("clicks", "lift", "degrees", "outliers", "scale", "switch", "turn")
+_WITH = {"lift": ("clicks",), "scale": ("degrees", "outliers")}
+"""Settings of a variation, and what asks for it."""
+_ROUNDS_LOOKED_AT = 20
 _FAR = 500_000  # seeds between a theta* and the one that follows it
 
 
 def build(environment: Spec, seed: int) -> Environment:
     """The environment of that seed, with the variations that its settings ask for."""
-    asked: dict[str, Any] = {name: value for name, value in environment.settings if name in _VARIATIONS}
+    asked: dict[str, Any] = {name: value for name, value in environment.settings if name in VARIATIONS}
+    for name, needed in _WITH.items():
+        if name in asked and not any(variation in asked for variation in needed):
+            raise InputError(f"{environment}: {name} says nothing without {' or '.join(needed)}")
     found = _plain(environment.without(*asked), seed)
     if "switch" in asked:
         found = Switching(found, _other(found), at=asked["switch"])
@@ -45,6 +57,30 @@ def build(environment: Spec, seed: int) -> Environment:
         lift = {"lift": asked["lift"]} if "lift" in asked else {}
         found = Clicks(found, base_rate=asked["clicks"], seed=seed, **lift)
     return found
+
+
+def variations(environment: Spec) -> dict[str, Value]:
+    """Its settings, all of which have to vary it."""
+    for name, _ in environment.settings:
+        if name not in VARIATIONS:
+            raise InputError(
+                f"{environment}: no variation is called {name!r}; there are {', '.join(VARIATIONS)}"
+            )
+    return dict(environment.settings)
+
+
+def check_rewards(environment: Spec, model: Estimate) -> None:
+    """Refuse rewards that a model has no place for, as the first rounds of the environment have them."""
+    if type(model).check_reward is Estimate.check_reward:
+        return
+    for drawn in build(environment, seed=0).rounds(_ROUNDS_LOOKED_AT):
+        for arm in range(len(drawn.means)):
+            try:
+                model.check_reward(drawn.reward(arm))
+            except InputError as error:
+                raise InputError(
+                    f"{environment}: {error}; clicks=0.1 makes clicks of any environment"
+                ) from error
 
 
 def _other(first: Environment) -> Environment:
@@ -75,7 +111,24 @@ def _plain(environment: Spec, seed: int) -> Environment:
 
 
 def title(environment: Spec) -> str:
-    """What to call it in a figure."""
+    """What to call it in a figure.
+
+    >>> title(spec("gaussian", clicks=0.02, switch=500))
+    'synthetic, flat spectrum, another theta* after 500 rounds, clicks at 2%'
+    """
+    asked = dict(environment.settings)
+    other = "target" if environment.name == "classification" else "theta*"
+    words = {
+        "switch": f"another {other} after {asked.get('switch')} rounds",
+        "turn": f"theta* turns in {asked.get('turn')} rounds",
+        "degrees": f"t({asked.get('degrees')}) noise",
+        "outliers": f"{asked.get('outliers', 0.0):.0%} outliers",
+        "clicks": f"clicks at {asked.get('clicks', 0.0):.0%}",
+    }
+    return ", ".join([_plain_title(environment), *(said for name, said in words.items() if name in asked)])
+
+
+def _plain_title(environment: Spec) -> str:
     if environment.name == "gaussian":
         arms = ", the same arms every round" if environment.get("fixed") else ""
         return f"synthetic, {environment.get('spectrum', 'flat')} spectrum{arms}"

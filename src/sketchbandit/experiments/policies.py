@@ -5,8 +5,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from sketchbandit.environment import GaussianArms
+from sketchbandit.environment import Clicks, GaussianArms
 from sketchbandit.errors import InputError
+from sketchbandit.estimate import Estimate
+from sketchbandit.estimate.named import model_class
 from sketchbandit.experiments import rules
 from sketchbandit.experiments.specs import Spec, Value, spec
 from sketchbandit.playing import play
@@ -16,6 +18,8 @@ from sketchbandit.sketch.checks import check_count
 
 ROUNDS = "rounds"
 """As a horizon: as many as are played."""
+MODEL = "rewards"
+_OF_MODEL = f"{MODEL}."
 DELAY = "delay"
 """How many rounds late the policy learns its rewards: said of the contender, and no setting of its policy."""
 
@@ -75,6 +79,12 @@ def build(policy: Spec, dim: int, seed: int = 0, rounds: int | None = None) -> A
     return named.build(policy.name, dim, **settings)
 
 
+def model_of(policy: Spec) -> Estimate:
+    """What it believes of the rewards, before it has learned anything."""
+    found: Estimate = build(policy, 2, rounds=1).estimate
+    return found
+
+
 def family(policy: Spec) -> str:
     """What the paper calls the method."""
     return recipe(policy.name).title(dict(policy.settings))
@@ -86,16 +96,21 @@ def label(policy: Spec) -> str:
     >>> from sketchbandit.experiments.specs import parse
     >>> label(parse("adaptive:explore=thompson,scale=0.1,ridge=2"))
     'Adaptive, λ = 2, Thompson, s = 0.1'
+    >>> label(parse("oful:rewards=robust,rewards.scale=0.1,beta=0.5"))
+    'OFUL, β = 0.5, Robust, scale = 0.1'
     """
     signs = {"size": recipe(policy.name).size_sign, "epsilon": "ε", "ridge": "λ", "beta": "β"}
     of_rule = rules.settings_of(policy)
-    own = rules.without_settings(policy, *of_rule).without("compensation", rules.RULE)
+    of_model = {k: v for k, v in policy.settings if k.startswith(_OF_MODEL)}
+    own = rules.without_settings(policy, *of_rule).without("compensation", rules.RULE, MODEL, *of_model)
+    model = [] if policy.get(MODEL) is None else [model_class(policy.get(MODEL)).__name__]
+    model += [f"{key.removeprefix(_OF_MODEL)} = {value}" for key, value in of_model.items()]
     if policy.get(rules.RULE) is None:
-        return ", ".join([family(policy), *_written(own, signs, hidden=ROUNDS)])
+        return ", ".join([family(policy), *_written(own, signs, hidden=ROUNDS), *model])
     number = rules.number_of(policy)
     name = family(policy).removesuffix(", anytime")  # a rule's name is long enough
     of_rule_signs = {number.setting: number.sign} if number else {}
-    parts = [name, *_written(own, signs), rules.title(policy)]
+    parts = [name, *_written(own, signs), *model, rules.title(policy)]
     return ", ".join([*parts, *_written(spec("", **of_rule), of_rule_signs)])
 
 
@@ -116,15 +131,16 @@ def reading(policy: Spec) -> str:
 
 def warm_up(policy: Spec) -> None:
     """Play a little, so that compiling the loops of a round is not timed."""
-    own = {*parameters(policy.name), DELAY} - {"dtype", "scaling", "intercept", rules.RULE}
+    own = {*parameters(policy.name), DELAY} - {"dtype", "scaling", "intercept", rules.RULE, MODEL}
     _warm_up(policy.without(*own))
 
 
 @lru_cache(maxsize=64)
 def _warm_up(policy: Spec) -> None:
-    """As few rows, and as a matrix."""
+    """As few rows, and as a matrix; clicks are rewards of every model."""
     for dim, size in ((24, 4), (8, 6)):
         small: dict[str, Value] = {"size": size, "epsilon": 2}
         known = {key: value for key, value in small.items() if key in parameters(policy.name)}
-        for _ in play(build(policy.with_settings(**known), dim), GaussianArms(dim=dim, arms=8), 60):
+        clicks = Clicks(GaussianArms(dim=dim, arms=8))
+        for _ in play(build(policy.with_settings(**known), dim), clicks, 60):
             pass

@@ -7,7 +7,7 @@ from typing import Any
 
 from sketchbandit import data as data_sets
 from sketchbandit.errors import InputError, SketchBanditError
-from sketchbandit.experiments import beside, reporting, rules, runner, verifying
+from sketchbandit.experiments import beside, environments, reporting, rules, runner, verifying
 from sketchbandit.experiments import policies as known
 from sketchbandit.experiments.beside import Beside
 from sketchbandit.experiments.definitions import choose
@@ -91,10 +91,12 @@ def compare(
     policies : sequence of str
         "oful", "dbslinucb:size=50,epsilon=8", "adaptive:explore=thompson,scale=0.1", ... Ridge is 1 and beta
         0.1, and the number of another rule that rule's default, where neither given nor tuned. ``delay=100``:
-        it learns every reward 100 rounds late.
+        it learns every reward 100 rounds late. ``rewards=logistic``: the model of the rewards, and
+        ``rewards.step=2`` a setting of it.
     data : str
         A named data set, a file of your own (npz, csv, parquet: features and a label column), or
-        "gaussian", "power-law", "low-rank" for the synthetic arms.
+        "gaussian", "power-law", "low-rank" for the synthetic arms. Any may be varied, as in
+        "gaussian:clicks=0.02" (docs/experiments.md).
     label : str, optional
         The label column of your file.
     rounds, permutations : int
@@ -112,10 +114,12 @@ def compare(
     if not policies:
         raise InputError(f"name a policy or more: {', '.join(RECIPES)}")
     series: dict[str, Series] = {}
+    environment = _environment(data, label)
     for text in policies:
         asked = parse(text)
         known.check(asked)
         rules.refuse_ambiguous(asked)
+        environments.check_rewards(environment, known.model_of(asked))
         member = asked if tune and not known.is_given(asked) else known.with_defaults(asked)
         if known.label(asked) in series:
             raise InputError(f"{text} is there twice: {known.label(asked)}")
@@ -123,7 +127,7 @@ def compare(
     experiment = Experiment(
         id="compare",
         title=f"{len(series)} policies",
-        environment=_environment(data, label),
+        environment=environment,
         series=tuple(series.values()),
         rounds=rounds,
         figure="timed",
@@ -181,7 +185,17 @@ def _run(
     return reporting.write(Results.read(out), out, outcome.failures)
 
 
-def _environment(name: str, label: str | None) -> Spec:
+def _environment(text: str, label: str | None) -> Spec:
+    """What is played on; what varies it stands behind a colon."""
+    name, colon, _ = text.partition(":")
+    if not colon or Path(text).is_file():
+        return _data(text, label)
+    found = _data(name, label).with_settings(**environments.variations(parse(text)))
+    environments.build(found, seed=0)  # which refuses what cannot be
+    return found
+
+
+def _data(name: str, label: str | None) -> Spec:
     synthetic = {"gaussian": "flat", "power-law": "power-law", "low-rank": "low-rank"}
     if name in synthetic:
         return spec("gaussian", spectrum=synthetic[name])

@@ -4,7 +4,6 @@ import inspect
 import json
 from abc import ABC, abstractmethod
 from dataclasses import fields
-from functools import cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from sketchbandit.arms import Batch, View
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore.candidates import Candidates
-from sketchbandit.kinds import Kinds
+from sketchbandit.kinds import Kinds, setting_names
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.theory import Confidence
@@ -182,14 +181,6 @@ class Explore(Kinds, ABC):
         """The rule that ``dump`` described."""
         del arrays
         return cls(**{name: read_setting(value) for name, value in scalars.items()})
-
-
-@cache
-def setting_names(rule: type[Explore]) -> tuple[str, ...]:
-    """The arguments of a rule's constructor."""
-    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    named = list(inspect.signature(rule).parameters.values())
-    return tuple(parameter.name for parameter in named if parameter.kind in kinds)
 
 
 def _is_main(place: int, parameter: inspect.Parameter) -> bool:

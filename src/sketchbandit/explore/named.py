@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.explore.base import FIELDS, Explore, setting_names
+from sketchbandit.explore.base import FIELDS, Explore
 from sketchbandit.explore.greedy import EpsilonGreedy, Greedy
 from sketchbandit.explore.inverse_gap import InverseGap
 from sketchbandit.explore.thompson import Thompson
 from sketchbandit.explore.ucb import UCB
+from sketchbandit.kinds import setting_names
 from sketchbandit.theory import Confidence
 
 RULES: dict[str, type[Explore]] = {

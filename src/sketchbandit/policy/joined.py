@@ -9,7 +9,8 @@ from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
-from sketchbandit.explore.base import Auto, check_strength, setting_names
+from sketchbandit.explore.base import Auto, check_strength
+from sketchbandit.kinds import setting_names
 from sketchbandit.policy.health import Health, HealthWatch, mass_to_look_at
 from sketchbandit.policy.learner import Learner
 from sketchbandit.policy.spread import STRENGTH, Spread

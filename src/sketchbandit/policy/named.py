@@ -5,14 +5,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.explore.base import setting_names
+from sketchbandit.estimate.named import model_of, model_settings
 from sketchbandit.explore.named import rule_of
+from sketchbandit.kinds import setting_names
 from sketchbandit.policy import recipes
 from sketchbandit.policy.learning import Policy
 
 Settings = Mapping[str, Any]
 
-_OF_RULE = "explore."
+_OF_RULE, _OF_MODEL = "explore.", "rewards."
 
 
 class Recipe(NamedTuple):
@@ -65,38 +66,49 @@ def recipe(name: str) -> Recipe:
     return RECIPES[name]
 
 
-def parameters(name: str, explore: Any = None) -> list[str]:
-    """The settings that the policy takes, and those of its rule, if one is named.
+def parameters(name: str, explore: Any = None, rewards: Any = None) -> list[str]:
+    """The settings that the policy takes, and those of its rule and its reward model, if they are named.
 
-    A setting of the rule is written with its name, or, always possible, as ``explore.name``.
+    A setting of the rule is written with its name, or, always possible, as ``explore.name``; one of the
+    reward model as ``rewards.name``.
     """
     own = [p.name for p in inspect.signature(recipe(name).make).parameters.values() if p.name != "dim"]
-    if explore is None or "explore" not in own:
-        return own
-    settings = setting_names(type(rule_of(explore)))
-    return own + [_OF_RULE + name if name in own else name for name in settings]
+    of_rule = () if explore is None or "explore" not in own else setting_names(type(rule_of(explore)))
+    of_model = () if rewards is None or "rewards" not in own else setting_names(type(model_of(rewards)))
+    found = own + [_OF_RULE + name if name in own else name for name in of_rule]
+    return found + [_OF_MODEL + name for name in of_model]
 
 
 def build(name: str, dim: int, **settings: Any) -> Policy:
     """The policy of this name; a setting that it does not have is refused by name.
 
-    ``explore`` may be a rule, its name, or a mapping (``explore.named.rule_of``).
+    ``explore`` may be a rule, its name, or a mapping (``explore.named.rule_of``); ``rewards`` a reward model,
+    its name, or a mapping (``estimate.named.model_of``).
 
     >>> build("soful", 30, size=5).sketch.size
     5
     >>> build("soful", 30, explore="thompson", scale=0.5).explore
     Thompson(scale=0.5)
+    >>> build("soful", 30, **{"rewards": "logistic", "rewards.step": 2.0}).estimate
+    Logistic(arm_norm=1.0, step=2.0)
     """
-    known = parameters(name, settings.get("explore"))
+    own, known = parameters(name), parameters(name, settings.get("explore"), settings.get("rewards"))
+    of_rule = [key for key in known[len(own) :] if not key.startswith(_OF_MODEL)]
     for key in settings:
-        if key not in known and key.removeprefix(_OF_RULE) not in known[len(parameters(name)) :]:
+        if key not in known and key.removeprefix(_OF_RULE) not in of_rule:
+            if key.startswith(_OF_MODEL) and settings.get("rewards") is None:
+                raise InputError(f"{key} is a setting of a reward model; name it too: rewards=robust")
             raise InputError(f"{name} has no setting {key!r}; it takes {', '.join(known)}")
-    own = parameters(name)
     made = {key: value for key, value in settings.items() if key in own}
+    others = {key: value for key, value in settings.items() if key not in own}
+    told = {key.removeprefix(_OF_MODEL): value for key, value in others.items() if key.startswith(_OF_MODEL)}
+    if made.get("rewards") is not None:
+        model = model_of(made["rewards"])
+        made["rewards"] = model_of({**model_settings(model), **told}) if told else model
+    told = {key.removeprefix(_OF_RULE): v for key, v in others.items() if not key.startswith(_OF_MODEL)}
     if made.get("explore") is not None:
-        of_rule = {key.removeprefix(_OF_RULE): value for key, value in settings.items() if key not in own}
         rule = rule_of(made["explore"])
-        made["explore"] = rule_of({**rule.settings(), **of_rule}) if of_rule else rule
+        made["explore"] = rule_of({**rule.settings(), **told}) if told else rule
     return recipe(name).make(dim, **made)
 
 

@@ -89,6 +89,8 @@ class Bandit:
         self.config = config
         self.created = created
         self.policy = _owned(config.build())
+        self.model = config.model
+        """What is believed of the rewards: which of them can be learned from."""
         self.shape = config.shape
         """What work takes, and memory, follows from it."""
         self._learn_seconds = learn_cost(self.shape)

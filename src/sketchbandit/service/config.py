@@ -7,6 +7,7 @@ from types import NoneType
 from typing import Any, Self
 
 from sketchbandit.errors import SketchBanditError
+from sketchbandit.estimate import Estimate
 from sketchbandit.explore import UCB, Explore
 from sketchbandit.explore.named import RULES
 from sketchbandit.policy import Confidence, PerAction
@@ -15,6 +16,7 @@ from sketchbandit.scaling.reader import KINDS, WARM_UP
 from sketchbandit.service.costs import DEFAULT_SIZE, Shape, held_bytes
 from sketchbandit.service.exploring import kept_settings, rule_from, rule_settings
 from sketchbandit.service.problems import Invalid, Problem, TooLarge
+from sketchbandit.service.reward_models import check_reward, kept_model
 from sketchbandit.service.settings import MIB, Limits
 
 ESTIMATE, NONE = "estimate", "none"
@@ -27,6 +29,8 @@ _BEFORE = {"ridge": 1.0, "scaling": None, "intercept": False, "explore": None}
 """The defaults of bandits that do not say: version 0.9 and before."""
 
 
+_LATER = ("rewards",)
+"""Settings that 0.12 does not know: where they are not given, it can still read the others."""
 _KINDS: dict[str, Any] = {
     "dim": int,
     "policy": str,
@@ -41,6 +45,7 @@ _KINDS: dict[str, Any] = {
     "propensities": str,
     "actions": (list, NoneType),
     "defaults": dict,
+    "rewards": (dict, NoneType),
 }
 """What each setting is, as it is kept."""
 
@@ -66,6 +71,14 @@ class BanditConfig:
     defaults: dict[str, Any] = field(default_factory=dict)
     """Ridge, scaling, intercept and rule of its policy where they are not given, as they were when it was
     created: later versions may have others. What is not here is the policy's own."""
+    rewards: Any = None
+    """As ``reward_models.kept_model`` keeps it; None: as by default, and in 0.12 and before: linear."""
+
+    @property
+    def model(self) -> Estimate:
+        """What is believed of the rewards, before anything is learned."""
+        found: Estimate = build(self.policy, 2, **self._settings()).estimate
+        return found
 
     @property
     def rule(self) -> Explore:
@@ -80,7 +93,9 @@ class BanditConfig:
 
     def to_json(self) -> str:
         """As text, for the journal."""
-        return json.dumps(asdict(self), sort_keys=True)
+        said = asdict(self)
+        unsaid = [name for name in _LATER if said[name] is None]
+        return json.dumps({name: said[name] for name in said if name not in unsaid}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -114,11 +129,18 @@ class BanditConfig:
         """As it is kept. What could not be built, or could outgrow the limits, is refused."""
         _check_numbers("exploration", self.exploration)
         _check_numbers("explore", self.explore)
-        given = replace(self, explore=rule_settings(self.explore, self.exploration))
+        _check_numbers("rewards", self.rewards)
+        given = replace(
+            self,
+            explore=rule_settings(self.explore, self.exploration),
+            rewards=kept_model(self.rewards),
+        )
         try:
             given._check(limits)
             made = replace(given, defaults=given._defaults_of_today())
             is_warming_up = made._build(2).is_warming_up  # which values are possible, any dimension tells
+            if self.default_reward is not None:
+                check_reward(made.model, self.default_reward, "default_reward: ")
         except Problem:
             raise
         except (SketchBanditError, TypeError, ValueError, ArithmeticError) as error:
@@ -146,8 +168,9 @@ class BanditConfig:
         _check_numbers("parameters", self.parameters)
         self._check_size()
         self.check_memory(limits, self._models)
-        if any(name.partition(".")[0] == "explore" for name in self.parameters):
-            raise Invalid("explore stands beside parameters, not among them")
+        for name in ("explore", "rewards"):
+            if any(given.partition(".")[0] == name for given in self.parameters):
+                raise Invalid(f"{name} stands beside parameters, not among them")
 
     def _defaults_of_today(self) -> dict[str, Any]:
         """What the policy does where nothing was said, as far as JSON can say it."""
@@ -235,6 +258,8 @@ class BanditConfig:
 
     def _parameters(self) -> dict[str, Any]:
         settings = dict(self.parameters)
+        if self.rewards is not None:
+            settings["rewards"] = self.rewards
         if isinstance(settings.get("beta"), dict):
             settings["beta"] = Confidence(**settings["beta"])
         return settings

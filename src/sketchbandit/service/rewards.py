@@ -13,6 +13,7 @@ from sketchbandit.service.journal import Journal
 from sketchbandit.service.ordering import Clock, SingleFlight
 from sketchbandit.service.problems import Conflict, Expired, Invalid, NotFound
 from sketchbandit.service.registry import Registry
+from sketchbandit.service.reward_models import check_reward
 from sketchbandit.service.scalings import Scalings, due_for
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage import tables
@@ -121,6 +122,7 @@ class Rewards:
             if not abs(one.reward) <= self._limits.magnitude:
                 most = f"{self._limits.magnitude:g}"
                 raise Invalid(f"the reward is {one.reward}; rewards are numbers up to {most} in size")
+            check_reward(bandit.model, one.reward)
             place = one.position or 0 if one.arm is None else places[one.arm]
             if place in found:
                 raise Invalid(f"position {place} is there twice: a shown arm has one reward")

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 
+from sketchbandit.estimate import Logistic
 from sketchbandit.explore import UCB, EpsilonGreedy, InverseGap, Thompson
 from sketchbandit.kernels import all_are_long
 from sketchbandit.policy import PerAction, adaptive, cbrap, oful, soful
@@ -28,7 +29,14 @@ def warm_up() -> None:
 def _play() -> None:
     rounds = np.random.default_rng(0).standard_normal((2 * _DIM, 5, _DIM)) / _DIM
     arms, draws = rounds[0], Thompson("auto", samples=10)
-    for policy in (soful(_DIM, size=5), oful(_DIM), adaptive(_DIM, explore=draws), cbrap(_DIM, size=5)):
+    for policy in (
+        soful(_DIM, size=5),
+        oful(_DIM),
+        adaptive(_DIM, explore=draws),
+        cbrap(_DIM, size=5),
+        soful(_DIM, size=5, rewards=Logistic()),
+        oful(_DIM, rewards=Logistic()),
+    ):
         for offered in rounds:
             policy.update(offered[policy.rank(offered, probabilities=False).index[0]], 1.0)
         policy.rank(arms)

@@ -36,8 +36,11 @@ class DecisionAnswer(BaseModel):
     index: Annotated[int, Field(description="Place of the arm in the request, or among the stored ones.")]
     arm: Annotated[str | None, Field(description="Its id, if it is a stored one; or the action.")]
     action: Annotated[str | None, Field(description="The action, where the bandit has such.")]
-    score: Annotated[float, Field(description="Its upper confidence bound.")]
-    mean: Annotated[float, Field(description="The reward expected.")]
+    score: Annotated[
+        float,
+        Field(description="Its upper confidence bound; of logistic and poisson rewards before the link."),
+    ]
+    mean: Annotated[float, Field(description="The reward expected: of logistic rewards a probability.")]
     propensity: Annotated[
         float | None, Field(description="The probability with which this arm was chosen, where it is exact.")
     ]
@@ -135,6 +138,10 @@ class BanditAnswer(BaseModel):
             "created; no rule: UCB."
         ),
     ]
+    rewards: Annotated[
+        dict[str, Any] | None,
+        Field(description="The reward model and all of its settings; null: that of the policy, linear."),
+    ]
     scaling: _Scaling
 
 
@@ -213,6 +220,7 @@ class StatsAnswer(BaseModel):
     name: str
     policy: str
     explore: Annotated[str, Field(description="The rule by which arms are chosen.")]
+    reward_model: Annotated[str, Field(description="linear, logistic, poisson or robust.")]
     dim: int
     now: float
     decisions: int

@@ -110,6 +110,7 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
         "name": bandit.name,
         "policy": bandit.config.policy,
         "explore": bandit.config.rule.kind,
+        "reward_model": bandit.model.kind,
         "dim": bandit.config.dim,
         "now": now,
         "decisions": totals.decisions,

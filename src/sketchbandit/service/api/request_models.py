@@ -106,6 +106,16 @@ class BanditRequest(RequestModel):
             'object such as {"rule": "thompson", "scale": 0.1, "floor": 0.01}.'
         ),
     ] = None
+    rewards: Annotated[
+        Any,
+        BeforeValidator(few),
+        WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}]}),
+        Field(
+            description="What is believed of the rewards: linear, logistic (clicks: from 0 to 1), poisson "
+            '(counts: from 0 on) or robust (outliers); or an object such as {"model": "robust", '
+            '"scale": 0.1}.'
+        ),
+    ] = None
     propensities: Annotated[
         Literal["estimate", "none"],
         Field(description="Probabilities that are not exact (Thompson): estimated after the answer, or not."),

@@ -62,7 +62,7 @@ const whenKnown = (value) => (value === null ? "–" : compact.format(value));
 function showStats(stats) {
   if (stats.range !== byId("range").value) return; // another one was chosen meanwhile
   setText("name", stats.name);
-  setText("about", `${stats.policy}, ${stats.explore}, ${whole.format(stats.dim)} features` +
+  setText("about", `${stats.policy}, ${stats.explore}, ${stats.reward_model} rewards, ${whole.format(stats.dim)} features` +
     (stats.stored_arms ? `, ${whole.format(stats.stored_arms)} stored arms` : "") +
     (stats.actions === null ? "" : ` of a context, ${whole.format(stats.actions)} actions`));
   setText("health", stats.health);
