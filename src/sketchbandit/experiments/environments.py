@@ -30,6 +30,8 @@ NAMES = ("classification", "gaussian", "motley")
 FLAT, POWER_LAW, LOW_RANK = (spec("gaussian", spectrum=name) for name in ("flat", "power-law", "low-rank"))
 _ALIKE = 9  # the label of the kind whose members are alike
 MNIST = spec("classification", data="mnist")
+CHANGES = ("switch", "turn")
+"""Settings that are numbers of rounds."""
 VARIATIONS = ("clicks", "lift", "degrees", "outliers", "scale", "switch", "turn")
 _WITH = {"lift": ("clicks",), "scale": ("degrees", "outliers")}
 """Settings of a variation, and what asks for it."""

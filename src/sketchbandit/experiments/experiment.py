@@ -34,11 +34,13 @@ class Experiment:
     figure : str
         How it is drawn.
     kind : str
-        That of its runs: "play" (ridge and beta tuned), "starve" or "approximate".
+        That of its runs: "play" (ridge and beta tuned), "click" (likewise), "starve" or "approximate".
     spectrum : str
         Whether the spectrum of the chosen arms is measured: "no", at the "end", at "all" points.
     own_colours : bool
         Whether each series has a colour of its own. By default it has its method's, and a dash of its own.
+    optional : bool
+        Whether it is left out where nobody asks for it by its id.
 
     """
 
@@ -53,6 +55,7 @@ class Experiment:
     kind: str = "play"
     spectrum: str = "no"
     own_colours: bool = False
+    optional: bool = False
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Experiment":
@@ -71,5 +74,5 @@ class Experiment:
 
     @property
     def embedded(self) -> bool:
-        """Whether it runs without any file or download."""
-        return self.data is None or CATALOGUE[self.data].embedded
+        """Whether it is run by default: it needs no file and no download."""
+        return not self.optional and (self.data is None or CATALOGUE[self.data].embedded)

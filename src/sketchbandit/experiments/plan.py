@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sketchbandit.experiments import policies, rules
+from sketchbandit.experiments import environments, policies, rules
 from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.profiles import FIRST_TUNING_SEED, TUNING_STRIDE, Profile
 from sketchbandit.experiments.readings import SHARED, UNTUNED
@@ -60,8 +60,10 @@ def members_of(experiment: Experiment, profile: Profile) -> list[Spec]:
 
 
 def environment_of(experiment: Experiment, profile: Profile) -> Spec:
-    """Where it is played, as the paper is read."""
-    return profile.reading.environment(experiment.environment)
+    """Where it is played, as the paper is read; with fewer rounds the world changes sooner in proportion."""
+    asked = profile.reading.environment(experiment.environment)
+    changes = {key: asked.get(key) for key in environments.CHANGES if asked.get(key) is not None}
+    return asked.with_settings(**{key: max(1, round(at * profile.rounds)) for key, at in changes.items()})
 
 
 def stand_in(member: Spec, profile: Profile) -> Spec:
@@ -147,7 +149,7 @@ def permutations_of(experiment: Experiment, profile: Profile) -> int:
 
 def needs_tuning(experiment: Experiment, member: Spec) -> bool:
     """Whether ridge and number are to be found; who gives one of them plays with what was given."""
-    return experiment.kind == "play" and not policies.is_given(member)
+    return experiment.kind in ("play", "click") and not policies.is_given(member)
 
 
 def _thinned(members: tuple[Spec, ...], count: int) -> tuple[Spec, ...]:

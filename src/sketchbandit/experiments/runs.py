@@ -14,7 +14,7 @@ from scipy import sparse
 from sketchbandit._version import __version__
 from sketchbandit.environment import Environment
 from sketchbandit.errors import SketchTooSmallWarning
-from sketchbandit.experiments import approximation, droughts, environments, policies, rules
+from sketchbandit.experiments import approximation, calibration, droughts, environments, policies, rules
 from sketchbandit.experiments.specs import Spec
 from sketchbandit.experiments.streams import stream
 from sketchbandit.experiments.tuning import Pair, Player, race
@@ -33,7 +33,8 @@ class Run:
     kind : str
         "play": a policy plays and is timed. "tune": pairs of ridge and rule's number race for the least mean
         regret over several seeds; who cannot win is given up. "starve": a policy plays, for how long
-        it earns nothing. "approximate": a sketch reads rows.
+        it earns nothing. "click": a policy plays, and its predictions are compared with the clicks.
+        "approximate": a sketch reads rows.
     environment, contender : Spec
         Where, and what.
     rounds, seed : int
@@ -155,6 +156,14 @@ def _tune(run: Run) -> Iterator[Row]:
         yield {"ridge": ridge, "number": number, "round": found.rounds, "regret": found.regret}
 
 
+def _click(run: Run) -> Iterator[Row]:
+    environment = stream(run.environment, run.seed)
+    policy = policies.build(run.contender, environment.dim, run.seed, run.rounds)
+    played = {"ridge": policy.ridge, "number": rules.number_played(policy)}
+    for row in calibration.measure(policy, environment, run.rounds, run.points):
+        yield {**played, **row}
+
+
 def _starve(run: Run) -> Iterator[Row]:
     environment = environments.build(run.environment, run.seed)
     policy = policies.build(run.contender, environment.dim, run.seed, run.rounds)
@@ -170,6 +179,7 @@ def _approximate(run: Run) -> Iterator[Row]:
 _KINDS: dict[str, Callable[[Run], Iterator[Row]]] = {
     "play": _play,
     "tune": _tune,
+    "click": _click,
     "starve": _starve,
     "approximate": _approximate,
 }

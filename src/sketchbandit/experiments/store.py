@@ -26,7 +26,8 @@ SCHEMA = pa.schema(
         *((name, pa.float64()) for name in ("certificate", "budget", "delta", "error", "bound")),
         ("warned", pa.bool_()),
         *((name, pa.int64()) for name in ("dry_at_first", "dry_at_most")),
-        *((name, pa.string()) for name in ("version", "machine")),
+        ("log_loss", pa.float64()),
+        *((name, pa.string()) for name in ("calibration", "version", "machine")),
     ]
 )
 MANIFEST = "manifest.json"

@@ -29,7 +29,7 @@ def contenders(results: Results, name: str) -> tuple[list[str], list[list[str]]]
     """
     kind = results.experiments[name].kind
     if kind != "play":
-        return (_approximation if kind == "approximate" else droughts)(results, name)
+        return _OF_KIND[kind](results, name)
     lines = summary(results, name)
     signs = {line["sign"]: None for line in lines if line["sign"]}
     header = ["method", "λ", ", ".join(signs), "regret", "worst", f"less {lines[0]['label']}'s"]
@@ -113,6 +113,20 @@ def droughts(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
     return [*header, "longest", "regret", "worst"], rows
 
 
+def clicks(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
+    """Regret, clicks and log loss of every contender."""
+    header = ["method", "λ", "number", "regret", "worst", "share of clicks", "log loss a round"]
+    rows = []
+    for label, members in results.series(name):
+        member = members[0]
+        rounds = float(results.of(name, member)["rounds"].iloc[0])
+        played = [f"{results.final(name, member, column).mean:g}" for column in ("ridge", "number")]
+        regret = [f"{results.final(name, member):.1f}", f"{results.finals(name, member).max():.1f}"]
+        clicked, loss = (results.final(name, member, column).mean for column in ("reward", "log_loss"))
+        rows.append([label, *played, *regret, f"{clicked / rounds:.3f}", f"{loss / rounds:.4f}"])
+    return header, rows
+
+
 def _approximation(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
     rows = []
     for label, members in results.series(name):
@@ -122,6 +136,7 @@ def _approximation(results: Results, name: str) -> tuple[list[str], list[list[st
     return ["sketch", "rows read", "rows kept", "true error", "certificate", "bound"], rows
 
 
+_OF_KIND = {"approximate": _approximation, "starve": droughts, "click": clicks}
 TABLES = {"space": space, "algorithms": algorithms}
 """By the ``figure`` of an experiment; the others have the table of contenders."""
 

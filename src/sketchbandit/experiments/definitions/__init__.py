@@ -1,7 +1,7 @@
 """Every figure and table of the paper, and a few of ours, as data: one id each."""
 
 from sketchbandit.errors import InputError
-from sketchbandit.experiments.definitions import adaptive, exploration, paper, starvation
+from sketchbandit.experiments.definitions import adaptive, beyond, exploration, paper, starvation
 from sketchbandit.experiments.experiment import Experiment
 
 __all__ = ["EXPERIMENTS", "choose"]
@@ -13,6 +13,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         *adaptive.EXPERIMENTS,
         *exploration.EXPERIMENTS,
         *starvation.EXPERIMENTS,
+        *beyond.EXPERIMENTS,
     )
 }
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
+from sketchbandit.experiments.figures.beyond import calibration, rates
 from sketchbandit.experiments.figures.over_rounds import approximation, budget, curves, exponents, timed
 from sketchbandit.experiments.figures.rules import delays, permutations
 from sketchbandit.experiments.figures.trade_offs import epsilons, pareto, ridges
@@ -22,5 +23,7 @@ DRAWN: dict[str, Callable[[Results, str], Figure]] = {
     "ridges": ridges,
     "permutations": permutations,
     "delays": delays,
+    "calibration": calibration,
+    "rates": rates,
 }
 """By the ``figure`` of an experiment; what is not here is a table."""
