@@ -50,7 +50,11 @@ async def played(found: Service, alone: Any, rounds: range, arms_at_once: int = 
 async def test_a_bandit_is_the_policy_fed_by_hand(tmp_path: Path, name: str) -> None:
     """To the bit: live, after a kill with a snapshot behind it, and from the journal alone."""
     alone = sb.soful(DIM, size=2, explore=sb.UCB(0.3), rewards=model_of(SETTINGS[name]))
-    settings = {"policy": "soful", "parameters": {"size": 2}, "explore": {"rule": "ucb", "beta": 0.3}}
+    settings: dict[str, Any] = {
+        "policy": "soful",
+        "parameters": {"size": 2},
+        "explore": {"rule": "ucb", "beta": 0.3},
+    }
 
     async def work(found: Service) -> None:
         await found.create(rewards=SETTINGS[name], **settings)
