@@ -200,6 +200,7 @@ def test_data_lists_the_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             ("compare", "--data", "gaussian", "--policy", "oful:rewards=logistic"),
             ["from 0 to 1", "clicks=0.1"],
         ),
+        (("compare", "--policy", "oful:forget=-1"), ["forget", "0.999, or a half-life"]),
         (("compare", "--data", "gaussian:clicks=2", "--policy", "oful"), ["base_rate", "below 1, got 2"]),
         (("compare", "--data", "gaussian:dim=2", "--policy", "oful"), ["'dim'", "clicks, lift, degrees"]),
         (("compare", "--policy", "oful", "--policy", "oful"), ["twice"]),

@@ -33,8 +33,8 @@ class AsyncClient:
         """Create a bandit, or find it if it is there with the same settings.
 
         ``settings``: policy, parameters (of the policy: ``{"scaling": "auto", "intercept": True}``, ...),
-        rewards (the reward model: ``"logistic"`` for clicks, ...), reward_timeout, default_reward, max_open,
-        explore, exploration, propensities, slates, actions, log_arms.
+        rewards (the reward model: ``"logistic"`` for clicks, ...), forget, reward_timeout, default_reward,
+        max_open, explore, exploration, propensities, slates, actions, log_arms.
         """
         await self.call(calls.create(name, dim, settings))
         return AsyncBandit(self, name)

@@ -128,6 +128,10 @@ class Estimate(Kinds, ABC):
             if row.any():  # no direction to learn about
                 self.learn(row, reward, None)
 
+    def forget(self, factor: float) -> None:
+        """All that was learned counts by this factor; the precision was derived anew before."""
+        raise NotImplementedError(f"{type(self).__name__} cannot forget")
+
     def check_mergeable(self) -> None:
         """Refuse to merge, before anything changes."""
         if type(self).add is Estimate.add:

@@ -122,6 +122,10 @@ class Linear(Estimate):
         """Many rewards, after the precision was derived anew from all the arms."""
         self.b += rewards @ rows
 
+    def forget(self, factor: float) -> None:
+        """b times the factor; theta follows when it is derived anew."""
+        self.b *= factor
+
     def add(self, other: "Linear") -> None:
         """The sums of rewards times arms add."""
         self.b += other.b

@@ -42,8 +42,8 @@ class OnePass(Estimate):
         self._is_plain = type(self).scan is Estimate.scan  # no subclass has other margins
         self._next: tuple[Move, Vector | None] | None = None  # decided, and theta then
         self.most_reward_mass = _MOST_THETA * min(1.0, precision.ridge)
-        self.count = 0
-        """Rewards learned from."""
+        self.count = 0.0
+        """Rewards learned from, as far as they are not forgotten."""
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -86,13 +86,17 @@ class OnePass(Estimate):
         del x, reward, step
         assert self._next is not None  # noqa: S101  (for the type checker)
         (move, moved), self._next = self._next, None
-        self.count += 1
+        self.count += 1.0
         self._spend(move)
         if moved is not None:
             self._theta = moved
 
     def _spend(self, move: Move) -> None:
         """What else a step changes."""
+
+    def forget(self, factor: float) -> None:
+        """theta stays where it is; with A the steps to come grow longer."""
+        self.count *= factor
 
     def check_mergeable(self) -> None:
         """Refuse: theta depends on the order in which all rewards came."""
@@ -126,4 +130,4 @@ class OnePass(Estimate):
         theta = arrays["theta"]
         if theta.shape != self._theta.shape:
             raise ValueError(f"theta has shape {theta.shape}")
-        self._theta, self.count = theta, int(scalars["count"])
+        self._theta, self.count = theta, float(scalars["count"])

@@ -1,5 +1,6 @@
 """How a policy learns."""
 
+import copy
 import math
 from typing import Any
 
@@ -21,13 +22,15 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.explore import Choice
 from sketchbandit.linalg import AnyVector
+from sketchbandit.policy.forgetting import Clock
 from sketchbandit.policy.health import Complaints, say
 from sketchbandit.policy.ranking import RankingPolicy
-from sketchbandit.policy.steps import learn_many, learn_one
+from sketchbandit.policy.steps import forget, learn_many, learn_one
 from sketchbandit.precision import Leverage
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.change import ONE_APPENDED
 from sketchbandit.sketch.rows import RowBatch
+from sketchbandit.theory import Confidence
 
 
 class Policy(RankingPolicy):
@@ -122,6 +125,9 @@ class Policy(RankingPolicy):
             self._estimate.check_reward(reward)
         change = learn_one(self._precision, self._estimate, x, row, norm_sq, reward, leverage)
         self._spread.see(reward)
+        clock = self._clock
+        if clock is not None and clock.is_due(1, change, self._precision.sketch):
+            self._forget_now(clock, self._rounds + 1, orthogonal=change.orthogonal)
         if (  # most rounds
             change is ONE_APPENDED
             and self._rounds + 1 < self._watch.next_mark
@@ -134,11 +140,16 @@ class Policy(RankingPolicy):
     def _learn_chunk(self, rows: AnyArray, norms_sq: Vector, rewards: Vector) -> Complaints:
         """Many arms, with a stop wherever a look at the certificate is due."""
         complaints: Complaints = ()
+        clock = self._clock
         while len(rows):
             some = min(len(rows), max(1, self._watch.next_mark - self._rounds))
+            if clock is not None:
+                some = min(some, clock.room(self._precision.sketch))
             change = learn_many(self._precision, self._estimate, rows[:some], norms_sq[:some], rewards[:some])
             for reward in rewards[:some].tolist():
                 self._spread.see(reward)
+            if clock is not None and clock.is_due(some, change, self._precision.sketch):
+                self._forget_now(clock, self._rounds + some, orthogonal=change.orthogonal)
             complaints += self._learned(some, lossy=not change.additive)
             rows, norms_sq, rewards = rows[some:], norms_sq[some:], rewards[some:]
         return complaints
@@ -150,8 +161,38 @@ class Policy(RankingPolicy):
         if lossy or is_long or self._rounds >= self._watch.next_mark:  # then the verdict may have changed
             if is_long:  # said now, or not so yet
                 self._mass_to_look_at = 2.0 * mass
-            return self._watch.look(sketch, self._rounds, self._ridge)
+            return self._watch.look(sketch, self._rounds, self._ridge, forgets=self._clock is not None)
         return ()
+
+    def _forget_now(self, clock: Clock, rounds: int, *, orthogonal: bool = False) -> None:
+        """Apply what the clock has gathered; ``rounds``: learned from by now."""
+        factor = clock.strike(rounds)
+        forget(self._precision, self._estimate, factor, orthogonal=orthogonal)
+        self._spread.forget(factor)
+
+    # -- forgetting and merging -----------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """Forget all that was learned, and begin again with the same settings, in the same world of features.
+
+        How features are scaled stays, and so do the names of columns; a warm-up goes on with the arms that it
+        has seen, and the generator from where it is.
+
+        >>> import sketchbandit as sb
+        >>> policy = sb.oful(2)
+        >>> policy.update([1.0, 0.0], 1.0)
+        >>> policy.reset()
+        >>> policy.rounds, policy.mean([1.0, 0.0])
+        (0, 0.0)
+        """
+        if self._is_part:
+            raise InputError("this model is one of several; say which to reset: models.reset(action)")
+        self._reset()
+
+    def _reset(self) -> None:
+        sketch, estimate = self._precision.sketch._blank(), self._unbound_estimate()
+        sketch._lock = self._lock
+        self._begin(sketch, estimate, with_determinant=isinstance(self._beta, Confidence))
 
     def _refuse(self, norm_sq: float, reward: float) -> None:
         if not math.isfinite(reward):
@@ -165,6 +206,7 @@ class Policy(RankingPolicy):
             ("ridge", self._ridge, other._ridge),
             ("beta", self._beta, other._beta),
             ("rewards", type(self._estimate), type(other._estimate)),
+            ("forget", self._forget, other._forget),
         ):
             if mine != theirs:
                 here, there = (v.__name__ if isinstance(v, type) else v for v in (mine, theirs))
@@ -177,6 +219,15 @@ class Policy(RankingPolicy):
         self._estimate.check_mergeable()
         self._estimate.check(other._estimate.reward_mass)
         columns = self._columns.merged(other._columns)
+        clock = self._clock
+        if clock is not None:
+            self.sketch._check_mergeable(other.sketch)
+            self.sketch.tally.check(other.sketch.tally.mass)
+            other = copy.deepcopy(other)
+            for policy, gathered in ((self, clock), (other, other._clock)):  # by the weights of now
+                if gathered.since:
+                    policy._forget_now(gathered, policy._rounds)
+            clock.add(other._clock, self._rounds + other._rounds)
         self.sketch.merge(other.sketch)  # raises before it changes anything
         self._precision.rebuild()
         self._estimate.add(other._estimate)

@@ -59,6 +59,14 @@ def learn_one(
     return change
 
 
+def forget(precision: Precision, estimate: Estimate, factor: float, *, orthogonal: bool = False) -> None:
+    """Let all that was learned count by this factor, but not the ridge; whether the rows are orthogonal."""
+    precision.sketch.forget(factor)
+    precision.rebuild(orthogonal=orthogonal)
+    estimate.forget(factor)
+    estimate.reward_mass *= factor
+
+
 def learn_many(
     precision: Precision, estimate: Estimate, rows: AnyArray, norms_sq: Vector, rewards: Vector
 ) -> Change:

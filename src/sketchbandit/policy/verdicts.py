@@ -48,6 +48,14 @@ def growing_sentence(error: float, order: float) -> str:
     )
 
 
+def forgetting_sentence(sketch: Sketch, error: float) -> str:
+    """An error that stays bounded because it is forgotten."""
+    return (
+        f"{_named(sketch)} has lost at most {error:.4g} of the {sketch.effective_count:.4g} rounds that it "
+        "remembers, and forgets that too: the error stays bounded."
+    )
+
+
 def too_small(sketch: Sketch, error: float) -> str:
     """A size that makes the bound linear."""
     return (
