@@ -182,8 +182,8 @@ def conclude(log: Log, terms: Mapping[str, Terms], settings: Settings) -> Evalua
         value = judge.value(policy, method) - judge.value(other, method)
         return Difference(policy, other, method, value, *ends)
 
-    mean = Sample(log.reward)
-    logged = Estimate(LOGGED, "mean", mean.value, *intervals.normal(mean, settings.level), float(len(log)))
+    own = judge.of_log()
+    logged = Estimate(LOGGED, "mean", float(log.reward.mean()), *own, float(len(log)))
     return Evaluation(
         rows,
         logged=logged,
@@ -227,6 +227,13 @@ class _Judge:
         if self._bootstrap is not None:
             return self._bootstrap.interval(self._places[name, method], level)
         return intervals.normal(self._samples[name, method], level)
+
+    def of_log(self) -> Interval:
+        """That of the mean reward."""
+        level, maker = self._settings.level, self._terms[LOGGED]
+        if self._assumed is not None:
+            return anytime.interval(maker, "ips", level, self._assumed)
+        return intervals.normal(Sample(maker.reward), level)
 
     def difference(self, one: str, other: str, method: str) -> Interval:
         level = self._settings.level
