@@ -124,7 +124,8 @@ def test_a_log_without_chance_says_nothing_of_others() -> None:
     assert "without chance" in found.weights["other"].verdict
     assert "without chance" in found.weights["half"].verdict
     assert np.isnan(found.of("half", "ips").low)
-    assert np.isfinite(found.of("half", "dm").low)
+    assert np.isnan(found.of("half", "dm").low)
+    assert np.isfinite(found.of("half", "dm").value)
     assert found.weights["same"].verdict == ""
     assert found.of("same", "ips").value == pytest.approx(log.reward.mean())
     assert "nothing can be said" in repr(found)

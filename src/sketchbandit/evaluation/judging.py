@@ -8,11 +8,12 @@ import numpy as np
 
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.evaluation.candidates import candidates_of
-from sketchbandit.evaluation.evaluating import Settings, conclude
+from sketchbandit.evaluation.concluding import conclude
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import fit
 from sketchbandit.evaluation.results import Evaluation
 from sketchbandit.evaluation.seen import train
+from sketchbandit.evaluation.settings import Settings
 from sketchbandit.evaluation.terms import Tell, Terms, terms_of
 from sketchbandit.sketch.checks import check_count
 

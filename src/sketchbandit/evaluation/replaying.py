@@ -8,8 +8,7 @@ import numpy as np
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.evaluation.estimators import Sample
-from sketchbandit.evaluation.evaluating import NOTHING
-from sketchbandit.evaluation.intervals import normal
+from sketchbandit.evaluation.intervals import NOTHING, normal
 from sketchbandit.evaluation.log import Chunk, Log
 from sketchbandit.evaluation.results import Estimate
 from sketchbandit.evaluation.seen import learn

@@ -21,7 +21,7 @@ class Estimate(NamedTuple):
     low, high : float
         The interval; nan where nothing can be said.
     effective_size : float
-        So many decisions of the candidate's own would be worth as much; all, for the model alone ("dm").
+        So many decisions of the candidate's own would be worth as much.
 
     """
 

@@ -12,8 +12,9 @@ import numpy as np
 from sketchbandit import evaluation
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.evaluation import Estimate, Evaluation, Log, Replay
-from sketchbandit.evaluation.evaluating import Settings, conclude
+from sketchbandit.evaluation.concluding import conclude
 from sketchbandit.evaluation.judging import judged, judging_rows
+from sketchbandit.evaluation.settings import Settings
 from sketchbandit.evaluation.terms import Terms
 from sketchbandit.experiments import policies as known
 from sketchbandit.experiments import rules
