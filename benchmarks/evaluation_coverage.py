@@ -27,7 +27,7 @@ def fixed_length(logs: int) -> str:
     rows = []
     for interval in ("normal", "bootstrap"):
         hits: dict[str, int] = dict.fromkeys([*METHODS, "difference, dr"], 0)
-        widths: dict[str, float] = dict.fromkeys(hits, 0.0)
+        widths: dict[str, list[float]] = {name: [] for name in hits}
         for seed in range(logs):
             w = world(LENGTH, seed)
             policies = {"c": w.candidate, "u": "uniform"}
@@ -37,8 +37,10 @@ def fixed_length(logs: int) -> str:
             for name, (low, high) in spans.items():
                 truth = TRUTH - UNIFORM if name.startswith("difference") else TRUTH
                 hits[name] += low <= truth <= high
-                widths[name] += (high - low) / logs
-        rows += [[interval, name, f"{hits[name] / logs:.1%}", f"{widths[name]:.4f}"] for name in hits]
+                widths[name].append(high - low)  # nan where nothing was said: then it does not hold the truth
+        rows += [
+            [interval, name, f"{hits[name] / logs:.1%}", f"{np.nanmean(widths[name]):.4f}"] for name in hits
+        ]
     return markdown_table(["interval", "method", "holds the truth", "mean width"], rows)
 
 

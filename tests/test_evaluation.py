@@ -1,6 +1,7 @@
 """Evaluation from logs: the laws of the estimators, of their intervals, and of replay."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -148,7 +149,7 @@ def test_the_ridge_is_the_ridge() -> None:
 @pytest.mark.parametrize("interval", ["normal", "bootstrap"])
 def test_intervals_cover(interval: str) -> None:
     """95 % intervals of value and difference hold the truth in nine of ten logs or more (200 of them)."""
-    draws = {"draws": 200} if interval == "bootstrap" else {}
+    draws: dict[str, Any] = {"draws": 200} if interval == "bootstrap" else {}
     hits = dict.fromkeys([*ALL, "difference"], 0)
     uniform = float(mean_rewards(contexts(400_000, np.random.default_rng(98))).mean())
     for seed in range(200):
@@ -299,7 +300,11 @@ def test_arms_from_anywhere_are_the_same_log(tmp_path: Path) -> None:
     w = world(300, seed=12)
     path = tmp_path / "arms.npy"
     np.save(path, w.arms)
-    columns = {"chosen": w.log.chosen, "reward": w.log.reward, "probability": w.log.probability}
+    columns: dict[str, Any] = {
+        "chosen": w.log.chosen,
+        "reward": w.log.reward,
+        "probability": w.log.probability,
+    }
     policy = rival()
     expected = evaluate(w.log, {"p": policy}, ALL)
     sources = [list(w.arms), [sparse.csr_array(arms) for arms in w.arms], lambda a, b: w.arms[a:b], path]

@@ -30,7 +30,16 @@ def log(tmp_path: Path) -> Path:
 
 def test_evaluate_end_to_end(log: Path, tmp_path: Path) -> None:
     """Two policies in two processes and in one give the library's numbers; everything is written."""
-    asked = ["evaluate", log, "--policy", "oful:beta=0.2", "--policy", "uniform", "--out", tmp_path / "out"]
+    asked: list[str | Path] = [
+        "evaluate",
+        log,
+        "--policy",
+        "oful:beta=0.2",
+        "--policy",
+        "uniform",
+        "--out",
+        tmp_path / "out",
+    ]
     done = invoke(*asked, "--json", "--jobs", "2")
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
@@ -54,7 +63,7 @@ def test_evaluate_end_to_end(log: Path, tmp_path: Path) -> None:
 def test_while_they_learn(tmp_path: Path) -> None:
     """Replay, as a table and as JSON."""
     write_log(uniform_log(800, seed=2)[0], tmp_path / "log.parquet")
-    asked = ["evaluate", tmp_path / "log.parquet", "--policy", "oful", "--learning"]
+    asked: list[str | Path] = ["evaluate", tmp_path / "log.parquet", "--policy", "oful", "--learning"]
     assert "while they learn" in invoke(*asked).output
     (row,) = json.loads(invoke(*asked, "--json").stdout)["replay"]
     assert 150 < row["effective_size"] < 260
@@ -68,7 +77,14 @@ def test_it_says_when_nothing_can_be_said(tmp_path: Path) -> None:
     w = world(200, seed=3)
     certain = Log(arms=w.arms, chosen=w.log.chosen, reward=w.log.reward, probability=np.ones(200))
     write_log(certain, tmp_path / "log.parquet")
-    asked = ["evaluate", tmp_path / "log.parquet", "--policy", "oful", "--out", tmp_path / "out"]
+    asked: list[str | Path] = [
+        "evaluate",
+        tmp_path / "log.parquet",
+        "--policy",
+        "oful",
+        "--out",
+        tmp_path / "out",
+    ]
     done = invoke(*asked)
     assert done.exit_code == 0
     assert "nothing can be said: the log was made without chance" in done.output

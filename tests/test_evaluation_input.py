@@ -139,7 +139,7 @@ def test_too_few_and_never_logged_actions() -> None:
     few = evaluate(Log(**GOOD), {"first": [1.0, 0.0, 0.0]}, ("ips",))
     assert "effective sample size is 14, below 30" in few.weights["first"].verdict
     random = np.random.default_rng(1)
-    columns = {"chosen": random.integers(2, size=500), "reward": random.random(500)}
+    columns: dict[str, Any] = {"chosen": random.integers(2, size=500), "reward": random.random(500)}
     fixed = Log(arms=np.eye(3), probability=np.full(500, 0.5), **columns)
     unseen = evaluate(fixed, {"third": [0.4, 0.3, 0.3]}, ("ips",))
     assert unseen.weights["third"].unlogged == pytest.approx(0.3)

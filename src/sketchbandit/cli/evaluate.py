@@ -11,7 +11,7 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from sketchbandit.cli.live import LiveProgress
 from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.errors import InputError
-from sketchbandit.evaluation import INTERVALS, METHODS, Evaluation, Replay, tables
+from sketchbandit.evaluation import INTERVALS, METHODS, Evaluation, Replay
 from sketchbandit.evaluation.report import write_report
 from sketchbandit.experiments import judging
 
@@ -137,9 +137,8 @@ def _range(text: str | None) -> tuple[float, float] | None:
 
 
 def _show(found: Evaluation) -> None:
-    print_table("values", *tables.estimates(found))
-    print_table("beside the policy of the log", *tables.differences(found))
-    print_table("how well the log covers them", *tables.diagnostics(found))
+    for title, header, rows in found.tables():
+        print_table(title, header, rows)
     for name, why in found.verdicts().items():
         typer.secho(f"{name}: nothing can be said: {why}", err=True, fg=typer.colors.YELLOW)
     for note in found.notes:

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from sketchbandit.errors import InputError
 from sketchbandit.evaluation import anytime, intervals
 from sketchbandit.evaluation.estimators import METHODS, Sample
+from sketchbandit.evaluation.evaluation import Evaluation
 from sketchbandit.evaluation.intervals import NOTHING, Bootstrap, Interval
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import PAST
-from sketchbandit.evaluation.results import LOGGED, Difference, Estimate, Evaluation
+from sketchbandit.evaluation.results import LOGGED, Difference, Estimate
 from sketchbandit.evaluation.settings import Settings
 from sketchbandit.evaluation.terms import Terms, logged_terms
 from sketchbandit.evaluation.weights import Weights, weights_of

@@ -5,9 +5,9 @@ from typing import Any
 
 from sketchbandit.evaluation.candidates import candidates_of
 from sketchbandit.evaluation.concluding import conclude
+from sketchbandit.evaluation.evaluation import Evaluation
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import fit
-from sketchbandit.evaluation.results import Evaluation
 from sketchbandit.evaluation.settings import Settings
 from sketchbandit.evaluation.terms import Tell, terms_of
 

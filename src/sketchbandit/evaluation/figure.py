@@ -6,7 +6,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from sketchbandit.drawing import COLOURS, STYLE, footnote, panels
-from sketchbandit.evaluation.results import LOGGED, Evaluation
+from sketchbandit.evaluation.evaluation import Evaluation
+from sketchbandit.evaluation.results import LOGGED
 
 
 def forest(found: Evaluation, *, title: str = "", unit: str = "reward a decision") -> Figure:

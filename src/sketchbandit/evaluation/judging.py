@@ -1,6 +1,6 @@
 """Policies that learn from one part of a log and are judged by another."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -9,9 +9,9 @@ import numpy as np
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.evaluation.candidates import candidates_of
 from sketchbandit.evaluation.concluding import conclude
+from sketchbandit.evaluation.evaluation import Evaluation
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import fit
-from sketchbandit.evaluation.results import Evaluation
 from sketchbandit.evaluation.seen import train
 from sketchbandit.evaluation.settings import Settings
 from sketchbandit.evaluation.terms import Tell, Terms, terms_of
@@ -20,7 +20,7 @@ from sketchbandit.sketch.checks import check_count
 
 def train_and_judge(
     log: Log,
-    makers: Mapping[str, Callable[[], Any]],
+    makers: Mapping[str, Any],
     methods: Sequence[str] = ("ips", "snips", "dr"),
     *,
     split: float | None = None,
@@ -143,6 +143,9 @@ def _others(log: Log, start: int, stop: int) -> list[Log]:
 
 def _joined(parts: Sequence[Terms]) -> Terms:
     """The terms of one candidate, part behind part."""
-    columns = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:4])
-    shares = [part.unlogged * len(part) for part in parts]
-    return Terms(*columns, unlogged=float(np.sum(shares) / sum(map(len, parts))))
+    reward, weight, predicted, value = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("reward", "weight", "predicted", "value")
+    )
+    unlogged = sum(part.unlogged * len(part) for part in parts) / len(reward)
+    return Terms(reward, weight, predicted, value, unlogged)

@@ -61,7 +61,8 @@ class Chunk:
     def sums(self, flat: Vector) -> Vector:
         """Sums over the arms of each decision."""
         if isinstance(self.arms, np.ndarray):
-            return flat.reshape(self.arms.shape[:2]).sum(axis=1)
+            rows: Vector = flat.reshape(self.arms.shape[:2]).sum(axis=1)
+            return rows
         return np.add.reduceat(flat, self.bounds[:-1])
 
 
@@ -125,7 +126,7 @@ class Log:
         reward: Any,
         probability: Any,
         time: Any = None,
-        offered: Sequence[Sequence[Action]] | None = None,
+        offered: Any = None,
     ) -> None:
         if (arms is None) == (context is None) and offered is None:
             raise InputError("give what was offered: arms, or context and actions")
@@ -143,7 +144,7 @@ class Log:
             raise InputError(f"there are arms for {self._arms.count} decisions, and {count} decisions")
         self._contexts = None if context is None else np.asarray(context)
         self.actions = names
-        self._offered = offered
+        self._offered: Sequence[Sequence[Action]] | None = offered
         self.left_out: dict[str, int] = {}
         """Why rows of a file were left out, and how many."""
         self.start = 0

@@ -68,7 +68,7 @@ class ParquetArms(Arms):
             raise FileError(f"{self._path} is damaged from row {self._first} on: {error}") from error
 
     def _opened(self) -> Iterator[Any]:
-        return open_file(self._path).iter_batches(batch_size=_ROWS, columns=["arms"])
+        yield from open_file(self._path).iter_batches(batch_size=_ROWS, columns=["arms"])
 
     def _found_dim(self) -> int:
         """Of dense arms the length of the first; of sparse ones the largest index that occurs, and one."""

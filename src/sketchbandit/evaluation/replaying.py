@@ -1,6 +1,6 @@
 """What a policy earns while it learns: replay of a log by rejection (Li, Chu, Langford and Wang 2011)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ class Replay(NamedTuple):
 
 def replay(
     log: Log,
-    makers: Mapping[str, Callable[[], Any]],
+    makers: Mapping[str, Any],
     *,
     level: float = 0.95,
     seed: int = 0,
@@ -88,7 +88,7 @@ def replay(
     found = {}
     for name, make in makers.items():
         policy = make() if callable(make) else make
-        if not hasattr(policy, "select") or getattr(policy, "rounds", 0):
+        if not hasattr(policy, "select") or policy.rounds:
             raise InputTypeError(f"{name}: the maker must make a fresh policy, got {policy!r:.60}")
         random = np.random.default_rng(
             np.random.SeedSequence(seed).spawn(1)[0]

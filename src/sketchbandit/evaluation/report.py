@@ -10,9 +10,8 @@ from jinja2 import Environment, StrictUndefined
 
 from sketchbandit._version import __version__
 from sketchbandit.drawing import save
-from sketchbandit.evaluation import tables
+from sketchbandit.evaluation.evaluation import Evaluation
 from sketchbandit.evaluation.figure import forest
-from sketchbandit.evaluation.results import Evaluation
 from sketchbandit.files import replace_file
 
 
@@ -23,18 +22,13 @@ def write_report(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _, svg = save(forest(found, title=title), folder / "forest")
-    shown: list[tuple[str, Any, Any]] = [
-        ("Values", *tables.estimates(found)),
-        ("Beside the policy of the log", *tables.differences(found)),
-        ("How well the log covers them", *tables.diagnostics(found)),
-    ]
     page = _template().render(
         title=title,
         version=__version__,
         notes=found.notes,
         verdicts=found.verdicts(),
         image=base64.b64encode(svg.read_bytes()).decode(),
-        tables=shown,
+        tables=found.tables(),
     )
     replace_file(folder / "evaluation.json", json.dumps(found.to_json(), indent=1).encode())
     path = folder / "report.html"

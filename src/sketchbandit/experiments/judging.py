@@ -56,8 +56,10 @@ class Candidate(NamedTuple):
 
     @classmethod
     def from_json(cls, text: str) -> "Candidate":
-        """The candidate that ``to_json`` described."""
-        return cls(**json.loads(text))
+        """The candidate that ``to_json`` described; lists were tuples."""
+        found = cls(**json.loads(text))
+        tuples = {name: tuple(v) if isinstance(v, list) else v for name, v in found.settings.items()}
+        return found._replace(settings=tuples)
 
     def read(self) -> Log:
         """Its log."""
@@ -100,7 +102,7 @@ def evaluate(
         Is told how the work goes.
 
     """
-    settings = {"methods": tuple(methods), "interval": interval, "level": level}
+    settings: dict[str, Any] = {"methods": tuple(methods), "interval": interval, "level": level}
     settings |= {"reward_range": reward_range, "max_weight": max_weight}
     wanted = Settings(**settings)
     where = {"log": str(log), "bandit": bandit, "dim": dim, "split": split, "parts": parts}
@@ -200,11 +202,8 @@ def judge(candidate: Candidate, tell: Callable[[int], None]) -> None:
         estimate = np.array(found.estimate[2:])
         np.savez(candidate.out, numbers=found.numbers, estimate=estimate, verdict=found.verdict)
         return
-    settings = {name: tuple(v) if isinstance(v, list) else v for name, v in candidate.settings.items()}
-    split, parts = candidate.split, candidate.parts
-    _, terms = judged(
-        log, {candidate.policy: make}, Settings(**settings), split=split, parts=parts, tell=tell
-    )
+    settings, split, parts = Settings(**candidate.settings), candidate.split, candidate.parts
+    _, terms = judged(log, {candidate.policy: make}, settings, split=split, parts=parts, tell=tell)
     one = terms[candidate.policy]
     np.savez(
         candidate.out, weight=one.weight, predicted=one.predicted, value=one.value, unlogged=one.unlogged
