@@ -277,6 +277,21 @@ def test_probabilities_of_many_sets_are_those_of_each(rule: sb.Explore, rewards:
         policy.probabilities_many([np.ones((2, 5)), np.ones((2, 4))])
 
 
+@pytest.mark.parametrize("learned", [0, 5, 300])
+def test_probabilities_of_many_sets_while_a_scaling_warms_up_and_through_a_projection(learned: int) -> None:
+    """The recipes: one by one is the same, and asking is no part of the warm-up."""
+    random = np.random.default_rng(11)
+    rows, rewards = random.standard_normal((300, 6)) * 50.0, random.random(300)
+    batch = random.standard_normal((9, 3, 6)) * 50.0
+    for policy in (sb.adaptive(6, explore=sb.UCB(0.2)), sb.cbrap(6, size=3), sb.oful(6, dtype=np.float32)):
+        if learned:
+            policy.update(rows[:learned], rewards[:learned])
+        before = policy.arms_seen
+        found = policy.probabilities_many(batch)
+        assert np.allclose(found, [policy.probabilities(arms) for arms in batch], atol=1e-12)
+        assert policy.arms_seen == before
+
+
 def test_all_ways_to_give_a_candidate_agree() -> None:
     """A policy, a function of one set, of many sets, and its probabilities as an array."""
     w = world(500, seed=11)
@@ -332,6 +347,9 @@ def test_contexts_and_actions() -> None:
     found = evaluate(future, {"models": models, "joined": joined}, ("snips",))
     assert found[0].value == pytest.approx(found[1].value, abs=1e-9)
     assert found[0].value > 0.5
+    life = replay(log, {"models": lambda: sb.PerAction(names, lambda: sb.oful(3))})["models"]
+    assert 90 < life.rounds < 180
+    assert life.estimate.value > 0.4
 
 
 # -- the two questions --------------------------------------------------------------------------------
@@ -350,6 +368,9 @@ def test_a_policy_is_not_judged_by_what_it_has_learned() -> None:
     with pytest.raises(sb.InputError, match="split"):
         evaluate(w.log.part(150, 300), {"mine": policy})
     assert len(evaluate(future, {"mine": policy})) == 3
+    again = world(400, seed=14).log  # read a second time
+    with pytest.raises(sb.InputError, match="split"):
+        evaluate(again, {"mine": policy})
     by_hand = rival()
     by_hand.update(w.arms[np.arange(400), w.log.chosen], w.log.reward)
     with pytest.raises(sb.InputError, match="split"):

@@ -224,7 +224,7 @@ def data() -> None:
     for policy in open_bandit.POLICIES:
         path = data_sets.find_open_bandit(policy)
         of_log = [open_bandit.ORIGIN, open_bandit.LICENCE, str(path) if path else "not here"]
-        rows.append([f"obd, {policy}", "a log of clicks", "", *of_log])
+        rows.append([f"obd {policy}", "80 arms", "", *of_log])
     print_table("data sets", ["name", "shape", "classes", "source", "licence", "where"], rows)
 
 

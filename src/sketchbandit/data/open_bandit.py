@@ -17,8 +17,8 @@ POLICIES = ("random", "bts")
 CAMPAIGNS = ("all", "men", "women")
 POSITIONS = 3
 TITLE = "Open Bandit Dataset, logged clicks"
-LICENCE = "CC BY 4.0 (its authors)"
-ORIGIN = "github.com/st-tech/zr-obp"
+LICENCE = "CC BY 4.0"
+ORIGIN = "st-tech/zr-obp"
 _COLUMNS = ("timestamp", "item_id", "position", "click", "propensity_score")
 
 
@@ -63,7 +63,7 @@ def load_open_bandit(policy: str = "random", campaign: str = "all") -> OpenBandi
     if path is None:
         raise FileNotFoundError(
             f"the log of {policy}, {campaign} is not here: put it at obd/{policy}/{campaign}/{campaign}.csv "
-            f"in the folder that {VARIABLE} names; the small one is in the package obp, the whole at {ORIGIN}"
+            f"in the folder that {VARIABLE} names; a sample is in the package obp (GitHub: {ORIGIN})"
         )
     return read_open_bandit(path, policy, campaign)
 

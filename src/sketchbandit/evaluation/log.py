@@ -1,5 +1,6 @@
 """A log: what was offered, what was chosen, with which probability, and what it earned."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -148,8 +149,8 @@ class Log:
         self.left_out: dict[str, int] = {}
         """Why rows of a file were left out, and how many."""
         self.start = 0
-        self.origin: object = object()
-        """The same for all parts of one log."""
+        self.origin = _digest(self.chosen, self.reward, self.probability)
+        """The same for all parts of one log, however often it is read."""
         if time is not None:
             checking.check_order(np.asarray(time))
 
@@ -265,6 +266,13 @@ class Log:
             f"Log({len(self):,} decisions, {self.dim:,} features, mean reward {self.reward.mean():.4g}, "
             f"probabilities from {self.probability.min():.3g})"
         )
+
+
+def _digest(*columns: AnyArray) -> str:
+    digest = hashlib.sha256()
+    for column in columns:
+        digest.update(np.ascontiguousarray(column).data)
+    return digest.hexdigest()
 
 
 def _names_of(actions: Any) -> tuple[Action, ...] | None:
