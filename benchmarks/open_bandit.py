@@ -64,7 +64,8 @@ def main() -> None:
         print(f"mean weight {mean}, largest {weights.largest:.1f}; {weights.verdict or 'good'}\n")
         print(table(found, logs[of]))
         if len(sys.argv) > 1:
-            drawn = forest(first, title=f"{of} from the log of {by}", unit="clicks an impression")
+            title, truth = f"{of} from the log of {by}", float(logs[of].click.mean())
+            drawn = forest(first, title=title, unit="clicks an impression", truth=truth)
             save(drawn, Path(sys.argv[1]) / f"open-bandit-{of}")
 
 

@@ -1,5 +1,6 @@
 """Evaluation from logs: the laws of the estimators, of their intervals, and of replay."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,28 @@ def test_a_bound_does_not_depend_on_the_pieces(values: list[float], pieces: int)
     assert parts.value == pytest.approx(whole.value, abs=1e-9)
 
 
+def test_an_any_time_value_goes_on_where_it_stopped() -> None:
+    """In two parts, through JSON, in another unit: the same as at once, and as ``evaluate`` says."""
+    w = world(600, seed=7)
+    weights = w.candidate[np.arange(600), w.log.chosen] / w.log.probability
+    rewards = 4.0 * w.log.reward - 1.0
+    whole = AnytimeValue((-1.0, 3.0))
+    whole.update(weights, rewards)
+    part = AnytimeValue((-1.0, 3.0))
+    part.update(weights[:250], rewards[:250])
+    part = AnytimeValue.from_json(json.loads(json.dumps(part.to_json())))
+    part.update(weights[250:], rewards[250:])
+    ends = [(one.count, one.low, one.high, one.value) for one in (part, whole)]
+    assert ends[0] == pytest.approx(ends[1])
+    log = Log(arms=w.arms, chosen=w.log.chosen, reward=rewards, probability=w.log.probability)
+    row = evaluate(log, {"c": w.candidate}, ("ips",), interval="anytime", reward_range=(-1.0, 3.0))[0]
+    assert (row.low, row.high) == pytest.approx((whole.low, whole.high))
+    with pytest.raises(sb.InputError, match="a reward is 7"):
+        whole.update([1.0], [7.0])
+    with pytest.raises(sb.InputError, match="least, most"):
+        AnytimeValue((1.0, 1.0))
+
+
 def test_any_time_evaluation() -> None:
     """ips, dr within a known largest weight, and differences: truth inside, and narrower with more data."""
     w = world(20_000, seed=8)
@@ -326,6 +349,9 @@ def test_arms_from_anywhere_are_the_same_log(tmp_path: Path) -> None:
     for arms in sources:
         found = evaluate(Log(arms=arms, **columns), {"p": policy}, ALL)
         assert np.allclose([row.value for row in found], [row.value for row in expected], atol=1e-9)
+    lives = [replay(Log(arms=arms, **columns), {"p": rival})["p"].numbers for arms in sources]
+    assert len(lives[0]) > 5
+    assert all(np.array_equal(kept, lives[0]) for kept in lives)
 
 
 def test_contexts_and_actions() -> None:

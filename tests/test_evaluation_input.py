@@ -226,6 +226,10 @@ def test_sparse_arms_of_an_export(tmp_path: Path) -> None:
     (only,) = found.read(0, 1)
     assert found.dim == 5
     assert only.toarray().tolist() == [[1, 0, 0, 0, 2], [0, 3, 0, 0, 0]]
+    mixed = [[{"indices": [1], "values": [3.0]}, {"indices": None, "values": [1.0, 2.0, 3.0]}]]
+    parquet.write_table(pa.table({"arms": pa.array(mixed, kind)}), tmp_path / "b.parquet")
+    (both,) = ParquetArms(tmp_path / "b.parquet", np.array([0]), None).read(0, 1)
+    assert both.toarray().tolist() == [[0, 3, 0], [1, 2, 3]]
 
 
 def test_frames() -> None:

@@ -137,7 +137,7 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
     options = {"methods": methods, "interval": interval, "level": level, "split": split, "parts": None}
     options |= {"reward_range": reward_range, "max_weight": None, "bandit": None}
     with complaints(), evaluating.exported(folder, bandit=bandit, database=database) as (path, log):
-        options["dim"] = None if log.actions else log.dim
+        options["dim"] = log.context_dim or log.dim
         judge(path, policy, options, learning=False, jobs=jobs, out=out, as_json=as_json)
 
 

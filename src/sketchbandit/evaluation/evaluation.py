@@ -68,8 +68,9 @@ class Evaluation(Sequence[Estimate]):
         return next(row for row in self._rows if (row.policy, row.method) == (policy, method))
 
     def difference(self, policy: str, other: str = LOGGED, method: str | None = None) -> Difference:
-        """What ``policy`` earns more than ``other``; by the last method, unless another is named."""
-        return self._compare(policy, other, method or self.methods[-1])
+        """What ``policy`` earns more than ``other``; by "dr", or the last method, unless one is named."""
+        usual = "dr" if "dr" in self.methods else self.methods[-1]
+        return self._compare(policy, other, method or usual)
 
     def differences(self, other: str = LOGGED, method: str | None = None) -> list[Difference]:
         """All candidates beside one."""

@@ -10,8 +10,13 @@ from sketchbandit.evaluation.evaluation import Evaluation
 from sketchbandit.evaluation.results import LOGGED
 
 
-def forest(found: Evaluation, *, title: str = "", unit: str = "reward a decision") -> Figure:
-    """A line an estimate, in groups by candidate; the mean reward of the log is the line across."""
+def forest(
+    found: Evaluation, *, title: str = "", unit: str = "reward a decision", truth: float | None = None
+) -> Figure:
+    """A line an estimate, in groups by candidate; the mean reward of the log is the line across.
+
+    ``truth``, where it is known, is a dashed one.
+    """
     groups, methods = found.policies, found.methods
     colours = {method: COLOURS[index % len(COLOURS)] for index, method in enumerate(methods)}
     with mpl.rc_context(STYLE):
@@ -19,6 +24,8 @@ def forest(found: Evaluation, *, title: str = "", unit: str = "reward a decision
         logged = found.logged
         axis.axvspan(logged.low, logged.high, color="0.5", alpha=0.12, lw=0)
         axis.axvline(logged.value, color="0.35", lw=1.0)
+        if truth is not None:
+            axis.axvline(truth, color=COLOURS[1], lw=1.2, ls="--")
         height, ticks = 0.0, [(0.0, f"{LOGGED}, mean")]
         axis.plot([logged.value], [0.0], "o", color="0.35", ms=4)
         for name in groups:
@@ -38,5 +45,7 @@ def forest(found: Evaluation, *, title: str = "", unit: str = "reward a decision
         axis.set_ylim(height + 0.8, -0.8)
         axis.set_xlabel(unit)
         axis.set_title(title)
-        footnote(figure, f"{found.level:.0%} {found.interval} intervals; grey: what the log itself earned")
+        known = "" if truth is None else "; dashed: the truth"
+        grey = "grey: what the log itself earned"
+        footnote(figure, f"{found.level:.0%} {found.interval} intervals; {grey}{known}")
     return figure

@@ -240,7 +240,7 @@ class Log:
     # -- what it is ---------------------------------------------------------------------------------
 
     def summary(self) -> Summary:
-        """The log in numbers; reads the arms of all decisions only if their number differs."""
+        """The log in numbers; all arms are read once."""
         least = float(self.probability.min())
         return Summary(
             decisions=len(self),

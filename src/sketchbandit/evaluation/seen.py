@@ -4,6 +4,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy import sparse
 
 from sketchbandit.errors import InputError
 from sketchbandit.evaluation.log import Chunk, Log
@@ -45,7 +46,10 @@ def learn(policy: Any, chunk: Chunk, at: Any = slice(None)) -> None:
         names = [chunk.offered[i][chunk.chosen[i]] for i in np.atleast_1d(places)]
         policy.update(chunk.contexts[at], names[0] if one else names, chunk.reward[at])
         return
-    policy.update(chunk.chosen_rows[at], chunk.reward[at])
+    rows = chunk.chosen_rows
+    if sparse.issparse(rows) and not isinstance(at, slice):
+        at = [at]  # a row alone stays a matrix
+    policy.update(rows[at], chunk.reward[at])
 
 
 def refuse_seen(name: str, policy: Any, log: Log) -> None:
