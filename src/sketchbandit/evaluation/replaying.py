@@ -7,9 +7,10 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.evaluation.chunk import Chunk
 from sketchbandit.evaluation.estimators import Sample
 from sketchbandit.evaluation.intervals import NOTHING, normal
-from sketchbandit.evaluation.log import Chunk, Log
+from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.results import Estimate
 from sketchbandit.evaluation.seen import learn
 from sketchbandit.evaluation.terms import Tell

@@ -7,7 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from sketchbandit.errors import InputError
-from sketchbandit.evaluation.log import Chunk, Log
+from sketchbandit.evaluation.chunk import Chunk
+from sketchbandit.evaluation.log import Log
 from sketchbandit.policy import PerAction, Policy
 
 _seen: "WeakKeyDictionary[Any, list[tuple[str, int, int]]]" = WeakKeyDictionary()
