@@ -253,9 +253,11 @@ def test_library_verbs_are_the_commands() -> None:
     commands = all_commands()
     assert set(commands) == {
         *EXPERIMENTING,
+        "evaluate",
         "sketch",
         "serve",
         "service check",
+        "service evaluate",
         "service export",
         "service repair",
         "service token",
@@ -290,6 +292,7 @@ def test_the_docs_know_every_command_and_id() -> None:
     for name, command in commands.items():
         pages = ["experiments.md"] if name in EXPERIMENTING else ["service.md", "operations.md"]
         pages = ["large-data.md"] if name == "sketch" else pages
+        pages = ["evaluation.md"] if name == "evaluate" else pages
         page = "\n".join((ROOT / "docs" / path).read_text(encoding="utf-8") for path in pages)
         assert f"sketchbandit {name}" in page
         for parameter in command.params:
