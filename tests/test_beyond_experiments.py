@@ -134,15 +134,16 @@ def test_who_is_back_after_a_change(name: str, forgets: float, never: float, exp
 
 
 @pytest.mark.parametrize(
-    ("certificate", "late", "expected"), [(8.0, 9, REPRODUCED), (8.0, 10, PARTLY), (8.1, 9, NOT)]
+    ("certificate", "early", "late", "expected"),
+    [(8.0, 9, 9, REPRODUCED), (8.0, 9, 10, PARTLY), (8.0, 500, 9, PARTLY), (8.1, 9, 9, NOT)],
 )
-def test_rows_that_stop_growing(certificate: float, late: int, expected: str) -> None:
+def test_rows_that_stop_growing(certificate: float, early: int, late: int, expected: str) -> None:
     """A certificate above epsilon once is not kept."""
 
     def make(contender: Spec, seed: int, share: float) -> Made:
         del contender
         once = certificate if seed == 1 and share > 0.8 else 1.0
-        return {"regret": share, "certificate": once, "sketch_rows": late if share > 0.5 else 9}
+        return {"regret": share, "certificate": once, "sketch_rows": late if share > 0.5 else early}
 
     assert verdict("forgetting-rows", make) == expected
 
