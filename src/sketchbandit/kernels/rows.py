@@ -95,12 +95,12 @@ def leverage_until(x, norm_sq, mean, radius, least, rows, factor, count, shift, 
 
 @compiled
 def grow_rows(x, reward, rows, factor, count, pivot, quadratic, shift, u, theta, b):
-    """Write the factor's row for x, and move theta and b by Sherman-Morrison; False: theta'x overflows."""
+    """Write the factor's row for x, and move theta and b by Sherman-Morrison; reward - theta'x before."""
     need_rows(len(x), rows, factor, count, u, u)
     need(min(factor.shape) > count and len(theta) == len(b) == len(x))
     error = reward - dot(theta, x, len(x))
-    if not isfinite(error):
-        return False
+    if not isfinite(error):  # theta'x overflows
+        return error
     gain = error / ((1.0 + quadratic) * shift)
     back = factor[count]
     times_factor(u, factor, count, back)
@@ -115,7 +115,7 @@ def grow_rows(x, reward, rows, factor, count, pivot, quadratic, shift, u, theta,
     for j in range(count):
         back[j] /= -pivot
     back[count] = 1.0 / pivot
-    return True
+    return error
 
 
 @compiled
