@@ -54,8 +54,8 @@ class Health(NamedTuple):
     effective_rounds : float
         The sum of the weights of all rounds: their number, unless the policy forgets.
     world_changed : bool
-        Whether the predictions have become worse than they were, and worse than guessing the mean reward, by
-        a sequential test (docs/bandits.md); until ``reset``, or until a policy that forgets has followed.
+        Whether the predictions have become worse than they were, by a sequential test (docs/bandits.md);
+        until ``reset``, or until a policy that forgets has followed.
     changed_at : int or None
         The number of rounds after which that was noticed last.
 

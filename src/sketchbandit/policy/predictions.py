@@ -39,7 +39,7 @@ class Reference(NamedTuple):
 
 
 class PredictionWatch:
-    """Bets that errors have grown: once on their squares, once on what a constant would have done better.
+    """Bets that errors have grown: once on their squares, once on them beside those of a constant.
 
     A block of 64 rounds is compared with the stretch before the last mark, marks being set after 64, 128,
     256, ... rounds. With z_t a clipped score whose conditional mean is at most m as long as nothing has
@@ -48,7 +48,7 @@ class PredictionWatch:
 
     1. z = min(error²/level, 9): squared errors are half as large again as they were;
     2. z = (error² - (reward - guess)²)/level, in which the noise cancels, the guess being the mean reward
-       of the last blocks: the model is worse than guessing, and more so than it was.
+       of the last blocks: beside guessing, the model has become worse by a quarter of the level.
 
     So a model that was always wrong is no reason, nor is noise that grows because better arms are chosen.
     """
@@ -139,7 +139,7 @@ class PredictionWatch:
         logs = []
         for log, scores, mean, bet in (
             (self._logs[0], square, reference.square, 0.25 / reference.square),
-            (self._logs[1], gain, reference.gain, 0.5 / (reference.gain + _MOST_GAIN)),
+            (self._logs[1], gain, reference.gain, 0.5 / (max(reference.gain, 0.0) + _MOST_GAIN)),
         ):  # no score is below 0, or -4, so that no factor is below 1/2
             won = max(log, 0.0) + float(np.log1p(bet * (scores - mean)).sum())
             logs.append(min(won, 2.0 * _ENOUGH))
@@ -163,7 +163,7 @@ class PredictionWatch:
         self._reference = None
         if 0.0 < self._largest <= _OUTLIER * squares / count and self._level > 0.0:
             square = _raised(count, scored[0], scored[1], _MOST_SQUARE)
-            gain = _raised(count, max(scored[2], 0.0), scored[3], _MOST_GAIN)
+            gain = _raised(count, scored[2], scored[3], _MOST_GAIN)
             mean = scored[0] / count
             self._reference = Reference(
                 self._level,

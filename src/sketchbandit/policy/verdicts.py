@@ -49,11 +49,11 @@ def growing_sentence(error: float, order: float) -> str:
 
 
 def world_sentence(noticed: int) -> str:
-    """Predictions that have become worse than guessing."""
+    """Predictions that have become worse."""
     return (
         f"The world has changed, noticed after {noticed} rounds: the predictions have become worse than they "
-        "were, and worse than guessing the mean reward. Start again by policy.reset(), or make the policy "
-        "with forget=, such as forget=1000, the half-life in rounds."
+        "were, by more than noise and widths explain. Start again by policy.reset(), or make the policy with "
+        "forget=, such as forget=1000, the half-life in rounds."
     )
 
 
