@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ Played = Iterator[tuple[Matrix, Callable[[int], float]]]
 def linear(count: int, seed: int) -> Played:
     """Gaussian arms."""
     return of(sb.GaussianArms(dim=8, arms=6, seed=seed, noise=0.1), count)
+
+
+def _entry(values: Any, index: int) -> float:
+    return float(values[index])
 
 
 def of(environment: Any, count: int) -> Played:
@@ -40,7 +45,7 @@ def bent(count: int, seed: int) -> Played:
     for _ in range(count):
         arms = unit(random.standard_normal((6, 8)))
         means = np.abs(arms @ theta) + np.sin(4.0 * arms @ theta) + 0.1 * random.standard_normal()
-        yield arms, lambda i, means=means: float(means[i])
+        yield arms, partial(_entry, means)
 
 
 def labels(count: int, seed: int, *, switch: int | None = None) -> Played:
@@ -51,7 +56,7 @@ def labels(count: int, seed: int, *, switch: int | None = None) -> Played:
         kinds = random.permutation(10)
         arms = unit(centres[kinds] + 0.8 * random.standard_normal((10, 20)))
         right = 3 if switch is None or number < switch else 5
-        yield arms, lambda i, kinds=kinds, right=right: float(kinds[i] == right)
+        yield arms, partial(_entry, kinds == right)
 
 
 def clicks(base: float) -> Callable[[int, int], Played]:
@@ -114,12 +119,12 @@ def test_false_alarms_are_as_rare_as_is_said(noise: str) -> None:
     random = np.random.default_rng(1)
     for _ in range(20):
         watch = PredictionWatch()
-        draws = {
-            "normal": lambda: random.standard_normal(20_000),
-            "rare": lambda: (random.random(20_000) < 0.03) - 0.03,
-            "heavy": lambda: random.standard_t(3.0, 20_000),
-        }[noise]()
-        for error in draws.tolist():
+        draws: dict[str, Any] = {
+            "normal": random.standard_normal(20_000),
+            "rare": (random.random(20_000) < 0.03) - 0.03,
+            "heavy": random.standard_t(3.0, 20_000),
+        }
+        for error in draws[noise].tolist():
             watch.see(0.5 + error, error, 0.01)
             if len(watch.pending) == BLOCK:
                 watch.close(1.0)
@@ -179,7 +184,7 @@ def test_the_watch_is_saved(tmp_path: Path) -> None:
     """In the middle of a block, and with an error that overflows; files without it begin to watch."""
     policy = play(POLICIES["ucb"](20), labels(1230, 0, switch=1200))
     policy.save(tmp_path / "p")
-    loaded = sb.load(tmp_path / "p")
+    loaded: Any = sb.load(tmp_path / "p")
     assert saved(loaded) == saved(policy)
     rest = list(labels(1500, 0, switch=1200))[1230:]
     noticed = set()
