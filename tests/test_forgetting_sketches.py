@@ -37,7 +37,7 @@ def test_the_adaptive_sketch_keeps_its_promise_for_ever(compensation: float) -> 
 
 def test_the_adaptive_sketch_leaves_its_matrix_again() -> None:
     """A flat stream makes it dense; when that is forgotten, rows are enough for a stream of low rank."""
-    sketch = sb.AdaptiveSketch(60, epsilon=2.0, size=4)
+    sketch: Any = sb.AdaptiveSketch(60, epsilon=2.0, size=4)
     sketch.update(fading(300, 60, 1.0))
     assert sketch.is_dense
     low = fading(3000, 60, 0.5, seed=1)

@@ -73,6 +73,7 @@ def test_exported_names() -> None:
         "SketchTooSmallWarning",
         "Spectrum",
         "TooFewDigitsWarning",
+        "WorldChangedWarning",
         "__version__",
         "cbrap",
         "cbscfd",

@@ -4,11 +4,13 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from sketchbandit.arms import Arms, Scan
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import InputError, MergeError
 from sketchbandit.kinds import Kinds
-from sketchbandit.linalg import AnyVector, as_dense
+from sketchbandit.linalg import AnyVector, as_dense, dot
 from sketchbandit.precision import Leverage, Precision, Step
 from sketchbandit.theory import Confidence
 
@@ -95,6 +97,18 @@ class Estimate(Kinds, ABC):
     def check_reward(self, reward: float) -> None:
         """Refuse a reward that the model has no place for, by an InputError: nothing has changed yet."""
         del reward
+
+    def predict(self, x: AnyVector, leverage: Leverage) -> float:
+        """The mean reward expected of one arm, whose leverage is known, for the watch over predictions.
+
+        NaN: it cannot be told quickly, as where a subclass has other margins than x'theta.
+        """
+        del leverage
+        if type(self).scan is not Estimate.scan:
+            return math.nan
+        with np.errstate(over="ignore", invalid="ignore"):
+            margin = dot(self.theta, x)
+            return float(self.expected(np.array([margin]))[0]) if self.has_link else margin
 
     def prepare(self, x: AnyVector) -> None:
         """The arm x will be taken in: the last moment to look at the precision as it is."""

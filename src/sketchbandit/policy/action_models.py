@@ -180,6 +180,11 @@ class ActionModels(Learner):
         return dict(self._models)
 
     @property
+    def forget(self) -> float | None:
+        """The factor by which a round of a model counts in its next one; None: nothing is forgotten."""
+        return self._template.forget
+
+    @property
     def rounds(self) -> int:
         """How many rewards were learned from, by all models."""
         return sum(policy._rounds for policy in self._models.values())

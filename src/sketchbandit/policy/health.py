@@ -53,6 +53,11 @@ class Health(NamedTuple):
         How arms are scaled: "rows", "columns", None, or how far the warm-up is.
     effective_rounds : float
         The sum of the weights of all rounds: their number, unless the policy forgets.
+    world_changed : bool
+        Whether the predictions have become worse than they were, by a sequential test (docs/bandits.md);
+        until ``reset``, or until a policy that forgets has followed.
+    changed_at : int or None
+        The number of rounds after which that was noticed last.
 
     """
 
@@ -65,6 +70,8 @@ class Health(NamedTuple):
     enough_digits: bool = True
     scaling: str | None = None
     effective_rounds: float = 0.0
+    world_changed: bool = False
+    changed_at: int | None = None
 
 
 class Mark(NamedTuple):

@@ -14,13 +14,17 @@ from sketchbandit.kinds import setting_names
 from sketchbandit.policy.forgetting import Clock, check_can_forget
 from sketchbandit.policy.health import Health, HealthWatch, mass_to_look_at
 from sketchbandit.policy.learner import Learner
+from sketchbandit.policy.predictions import PredictionWatch
 from sketchbandit.policy.spread import STRENGTH, Spread
+from sketchbandit.policy.verdicts import following_sentence, world_sentence
 from sketchbandit.precision import Precision, Saved
 from sketchbandit.sharing import Lock
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.theory import Confidence
+
+_FOLLOWED = 3.0  # memories after a change in which a policy that forgets has followed it
 
 
 class JoinedPolicy(Learner):
@@ -68,6 +72,7 @@ class JoinedPolicy(Learner):
         self._checks_rewards = type(estimate).check_reward is not Estimate.check_reward
         estimate.bind(self._precision)
         self._watch = HealthWatch()
+        self._world = PredictionWatch()
         self._mass_to_look_at = mass_to_look_at(sketch, self._ridge)
         self._radius_at = (-1, -1)
         self._spread = Spread()
@@ -168,6 +173,21 @@ class JoinedPolicy(Learner):
         return self._precision.nbytes + self._estimate.nbytes + self._precision.sketch.nbytes
 
     def health(self) -> Health:
-        """The certificate, how it grows, and what that means for the regret, in a sentence."""
+        """The certificate and the predictions: how they develop, and what that means, in a sentence."""
         forgets = self._clock is not None
-        return self._watch.report(self.sketch, self._rounds, self._ridge, forgets=forgets)
+        found = self._watch.report(self.sketch, self._rounds, self._ridge, forgets=forgets)
+        return found._replace(**self._health_of_world(found.sentence))
+
+    def _health_of_world(self, sentence: str) -> dict[str, Any]:
+        """What ``Health`` says of the predictions, and in words."""
+        noticed, memory = self._world.changed_at, math.inf
+        if noticed is None:
+            return {}
+        if self._forget is not None:
+            memory = _FOLLOWED / (1.0 - self._forget)
+            sentence = f"{following_sentence(noticed)} {sentence}"
+        else:
+            sentence = world_sentence(noticed)
+        if self._rounds - noticed > memory:
+            return {"changed_at": noticed}
+        return {"world_changed": True, "changed_at": noticed, "sentence": sentence}

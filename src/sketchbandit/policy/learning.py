@@ -19,13 +19,15 @@ from sketchbandit.arms import (
     row_of,
 )
 from sketchbandit.arrays import AnyArray, Vector
-from sketchbandit.errors import InputError, InputTypeError, MergeError
+from sketchbandit.errors import InputError, InputTypeError, MergeError, WorldChangedWarning
 from sketchbandit.explore import Choice
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.forgetting import Clock
 from sketchbandit.policy.health import Complaints, say
+from sketchbandit.policy.predictions import BLOCK, loss_of
 from sketchbandit.policy.ranking import RankingPolicy
 from sketchbandit.policy.steps import forget, learn_many, learn_one
+from sketchbandit.policy.verdicts import world_sentence
 from sketchbandit.precision import Leverage
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.change import ONE_APPENDED
@@ -40,8 +42,8 @@ class Policy(RankingPolicy):
     def update(self, arm: Any, reward: Any) -> None:
         """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards, one after another.
 
-        Input that cannot be used raises before anything changes. A SketchTooSmallWarning comes last, when
-        everything is learned; so it does where warnings are errors.
+        Input that cannot be used raises before anything changes. A SketchTooSmallWarning, or a
+        WorldChangedWarning, comes last, when everything is learned; so it does where warnings are errors.
         """
         with self._lock:
             complaints = self._learn(arm, reward)
@@ -123,11 +125,14 @@ class Policy(RankingPolicy):
             self._refuse(norm_sq, reward)
         if self._checks_rewards:
             self._estimate.check_reward(reward)
-        change = learn_one(self._precision, self._estimate, x, row, norm_sq, reward, leverage)
+        world = self._world
+        change = learn_one(self._precision, self._estimate, x, row, norm_sq, reward, leverage, world)
         self._spread.see(reward)
         clock = self._clock
         if clock is not None and clock.is_due(1, change, self._precision.sketch):
             self._forget_now(clock, self._rounds + 1, orthogonal=change.orthogonal)
+        if len(world.pending) >= BLOCK:
+            return self._look_at_world() + self._learned(1, lossy=not change.additive)
         if (  # most rounds
             change is ONE_APPENDED
             and self._rounds + 1 < self._watch.next_mark
@@ -163,6 +168,16 @@ class Policy(RankingPolicy):
                 self._mass_to_look_at = 2.0 * mass
             return self._watch.look(sketch, self._rounds, self._ridge, forgets=self._clock is not None)
         return ()
+
+    def _look_at_world(self) -> Complaints:
+        """Whether predictions have become worse; said once, and not at all where the policy forgets."""
+        world = self._world
+        world.close(loss_of(self._precision.sketch, self._ridge))
+        if not world.has_changed or (world.changed_at is not None and self._clock is None):
+            return ()
+        world.changed_at = self._rounds + 1
+        world.begin()
+        return () if self._clock is not None else (WorldChangedWarning(world_sentence(world.changed_at)),)
 
     def _forget_now(self, clock: Clock, rounds: int, *, orthogonal: bool = False) -> None:
         """Apply what the clock has gathered; ``rounds``: learned from by now."""
@@ -233,6 +248,7 @@ class Policy(RankingPolicy):
         self._estimate.add(other._estimate)
         self._estimate.reward_mass += other._estimate.reward_mass
         self._watch.add(other._watch)
+        self._world.add(other._world)
         self._spread.add(other._spread)
         self._columns = columns
         complaints = self._learned(other._rounds, lossy=True)

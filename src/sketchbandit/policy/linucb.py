@@ -14,6 +14,7 @@ from sketchbandit.policy.files import Part, content_of, restored_parts
 from sketchbandit.policy.forgetting import Clock, read_forget
 from sketchbandit.policy.health import HealthWatch
 from sketchbandit.policy.learning import Policy
+from sketchbandit.policy.predictions import PredictionWatch
 from sketchbandit.policy.spread import Spread
 from sketchbandit.scaling import Intercept, Kind, Reader
 from sketchbandit.sketch import Sketch
@@ -160,6 +161,7 @@ class LinUCB(Policy):
             **self._saved_chance(),
             "reward_mass": self._estimate.reward_mass,
             **self._watch.dump(),
+            "world": self._world.dump(),
             **scalars,
             **kept,
         }, {**arrays, **rows}
@@ -184,6 +186,8 @@ class LinUCB(Policy):
         policy._estimate.reward_mass = float(scalars["reward_mass" if "reward_mass" in scalars else "reach"])
         policy._rounds = check_count("rounds", scalars["rounds"], at_least=0)
         policy._clock = clock
+        if "world" in scalars:  # not in files of 0.12
+            policy._world = PredictionWatch.undump(scalars["world"])
         policy._watch = HealthWatch.undump(scalars)
         policy._spread = Spread(*scalars.get("spread", ()))  # not in files of 0.9
         policy._columns = ColumnNames(scalars.get("columns"))

@@ -105,7 +105,7 @@ class ProjectedLinUCB(LinUCB):
             growth=nan,
             limit=nan,
             heading_for_linear_regret=False,
-            sentence=sentence,
+            sentence=found.sentence if found.world_changed else sentence,
         )
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning
+from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning, WorldChangedWarning
 from sketchbandit.policy import PerAction
 from sketchbandit.service.accounts import Accounts, Recent
 from sketchbandit.service.arm_store import ArmStore
@@ -225,7 +225,10 @@ class Bandit:
         self._has_news = True
         features = decode(shown.features, self.config.dim)
         told = (features, reward) if self.config.actions is None else (features, shown.arm_id, reward)
-        with _refusals("the reward"), suppress(SketchTooSmallWarning):  # health() keeps saying it
+        with (
+            _refusals("the reward"),
+            suppress(SketchTooSmallWarning, WorldChangedWarning),
+        ):  # health() says it
             self.policy.update(*told)
 
     def _add(self, action: str) -> None:
