@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import sketchbandit as sb
+from sketchbandit.drawing import save
 from sketchbandit.experiments import calibration, environments, plan, runner
 from sketchbandit.experiments.calibration import EDGES, LEAST, Calibration
 from sketchbandit.experiments.claims import NOT, PARTLY, REPRODUCED
@@ -204,3 +206,10 @@ def test_rates_are_drawn(tmp_path: Path) -> None:
     drawn = [np.asarray(line.get_xdata()) for axis in figure.axes for line in axis.lines]
     assert [xs[0] for xs in drawn if len(xs) == 2] == [4000, 4000]
     figure.savefig(tmp_path / "drawn.png")
+
+
+def test_a_name_with_a_dot_is_the_name_of_the_file(tmp_path: Path) -> None:
+    """tails-1.5 is not tails-1."""
+    written = save(Figure(), tmp_path / "tails-1.5")
+    assert [path.name for path in written] == ["tails-1.5.png", "tails-1.5.svg"]
+    assert all(path.stat().st_size for path in written)
