@@ -5,8 +5,8 @@ SKETCHBANDIT_DATA=data python -m benchmarks.newton [--rows N] [--data farm-ads s
 Every contender predicts each row before it learns from it, in the same shuffled order: the part of the rows
 predicted wrongly is the progressive error. Rows are divided by the root of their mean squared norm, counts
 (spam) after log(1 + x). Of the settings of each contender that are tried the best one is told. rows/s is of
-learning alone, in seconds of CPU time, all rows in one call where there is such a call, on one thread. Before anything is timed,
-sketched steps are compared to dense ones.
+learning alone, in seconds of CPU time, all rows in one call where there is such a call, on one thread. Before
+anything is timed, sketched steps are compared to dense ones.
 """
 
 import argparse
