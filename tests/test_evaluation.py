@@ -25,9 +25,12 @@ from sketchbandit.evaluation import (
     train,
     train_and_judge,
 )
+from sketchbandit.evaluation.candidates import candidates_of
 from sketchbandit.evaluation.estimators import Sample
 from sketchbandit.evaluation.intervals import Bootstrap, normal
+from sketchbandit.evaluation.models import fit
 from sketchbandit.evaluation.sequences import mixture_boundary
+from sketchbandit.evaluation.terms import terms_of
 from tests.logs import ARMS, TRUTH, contexts, mean_rewards, rival, uniform_log, world
 
 ALL = tuple(METHODS)
@@ -237,6 +240,37 @@ def test_an_any_time_value_goes_on_where_it_stopped() -> None:
         AnytimeValue((1.0, 1.0))
 
 
+def test_an_any_time_value_takes_all_or_nothing() -> None:
+    """What one of its two ends would refuse changes neither."""
+    value = AnytimeValue()
+    value.update([1.0, 2.0], [1.0, 0.0])
+    before = value.to_json()
+    for weights, rewards, said in (
+        ([-1.0], [0.0], "a weight is -1"),
+        ([np.inf], [1.0], "a weight is inf"),
+        ([1.0, np.nan], [1.0, 1.0], "a weight is nan"),
+        ([1.0, 2.0], 1.0, "a weight and a reward"),
+    ):
+        for take in (value.update, value.path):
+            with pytest.raises(sb.InputError, match=said):
+                take(weights, rewards)
+    assert value.to_json() == before
+    with pytest.raises(sb.InputError, match="finite"):
+        LowerBound(0.05).update([np.inf])
+
+
+def test_models_of_the_past_do_not_know_how_long_the_log_will_be() -> None:
+    """Any-time intervals are of one sequence of numbers: those of a row stay when more rows come."""
+    w = world(900, seed=8)
+    seen = []
+    for part in (w.log.part(0, 300), w.log):
+        chances = candidates_of(part, {"u": "uniform"})
+        seen.append(terms_of(part, chances, fit(part, "ridge", "past"))["u"].predicted[:300])
+    assert np.array_equal(*seen)
+    assert not seen[0][:32].any()
+    assert seen[0][32:].all()
+
+
 def test_any_time_evaluation() -> None:
     """ips, dr within a known largest weight, and differences: truth inside, and narrower with more data."""
     w = world(20_000, seed=8)
@@ -248,6 +282,9 @@ def test_any_time_evaluation() -> None:
     assert few.high - few.low > found[0].high - found[0].low
     difference = found.difference("c", method="ips")
     assert difference.low < TRUTH - w.log.reward.mean() < difference.high
+    just = w.candidate[np.arange(20_000), w.log.chosen] / w.log.probability
+    rounded = float(just.max()) * (1.0 - 1e-12)  # K / floor, in other last digits
+    assert evaluate(w.log, {"c": w.candidate}, "dr", interval="anytime", max_weight=rounded)[0].low < TRUTH
     with pytest.raises(sb.InputError, match="max_weight"):
         evaluate(w.log, {"c": w.candidate}, ("dr",), interval="anytime")
     with pytest.raises(sb.InputError, match="snips"):
@@ -255,10 +292,11 @@ def test_any_time_evaluation() -> None:
 
 
 def test_the_bootstrap_has_the_variance_of_the_normal_interval() -> None:
-    """Also where sums of neighbours are resampled: 30,000 decisions."""
+    """Also where sums of neighbours are resampled, as many to a sum or not, and far from zero."""
     random = np.random.default_rng(9)
-    for count in (2000, 30_000):
-        sample = Sample(random.exponential(size=count), random.random(count) + 0.5)
+    for count, is_ratio in ((2000, True), (30_000, True), (15_000, True), (15_000, False)):
+        below = random.random(count) + 0.5 if is_ratio else None
+        sample = Sample(10.0 + random.exponential(size=count), below)
         low, high = Bootstrap([sample], draws=1500, seed=0).interval(0, 0.95)
         exact = normal(sample, 0.95)
         assert (high - low) / (exact.high - exact.low) == pytest.approx(1.0, abs=0.08)

@@ -103,12 +103,17 @@ def test_settings_that_make_no_sense() -> None:
             "reward_range is 0 to 0.5",
         ),
         ({"interval": "anytime", "methods": ("dr",), "max_weight": 0.5}, "max_weight is 0.5"),
+        ({"reward_range": (0.0, np.inf)}, "two finite numbers"),
+        ({"reward_range": (1.0, 0.0)}, "least, most"),
+        ({"reward_range": (0.0, 0.5, 1.0)}, "least, most"),
     ):
         with pytest.raises((ValueError, TypeError), match=said):
             evaluate(log, {"u": "uniform"}, **settings)
     big = Log(**{**GOOD, "reward": 9.0 * GOOD["reward"]})
     with pytest.raises(sb.InputError, match=r"reward_range=\(least, most\)"):
         evaluate(big, {"u": "uniform"}, ("ips",), interval="anytime")
+    with pytest.raises(sb.InputError, match="another name"):
+        evaluate(log, {"logged": "uniform"})
     with pytest.raises(TypeError, match="by name"):
         evaluate(log, [rival()])  # type: ignore[arg-type]
 
