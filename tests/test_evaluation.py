@@ -31,7 +31,7 @@ from sketchbandit.evaluation.intervals import Bootstrap, normal
 from sketchbandit.evaluation.models import fit
 from sketchbandit.evaluation.sequences import mixture_boundary
 from sketchbandit.evaluation.terms import terms_of
-from tests.logs import ARMS, TRUTH, contexts, mean_rewards, rival, uniform_log, world
+from tests.logs import ARMS, THETA, TRUTH, contexts, mean_rewards, rival, uniform_log, world
 
 ALL = tuple(METHODS)
 
@@ -496,3 +496,31 @@ def test_replay_of_unequal_probabilities_keeps_the_law_of_arms() -> None:
     shares = np.bincount(chosen[found.numbers], minlength=3) / found.rounds
     assert 500 < found.rounds < 700  # 6,000 decisions times the least probability
     assert np.abs(shares - 1 / 3).max() < 0.08
+
+
+def test_a_policy_that_warms_up_is_replayed_as_it_lives() -> None:
+    """Its scaling comes from the rounds that were kept: fed by hand with those, it is the same."""
+    log, _ = uniform_log(600, seed=17)
+    for make in (
+        lambda: sb.adaptive(len(THETA)),
+        lambda: sb.adaptive(len(THETA), explore=sb.EpsilonGreedy(0.2, seed=3)),
+    ):
+        found = replay(log, {"p": make})["p"]
+        arms = next(log.chunks()).arms
+        lived = make()
+        for number in found.numbers:
+            lived.select(arms[number])
+            lived.update(arms[number, log.chosen[number]], log.reward[number])
+        assert found.rounds > 100
+        assert not lived.is_warming_up
+        assert np.array_equal(lived.theta, found.learned.theta)
+
+
+def test_replay_says_when_the_log_does_not_hold_what_is_played() -> None:
+    """Two of three arms were ever logged: who plays the third is not kept as often as is due."""
+    random = np.random.default_rng(18)
+    chosen = random.integers(2, size=3000)
+    log = Log(arms=np.eye(3), chosen=chosen, reward=random.random(3000), probability=np.full(3000, 0.5))
+    found = replay(log, {"u": lambda: sb.oful(3, explore=sb.EpsilonGreedy(1.0, seed=0))})["u"]
+    assert "1500 are due" in found.verdict
+    assert np.isnan(found.estimate.low)

@@ -11,7 +11,8 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from sketchbandit.cli.live import LiveProgress
 from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.errors import InputError
-from sketchbandit.evaluation import INTERVALS, METHODS, Evaluation, Replay
+from sketchbandit.evaluation import INTERVALS, METHODS, Evaluation, Replay, tables
+from sketchbandit.evaluation.evaluation import plain
 from sketchbandit.evaluation.report import write_report
 from sketchbandit.experiments import judging
 
@@ -147,7 +148,7 @@ def _show(found: Evaluation) -> None:
 
 def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
     if as_json:
-        rows = [{**life.estimate._asdict(), "decisions": life.decisions} for life in lives.values()]
+        rows = [{**plain(life.estimate), "decisions": life.decisions} for life in lives.values()]
         typer.echo(json.dumps({"replay": rows, "verdicts": {n: r.verdict for n, r in lives.items()}}))
         return
     header = ["policy", "rounds", "of decisions", "mean reward", "interval", "verdict"]
@@ -159,8 +160,8 @@ def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
                 life.policy,
                 f"{life.rounds:,}",
                 f"{life.decisions:,}",
-                f"{life.estimate.value:.4g}",
-                f"{life.estimate.low:.4g} to {life.estimate.high:.4g}",
+                tables.number(life.estimate.value),
+                tables.interval(life.estimate),
                 f"nothing can be said: {life.verdict}" if life.verdict else "good",
             ]
             for life in lives.values()
