@@ -157,7 +157,13 @@ def predict(models: list[Fitted], rows: Any, numbers: AnyArray) -> Vector:
     for model in models:
         start, stop = np.searchsorted(numbers, [model.start, model.stop])
         if start < stop:
-            found[start:stop] = model.predict(rows[start:stop])
+            answer = model.predict(rows[start:stop])
+            if answer.shape != (stop - start,):
+                raise InputError(
+                    "the model of the rewards must predict a number a row, got an array of shape "
+                    f"{answer.shape} for {stop - start} rows"
+                )
+            found[start:stop] = answer
     if not np.isfinite(found).all():
         raise InputError("the model of the rewards predicts numbers that are not finite; give another one")
     return found

@@ -120,5 +120,7 @@ def from_frame(
     if context is None:
         raise InputError("give the column of arms, or the columns of the context")
     if actions is None:
-        actions = sorted(set(columns["chosen"].tolist()))
+        if frame[chosen].isna().any():
+            raise InputError(f"some of {chosen} are missing; every decision needs the action that was chosen")
+        actions, columns["chosen"] = np.unique(columns["chosen"], return_inverse=True)
     return Log(context=frame[list(context)].to_numpy(dtype=np.float64), actions=actions, **columns)
