@@ -266,7 +266,7 @@ def test_models_of_the_past_do_not_know_how_long_the_log_will_be() -> None:
     for part in (w.log.part(0, 300), w.log):
         chances = candidates_of(part, {"u": "uniform"})
         seen.append(terms_of(part, chances, fit(part, "ridge", "past"))["u"].predicted[:300])
-    assert np.array_equal(*seen)
+    assert np.array_equal(seen[0], seen[1])
     assert not seen[0][:32].any()
     assert seen[0][32:].all()
 
@@ -441,6 +441,21 @@ def test_a_policy_is_not_judged_by_what_it_has_learned() -> None:
         evaluate(w.log, {"mine": by_hand})
 
 
+def test_what_was_learned_before_a_bad_row_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows 0 to 300 were learned when a later one was refused; those after it were not."""
+    monkeypatch.setattr("sketchbandit.evaluation.sources._TOGETHER", 100 * ARMS * len(THETA))
+    w = world(400, seed=14)
+    spoilt = w.arms.copy()
+    spoilt[350] = np.nan
+    policy, log = rival(), w.log
+    with pytest.raises(sb.InputError, match="decision 350: its arms contain NaN"):
+        train(policy, Log(arms=spoilt, chosen=log.chosen, reward=log.reward, probability=log.probability))
+    assert policy.rounds == 300
+    with pytest.raises(sb.InputError, match="has learned from rows 0 to 300"):
+        evaluate(log, {"mine": policy})
+    assert len(evaluate(log.part(300, 400), {"mine": policy}, ("ips",))) == 1
+
+
 def test_learning_and_judging_apart() -> None:
     """Rewards that are noise flatter nobody; real ones are found; existing policies are refused."""
     w = world(4000, seed=15)
@@ -460,6 +475,8 @@ def test_learning_and_judging_apart() -> None:
     assert judged[0].low < 0.5 < judged[0].high
     with pytest.raises(TypeError, match="makes a fresh one"):
         train_and_judge(w.log, {"mine": rival()})
+    with pytest.raises(TypeError, match="mine: a maker takes no arguments"):
+        train_and_judge(w.log, {"mine": lambda arms: np.eye(len(arms))[0]})
 
 
 def test_replay_has_the_law_of_a_life() -> None:
@@ -501,13 +518,10 @@ def test_replay_of_unequal_probabilities_keeps_the_law_of_arms() -> None:
 def test_a_policy_that_warms_up_is_replayed_as_it_lives() -> None:
     """Its scaling comes from the rounds that were kept: fed by hand with those, it is the same."""
     log, _ = uniform_log(600, seed=17)
-    for make in (
-        lambda: sb.adaptive(len(THETA)),
-        lambda: sb.adaptive(len(THETA), explore=sb.EpsilonGreedy(0.2, seed=3)),
-    ):
-        found = replay(log, {"p": make})["p"]
-        arms = next(log.chunks()).arms
-        lived = make()
+    arms = np.array(next(log.chunks()).arms)
+    for rule in (sb.UCB(0.2), sb.EpsilonGreedy(0.2, seed=3)):
+        found = replay(log, {"p": lambda: sb.adaptive(len(THETA), explore=rule)})["p"]  # noqa: B023  (called at once)
+        lived = sb.adaptive(len(THETA), explore=rule)
         for number in found.numbers:
             lived.select(arms[number])
             lived.update(arms[number, log.chosen[number]], log.reward[number])

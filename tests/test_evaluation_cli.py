@@ -107,6 +107,11 @@ def test_it_says_when_nothing_can_be_said(tmp_path: Path) -> None:
         (["--policy", "oful", "--split", "0.5", "--parts", "3"], "choose one"),
         (["--policy", "oful", "--interval", "anytime"], "no any-time interval of snips"),
         (["--policy", "oful", "--reward-range", "one"], "LEAST,MOST"),
+        (["--policy", "oful", "--bandit", "shop"], "names no bandits"),
+        (
+            ["--policy", "oful", "--learning", "--split", "0.3", "--interval", "anytime"],
+            "--split, --interval",
+        ),
     ],
 )
 def test_bad_input_is_a_message(arguments: list[str], words: str, log: Path, tmp_path: Path) -> None:

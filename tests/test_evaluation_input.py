@@ -12,6 +12,7 @@ from pyarrow import parquet
 import sketchbandit as sb
 from sketchbandit.evaluation import Log, evaluate, from_frame, read_log, replay, write_log
 from sketchbandit.evaluation.parquet import ParquetArms
+from sketchbandit.evaluation.report import write_report
 from tests.logs import ARMS, rival, world
 
 GOOD: dict[str, Any] = {
@@ -163,6 +164,15 @@ def test_too_few_and_never_logged_actions() -> None:
     none = evaluate(fixed, {"third": [0.0, 0.0, 1.0]}, ("ips", "snips", "clipped"))
     assert "no overlap" in none.weights["third"].verdict
     assert np.isnan([row.low for row in none]).all()
+
+
+def test_one_decision_has_no_interval(tmp_path: Path) -> None:
+    """Not from minus infinity to infinity; and there is a picture all the same."""
+    found = evaluate(Log(**GOOD).part(0, 1), {"u": "uniform"})
+    assert np.isnan([found.logged.low, found.logged.high]).all()
+    assert "inf" not in repr(found)
+    write_report(found, tmp_path)
+    assert (tmp_path / "forest.png").stat().st_size > 5000
 
 
 # -- files --------------------------------------------------------------------------------------------

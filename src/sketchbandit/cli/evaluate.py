@@ -110,6 +110,7 @@ def judge(
     """Judge, and print what came of it; ``options`` as they were written."""
     with DecisionBar() as bar:
         if learning:
+            _refuse_unused(options)
             some = {name: options[name] for name in ("bandit", "dim", "level")}
             lives = judging.replay(log, policies, jobs=jobs, watcher=bar, **some)
         else:
@@ -125,6 +126,15 @@ def judge(
         return
     _show(found)
     console.print(f"report: {page}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _refuse_unused(options: dict[str, Any]) -> None:
+    """Refuse what a replay does not heed, where it was given."""
+    given = [name for name in ("split", "parts", "reward_range", "max_weight") if options[name] is not None]
+    given += ["interval"] if options["interval"] != "normal" else []
+    if given:
+        said = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InputError(f"--learning replays the whole log, with normal intervals; leave out {said}")
 
 
 def _range(text: str | None) -> tuple[float, float] | None:

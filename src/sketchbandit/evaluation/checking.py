@@ -1,5 +1,6 @@
 """What a log must be: as many of everything, finite rewards, probabilities above zero, arms there."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,12 @@ def check_lengths(**columns: Any) -> int:
     if not count:
         raise InputError("the log is empty: there is no decision in it")
     return count
+
+
+def refuse_bandit(path: Path, bandit: str | None) -> None:
+    """Refuse the name of a bandit for a file that has none."""
+    if bandit is not None:
+        raise InputError(f"{path} is no export of a service and names no bandits; leave out {bandit!r}")
 
 
 def check_order(time: AnyArray) -> None:

@@ -14,7 +14,7 @@ class Evaluation(Sequence[Estimate]):
     Attributes
     ----------
     logged : Estimate
-        The policy that made the log: its mean reward.
+        The policy that made the log: its mean reward, with a normal interval, or an any-time one.
     weights : dict of str to Weights
         The diagnostics of every candidate.
     interval, level

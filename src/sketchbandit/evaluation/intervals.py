@@ -46,8 +46,9 @@ def normal_difference(one: Sample, other: Sample, level: float) -> Interval:
 
 def _normal_of(value: float, influence: Vector, level: float) -> Interval:
     count = len(influence)
-    deviation = float(influence.std(ddof=1)) if count > 1 else np.inf
-    half = float(ndtri(0.5 + level / 2.0)) * deviation / math.sqrt(count)
+    if count < 2:
+        return NOTHING
+    half = float(ndtri(0.5 + level / 2.0)) * float(influence.std(ddof=1)) / math.sqrt(count)
     return Interval(value - half, value + half)
 
 

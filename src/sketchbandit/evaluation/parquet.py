@@ -12,6 +12,7 @@ from scipy import sparse
 
 from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import FileError, InputError, SketchBanditError
+from sketchbandit.evaluation import checking
 from sketchbandit.evaluation.exported import read_export
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.sources import Arms, Sets
@@ -132,6 +133,7 @@ def read(path: Path, *, bandit: str | None, dim: int | None) -> Log:
         return read_export(
             file, path, lambda rows, width: ParquetArms(path, rows, width), bandit=bandit, dim=dim
         )
+    checking.refuse_bandit(path, bandit)
     missing = [name for name in ("chosen", "reward", "probability") if name not in names]
     if missing or not {"arms", "context"} & set(names):
         wanted = ", ".join(missing or ["arms, nor context and actions"])
@@ -182,7 +184,7 @@ def _contexts(path: Path, column: Any) -> AnyArray:
         raise InputError(
             f"{path}: row {off[0]} has a context of {lengths[off[0]]} numbers, and the first {lengths[0]}"
         )
-    flat = column.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
+    flat: AnyArray = column.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
     return flat.reshape(len(lengths), -1) if len(lengths) else flat.reshape(0, 1)
 
 

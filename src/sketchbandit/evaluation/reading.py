@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.errors import FileError, InputError
+from sketchbandit.evaluation import checking
 from sketchbandit.evaluation.log import Log
 
 FORMATS = (".parquet", ".pq", ".npz")
@@ -26,7 +27,7 @@ def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = N
     path : path
         The file.
     bandit : str, optional
-        Which one, if an export has several.
+        Which one, if an export of a service has several.
     dim : int, optional
         Length of an arm, for an export with sparse ones; else the largest index that occurs says it.
 
@@ -47,6 +48,7 @@ def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = N
             arrays = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(f"{path} is damaged or not an npz file of plain arrays") from error
+    checking.refuse_bandit(path, bandit)
     missing = [name for name in _COLUMNS if name not in arrays]
     if missing:
         raise InputError(f"{path}: there is no {', '.join(missing)}; it has {', '.join(arrays)}")
