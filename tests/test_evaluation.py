@@ -25,10 +25,13 @@ from sketchbandit.evaluation import (
     train,
     train_and_judge,
 )
+from sketchbandit.evaluation.candidates import candidates_of
 from sketchbandit.evaluation.estimators import Sample
 from sketchbandit.evaluation.intervals import Bootstrap, normal
+from sketchbandit.evaluation.models import fit
 from sketchbandit.evaluation.sequences import mixture_boundary
-from tests.logs import ARMS, TRUTH, contexts, mean_rewards, rival, uniform_log, world
+from sketchbandit.evaluation.terms import terms_of
+from tests.logs import ARMS, THETA, TRUTH, contexts, mean_rewards, rival, uniform_log, world
 
 ALL = tuple(METHODS)
 
@@ -237,6 +240,37 @@ def test_an_any_time_value_goes_on_where_it_stopped() -> None:
         AnytimeValue((1.0, 1.0))
 
 
+def test_an_any_time_value_takes_all_or_nothing() -> None:
+    """What one of its two ends would refuse changes neither."""
+    value = AnytimeValue()
+    value.update([1.0, 2.0], [1.0, 0.0])
+    before = value.to_json()
+    for weights, rewards, said in (
+        ([-1.0], [0.0], "a weight is -1"),
+        ([np.inf], [1.0], "a weight is inf"),
+        ([1.0, np.nan], [1.0, 1.0], "a weight is nan"),
+        ([1.0, 2.0], 1.0, "a weight and a reward"),
+    ):
+        for take in (value.update, value.path):
+            with pytest.raises(sb.InputError, match=said):
+                take(weights, rewards)
+    assert value.to_json() == before
+    with pytest.raises(sb.InputError, match="finite"):
+        LowerBound(0.05).update([np.inf])
+
+
+def test_models_of_the_past_do_not_know_how_long_the_log_will_be() -> None:
+    """Any-time intervals are of one sequence of numbers: those of a row stay when more rows come."""
+    w = world(900, seed=8)
+    seen = []
+    for part in (w.log.part(0, 300), w.log):
+        chances = candidates_of(part, {"u": "uniform"})
+        seen.append(terms_of(part, chances, fit(part, "ridge", "past"))["u"].predicted[:300])
+    assert np.array_equal(seen[0], seen[1])
+    assert not seen[0][:32].any()
+    assert seen[0][32:].all()
+
+
 def test_any_time_evaluation() -> None:
     """ips, dr within a known largest weight, and differences: truth inside, and narrower with more data."""
     w = world(20_000, seed=8)
@@ -248,6 +282,9 @@ def test_any_time_evaluation() -> None:
     assert few.high - few.low > found[0].high - found[0].low
     difference = found.difference("c", method="ips")
     assert difference.low < TRUTH - w.log.reward.mean() < difference.high
+    just = w.candidate[np.arange(20_000), w.log.chosen] / w.log.probability
+    rounded = float(just.max()) * (1.0 - 1e-12)  # K / floor, in other last digits
+    assert evaluate(w.log, {"c": w.candidate}, "dr", interval="anytime", max_weight=rounded)[0].low < TRUTH
     with pytest.raises(sb.InputError, match="max_weight"):
         evaluate(w.log, {"c": w.candidate}, ("dr",), interval="anytime")
     with pytest.raises(sb.InputError, match="snips"):
@@ -255,10 +292,11 @@ def test_any_time_evaluation() -> None:
 
 
 def test_the_bootstrap_has_the_variance_of_the_normal_interval() -> None:
-    """Also where sums of neighbours are resampled: 30,000 decisions."""
+    """Also where sums of neighbours are resampled, as many to a sum or not, and far from zero."""
     random = np.random.default_rng(9)
-    for count in (2000, 30_000):
-        sample = Sample(random.exponential(size=count), random.random(count) + 0.5)
+    for count, is_ratio in ((2000, True), (30_000, True), (15_000, True), (15_000, False)):
+        below = random.random(count) + 0.5 if is_ratio else None
+        sample = Sample(10.0 + random.exponential(size=count), below)
         low, high = Bootstrap([sample], draws=1500, seed=0).interval(0, 0.95)
         exact = normal(sample, 0.95)
         assert (high - low) / (exact.high - exact.low) == pytest.approx(1.0, abs=0.08)
@@ -403,6 +441,21 @@ def test_a_policy_is_not_judged_by_what_it_has_learned() -> None:
         evaluate(w.log, {"mine": by_hand})
 
 
+def test_what_was_learned_before_a_bad_row_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows 0 to 300 were learned when a later one was refused; those after it were not."""
+    monkeypatch.setattr("sketchbandit.evaluation.sources._TOGETHER", 100 * ARMS * len(THETA))
+    w = world(400, seed=14)
+    spoilt = w.arms.copy()
+    spoilt[350] = np.nan
+    policy, log = rival(), w.log
+    with pytest.raises(sb.InputError, match="decision 350: its arms contain NaN"):
+        train(policy, Log(arms=spoilt, chosen=log.chosen, reward=log.reward, probability=log.probability))
+    assert policy.rounds == 300
+    with pytest.raises(sb.InputError, match="has learned from rows 0 to 300"):
+        evaluate(log, {"mine": policy})
+    assert len(evaluate(log.part(300, 400), {"mine": policy}, ("ips",))) == 1
+
+
 def test_learning_and_judging_apart() -> None:
     """Rewards that are noise flatter nobody; real ones are found; existing policies are refused."""
     w = world(4000, seed=15)
@@ -422,6 +475,8 @@ def test_learning_and_judging_apart() -> None:
     assert judged[0].low < 0.5 < judged[0].high
     with pytest.raises(TypeError, match="makes a fresh one"):
         train_and_judge(w.log, {"mine": rival()})
+    with pytest.raises(TypeError, match="mine: a maker takes no arguments"):
+        train_and_judge(w.log, {"mine": lambda arms: np.eye(len(arms))[0]})
 
 
 def test_replay_has_the_law_of_a_life() -> None:
@@ -458,3 +513,28 @@ def test_replay_of_unequal_probabilities_keeps_the_law_of_arms() -> None:
     shares = np.bincount(chosen[found.numbers], minlength=3) / found.rounds
     assert 500 < found.rounds < 700  # 6,000 decisions times the least probability
     assert np.abs(shares - 1 / 3).max() < 0.08
+
+
+def test_a_policy_that_warms_up_is_replayed_as_it_lives() -> None:
+    """Its scaling comes from the rounds that were kept: fed by hand with those, it is the same."""
+    log, _ = uniform_log(600, seed=17)
+    arms = np.array(next(log.chunks()).arms)
+    for rule in (sb.UCB(0.2), sb.EpsilonGreedy(0.2, seed=3)):
+        found = replay(log, {"p": lambda: sb.adaptive(len(THETA), explore=rule)})["p"]  # noqa: B023  (called at once)
+        lived = sb.adaptive(len(THETA), explore=rule)
+        for number in found.numbers:
+            lived.select(arms[number])
+            lived.update(arms[number, log.chosen[number]], log.reward[number])
+        assert found.rounds > 100
+        assert not lived.is_warming_up
+        assert np.array_equal(lived.theta, found.learned.theta)
+
+
+def test_replay_says_when_the_log_does_not_hold_what_is_played() -> None:
+    """Two of three arms were ever logged: who plays the third is not kept as often as is due."""
+    random = np.random.default_rng(18)
+    chosen = random.integers(2, size=3000)
+    log = Log(arms=np.eye(3), chosen=chosen, reward=random.random(3000), probability=np.full(3000, 0.5))
+    found = replay(log, {"u": lambda: sb.oful(3, explore=sb.EpsilonGreedy(1.0, seed=0))})["u"]
+    assert "1500 are due" in found.verdict
+    assert np.isnan(found.estimate.low)

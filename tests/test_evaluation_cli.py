@@ -68,6 +68,10 @@ def test_while_they_learn(tmp_path: Path) -> None:
     (row,) = json.loads(invoke(*asked, "--json").stdout)["replay"]
     assert 150 < row["effective_size"] < 260
     assert row["low"] < row["value"] < row["high"]
+    write_log(uniform_log(20, seed=2)[0], tmp_path / "log.parquet")
+    assert "nan" not in invoke(*asked).output
+    answer = json.loads(invoke(*asked, "--json").stdout, parse_constant=pytest.fail)
+    assert answer["replay"][0]["low"] is None
     refused = invoke(*asked, "--policy", "uniform")
     assert (refused.exit_code, "does not learn" in refused.output) == (2, True)
 
@@ -103,6 +107,11 @@ def test_it_says_when_nothing_can_be_said(tmp_path: Path) -> None:
         (["--policy", "oful", "--split", "0.5", "--parts", "3"], "choose one"),
         (["--policy", "oful", "--interval", "anytime"], "no any-time interval of snips"),
         (["--policy", "oful", "--reward-range", "one"], "LEAST,MOST"),
+        (["--policy", "oful", "--bandit", "shop"], "names no bandits"),
+        (
+            ["--policy", "oful", "--learning", "--split", "0.3", "--interval", "anytime"],
+            "--split, --interval",
+        ),
     ],
 )
 def test_bad_input_is_a_message(arguments: list[str], words: str, log: Path, tmp_path: Path) -> None:

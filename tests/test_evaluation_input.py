@@ -12,6 +12,7 @@ from pyarrow import parquet
 import sketchbandit as sb
 from sketchbandit.evaluation import Log, evaluate, from_frame, read_log, replay, write_log
 from sketchbandit.evaluation.parquet import ParquetArms
+from sketchbandit.evaluation.report import write_report
 from tests.logs import ARMS, rival, world
 
 GOOD: dict[str, Any] = {
@@ -42,6 +43,13 @@ def changed(name: str, at: int, value: Any) -> Any:
         ({"reward": np.zeros(39)}, "40 of chosen, 39 of reward"),
         ({"chosen": changed("chosen", 3, 1.5)}, "index of the arm"),
         ({"chosen": changed("chosen", 3, -1)}, "chosen 3 is -1"),
+        ({"chosen": changed("chosen", 3, np.nan)}, r"chosen 3 is nan.*needs the index"),
+        ({"chosen": [0] * 39 + [None]}, "chosen 39 is missing"),
+        ({"reward": pd.array([1] * 39 + [None], dtype="Int64").astype(object)}, "reward 39 is missing"),
+        ({"arms": np.array([["a", "b"]])}, "arms must be real numbers"),
+        ({"arms": [[["a"]]] * 40}, "arms must be real numbers"),
+        ({"arms": [[[1.0], [1.0, 2.0]]] * 40}, "decision 0: a set of arms is numbers"),
+        ({"arms": np.zeros((0, 2))}, "there are no arms"),
         ({"arms": GOOD["arms"][:30]}, "arms for 30 decisions, and 40"),
         ({"arms": None}, "give what was offered"),
         ({"arms": 7}, "arms are an array"),
@@ -98,17 +106,23 @@ def test_settings_that_make_no_sense() -> None:
         ({"level": 1.0}, "level"),
         ({"folds": 1}, "folds"),
         ({"model": 3}, "model must be"),
+        ({"model": lambda _: np.zeros(3)}, "a number a row"),
         (
             {"interval": "anytime", "methods": ("ips",), "reward_range": (0.0, 0.5)},
             "reward_range is 0 to 0.5",
         ),
         ({"interval": "anytime", "methods": ("dr",), "max_weight": 0.5}, "max_weight is 0.5"),
+        ({"reward_range": (0.0, np.inf)}, "two finite numbers"),
+        ({"reward_range": (1.0, 0.0)}, "least, most"),
+        ({"reward_range": (0.0, 0.5, 1.0)}, "least, most"),
     ):
         with pytest.raises((ValueError, TypeError), match=said):
             evaluate(log, {"u": "uniform"}, **settings)
     big = Log(**{**GOOD, "reward": 9.0 * GOOD["reward"]})
     with pytest.raises(sb.InputError, match=r"reward_range=\(least, most\)"):
         evaluate(big, {"u": "uniform"}, ("ips",), interval="anytime")
+    with pytest.raises(sb.InputError, match="another name"):
+        evaluate(log, {"logged": "uniform"})
     with pytest.raises(TypeError, match="by name"):
         evaluate(log, [rival()])  # type: ignore[arg-type]
 
@@ -150,6 +164,15 @@ def test_too_few_and_never_logged_actions() -> None:
     none = evaluate(fixed, {"third": [0.0, 0.0, 1.0]}, ("ips", "snips", "clipped"))
     assert "no overlap" in none.weights["third"].verdict
     assert np.isnan([row.low for row in none]).all()
+
+
+def test_one_decision_has_no_interval(tmp_path: Path) -> None:
+    """Not from minus infinity to infinity; and there is a picture all the same."""
+    found = evaluate(Log(**GOOD).part(0, 1), {"u": "uniform"})
+    assert np.isnan([found.logged.low, found.logged.high]).all()
+    assert "inf" not in repr(found)
+    write_report(found, tmp_path)
+    assert (tmp_path / "forest.png").stat().st_size > 5000
 
 
 # -- files --------------------------------------------------------------------------------------------
@@ -217,6 +240,46 @@ def test_damaged_files(tmp_path: Path) -> None:
         write_log(Log(**GOOD), tmp_path / "log.csv")
 
 
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"arms": [[1.0, 2.0], [3.0, 4.0]]}, "arms must be a list of lists of numbers a row, got list<"),
+        ({"arms": [1.0, 2.0]}, "arms must be a list of lists of numbers a row, got double"),
+        ({"arms": [[["a"]], [["b"]]]}, "arms must be a list of lists"),
+        ({"context": [[1.0], [2.0]]}, "a log of contexts needs a column actions"),
+        ({"context": [1.0, 2.0], "actions": [["a"], ["a"]]}, "context must be a list of numbers"),
+        ({"context": [[1.0, 2.0], [3.0]], "actions": [["a"]] * 2}, "row 1 has a context of 1 numbers"),
+        ({"context": [[1.0, 2.0], None], "actions": [["a"]] * 2}, "row 1 has a context of 0 numbers"),
+        ({"context": [[1.0], [2.0]], "actions": [["a"], None]}, "row 1 has no actions"),
+    ],
+)
+def test_columns_of_another_kind(columns: dict[str, Any], said: str, tmp_path: Path) -> None:
+    """By the file, the column and what it must be; nothing of Arrow's own."""
+    table = pa.table({"chosen": [0, 0], "reward": [1.0, 0.0], "probability": [0.5, 0.5], **columns})
+    parquet.write_table(table, tmp_path / "log.parquet")
+    with pytest.raises(sb.InputError, match=said):
+        read_log(tmp_path / "log.parquet")
+
+
+def test_names_in_files(tmp_path: Path) -> None:
+    """Chosen by name among what each decision offered; names that are numbers go there and back."""
+    numbers = {"reward": [1.0, 0.0], "probability": [0.5, 0.5], "context": [[1.0], [2.0]]}
+    table = pa.table({"chosen": ["a", "b"], "actions": [["a", "c"], ["b", "a"]], **numbers})
+    parquet.write_table(table, tmp_path / "named.parquet")
+    log = read_log(tmp_path / "named.parquet")
+    assert log.chosen.tolist() == [0, 0]
+    assert next(log.chunks()).chosen_rows.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 2.0]]
+    table = pa.table({"chosen": ["a", "c"], "actions": [["a", "c"], ["b", "a"]], **numbers})
+    parquet.write_table(table, tmp_path / "named.parquet")
+    with pytest.raises(sb.InputError, match=r"decision 1: 'c' was chosen, and is none of .*'b', 'a'"):
+        read_log(tmp_path / "named.parquet")
+    numbered = Log(context=GOOD["arms"][:, 0], actions=[10, 20, 30], **_columns(GOOD["chosen"]))
+    write_log(numbered, tmp_path / "numbered.parquet")
+    back = read_log(tmp_path / "numbered.parquet")
+    assert back.actions == (10, 20, 30)
+    assert np.array_equal(back.chosen, GOOD["chosen"])
+
+
 def test_sparse_arms_of_an_export(tmp_path: Path) -> None:
     """Indices and values become CSR sets; the largest index says the dimension."""
     kind = pa.list_(pa.struct([("indices", pa.list_(pa.int32())), ("values", pa.list_(pa.float64()))]))
@@ -245,3 +308,18 @@ def test_frames() -> None:
     named = pd.DataFrame({"age": w.arms[:, 0, 0], "shown": np.array(list("abcd"))[w.log.chosen], **numbers})
     found = from_frame(named, context=["age"], chosen="shown", probability="p")
     assert (found.actions, found.dim) == (tuple("abcd"), ARMS)
+    numbered = named.assign(shown=np.array([10, 20, 30, 40])[w.log.chosen])
+    found = from_frame(numbered, context=["age"], chosen="shown", probability="p")
+    assert found.actions == (10, 20, 30, 40)
+    assert np.array_equal(found.chosen, w.log.chosen)
+    with pytest.raises(sb.InputError, match="some of shown are missing"):
+        from_frame(named.assign(shown=None), context=["age"], chosen="shown", probability="p")
+
+
+def test_frames_that_were_read_from_a_file(tmp_path: Path) -> None:
+    """pandas reads a list of lists as an array of arrays."""
+    w = world(60, seed=4)
+    numbers = {"chosen": w.log.chosen, "reward": w.log.reward, "probability": w.log.probability}
+    pd.DataFrame({**numbers, "arms": [arms.tolist() for arms in w.arms]}).to_parquet(tmp_path / "f.parquet")
+    log = from_frame(pd.read_parquet(tmp_path / "f.parquet"), arms="arms")
+    assert np.array_equal(np.array(next(log.chunks()).arms), w.arms)

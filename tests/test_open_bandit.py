@@ -70,3 +70,20 @@ def test_what_is_not_here_or_not_such_a_log(folder: Path) -> None:
     path.write_bytes(b"\x1f\x8b broken \x00")
     with pytest.raises(sb.FileError, match=r"all\.csv"):
         sb.data.load_open_bandit("random")
+
+
+def test_logs_that_are_damaged(folder: Path) -> None:
+    """Cut off within a row or after the header, or with a value that cannot be: a message, no traceback."""
+    path = folder / "obd" / "random" / "all" / "all.csv"
+    lines = path.read_text().splitlines()
+    row = lines[1].split(",")
+    for text, said in (
+        ("\n".join([*lines[:4], ",".join(row[:4])]), "row 3 has no click: it was cut off"),
+        (lines[0], "no rows"),
+        ("\n".join([lines[0], ",".join([row[0], "yesterday", *row[2:]])]), "a timestamp is no time"),
+        ("\n".join([lines[0], ",".join([*row[:2], "9", *row[3:]])]), "item_id is 0 to 3, got 9"),
+        ("\n".join([lines[0], ",".join([*row[:3], "0", *row[4:]])]), "position is 1 to 3, got 0"),
+    ):
+        path.write_text(text + "\n")
+        with pytest.raises(sb.FileError, match=said):
+            sb.data.load_open_bandit("random")

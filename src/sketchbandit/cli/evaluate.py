@@ -11,7 +11,8 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from sketchbandit.cli.live import LiveProgress
 from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.errors import InputError
-from sketchbandit.evaluation import INTERVALS, METHODS, Evaluation, Replay
+from sketchbandit.evaluation import INTERVALS, METHODS, Evaluation, Replay, tables
+from sketchbandit.evaluation.evaluation import plain
 from sketchbandit.evaluation.report import write_report
 from sketchbandit.experiments import judging
 
@@ -109,6 +110,7 @@ def judge(
     """Judge, and print what came of it; ``options`` as they were written."""
     with DecisionBar() as bar:
         if learning:
+            _refuse_unused(options)
             some = {name: options[name] for name in ("bandit", "dim", "level")}
             lives = judging.replay(log, policies, jobs=jobs, watcher=bar, **some)
         else:
@@ -124,6 +126,15 @@ def judge(
         return
     _show(found)
     console.print(f"report: {page}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _refuse_unused(options: dict[str, Any]) -> None:
+    """Refuse what a replay does not heed, where it was given."""
+    given = [name for name in ("split", "parts", "reward_range", "max_weight") if options[name] is not None]
+    given += ["interval"] if options["interval"] != "normal" else []
+    if given:
+        said = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InputError(f"--learning replays the whole log, with normal intervals; leave out {said}")
 
 
 def _range(text: str | None) -> tuple[float, float] | None:
@@ -147,7 +158,7 @@ def _show(found: Evaluation) -> None:
 
 def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
     if as_json:
-        rows = [{**life.estimate._asdict(), "decisions": life.decisions} for life in lives.values()]
+        rows = [{**plain(life.estimate), "decisions": life.decisions} for life in lives.values()]
         typer.echo(json.dumps({"replay": rows, "verdicts": {n: r.verdict for n, r in lives.items()}}))
         return
     header = ["policy", "rounds", "of decisions", "mean reward", "interval", "verdict"]
@@ -159,8 +170,8 @@ def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
                 life.policy,
                 f"{life.rounds:,}",
                 f"{life.decisions:,}",
-                f"{life.estimate.value:.4g}",
-                f"{life.estimate.low:.4g} to {life.estimate.high:.4g}",
+                tables.number(life.estimate.value),
+                tables.interval(life.estimate),
                 f"nothing can be said: {life.verdict}" if life.verdict else "good",
             ]
             for life in lives.values()

@@ -114,7 +114,9 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
     interval: Annotated[str, typer.Option(help="normal, bootstrap, anytime.")] = "normal",
     level: Annotated[float, typer.Option(help="How sure intervals are.")] = 0.95,
     split: Annotated[float | None, typer.Option(help="The share, from the start, learned from; 0.5.")] = None,
+    parts: Annotated[int | None, typer.Option(help="Instead: so many parts, each judged in turn.")] = None,
     reward_range: Annotated[str | None, typer.Option(help="LEAST,MOST: what no reward leaves.")] = None,
+    max_weight: Annotated[float | None, typer.Option(help="What no weight exceeds: K/floor.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes at a time.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("evaluation"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
@@ -134,8 +136,8 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
         raise typer.Exit(1) from error
     from sketchbandit.service import evaluating  # noqa: PLC0415  (pyarrow takes 60 MB that a server can do without)
 
-    options = {"methods": methods, "interval": interval, "level": level, "split": split, "parts": None}
-    options |= {"reward_range": reward_range, "max_weight": None, "bandit": None}
+    options = {"methods": methods, "interval": interval, "level": level, "split": split, "parts": parts}
+    options |= {"reward_range": reward_range, "max_weight": max_weight, "bandit": None}
     with complaints(), evaluating.exported(folder, bandit=bandit, database=database) as (path, log):
         options["dim"] = log.context_dim or log.dim
         judge(path, policy, options, learning=False, jobs=jobs, out=out, as_json=as_json)

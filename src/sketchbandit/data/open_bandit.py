@@ -83,18 +83,28 @@ def read_open_bandit(path: Path, policy: str, campaign: str) -> OpenBandit:
         raise FileError(
             f"{path} is no log of the Open Bandit Dataset: it lacks {', '.join(missing or ['affinities'])}"
         )
-    frame = frame.sort_values("timestamp", kind="stable")
-    position = frame["position"].to_numpy(dtype=np.int64) - 1
-    if not ((position >= 0) & (position < POSITIONS)).all():
-        raise FileError(
-            f"{path}: positions are 1 to {POSITIONS}, got {position.min() + 1} to {position.max() + 1}"
-        )
+    if frame.empty:
+        raise FileError(f"{path} has a header and no rows: it was cut off; get it again")
+    row, column = (found[:1] for found in np.nonzero(frame[[*_COLUMNS, *users, *affinity]].isna()))
+    if len(row):
+        name = [*_COLUMNS, *users, *affinity][column[0]]
+        raise FileError(f"{path}: row {row[0]} has no {name}: it was cut off or changed; get it again")
+    for name, least, most in (("position", 1, POSITIONS), ("item_id", 0, len(affinity) - 1)):
+        if not frame[name].between(least, most).all():
+            raise FileError(
+                f"{path}: {name} is {least} to {most}, got {frame[name].min()} to {frame[name].max()}"
+            )
+    try:
+        time = pd.to_datetime(frame["timestamp"], utc=True, format="ISO8601")
+    except ValueError as error:
+        raise FileError(f"{path}: a timestamp is no time: {str(error).splitlines()[0]}") from error
+    frame = frame.assign(timestamp=time).sort_values("timestamp", kind="stable")
     return OpenBandit(
         policy=policy,
         campaign=campaign,
-        time=pd.to_datetime(frame["timestamp"], utc=True, format="ISO8601").to_numpy(dtype="datetime64[us]"),
+        time=frame["timestamp"].to_numpy(dtype="datetime64[us]"),
         item=frame["item_id"].to_numpy(dtype=np.int64),
-        position=position,
+        position=frame["position"].to_numpy(dtype=np.int64) - 1,
         click=frame["click"].to_numpy(dtype=np.float64),
         propensity=frame["propensity_score"].to_numpy(dtype=np.float64),
         users=np.column_stack([np.unique(frame[name], return_inverse=True)[1] for name in users]),

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError
 from sketchbandit.evaluation.intervals import Interval
@@ -10,6 +12,7 @@ from sketchbandit.evaluation.terms import Terms
 
 METHODS = ("ips", "dr")
 """Those that have such an interval."""
+_ROUNDING = 1e-9  # by which a weight may exceed the largest, relatively
 
 
 class Assumed(NamedTuple):
@@ -44,7 +47,7 @@ def difference(one: Terms, other: Terms, method: str, level: float, assumed: Ass
 def _bound(numbers: Vector, shift: float, alpha: float, most: float = 1.0) -> float:
     """The bound on the mean of numbers of at least -shift, which is at most ``most``."""
     bound = LowerBound(alpha)
-    bound.update((numbers + shift) / (most + shift))
+    bound.update(np.maximum(numbers + shift, 0.0) / (most + shift))  # below zero by rounding alone
     return bound.value * (most + shift) - shift
 
 
@@ -60,8 +63,10 @@ def _parts(terms: Terms, method: str, assumed: Assumed, *, flip: bool) -> tuple[
             "where the log was made with a floor; that of ips needs none"
         )
     most = float(terms.weight.max())
-    if most > assumed.max_weight:
-        raise InputError(f"a weight is {most:g}, and max_weight is {assumed.max_weight:g}")
+    if most > assumed.max_weight * (1.0 + _ROUNDING):
+        raise InputError(
+            f"a weight is {most:g}, and max_weight is {assumed.max_weight:g}: give what no weight can exceed"
+        )
     predicted, value = ((q - low) / (high - low) for q in (terms.predicted, terms.value))  # within the range
     if flip:
         r, predicted, value = 1.0 - r, 1.0 - predicted, 1.0 - value

@@ -9,6 +9,7 @@ from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.evaluation.chunk import Chunk
 from sketchbandit.evaluation.log import Log
+from sketchbandit.evaluation.results import LOGGED
 from sketchbandit.evaluation.seen import refuse_seen
 from sketchbandit.policy import PerAction, Policy
 
@@ -36,6 +37,8 @@ def candidates_of(log: Log, policies: Any) -> dict[str, Chances]:
         raise InputTypeError(f'policies are given by name, {{"mine": policy}}, got {type(policies).__name__}')
     if not policies:
         raise InputError('there is no policy to evaluate; give some by name, {"mine": policy}')
+    if LOGGED in policies:
+        raise InputError(f"{LOGGED!r} is the policy that made the log; give your candidate another name")
     return {
         str(name): checked(str(name), _chances_of(str(name), given, log)) for name, given in policies.items()
     }
@@ -116,7 +119,7 @@ def checked(name: str, chances: Chances) -> Chances:
             raise InputError(
                 f"{name}, decision {chunk.start + at}: its probabilities sum to {total:.6g}, not 1"
             )
-        return flat
+        return np.maximum(flat, 0.0)  # weights below zero would be rounding
 
     return answer
 

@@ -1,5 +1,6 @@
 """What a log must be: as many of everything, finite rewards, probabilities above zero, arms there."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,7 @@ def read_column(name: str, values: Any, remedy: str) -> Vector:
     if np.ma.is_masked(values):
         raise InputError(f"some of {name} are masked; {remedy}")
     array = np.asarray(values)
-    if array.dtype.kind == "O" and any(value is None for value in array.ravel()):
-        at = next(i for i, value in enumerate(array.ravel()) if value is None)
-        raise InputError(f"{name} {at} is missing; {remedy}")
+    _refuse_missing(name, array, remedy)
     if array.dtype.kind not in "fiub":
         raise InputTypeError(f"{name} must be real numbers, got an array of dtype {array.dtype}")
     if array.ndim != 1:
@@ -53,6 +52,7 @@ def read_chosen(values: Any) -> AnyArray:
     array = np.asarray(values)
     if array.ndim != 1:
         raise InputError(f"chosen is one index a decision, got the shape {array.shape}")
+    _refuse_missing("chosen", array, "every decision needs the index of the arm that was chosen")
     if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.round(array)).all():
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
@@ -62,6 +62,17 @@ def read_chosen(values: Any) -> AnyArray:
     if len(array) and array.min() < 0:
         raise InputError(f"chosen {int(array.argmin())} is {array.min()}; an index counts from 0")
     return array.astype(np.int64)
+
+
+def _refuse_missing(name: str, array: AnyArray, remedy: str) -> None:
+    """Refuse None, the NA of pandas, and nan."""
+    if array.dtype.kind == "O":
+        bad = [at for at, value in enumerate(array.flat) if value is None or type(value).__name__ == "NAType"]
+    else:
+        bad = np.flatnonzero(np.isnan(array)).tolist() if array.dtype.kind == "f" else []
+    if bad:
+        said = "missing" if array.dtype.kind == "O" else "nan"
+        raise InputError(f"{name} {bad[0]} is {said} ({len(bad)} such rows); {remedy}")
 
 
 def check_lengths(**columns: Any) -> int:
@@ -74,6 +85,12 @@ def check_lengths(**columns: Any) -> int:
     if not count:
         raise InputError("the log is empty: there is no decision in it")
     return count
+
+
+def refuse_bandit(path: Path, bandit: str | None) -> None:
+    """Refuse the name of a bandit for a file that has none."""
+    if bandit is not None:
+        raise InputError(f"{path} is no export of a service and names no bandits; leave out {bandit!r}")
 
 
 def check_order(time: AnyArray) -> None:

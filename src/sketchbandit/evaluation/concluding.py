@@ -125,7 +125,9 @@ def _notes(log: Log, settings: Settings) -> list[str]:
         notes.append(f"{settings.interval} intervals: for a log whose length was fixed beforehand")
     if settings.needs_model:
         folded = (
-            "the rows before" if settings.how_folded == PAST else f"the other of {settings.how_folded} parts"
+            "the rows before"
+            if settings.how_folded == PAST
+            else f"all but its own of {settings.how_folded} parts"
         )
         notes.append(f"the model of the rewards predicts each row from {folded}")
     return notes

@@ -14,7 +14,7 @@ class Evaluation(Sequence[Estimate]):
     Attributes
     ----------
     logged : Estimate
-        The policy that made the log: its mean reward.
+        The policy that made the log: its mean reward, with a normal interval, or an any-time one.
     weights : dict of str to Weights
         The diagnostics of every candidate.
     interval, level
@@ -86,12 +86,10 @@ class Evaluation(Sequence[Estimate]):
             "interval": self.interval,
             "level": self.level,
             "notes": self.notes,
-            "logged": _plain(self.logged),
-            "estimates": [_plain(row) for row in self._rows],
-            "differences": [
-                _plain(row) for method in self.methods for row in self.differences(method=method)
-            ],
-            "weights": {name: _plain(found) for name, found in self.weights.items()},
+            "logged": plain(self.logged),
+            "estimates": [plain(row) for row in self._rows],
+            "differences": [plain(row) for method in self.methods for row in self.differences(method=method)],
+            "weights": {name: plain(found) for name, found in self.weights.items()},
         }
 
     def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
@@ -108,7 +106,8 @@ class Evaluation(Sequence[Estimate]):
         return "\n".join([*tables.aligned([header, *rows]), *silent])
 
 
-def _plain(row: Any) -> dict[str, Any]:
+def plain(row: Any) -> dict[str, Any]:
+    """A row as JSON values."""
     return {
         key: None if isinstance(value, float) and not abs(value) < float("inf") else value
         for key, value in row._asdict().items()

@@ -22,7 +22,8 @@ def forest(
     with mpl.rc_context(STYLE):
         figure, (axis,) = panels(1, width=7.2, height=1.3 + 0.24 * (len(groups) * (len(methods) + 1) + 1))
         logged = found.logged
-        axis.axvspan(logged.low, logged.high, color="0.5", alpha=0.12, lw=0)
+        if not math.isnan(logged.low):
+            axis.axvspan(logged.low, logged.high, color="0.5", alpha=0.12, lw=0)
         axis.axvline(logged.value, color="0.35", lw=1.0)
         if truth is not None:
             axis.axvline(truth, color=COLOURS[1], lw=1.2, ls="--")

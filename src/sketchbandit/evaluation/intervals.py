@@ -46,8 +46,9 @@ def normal_difference(one: Sample, other: Sample, level: float) -> Interval:
 
 def _normal_of(value: float, influence: Vector, level: float) -> Interval:
     count = len(influence)
-    deviation = float(influence.std(ddof=1)) if count > 1 else np.inf
-    half = float(ndtri(0.5 + level / 2.0)) * deviation / math.sqrt(count)
+    if count < 2:
+        return NOTHING
+    half = float(ndtri(0.5 + level / 2.0)) * float(influence.std(ddof=1)) / math.sqrt(count)
     return Interval(value - half, value + half)
 
 
@@ -60,15 +61,16 @@ class Bootstrap:
 
     def __init__(self, samples: Sequence[Sample], *, draws: int, seed: int) -> None:
         columns = [column for s in samples for column in (s.numerator, s.denominator) if column is not None]
-        sums = _blocks(columns)
+        sums = _blocks([*columns, np.ones(len(columns[0]))])
         drawn = _resampled(sums, draws, np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0]))
+        decisions = drawn[:, -1]  # blocks are not all of one size, and so neither are resamples
         self._values: list[Vector] = []
         at = 0
         for sample in samples:
             above = drawn[:, at]
             at += 1
             if sample.denominator is None:
-                self._values.append(above / len(sample.numerator))
+                self._values.append(above / decisions)
                 continue
             below = drawn[:, at]
             at += 1

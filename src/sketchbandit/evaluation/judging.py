@@ -1,6 +1,7 @@
 """Policies that learn from one part of a log and are judged by another."""
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from itertools import pairwise
 from typing import Any
 
@@ -128,6 +129,13 @@ def _made(name: str, given: Any, learned: Sequence[Log]) -> Any:
         )
     if not callable(given) or isinstance(given, tuple):
         return given
+    try:
+        signature(given).bind()
+    except TypeError as error:
+        raise InputTypeError(
+            f"{name}: a maker takes no arguments and makes a policy; what has nothing to learn is judged by "
+            "evaluate, or given here as Batched(function)"
+        ) from error
     fresh = given()
     if not hasattr(fresh, "update"):
         raise InputTypeError(f"{name}: the maker must make a policy, got {type(fresh).__name__}")

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.arrays import AnyArray
-from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.errors import InputError
 from sketchbandit.evaluation import checking
 from sketchbandit.evaluation.chunk import Action, Chunk
+from sketchbandit.evaluation.naming import indices_of, names_of, place_of
 from sketchbandit.evaluation.sources import Arms, OfferedArms, ProductArms, arms_of
 
 
@@ -38,7 +39,7 @@ class Log:
         Instead of arms: contexts (decisions, p), and the names of the actions, or their features
         (actions, q). The arm of a context and an action has the products of their features.
     chosen : array
-        The index of the arm that was chosen; or its name, if ``actions`` are names.
+        The index of the arm that was chosen; or its name, if ``actions`` are names. Integers are indices.
     reward : array
         What it earned.
     probability : array
@@ -82,8 +83,8 @@ class Log:
             raise InputError("contexts need actions: their names, or their features (actions, q)")
         self.reward = checking.read_rewards(reward)
         self.probability = checking.read_probabilities(probability)
-        names = _names_of(actions)
-        self.chosen = checking.read_chosen(_indices_of(chosen, names))
+        names = names_of(actions)
+        self.chosen = checking.read_chosen(indices_of(chosen, names))
         count = checking.check_lengths(
             chosen=self.chosen, reward=self.reward, probability=self.probability, time=time, context=context
         )
@@ -105,8 +106,11 @@ class Log:
     def of_actions(cls, context: AnyArray, offered: Sequence[Sequence[Action]], **columns: Any) -> "Log":
         """A log of contexts and named actions, of which not all need be offered every time.
 
-        ``chosen`` counts within those that were offered.
+        ``chosen`` counts within those that were offered, or names one of them.
         """
+        if np.asarray(columns["chosen"]).dtype.kind in "OU":
+            pairs = zip(columns["chosen"], offered, strict=False)  # lengths are checked below
+            columns["chosen"] = [place_of(at, name, some) for at, (name, some) in enumerate(pairs)]
         names = list(dict.fromkeys(name for some in offered for name in some))
         if all(list(some) == names for some in offered):
             return cls(context=context, actions=names, **columns)
@@ -220,30 +224,6 @@ def _digest(*columns: AnyArray) -> str:
     for column in columns:
         digest.update(np.ascontiguousarray(column).data)
     return digest.hexdigest()
-
-
-def _names_of(actions: Any) -> tuple[Action, ...] | None:
-    """The names of actions, where they are names and no features."""
-    if actions is None or np.ndim(actions) != 1:
-        return None
-    names = tuple(name.item() if hasattr(name, "item") else name for name in actions)
-    if not all(isinstance(name, (str, int)) for name in names):
-        raise InputTypeError("actions are names, or an array of their features (actions, q)")
-    if len(set(names)) < len(names):
-        raise InputError(f"an action is there twice: {names}")
-    return names
-
-
-def _indices_of(chosen: Any, names: tuple[Action, ...] | None) -> Any:
-    """Indices, also where actions were named."""
-    values = np.asarray(chosen)
-    if names is None or values.dtype.kind in "iuf":
-        return values
-    places = {name: place for place, name in enumerate(names)}
-    for at, name in enumerate(values.tolist()):
-        if name not in places:
-            raise InputError(f"decision {at}: {name!r} was chosen, and is none of the actions {names[:8]}")
-    return np.array([places[name] for name in values.tolist()], dtype=np.int64)
 
 
 def _product(context: Any, actions: Any) -> Arms:

@@ -17,7 +17,7 @@ from sketchbandit.sketch.checks import check_count, check_real
 
 FOLDS = 3
 PAST = "past"
-_DOUBLINGS = 10  # blocks of "past": the first is 1/1024 of the log
+_FIRST = 32  # rows of the first block of "past"
 
 
 class RewardModel(Protocol):
@@ -129,7 +129,8 @@ def fit(log: Log, model: Any, folds: int | str) -> list[Fitted]:
         A function of rows (n, dim) is a model that is fitted already, elsewhere.
     folds : int or "past"
         Parts of the log, each predicted by a model of the others; "past": of the rows before alone, in blocks
-        that double. The first is predicted as zero.
+        that double from 32 rows on, wherever the log ends, so that a prediction is the same when more rows
+        have come. The first block is predicted as zero.
 
     """
     if isinstance(model, type):
@@ -156,7 +157,13 @@ def predict(models: list[Fitted], rows: Any, numbers: AnyArray) -> Vector:
     for model in models:
         start, stop = np.searchsorted(numbers, [model.start, model.stop])
         if start < stop:
-            found[start:stop] = model.predict(rows[start:stop])
+            answer = model.predict(rows[start:stop])
+            if answer.shape != (stop - start,):
+                raise InputError(
+                    "the model of the rewards must predict a number a row, got an array of shape "
+                    f"{answer.shape} for {stop - start} rows"
+                )
+            found[start:stop] = answer
     if not np.isfinite(found).all():
         raise InputError("the model of the rewards predicts numbers that are not finite; give another one")
     return found
@@ -170,7 +177,8 @@ def _fresh(model: Any) -> RewardModel:
 
 def _parts(count: int, folds: int | str) -> list[tuple[int, int]]:
     if folds == PAST:
-        ends = sorted({0, count, *(count >> shift for shift in range(1, _DOUBLINGS + 1))})
+        doubled = (_FIRST << shift for shift in range(count.bit_length()))
+        ends = [0, *(end for end in doubled if end < count), count]
     else:
         wanted = min(check_count("folds", folds, at_least=2), count)
         ends = [count * part // wanted for part in range(wanted + 1)]

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet as pq
 from scipy import sparse
 
 from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import FileError, InputError, SketchBanditError
+from sketchbandit.evaluation import checking
 from sketchbandit.evaluation.exported import read_export
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.sources import Arms, Sets
@@ -131,10 +133,12 @@ def read(path: Path, *, bandit: str | None, dim: int | None) -> Log:
         return read_export(
             file, path, lambda rows, width: ParquetArms(path, rows, width), bandit=bandit, dim=dim
         )
+    checking.refuse_bandit(path, bandit)
     missing = [name for name in ("chosen", "reward", "probability") if name not in names]
     if missing or not {"arms", "context"} & set(names):
         wanted = ", ".join(missing or ["arms, nor context and actions"])
         raise InputError(f"{path}: there is no column {wanted}; it has {', '.join(names)}")
+    _check_kinds(path, file.schema_arrow)
     try:
         some = file.read(
             [n for n in ("chosen", "reward", "probability", "time", "context", "actions") if n in names]
@@ -144,8 +148,44 @@ def read(path: Path, *, bandit: str | None, dim: int | None) -> Log:
     columns = {n: some[n].to_numpy() for n in ("chosen", "reward", "probability", "time") if n in names}
     if "arms" in names:
         return Log(arms=ParquetArms(path, np.arange(some.num_rows), dim), **columns)
-    contexts = np.array(some["context"].to_pylist(), dtype=np.float64)
-    return Log.of_actions(contexts, some["actions"].to_pylist(), **columns)
+    contexts = _contexts(path, some["context"].combine_chunks())
+    offered = some["actions"].to_pylist()
+    without = next((row for row, names in enumerate(offered) if not names), None)
+    if without is not None:
+        raise InputError(f"{path}: row {without} has no actions; give the names of those that were offered")
+    return Log.of_actions(contexts, offered, **columns)
+
+
+def _check_kinds(path: Path, schema: Any) -> None:
+    """Refuse columns of what is offered that are no lists of numbers, before any of them is read."""
+    wanted = {"arms": "a list of lists of numbers"} if "arms" in schema.names else {}
+    wanted = wanted or {"context": "a list of numbers", "actions": "a list of names"}
+    for name, what in wanted.items():
+        if name not in schema.names:
+            raise InputError(f"{path}: a log of contexts needs a column {name}, {what} a row")
+        kind, depth = schema.field(name).type, 0
+        while hasattr(kind, "value_type"):
+            kind, depth = kind.value_type, depth + 1
+        is_number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+        good = {
+            "arms": (depth == 2 and is_number) or (depth == 1 and pa.types.is_struct(kind)),
+            "context": depth == 1 and is_number,
+            "actions": depth == 1,
+        }
+        if not good[name]:
+            raise InputError(f"{path}: {name} must be {what} a row, got {schema.field(name).type}")
+
+
+def _contexts(path: Path, column: Any) -> AnyArray:
+    """Rows of numbers, all of one length."""
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    off = np.flatnonzero((lengths != lengths[:1]) | (lengths == 0))
+    if len(off):
+        raise InputError(
+            f"{path}: row {off[0]} has a context of {lengths[off[0]]} numbers, and the first {lengths[0]}"
+        )
+    flat: AnyArray = column.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
+    return flat.reshape(len(lengths), -1) if len(lengths) else flat.reshape(0, 1)
 
 
 def write(log: Log, path: Path) -> None:
@@ -155,7 +195,8 @@ def write(log: Log, path: Path) -> None:
     temporary = path.with_name(f".{path.name}.tmp")
     numbers = [("chosen", pa.int64()), ("reward", pa.float64()), ("probability", pa.float64())]
     by_context = log.context_dim is not None and log.actions is not None
-    lists = [("context", pa.list_(pa.float64())), ("actions", pa.list_(pa.string()))]
+    kind = pa.int64() if all(isinstance(name, int) for name in log.actions or ()) else pa.string()
+    lists = [("context", pa.list_(pa.float64())), ("actions", pa.list_(kind))]
     schema = pa.schema(numbers + (lists if by_context else [("arms", pa.list_(pa.list_(pa.float64())))]))
     try:
         with pq.ParquetWriter(temporary, schema) as writer:
@@ -177,7 +218,7 @@ def write(log: Log, path: Path) -> None:
                     columns.append(_list_array(inner, chunk.counts))
                 writer.write_table(pa.table(columns, schema=schema), row_group_size=_GROUP)
         temporary.replace(path)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise SketchBanditError(f"{path} cannot be written: {error}") from error
     finally:
         temporary.unlink(missing_ok=True)

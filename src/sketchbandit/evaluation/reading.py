@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.errors import FileError, InputError
+from sketchbandit.evaluation import checking
 from sketchbandit.evaluation.log import Log
 
 FORMATS = (".parquet", ".pq", ".npz")
@@ -26,7 +27,7 @@ def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = N
     path : path
         The file.
     bandit : str, optional
-        Which one, if an export has several.
+        Which one, if an export of a service has several.
     dim : int, optional
         Length of an arm, for an export with sparse ones; else the largest index that occurs says it.
 
@@ -47,6 +48,7 @@ def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = N
             arrays = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(f"{path} is damaged or not an npz file of plain arrays") from error
+    checking.refuse_bandit(path, bandit)
     missing = [name for name in _COLUMNS if name not in arrays]
     if missing:
         raise InputError(f"{path}: there is no {', '.join(missing)}; it has {', '.join(arrays)}")
@@ -120,5 +122,7 @@ def from_frame(
     if context is None:
         raise InputError("give the column of arms, or the columns of the context")
     if actions is None:
-        actions = sorted(set(columns["chosen"].tolist()))
+        if frame[chosen].isna().any():
+            raise InputError(f"some of {chosen} are missing; every decision needs the action that was chosen")
+        actions, columns["chosen"] = np.unique(columns["chosen"], return_inverse=True)
     return Log(context=frame[list(context)].to_numpy(dtype=np.float64), actions=actions, **columns)

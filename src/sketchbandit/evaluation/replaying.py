@@ -1,5 +1,7 @@
 """What a policy earns while it learns: replay of a log by rejection (Li, Chu, Langford and Wang 2011)."""
 
+import copy
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -14,7 +16,7 @@ from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.results import Estimate
 from sketchbandit.evaluation.seen import learn
 from sketchbandit.evaluation.terms import Tell
-from sketchbandit.evaluation.weights import LEAST_SIZE
+from sketchbandit.evaluation.weights import FAR, LEAST_SIZE, OFF
 from sketchbandit.policy import PerAction
 from sketchbandit.sketch.checks import check_real
 
@@ -106,9 +108,14 @@ def _kept(log: Log, policy: Any, random: np.random.Generator, tell: Tell) -> Any
     for chunk in log.chunks():
         accepted = random.random(len(chunk)) * chunk.probability < least * (1.0 + 1e-9)
         for number in range(len(chunk)):
-            if _choice(policy, chunk, number) == chunk.chosen[number] and accepted[number]:
-                learn(policy, chunk, number)
-                kept.append(chunk.start + number)
+            is_warming = getattr(policy, "is_warming_up", False)  # then asking it changes its scaling
+            asked = copy.deepcopy(policy) if is_warming else policy
+            if _choice(asked, chunk, number) != chunk.chosen[number] or not accepted[number]:
+                continue  # not of its life: a policy that warms up has never seen it
+            if is_warming:
+                _choice(policy, chunk, number)
+            learn(policy, chunk, number)
+            kept.append(chunk.start + number)
         tell(len(chunk))
     return np.array(kept, dtype=np.int64)
 
@@ -124,8 +131,20 @@ def _choice(policy: Any, chunk: Chunk, number: int) -> int:
 
 def _told(name: str, policy: Any, log: Log, numbers: AnyArray, level: float) -> Replay:
     rewards, rounds = log.reward[numbers], len(numbers)
-    verdict = "" if rounds >= LEAST_SIZE else f"{rounds} decisions were kept, below {LEAST_SIZE:.0f}"
+    verdict = _gap(rounds, len(log) * float(log.probability.min()))
     value = float(rewards.mean()) if rounds else float("nan")
     ends = NOTHING if verdict else normal(Sample(rewards), level)
     estimate = Estimate(name, "replay", value, *ends, float(rounds))
     return Replay(name, rounds, len(log), numbers, rewards, estimate, verdict, policy)
+
+
+def _gap(rounds: int, expected: float) -> str:
+    """Why nothing can be said. Whatever is chosen is kept with the least probability of the log."""
+    if rounds < LEAST_SIZE:
+        return f"{rounds} decisions were kept, below {LEAST_SIZE:.0f}"
+    if abs(rounds - expected) > max(FAR * math.sqrt(expected), OFF * expected):
+        return (
+            f"{rounds} decisions were kept, and {expected:.0f} are due: it plays what was hardly ever "
+            "logged, or the logged probabilities are wrong"
+        )
+    return ""

@@ -32,9 +32,18 @@ def train(policy: Any, *logs: Log) -> Any:
     """
     for log in logs:
         for chunk in log.chunks():
+            _remember(policy, log, chunk)  # before: a row may be refused when others were learned
             learn(policy, chunk)
-        _seen.setdefault(policy, []).append((log.origin, log.start, log.start + len(log)))
     return policy
+
+
+def _remember(policy: Any, log: Log, chunk: Chunk) -> None:
+    """That it has seen these rows; those that follow on others are one range with them."""
+    ranges = _seen.setdefault(policy, [])
+    start, stop = log.start + chunk.start, log.start + chunk.start + len(chunk)
+    if ranges and ranges[-1][::2] == (log.origin, start):
+        start = ranges.pop()[1]
+    ranges.append((log.origin, start, stop))
 
 
 def learn(policy: Any, chunk: Chunk, at: Any = slice(None)) -> None:

@@ -92,8 +92,9 @@ class LowerBound:
 
     def _take(self, values: Any) -> tuple[Vector, Vector, Vector]:
         x = np.atleast_1d(np.asarray(values, dtype=np.float64))
-        if not (x >= 0.0).all():
-            raise InputError(f"the numbers of a lower bound are at least zero, got {x[~(x >= 0.0)][0]}")
+        is_bad = ~((x >= 0.0) & (x < np.inf))
+        if is_bad.any():
+            raise InputError(f"the numbers of a lower bound are finite and at least zero, got {x[is_bad][0]}")
         counts = self.count + np.arange(1.0, len(x) + 1.0)
         sums = self._sum + np.cumsum(x)
         before = np.concatenate([[self._sum], sums[:-1]])
@@ -153,26 +154,33 @@ class AnytimeValue:
     """
 
     def __init__(self, reward_range: tuple[float, float] = (0.0, 1.0), *, level: float = 0.95) -> None:
-        low, high = (float(end) for end in reward_range)
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise InputError(f"reward_range is (least, most), two finite numbers, got {reward_range!r}")
-        self.reward_range = low, high
+        self.reward_range = check_range(reward_range)
         self.level = check_real("level", level, above=0.0, below=1.0)
         alpha = (1.0 - self.level) / 2.0
         self._lower, self._upper = LowerBound(alpha), LowerBound(alpha)
 
     def update(self, weights: Any, rewards: Any) -> None:
         """The weights pi(a|x)/p of some decisions more, and their rewards."""
-        w, r = np.asarray(weights, dtype=np.float64), unit_rewards(rewards, self.reward_range)
-        self._lower.update(w * r)
-        self._upper.update(w * (1.0 - r))
+        gained, lost = self._parts(weights, rewards)
+        self._lower.update(gained)
+        self._upper.update(lost)
 
     def path(self, weights: Any, rewards: Any) -> tuple[Vector, Vector]:
         """``update`` that gives the two ends after each decision."""
-        w, r = np.asarray(weights, dtype=np.float64), unit_rewards(rewards, self.reward_range)
+        gained, lost = self._parts(weights, rewards)
         low, high = self.reward_range
-        lower, upper = self._lower.path(w * r), self._upper.path(w * (1.0 - r))
+        lower, upper = self._lower.path(gained), self._upper.path(lost)
         return low + (high - low) * np.minimum(lower, 1.0), high - (high - low) * np.minimum(upper, 1.0)
+
+    def _parts(self, weights: Any, rewards: Any) -> tuple[Vector, Vector]:
+        """w r and w (1 - r), if both ends can take them: neither learns what the other refuses."""
+        w, r = np.asarray(weights, dtype=np.float64), unit_rewards(rewards, self.reward_range)
+        if w.shape != r.shape:
+            raise InputError(f"every decision has a weight and a reward, got {w.shape} and {r.shape} of them")
+        is_bad = ~((w >= 0.0) & (w < np.inf))
+        if is_bad.any():
+            raise InputError(f"a weight is {w[is_bad][0]}; pi(a|x)/p is finite and at least zero")
+        return w * r, w * (1.0 - r)
 
     @property
     def count(self) -> int:
@@ -209,6 +217,17 @@ class AnytimeValue:
         made = cls((least, most), level=state["level"])
         made._lower, made._upper = (LowerBound.from_json(state[end]) for end in ("lower", "upper"))
         return made
+
+
+def check_range(reward_range: Any) -> tuple[float, float]:
+    """The least and the most, if they are two finite numbers in that order."""
+    try:
+        low, high = (float(end) for end in reward_range)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InputError(f"reward_range is (least, most), two finite numbers, got {reward_range!r}")
+    return low, high
 
 
 def unit_rewards(rewards: Any, reward_range: tuple[float, float]) -> Vector:

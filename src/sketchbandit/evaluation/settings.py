@@ -8,6 +8,7 @@ from sketchbandit.evaluation import anytime
 from sketchbandit.evaluation.estimators import METHODS, methods_of
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import FOLDS, PAST
+from sketchbandit.evaluation.sequences import check_range
 from sketchbandit.sketch.checks import check_count, check_real
 
 INTERVALS = ("normal", "bootstrap", "anytime")
@@ -36,6 +37,8 @@ class Settings:
         check_count("draws", self.draws, at_least=2)
         if self.max_weight is not None:
             check_real("max_weight", self.max_weight, above=0.0)
+        if self.reward_range is not None:
+            object.__setattr__(self, "reward_range", check_range(self.reward_range))
         if self.interval != "anytime":
             return
         without = [name for name in methods if name not in anytime.METHODS]

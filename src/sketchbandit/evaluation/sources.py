@@ -40,8 +40,7 @@ class ArrayArms(Arms):
     """An array (decisions, arms, dim)."""
 
     def __init__(self, array: AnyArray) -> None:
-        if array.dtype.kind not in "fiub":
-            raise InputTypeError(f"arms must be real numbers, got an array of dtype {array.dtype}")
+        _check_numbers(array)
         if 0 in array.shape[1:]:
             raise InputError(f"there are no arms: their array has the shape {array.shape}")
         self._array = array
@@ -58,6 +57,9 @@ class SharedArms(Arms):
     is_fixed = True
 
     def __init__(self, array: AnyArray, count: int) -> None:
+        _check_numbers(array)
+        if 0 in array.shape:
+            raise InputError(f"there are no arms: their array has the shape {array.shape}")
         self._array = _floats(array)
         self.count, self.dim = count, array.shape[1]
 
@@ -70,7 +72,10 @@ class ListArms(Arms):
     """A list of sets, which may differ in their number of arms; dense or sparse."""
 
     def __init__(self, sets: Sequence[Any]) -> None:
-        self._sets = [arms.tocsr() if sparse.issparse(arms) else np.asarray(arms) for arms in sets]
+        self._sets = [
+            arms.tocsr() if sparse.issparse(arms) else _dense(number, arms)
+            for number, arms in enumerate(sets)
+        ]
         for number, arms in enumerate(self._sets):
             if arms.ndim != 2 or arms.shape[0] == 0:
                 raise InputError(
@@ -185,6 +190,25 @@ def arms_of(arms: Any, count: int) -> Arms:
         "arms are an array (decisions, arms, dim), one set (arms, dim) for all decisions, a list of sets, a "
         f"function (start, stop) that gives sets, or the path of an .npy file; got {type(arms).__name__}"
     )
+
+
+def _dense(number: int, arms: Any) -> AnyArray:
+    """One set as an array, also from rows in rows, as pandas reads them from a file."""
+    try:
+        array = np.asarray(arms)
+        if array.dtype.kind == "O":
+            array = np.array([np.asarray(row, dtype=np.float64) for row in array])
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"decision {number}: a set of arms is numbers (arms, dim), got {arms!r:.60}"
+        ) from error
+    _check_numbers(array)
+    return array
+
+
+def _check_numbers(array: AnyArray) -> None:
+    if array.dtype.kind not in "fiub":
+        raise InputTypeError(f"arms must be real numbers, got an array of dtype {array.dtype}")
 
 
 def _floats(array: AnyArray) -> AnyArray:

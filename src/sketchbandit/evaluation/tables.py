@@ -13,7 +13,7 @@ Table = tuple[list[str], list[list[str]]]
 def estimates(found: Sequence[Estimate], level: float) -> Table:
     """A row an estimate."""
     header = ["policy", "method", "value", f"{level:.0%} interval", "effective size"]
-    rows = [[e.policy, e.method, _number(e.value), _interval(e), f"{e.effective_size:,.0f}"] for e in found]
+    rows = [[e.policy, e.method, number(e.value), interval(e), f"{e.effective_size:,.0f}"] for e in found]
     return header, rows
 
 
@@ -25,7 +25,7 @@ def differences(found: Sequence[Difference], level: float) -> Table:
 
 def _difference(row: Difference) -> list[str]:
     clear = "nothing can be said" if math.isnan(row.low) else "yes" if row.is_clear else "no"
-    return [row.policy, row.other, row.method, f"{row.value:+.4g}", _interval(row), clear]
+    return [row.policy, row.other, row.method, f"{row.value:+.4g}", interval(row), clear]
 
 
 def diagnostics(found: Mapping[str, Weights]) -> Table:
@@ -55,9 +55,11 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Four digits; a dash where there is none."""
     return "-" if math.isnan(value) else f"{value:.4g}"
 
 
-def _interval(row: Estimate | Difference) -> str:
+def interval(row: Estimate | Difference) -> str:
+    """Its two ends; a dash where nothing can be said."""
     return "-" if math.isnan(row.low) else f"{row.low:.4g} to {row.high:.4g}"

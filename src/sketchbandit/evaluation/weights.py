@@ -10,8 +10,10 @@ from sketchbandit.evaluation.terms import Terms
 
 LEAST_SIZE = 30.0
 """Below this effective sample size an estimate is an anecdote."""
-_FAR = 4.0  # standard errors of the mean weight from 1
-_OFF = 0.05  # what may be rounding, or sampled probabilities
+FAR = 4.0
+"""Standard errors by which the mean weight may differ from 1."""
+OFF = 0.05
+"""By how much it may differ in any case: rounding, or sampled probabilities."""
 
 
 class Weights(NamedTuple):
@@ -76,9 +78,9 @@ def _gap(terms: Terms, is_deterministic: bool, mean: float, error: float) -> str
         return "the log was made without chance: it tells nothing of what was not chosen"
     if not mean > 0.0:
         return "no overlap: the candidate would never have done what was logged"
-    if terms.unlogged > _OFF:
+    if terms.unlogged > OFF:
         return f"{terms.unlogged:.0%} of its choices are actions that were never logged"
-    if abs(mean - 1.0) > max(_FAR * error, _OFF):
+    if abs(mean - 1.0) > max(FAR * error, OFF):
         return (
             f"weights are {mean:.2f} on average, not 1: it plays what was hardly ever logged, or the logged "
             "probabilities are wrong"
