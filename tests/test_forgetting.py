@@ -164,6 +164,17 @@ def test_merged_policies_add_by_their_weights() -> None:
     assert saved(mine) == before
 
 
+@pytest.mark.parametrize("forget", [None, 0.9])
+def test_policies_on_different_sketches_do_not_merge(forget: float | None) -> None:
+    """Whichever has more settings, and whether they forget or not; nothing changes."""
+    exact, few = sb.oful(5, beta=0.1, forget=forget), sb.soful(5, size=2, beta=0.1, forget=forget)
+    for mine, other in ((exact, few), (few, exact)):
+        before = saved(train(mine, 7, 5))
+        with pytest.raises(sb.MergeKindError, match="cannot merge"):
+            mine.merge(other)
+        assert saved(mine) == before
+
+
 @pytest.mark.parametrize("bad", [0.0, -1, np.nan, np.inf, 10**400, True, "0.9", [0.9]])
 def test_what_cannot_be_meant_is_refused(bad: Any) -> None:
     """With the value seen and the remedy."""
@@ -333,6 +344,17 @@ def test_reset_with_a_base_of_the_users() -> None:
     assert policy.sketch.count == 0
     assert policy.sketch._settings() == sketch._settings()
     train(policy, 60, 8)
+
+
+def test_reset_keeps_the_class_of_a_sketch_of_the_users() -> None:
+    """Of one that is derived from ours."""
+
+    class Own(sb.DyadicBlockSketch):
+        kind = "test-own-blocks"
+
+    policy = train(sb.LinUCB(Own(6, size=2)), 20, 6)
+    policy.reset()
+    assert type(policy.sketch) is Own
 
 
 def test_models_of_actions_forget_and_are_reset() -> None:

@@ -40,10 +40,11 @@ def read_forget(forget: Any) -> float | None:
 
 def check_can_forget(sketch: Sketch, estimate: Estimate) -> None:
     """Refuse parts of the user's own that have no way to forget."""
-    if type(sketch)._forget is Sketch._forget:
-        raise InputTypeError(f"{type(sketch).__name__} cannot forget: it has no method _forget")
+    sketch._check_can_forget()
     if type(estimate).forget is Estimate.forget:
-        raise InputTypeError(f"{type(estimate).__name__} cannot forget: it has no method forget")
+        raise InputTypeError(
+            f"{type(estimate).__name__} cannot forget: give it a method forget(factor), or leave out forget="
+        )
 
 
 class Clock:
