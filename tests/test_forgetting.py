@@ -141,6 +141,14 @@ def test_saved_in_between_goes_on_to_the_bit(name: str, tmp_path: Path) -> None:
     assert saved(train(loaded, 60, 9, seed=1)) == saved(train(policy, 60, 9, seed=1))
 
 
+@pytest.mark.parametrize("clock", [[1.5, 0, 0, 1.0], [0.9, -5, 0, 1.0], [0.9, 0, -1, 1.0], [0.9, 0, 0, 0.0]])
+def test_a_clock_that_cannot_be_is_refused(clock: list[float]) -> None:
+    """A file that says so is broken: its radius would be none."""
+    scalars, arrays = train(sb.oful(3, forget=0.9), 5, 3).dump()
+    with pytest.raises(sb.InputError, match="must be"):
+        sb.LinUCB.undump({**scalars, "clock": clock}, arrays)
+
+
 def test_merged_policies_add_by_their_weights() -> None:
     """A_w and b_w of both, each as of now; the other is left as it is; other clocks are refused."""
     weighed = [Weighed(sb.oful(5, forget=0.97)) for _ in range(2)]
