@@ -141,6 +141,14 @@ def test_saved_in_between_goes_on_to_the_bit(name: str, tmp_path: Path) -> None:
     assert saved(train(loaded, 60, 9, seed=1)) == saved(train(policy, 60, 9, seed=1))
 
 
+@pytest.mark.parametrize("clock", [[1.5, 0, 0, 1.0], [0.9, -5, 0, 1.0], [0.9, 0, -1, 1.0], [0.9, 0, 0, 0.0]])
+def test_a_clock_that_cannot_be_is_refused(clock: list[float]) -> None:
+    """A file that says so is broken: its radius would be none."""
+    scalars, arrays = train(sb.oful(3, forget=0.9), 5, 3).dump()
+    with pytest.raises(sb.InputError, match="must be"):
+        sb.LinUCB.undump({**scalars, "clock": clock}, arrays)
+
+
 def test_merged_policies_add_by_their_weights() -> None:
     """A_w and b_w of both, each as of now; the other is left as it is; other clocks are refused."""
     weighed = [Weighed(sb.oful(5, forget=0.97)) for _ in range(2)]
@@ -162,6 +170,17 @@ def test_merged_policies_add_by_their_weights() -> None:
         with pytest.raises(sb.MergeError, match=r"forget is 0\.97 here"):
             mine.merge(unlike)
     assert saved(mine) == before
+
+
+@pytest.mark.parametrize("forget", [None, 0.9])
+def test_policies_on_different_sketches_do_not_merge(forget: float | None) -> None:
+    """Whichever has more settings, and whether they forget or not; nothing changes."""
+    exact, few = sb.oful(5, beta=0.1, forget=forget), sb.soful(5, size=2, beta=0.1, forget=forget)
+    for mine, other in ((exact, few), (few, exact)):
+        before = saved(train(mine, 7, 5))
+        with pytest.raises(sb.MergeKindError, match="cannot merge"):
+            mine.merge(other)
+        assert saved(mine) == before
 
 
 @pytest.mark.parametrize("bad", [0.0, -1, np.nan, np.inf, 10**400, True, "0.9", [0.9]])
@@ -333,6 +352,17 @@ def test_reset_with_a_base_of_the_users() -> None:
     assert policy.sketch.count == 0
     assert policy.sketch._settings() == sketch._settings()
     train(policy, 60, 8)
+
+
+def test_reset_keeps_the_class_of_a_sketch_of_the_users() -> None:
+    """Of one that is derived from ours."""
+
+    class Own(sb.DyadicBlockSketch):
+        kind = "test-own-blocks"
+
+    policy = train(sb.LinUCB(Own(6, size=2)), 20, 6)
+    policy.reset()
+    assert type(policy.sketch) is Own
 
 
 def test_models_of_actions_forget_and_are_reset() -> None:

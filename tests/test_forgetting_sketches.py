@@ -115,15 +115,57 @@ def test_many_small_steps_leave_no_drift() -> None:
     assert sketch.uncounted <= 1e-10 * sketch.mass
 
 
+class Old(Scaled):
+    """A sketch of the user's from before there was forgetting."""
+
+    kind = "test-old"
+    _forget = sb.Sketch._forget
+
+
 def test_a_sketch_that_cannot_forget_says_so() -> None:
-    """A sketch of the user's from before there was forgetting: a clear error, and nothing has changed."""
-
-    class Old(Scaled):
-        kind = "test-old"
-        _forget = sb.Sketch._forget
-
+    """A clear error, and nothing has changed."""
     sketch = Old(3, size=2)
     sketch.update([1.0, 0.0, 0.0])
     with pytest.raises(TypeError, match="Old cannot forget: give it a method _forget"):
         sketch.forget(0.5)
     assert sketch.mass == 1.0
+
+
+def test_blocks_of_sketches_that_cannot_forget_say_so() -> None:
+    """Before anything changes; and a policy on them says so when it is made."""
+    sketch = sb.DyadicBlockSketch(8, size=2, epsilon=10.0, base=Old)
+    sketch.update(np.eye(8)[:3])
+    with pytest.raises(TypeError, match="Old cannot forget: give it a method _forget"):
+        sketch.forget(0.5)
+    assert (sketch.mass, sketch.effective_count, sketch.error_bound) == (3.0, 3.0, 1.5)
+    with pytest.raises(TypeError, match="Old cannot forget"):
+        sb.LinUCB(sb.DyadicBlockSketch(8, size=2, base=Old), forget=0.9)
+
+
+def test_what_a_method_forgets_to_return_is_named() -> None:
+    """The method of the user's that is wrong, not another one."""
+
+    class Mute(Scaled):
+        kind = "test-mute"
+
+        def _forget(self, factor: float) -> Any:
+            self._rows = np.sqrt(factor) * self._rows
+
+    sketch = Mute(3, size=2)
+    sketch.update([1.0, 0.0, 0.0])
+    with pytest.raises(TypeError, match=r"Mute\._forget must return a sketchbandit\.Change"):
+        sketch.forget(0.5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_alpha_stays_the_compensation_of_e_when_blocks_are_dissolved(dtype: Any) -> None:
+    """Also where rows of a float64 matrix are rounded to float32 on the way."""
+    sketch = sb.DyadicBlockSketch(12, size=2, epsilon=4.0, compensation=1.0, dtype=dtype)
+    most = 0
+    for some in np.split(3.0 * fading(200, 12, 0.9), 20):
+        sketch.update(some)
+        most = max(most, len(sketch.blocks))
+        sketch.forget(0.02)
+        assert sketch.alpha == pytest.approx(sketch.error_bound, rel=1e-12)
+    assert len(sketch.blocks) < most
+    assert sketch.error_bound > 0.0

@@ -10,6 +10,7 @@ import numpy as np
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate import Estimate
 from sketchbandit.sketch import Change, Sketch
+from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.theory import Confidence
 
 # What is left when it is time: where the sketch is rebuilt anyway, and wherever that does not come.
@@ -40,10 +41,11 @@ def read_forget(forget: Any) -> float | None:
 
 def check_can_forget(sketch: Sketch, estimate: Estimate) -> None:
     """Refuse parts of the user's own that have no way to forget."""
-    if type(sketch)._forget is Sketch._forget:
-        raise InputTypeError(f"{type(sketch).__name__} cannot forget: it has no method _forget")
+    sketch._check_can_forget()
     if type(estimate).forget is Estimate.forget:
-        raise InputTypeError(f"{type(estimate).__name__} cannot forget: it has no method forget")
+        raise InputTypeError(
+            f"{type(estimate).__name__} cannot forget: give it a method forget(factor), or leave out forget="
+        )
 
 
 class Clock:
@@ -103,8 +105,8 @@ class Clock:
     def undump(cls, saved: Sequence[float]) -> "Clock":
         """The clock that ``dump`` described."""
         factor, since, last, merges = saved
-        if not 0.0 < factor < 1.0:
-            raise InputError(f"the factor of forgetting is {factor}")
-        clock = cls(float(factor))
-        clock.since, clock.last, clock.merges = int(since), int(last), float(merges)
+        clock = cls(check_real("the factor of forgetting", factor, above=0.0, below=1.0))
+        clock.since = check_count("rounds to be forgotten", since, at_least=0)
+        clock.last = check_count("the round of the last forgetting", last, at_least=0)
+        clock.merges = check_real("the share of delta for merges", merges, at_least=1.0)
         return clock

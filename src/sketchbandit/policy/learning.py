@@ -236,6 +236,7 @@ class Policy(RankingPolicy):
         columns = self._columns.merged(other._columns)
         clock = self._clock
         if clock is not None:
+            self.sketch._check_same_kind(other.sketch)
             self.sketch._check_mergeable(other.sketch)
             self.sketch.tally.check(other.sketch.tally.mass)
             other = copy.deepcopy(other)

@@ -78,15 +78,11 @@ class Sketch(Telling):
         (1.25, 2, 0.5)
         """
         factor = check_real("factor", factor, above=0.0, at_most=1.0)
-        if type(self)._forget is Sketch._forget:
-            raise InputTypeError(
-                f"{type(self).__name__} cannot forget: give it a method _forget(factor) that multiplies S by "
-                "the root of the factor, and alpha and the certificate by the factor"
-            )
+        self._check_can_forget()
         if factor == 1.0:
             return NO_CHANGE
         self.tally.forget(factor)
-        return self._said(self._forget(factor))
+        return self._said(self._forget(factor), by="_forget")
 
     @holds_the_lock
     def merge(self, other: "Sketch") -> Change:
@@ -94,8 +90,7 @@ class Sketch(Telling):
 
         Certificates add, and with them whatever the merge itself has to shrink.
         """
-        if type(other) is not type(self):
-            raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
+        self._check_same_kind(other)
         if other is self:
             other = copy.deepcopy(self)
         with both_locks(self, other):
@@ -159,10 +154,10 @@ class Sketch(Telling):
         """How many rows ``_ingest`` may be given: fewer where it reads the tally in between."""
         return sys.maxsize
 
-    def _said(self, change: Any) -> Change:
+    def _said(self, change: Any, by: str = "_ingest") -> Change:
         if not isinstance(change, Change):
             raise InputTypeError(
-                f"{type(self).__name__}._ingest must return a sketchbandit.Change, got {change!r}; "
+                f"{type(self).__name__}.{by} must return a sketchbandit.Change, got {change!r}; "
                 "Change(rebuilt=True) is never wrong"
             )
         return change
@@ -173,6 +168,14 @@ class Sketch(Telling):
         Rows that were orthogonal to one another must stay so.
         """
         raise NotImplementedError
+
+    def _check_can_forget(self) -> None:
+        """Refuse to forget, before anything changes, where a part has no way to."""
+        if type(self)._forget is Sketch._forget:
+            raise InputTypeError(
+                f"{type(self).__name__} cannot forget: give it a method _forget(factor) that multiplies S by "
+                "the root of the factor, and alpha and the certificate by the factor"
+            )
 
     def _blank(self) -> "Sketch":
         """A fresh sketch of the same settings."""
@@ -201,6 +204,10 @@ class Sketch(Telling):
         too.
         """
         raise NotImplementedError(f"{type(self).__name__} sums rows up in X'X, so it needs _add_gram")
+
+    def _check_same_kind(self, other: Any) -> None:
+        if type(other) is not type(self):
+            raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
 
     def _check_mergeable(self, other: Any) -> None:
         mine, theirs = self._settings(), other._settings()

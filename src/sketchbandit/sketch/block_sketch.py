@@ -92,6 +92,12 @@ class BlockSketch(Sketch):
     def _lost_before(self, name: str) -> float:
         return self._merged[name] + self._carried[name]
 
+    def _check_can_forget(self) -> None:
+        super()._check_can_forget()
+        for block in self._blocks:
+            if isinstance(block.sketch, Sketch):  # of a base of the user's, perhaps
+                block.sketch._check_can_forget()
+
     def _forget(self, factor: float) -> Change:
         for block in self._blocks:
             block.forget(factor)

@@ -58,8 +58,8 @@ class DyadicBlockSketch(BlockSketch):
 
     What is forgotten of a block's mass may be spent again, so that one block lasts for ever where the mass
     that is remembered stays below epsilon·size. When so little is left in all blocks that the first would
-    have been enough, they are dissolved: their rows go into a new first block, which has that much less room
-    as their certificates take. So e stays under 2·epsilon.
+    have been enough, they are dissolved: their rows go into a new first block. Their certificates count
+    against its share, so that e stays under 2·epsilon.
 
     Examples
     --------
@@ -157,6 +157,7 @@ class DyadicBlockSketch(BlockSketch):
                 self._carried[name] += value
         self._carried["error"] += stored
         self._carried["rounding"] += stored
+        self._carried["alpha"] += self._compensation * stored
         self._blocks, self._dense = [], None
         self._blocks.append(self._new_block(0))
         self._ingest(rows[row_norms_sq(rows) > 0.0].astype(self.dtype, copy=False))
@@ -270,7 +271,7 @@ class DyadicBlockSketch(BlockSketch):
 
     def _blank(self) -> "DyadicBlockSketch":
         settings = {**self._settings(), "base": self._bases.base}
-        return DyadicBlockSketch(**settings)
+        return type(self)(**settings)
 
     def _settings(self) -> Scalars:
         return {
