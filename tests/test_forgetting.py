@@ -299,6 +299,20 @@ def test_a_policy_that_forgets_comes_back_after_a_switch() -> None:
     assert lost[None][2100:].mean() > 5.0 * after
 
 
+@pytest.mark.parametrize("name", FORGETTING)
+def test_health_promises_no_sublinear_regret_where_rounds_are_forgotten(name: str) -> None:
+    """A memory that ends knows theta no better than its length allows; the sentence says how long it is."""
+    policy = train(FORGETTING[name](9, forget=0.9), 60, 9)
+    sentence = policy.health().sentence
+    if name == "cbrap":
+        assert "certifies nothing" in sentence
+    else:
+        assert "regret" not in sentence
+        assert f"{policy.sketch.effective_count:.4g} rounds are remembered" in sentence
+    policy._world.changed_at = policy.rounds
+    assert policy.health().sentence.endswith(f"the policy forgets, and follows. {sentence}")
+
+
 # -- start again ----------------------------------------------------------------------------------------
 
 

@@ -150,14 +150,14 @@ class HealthWatch:
             growth = math.log(error / then.error) / math.log(rounds / then.rounds)
         most = sketch.error_limit
         limit, heading, sentence = math.inf, False, ""
-        if math.isfinite(most):
-            sentence = bounded_sentence(sketch, error, most)
-        elif not math.isfinite(error):
+        if not math.isfinite(error):
             limit = math.nan
             name = type(sketch).__name__
             sentence = f"{name} certifies nothing: whether its regret stays sublinear cannot be told."
         elif forgets:
-            sentence = forgetting_sentence(sketch, error)
+            sentence = forgetting_sentence(sketch, error, most)
+        elif math.isfinite(most):
+            sentence = bounded_sentence(sketch, error, most)
         else:
             limit = vacuous_exponent(getattr(sketch, "compensation", sketch.alpha / error if error else 0.0))
             heading, sentence = self._unbounded(sketch, rounds, ridge, limit, growth)

@@ -105,7 +105,7 @@ class ProjectedLinUCB(LinUCB):
             growth=nan,
             limit=nan,
             heading_for_linear_regret=False,
-            sentence=found.sentence if found.world_changed else sentence,
+            sentence=self._health_of_world(sentence).get("sentence", sentence),
         )
 
     def __repr__(self) -> str:

@@ -1,5 +1,7 @@
 """What ``policy.health()`` says of a sketch, in words."""
 
+import math
+
 from sketchbandit.sketch import Sketch
 
 _SMALL = 128  # dimensions, whose matrix is nothing to warn of
@@ -28,16 +30,21 @@ def bounded_sentence(sketch: Sketch, error: float, most: float) -> str:
     """An error that is bounded."""
     if most == 0.0:
         return "The sketch is exact: nothing is lost and the regret is that of OFUL."
-    sentence = (
+    return (
         f"The spectral error is at most {error:.4g} and never exceeds {most:.4g}: the regret stays sublinear."
+        + _said_of_matrix(sketch)
     )
-    if sketch.is_dense and sketch.dim > _SMALL:
-        could_say = getattr(sketch, "horizon", 0) is None and getattr(sketch, "order", None) is None
-        sentence += (
-            " To keep that promise the sketch has become exact, a matrix of dim² numbers; where that is too "
-            f"much, allow a larger epsilon{' (inflation), or say the horizon' if could_say else ''}."
-        )
-    return sentence
+
+
+def _said_of_matrix(sketch: Sketch) -> str:
+    """What to say of a bounded error where that has a price."""
+    if not sketch.is_dense or sketch.dim <= _SMALL:
+        return ""
+    could_say = getattr(sketch, "horizon", 0) is None and getattr(sketch, "order", None) is None
+    return (
+        " To keep that promise the sketch has become exact, a matrix of dim² numbers; where that is too "
+        f"much, allow a larger epsilon{' (inflation), or say the horizon' if could_say else ''}."
+    )
 
 
 def growing_sentence(error: float, order: float) -> str:
@@ -62,11 +69,17 @@ def following_sentence(noticed: int) -> str:
     return f"The world has changed, noticed after {noticed} rounds; the policy forgets, and follows."
 
 
-def forgetting_sentence(sketch: Sketch, error: float) -> str:
-    """An error that stays bounded because it is forgotten."""
+def forgetting_sentence(sketch: Sketch, error: float, most: float) -> str:
+    """Where rounds are forgotten: no promise of the regret, which no bounded memory makes sublinear."""
+    remembered = f"{sketch.effective_count:.4g} rounds are remembered"
+    if most == 0.0:
+        return f"The sketch is exact, and {remembered}."
+    if most < math.inf:
+        said = f"The spectral error is at most {error:.4g} and never exceeds {most:.4g}; {remembered}."
+        return said + _said_of_matrix(sketch)
     return (
-        f"{_named(sketch)} has lost at most {error:.4g} of the {sketch.effective_count:.4g} rounds that it "
-        "remembers, and forgets that too: the error stays bounded."
+        f"The spectral error of {_named(sketch)} is at most {error:.4g}; {remembered}. It stays bounded, "
+        "because it is forgotten with the rounds."
     )
 
 
