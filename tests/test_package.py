@@ -79,6 +79,7 @@ def test_exported_names() -> None:
         "data",
         "adaptive",
         "dbslinucb",
+        "evaluation",
         "load",
         "oful",
         "play",

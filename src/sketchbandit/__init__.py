@@ -19,6 +19,8 @@ S'S ⪯ X'X ⪯ S'S + e I at every moment:
 True
 """
 
+from typing import Any
+
 from sketchbandit import data, theory
 from sketchbandit._version import __version__
 from sketchbandit.environment import (
@@ -146,6 +148,7 @@ __all__ = [
     "cbscfd",
     "data",
     "dbslinucb",
+    "evaluation",
     "load",
     "oful",
     "play",
@@ -154,3 +157,12 @@ __all__ = [
     "spectrum",
     "theory",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``sb.evaluation``, imported when it is asked for."""
+    if name != "evaluation":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    return import_module("sketchbandit.evaluation")

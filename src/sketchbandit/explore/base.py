@@ -135,6 +135,22 @@ class Explore(Kinds, ABC):
         del batch, theta, precision, radius, random
         return None
 
+    def chances_many(self, batch: Batch, theta: Vector, precision: Precision, radius: float) -> Vector | None:
+        """``probabilities`` of the arms of many sets, one below the other, where there is a quicker way.
+
+        None: there is none. NaN: this set has to be asked for by itself. A rule that does not draw tells what
+        ``search_many`` finds; asked as ``search`` is.
+        """
+        if self.draws:
+            return None
+        found = self.search_many(batch, theta, precision, radius, np.random.default_rng(0))
+        if found is None:
+            return None
+        counts, is_found = np.diff(batch.bounds), found >= 0
+        chances = np.repeat(np.where(is_found, 0.0, np.nan), counts)
+        chances[(batch.bounds[:-1] + found)[is_found]] = 1.0
+        return chances
+
     def for_batch(self, precision: Precision, random: np.random.Generator) -> "Explore":
         """The rule by which a batch of requests is decided: itself, unless a batch shares what is drawn."""
         del precision, random

@@ -93,18 +93,18 @@ class Scores:
 
     def probabilities(self) -> Vector:
         """The probability of every arm, (K,), the uniform share included."""
-        return with_share(self._chances(), self.rule.uniform_share)
+        return with_share(self.own(), self.rule.uniform_share)
 
     def standard_errors(self) -> Vector:
         """By how much each probability may be off, (K,): 0 where it is exact."""
-        chances = self._chances()
+        chances = self.own()
         if self.first_copies is None or len(set(self.first_copies.tolist())) <= 2:
             return np.zeros_like(chances)
         assert isinstance(self.rule, Thompson)  # noqa: S101  (for the type checker)
         return (1.0 - self.rule.uniform_share) * np.sqrt(chances * (1.0 - chances) / self.rule.samples)
 
-    def _chances(self) -> Vector:
-        """Without the uniform share."""
+    def own(self) -> Vector:
+        """The probabilities without the uniform share, (K,)."""
         if self.chances is not None:
             return self.chances
         assert isinstance(self.rule, Thompson)  # noqa: S101  (for the type checker)

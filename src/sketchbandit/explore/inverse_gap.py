@@ -133,6 +133,30 @@ class InverseGap(Explore):
         compiled.pick_from_each(means, batch.bounds, gamma, drawn, found)
         return found
 
+    def chances_many(self, batch: Batch, theta: Vector, precision: Precision, radius: float) -> Vector | None:
+        """One pass over all arms, and one over their means."""
+        compiled, gamma, bounds = kernels(), self.gamma, batch.bounds
+        if compiled is None or type(gamma) is not float or not self._is_plain or self.eliminate is not None:
+            return None
+        means = np.empty(len(batch.arms.array))
+        if not compiled.finite_means(*batch.arms, theta, precision.inverse.shift, radius, means):
+            return None
+        gamma = min(gamma * math.pow(precision.sketch.tally.count, self.growth), sys.float_info.max)
+        return inverse_gaps_of_many(means, bounds, gamma)
+
+
+def inverse_gaps_of_many(means: Vector, bounds: AnyArray, gamma: float) -> Vector:
+    """``inverse_gaps`` of several sets: the i-th has the means bounds[i] to bounds[i + 1]."""
+    starts, counts = bounds[:-1], np.diff(bounds)
+    best = np.repeat(np.maximum.reduceat(means, starts), counts)
+    with np.errstate(over="ignore"):
+        chances: Vector = 1.0 / (np.repeat(counts, counts) + gamma * (best - means))
+    ties = np.flatnonzero(means == best)
+    firsts = ties[np.searchsorted(ties, starts)]  # of equal ones the first
+    chances[firsts] = 0.0
+    chances[firsts] = np.maximum(0.0, 1.0 - np.add.reduceat(chances, starts))
+    return chances
+
 
 def inverse_gaps(means: Vector, gamma: float) -> Vector:
     """1 / (K + gamma·gap), the rest to the best arm; ``kernels.chances`` has it for compiled loops."""

@@ -150,7 +150,43 @@ class Choosing(Scoring):
         self._saw(*seen)
         return choices
 
+    def probabilities_many(self, batch: Any) -> Any:
+        """``probabilities`` of B sets of arms at once: (B, K) of an array (B, K, dim), else a list.
+
+        It leaves no trace. Quicker than one by one, but for Thompson sampling.
+
+        >>> from sketchbandit import EpsilonGreedy, ExactSketch, LinUCB
+        >>> policy = LinUCB(ExactSketch(2), explore=EpsilonGreedy(0.5, seed=1))
+        >>> policy.probabilities_many([[[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0]]])
+        [array([0.75, 0.25]), array([1.])]
+        """
+        sets, rule = read_sets(batch), self._explore
+        ready = None if self._is_warming else self._ready(sets)
+        theta = self._estimate.linear_theta
+        flat = None
+        if ready is not None and theta is not None and not (rule.by_rewards and self._estimate.has_link):
+            flat = rule.chances_many(ready, theta, self._precision, self.radius)
+        if ready is None or flat is None:
+            found = [self._chances_of(number, arms) for number, arms in enumerate(sets)]
+            return np.array(found) if isinstance(sets, np.ndarray) else found
+        for number in np.flatnonzero(np.isnan(flat[ready.bounds[:-1]])).tolist():
+            own = Scores.of(self._candidates(ready.of(number)), rule).own()
+            flat[ready.bounds[number] : ready.bounds[number + 1]] = own
+        shared = _shared(flat, ready.bounds, self._share)
+        return (
+            shared.reshape(sets.shape[:2])
+            if isinstance(sets, np.ndarray)
+            else np.split(shared, ready.bounds[1:-1])
+        )
+
     # -- how ----------------------------------------------------------------------------------------
+
+    def _chances_of(self, number: int, arms: Any) -> Vector:
+        """The probabilities of one set of several."""
+        try:
+            return Scores.of(self._candidates(self._read(arms)), self._explore).probabilities()
+        except (InputError, InputTypeError) as error:
+            raise in_set(number, error) from error
 
     def _read_set(self, arms: Any) -> Arms:
         """One set of several."""
@@ -195,6 +231,14 @@ class Choosing(Scoring):
         choice = told(candidates, index, chance_of(self._explore, candidates, index, own))
         candidates.keep()
         return choice
+
+
+def _shared(flat: Vector, bounds: AnyArray, share: float) -> Vector:
+    """(1 - share)·chances + share/K, of the arms of many sets."""
+    if not share:
+        return flat
+    counts = np.diff(bounds)
+    return (1.0 - share) * flat + np.repeat(share / counts, counts)
 
 
 def told(candidates: Candidates, index: int, probability: float) -> Choice:

@@ -1,0 +1,41 @@
+"""What would another policy have earned? Evaluation from logs.
+
+Two questions, kept apart. ``evaluate``: what do *fixed* policies earn, which learn nothing more?
+``train_and_judge`` has them learn from one part of the log and judges them by another. ``replay``: what does
+a policy earn *while it learns*?
+"""
+
+from sketchbandit.evaluation.candidates import Batched
+from sketchbandit.evaluation.estimators import METHODS
+from sketchbandit.evaluation.evaluating import INTERVALS, evaluate
+from sketchbandit.evaluation.judging import train_and_judge
+from sketchbandit.evaluation.log import Log
+from sketchbandit.evaluation.models import Ridge
+from sketchbandit.evaluation.reading import from_frame, read_log, write_log
+from sketchbandit.evaluation.replaying import Replay, replay
+from sketchbandit.evaluation.results import Difference, Estimate, Evaluation
+from sketchbandit.evaluation.seen import train
+from sketchbandit.evaluation.sequences import AnytimeValue, LowerBound
+from sketchbandit.evaluation.weights import Weights
+
+__all__ = [
+    "INTERVALS",
+    "METHODS",
+    "AnytimeValue",
+    "Batched",
+    "Difference",
+    "Estimate",
+    "Evaluation",
+    "Log",
+    "LowerBound",
+    "Replay",
+    "Ridge",
+    "Weights",
+    "evaluate",
+    "from_frame",
+    "read_log",
+    "replay",
+    "train",
+    "train_and_judge",
+    "write_log",
+]

@@ -1,0 +1,133 @@
+"""The estimators: what each says a candidate earns, as a mean (or a ratio of means) over the decisions."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from sketchbandit.arrays import Vector
+from sketchbandit.errors import InputError
+from sketchbandit.evaluation.terms import Terms
+
+_GRID = 20  # thresholds that are tried
+
+
+class Sample(NamedTuple):
+    """An estimate as numbers of the decisions: mean(numerator), or mean(numerator) / mean(denominator)."""
+
+    numerator: Vector
+    denominator: Vector | None = None
+    threshold: float = np.nan
+    """Where weights are cut or shrunk, for the methods that do."""
+
+    @property
+    def value(self) -> float:
+        """The estimate; nan where the denominator is zero."""
+        if self.denominator is None:
+            return float(self.numerator.mean())
+        below = float(self.denominator.mean())
+        return float(self.numerator.mean()) / below if below > 0.0 else np.nan
+
+    @property
+    def influence(self) -> Vector:
+        """Numbers whose mean is the estimate and whose variance is that of it, times n (the delta method)."""
+        if self.denominator is None:
+            return self.numerator
+        value, below = self.value, float(self.denominator.mean())
+        return value + (self.numerator - value * self.denominator) / below
+
+
+class Method(NamedTuple):
+    """An estimator."""
+
+    sample: Callable[[Terms], Sample]
+    needs_model: bool
+    uses_weights: bool = True
+
+
+def dm(terms: Terms) -> Sample:
+    """The direct method: what the model expects, sum_a pi(a|x) q(x, a)."""
+    return Sample(terms.value)
+
+
+def ips(terms: Terms) -> Sample:
+    """Inverse propensity scores: w r. Unbiased, if probabilities are true and every arm had a chance."""
+    return Sample(terms.weight * terms.reward)
+
+
+def snips(terms: Terms) -> Sample:
+    """Self-normalised (Swaminathan and Joachims 2015): sum w r / sum w. Does not mind the zero of rewards."""
+    return Sample(terms.weight * terms.reward, terms.weight)
+
+
+def clipped(terms: Terms) -> Sample:
+    """Inverse propensity scores with weights of at most lambda."""
+    return _least_error(terms, np.minimum, with_model=False)
+
+
+def dr(terms: Terms) -> Sample:
+    """Doubly robust (Dudik et al. 2011): sum_a pi q + w (r - q). Unbiased, whatever the model."""
+    return Sample(terms.value + terms.weight * (terms.reward - terms.predicted))
+
+
+def switch_dr(terms: Terms) -> Sample:
+    """Switch (Wang et al. 2017): doubly robust where w is at most lambda, the model alone elsewhere."""
+    return _least_error(terms, lambda w, most: np.where(w <= most, w, 0.0))
+
+
+def drs(terms: Terms) -> Sample:
+    """Shrinkage (Su et al. 2020), optimistic: doubly robust with weights lambda w / (w² + lambda)."""
+    return _least_error(terms, lambda w, most: most**2 * w / (w**2 + most**2))
+
+
+def drs_pessimistic(terms: Terms) -> Sample:
+    """Shrinkage (Su et al. 2020), pessimistic: doubly robust with weights of at most lambda."""
+    return _least_error(terms, np.minimum)
+
+
+METHODS: dict[str, Method] = {
+    "dm": Method(dm, needs_model=True, uses_weights=False),
+    "ips": Method(ips, needs_model=False),
+    "clipped": Method(clipped, needs_model=False),
+    "snips": Method(snips, needs_model=False),
+    "dr": Method(dr, needs_model=True),
+    "switch-dr": Method(switch_dr, needs_model=True),
+    "drs": Method(drs, needs_model=True),
+    "drs-pessimistic": Method(drs_pessimistic, needs_model=True),
+}
+
+
+def methods_of(names: object) -> dict[str, Method]:
+    """The methods of these names."""
+    wanted = [names] if isinstance(names, str) else list(names)  # type: ignore[call-overload]
+    if not wanted:
+        raise InputError(f"there is no method to evaluate by; choose from {', '.join(METHODS)}")
+    for name in wanted:
+        if name not in METHODS:
+            raise InputError(f"unknown method {name!r}; choose from {', '.join(METHODS)}")
+    return {name: METHODS[name] for name in wanted}
+
+
+def _least_error(
+    terms: Terms, shrunk: Callable[[Vector, float], Vector], *, with_model: bool = True
+) -> Sample:
+    """The threshold of the least estimated error, bias² + variance / n, of those on a grid; infinity is one.
+
+    The bias is estimated by the mean of what the threshold takes away, (shrunk w - w)(r - q) (Su et al.).
+    The grid goes in even steps of the logarithm from the median of the positive weights to the largest.
+    """
+    weight, count = terms.weight, len(terms)
+    rest = terms.reward - terms.predicted if with_model else terms.reward
+    base = terms.value if with_model else np.zeros(count)
+    positive = weight[weight > 0.0]
+    if not len(positive):
+        return Sample(base, threshold=np.inf)
+    best = Sample(base + weight * rest, threshold=np.inf)
+    least = float(best.numerator.var()) / count
+    for threshold in np.geomspace(np.median(positive), positive.max(), _GRID):
+        taken = (shrunk(weight, float(threshold)) - weight) * rest
+        found = base + weight * rest + taken
+        error = float(taken.mean()) ** 2 + float(found.var()) / count
+        if error < least:
+            best, least = Sample(found, threshold=float(threshold)), error
+    return best

@@ -1,0 +1,103 @@
+"""The export of a service as a log: the first place of all decisions with a reward and a propensity."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sketchbandit.arrays import AnyArray
+from sketchbandit.errors import FileError, InputError
+from sketchbandit.evaluation.log import Log
+from sketchbandit.evaluation.sources import Arms
+
+_SMALL = ["bandit", "position", "arm_index", "arm_id", "propensity", "reward"]
+
+
+def read_export(
+    file: Any,
+    path: Path,
+    arms_of: Callable[[AnyArray, int | None], Arms],
+    *,
+    bandit: str | None,
+    dim: int | None,
+) -> Log:
+    """The log of one bandit."""
+    try:
+        table = file.read(_SMALL)
+        is_theirs = _of(table["bandit"], bandit, path)
+        is_first = pc.equal(table["position"], 0).to_numpy()
+        has_reward = pc.is_valid(table["reward"]).to_numpy()
+        has_chance = pc.is_valid(table["propensity"]).to_numpy()
+        counts = _counts(file, "arms"), _counts(file, "actions")
+    except (pa.ArrowInvalid, OSError) as error:
+        raise FileError(f"{path} is damaged: {error}") from error
+    has_arms = (counts[0] > 0) | (counts[1] > 0)
+    reasons = {
+        "places after the first": ~is_first,
+        "the reward is not known yet": ~has_reward,
+        "the propensity is not known": ~has_chance,
+        "what was offered is not in the log": ~has_arms,
+    }
+    kept, left_out = is_theirs.copy(), {}
+    for why, is_out in reasons.items():
+        left_out[why] = int((kept & is_out).sum())
+        kept &= ~is_out
+    if not kept.any():
+        said = "; ".join(f"{count} rows: {why}" for why, count in left_out.items() if count)
+        raise InputError(
+            f"{path}: no decision of it can be used ({said}); what was offered is logged by bandits "
+            "created with log_arms"
+        )
+    rows = np.flatnonzero(kept)
+    some = table.take(pa.array(rows))
+    columns = {
+        "chosen": some["arm_index"].to_numpy(),
+        "reward": some["reward"].to_numpy(),
+        "probability": some["propensity"].to_numpy(),
+    }
+    log = (
+        _of_actions(file, rows, some, columns, dim)
+        if (counts[1][rows] > 0).all()
+        else Log(arms=arms_of(rows, dim), **columns)
+    )
+    log.left_out.update({why: count for why, count in left_out.items() if count})
+    return log
+
+
+def _of(bandits: Any, wanted: str | None, path: Path) -> AnyArray:
+    """Which rows are those of the bandit."""
+    names = sorted(pc.unique(bandits).to_pylist())
+    if not names:
+        raise InputError(f"{path}: the log is empty: there is no decision in it")
+    if wanted is None and len(names) > 1:
+        raise InputError(f"{path} has several bandits; say which one: {', '.join(names)}")
+    if wanted is not None and wanted not in names:
+        raise InputError(f"{path} has no bandit {wanted!r}; it has {', '.join(names)}")
+    found: AnyArray = pc.equal(bandits, wanted or names[0]).to_numpy()
+    return found
+
+
+def _counts(file: Any, column: str) -> AnyArray:
+    """How long the list is in every row; a piece of the file at a time."""
+    found = [
+        pc.fill_null(pc.list_value_length(batch.column(0)), 0).to_numpy(zero_copy_only=False)
+        for batch in file.iter_batches(batch_size=1024, columns=[column])
+    ]
+    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+
+def _of_actions(file: Any, rows: AnyArray, some: Any, columns: dict[str, Any], dim: int | None) -> Log:
+    """Contexts and named actions: the features are those of the context."""
+    more = file.read(["feature_indices", "feature_values", "actions"]).take(pa.array(rows))
+    offered = more["actions"].to_pylist()
+    pairs = list(zip(more["feature_indices"].to_pylist(), more["feature_values"].to_pylist(), strict=True))
+    width = dim or max(len(values) if where is None else max(where, default=0) + 1 for where, values in pairs)
+    contexts = np.zeros((len(rows), width))
+    for context, (where, values) in zip(contexts, pairs, strict=True):
+        context[slice(len(values)) if where is None else where] = values
+    chosen = [each.index(name) for each, name in zip(offered, some["arm_id"].to_pylist(), strict=True)]
+    columns = {**columns, "chosen": chosen}
+    return Log.of_actions(contexts, offered, **columns)

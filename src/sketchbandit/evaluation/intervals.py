@@ -1,0 +1,105 @@
+"""Intervals of an estimate from one log of a fixed length: normal, and by bootstrap."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from sketchbandit.arrays import Matrix, Vector
+from sketchbandit.evaluation.estimators import Sample
+
+_BLOCKS = 10_000  # what is resampled: decisions, or, where there are more, sums of some of them
+_TOGETHER = 1 << 22  # counts drawn at once
+
+
+class Interval(NamedTuple):
+    """From low to high."""
+
+    low: float
+    high: float
+
+
+def normal(sample: Sample, level: float) -> Interval:
+    """The estimate ± z·deviation/√n, by the central limit theorem; of a ratio by the delta method."""
+    if not np.isfinite(sample.value):
+        return Interval(np.nan, np.nan)
+    return _normal_of(sample.value, sample.influence, level)
+
+
+def normal_difference(one: Sample, other: Sample, level: float) -> Interval:
+    """That of one less other, paired: decisions that are good for both cancel."""
+    value = one.value - other.value
+    if not np.isfinite(value):
+        return Interval(np.nan, np.nan)
+    return _normal_of(value, one.influence - other.influence, level)
+
+
+def _normal_of(value: float, influence: Vector, level: float) -> Interval:
+    count = len(influence)
+    deviation = float(influence.std(ddof=1)) if count > 1 else np.inf
+    half = float(ndtri(0.5 + level / 2.0)) * deviation / math.sqrt(count)
+    return Interval(value - half, value + half)
+
+
+class Bootstrap:
+    """Resamples of the decisions, the same for all estimates of a log, so that differences are paired.
+
+    Percentile intervals. Above 10,000 decisions, sums of neighbours are resampled instead of decisions:
+    the same variance and skewness, at a cost that does not grow with the log.
+    """
+
+    def __init__(self, samples: Sequence[Sample], *, draws: int, seed: int) -> None:
+        columns = [column for s in samples for column in (s.numerator, s.denominator) if column is not None]
+        sums = _blocks(columns)
+        drawn = _resampled(sums, draws, np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0]))
+        self._values: list[Vector] = []
+        at = 0
+        for sample in samples:
+            above = drawn[:, at]
+            at += 1
+            if sample.denominator is None:
+                self._values.append(above / len(sample.numerator))
+                continue
+            below = drawn[:, at]
+            at += 1
+            with np.errstate(invalid="ignore", divide="ignore"):
+                self._values.append(np.where(below > 0.0, above / below, np.nan))
+
+    def interval(self, index: int, level: float) -> Interval:
+        """That of one estimate."""
+        return _percentiles(self._values[index], level)
+
+    def difference(self, one: int, other: int, level: float) -> Interval:
+        """That of one less other."""
+        return _percentiles(self._values[one] - self._values[other], level)
+
+
+def _percentiles(values: Vector, level: float) -> Interval:
+    if not np.isfinite(values).all():
+        return Interval(np.nan, np.nan)
+    low, high = np.quantile(values, [0.5 - level / 2.0, 0.5 + level / 2.0])
+    return Interval(float(low), float(high))
+
+
+def _blocks(columns: Sequence[Vector]) -> Matrix:
+    """The columns side by side, at most ``_BLOCKS`` rows: sums of about as many neighbours each."""
+    count = len(columns[0])
+    if count <= _BLOCKS:
+        return np.column_stack(columns)
+    starts = np.arange(_BLOCKS) * count // _BLOCKS
+    return np.column_stack([np.add.reduceat(column, starts) for column in columns])
+
+
+def _resampled(sums: Matrix, draws: int, random: np.random.Generator) -> Matrix:
+    """The sums over resamples of the rows, (draws, columns)."""
+    count = len(sums)
+    found = np.empty((draws, sums.shape[1]))
+    step = max(1, _TOGETHER // count)
+    for start in range(0, draws, step):
+        some = min(step, draws - start)
+        picked = random.integers(count, size=(some, count)) + count * np.arange(some)[:, np.newaxis]
+        times = np.bincount(picked.ravel(), minlength=some * count).reshape(some, count)
+        found[start : start + some] = times @ sums
+    return found

@@ -1,0 +1,129 @@
+"""Policies that learn from one part of a log and are judged by another."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.evaluation.candidates import candidates_of
+from sketchbandit.evaluation.evaluating import Settings, conclude
+from sketchbandit.evaluation.log import Log
+from sketchbandit.evaluation.models import fit
+from sketchbandit.evaluation.results import Evaluation
+from sketchbandit.evaluation.seen import train
+from sketchbandit.evaluation.terms import Tell, Terms, terms_of
+from sketchbandit.sketch.checks import check_count
+
+
+def train_and_judge(
+    log: Log,
+    makers: Mapping[str, Callable[[], Any]],
+    methods: Sequence[str] = ("ips", "snips", "dr"),
+    *,
+    split: float | None = None,
+    parts: int | None = None,
+    tell: Tell = lambda _: None,
+    **settings: Any,
+) -> Evaluation:
+    """What policies would earn that have learned from the log; none is judged by what it has learned from.
+
+    Parameters
+    ----------
+    log : Log
+        What was logged.
+    makers : dict
+        By name: a function without arguments that makes a fresh policy. "uniform" and functions of arms may
+        stand beside them, as for ``evaluate``: ``{"mine": lambda: sb.adaptive(20), "uniform": "uniform"}``.
+    methods : sequence of str
+        As for ``evaluate``.
+    split : float
+        The share of the log, its beginning, that is learned from; the rest judges. 0.5 unless ``parts`` is
+        given.
+    parts : int
+        Instead of a split: so many parts, each judged by policies that learned from all others. Every row
+        judges, and what is judged is the learner on (parts - 1)/parts of the log, also on rows that lie
+        before what it has learned: for logs in which time does not matter.
+    tell, settings
+        As for ``evaluate``.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> random = np.random.default_rng(0)
+    >>> arms, chosen = random.standard_normal((2000, 5, 3)), random.integers(5, size=2000)
+    >>> reward = arms[np.arange(2000), chosen] @ [0.3, -0.1, 0.2]
+    >>> log = Log(arms=arms, chosen=chosen, reward=reward, probability=np.full(2000, 0.2))
+    >>> found = train_and_judge(log, {"oful": lambda: sb.oful(3)}, methods=("snips",))
+    >>> found.difference("oful").is_clear
+    True
+
+    """
+    if split is not None and parts is not None:
+        raise InputError("split learns from the beginning, and parts from all others: choose one")
+    chosen = Settings(methods=tuple([methods] if isinstance(methods, str) else methods), **settings)
+    if parts is None:
+        past, future = log.split(0.5 if split is None else split)
+        return conclude(future, judged_terms(future, [past], makers, chosen, tell=tell), chosen)
+    if chosen.interval == "anytime":
+        raise InputError(
+            "any-time intervals need policies that learned from rows before: give split, not parts"
+        )
+    count = check_count("parts", parts, at_least=2)
+    if count > len(log):
+        raise InputError(f"{len(log)} decisions have no {count} parts")
+    ends = [len(log) * number // count for number in range(count + 1)]
+    found = [
+        judged_terms(log.part(start, stop), _others(log, start, stop), makers, chosen, tell=tell)
+        for start, stop in pairwise(ends)
+    ]
+    return conclude(log, {name: _joined([part[name] for part in found]) for name in makers}, chosen)
+
+
+def judged_terms(
+    log: Log,
+    learned: Sequence[Log],
+    makers: Mapping[str, Any],
+    settings: Settings,
+    *,
+    tell: Tell = lambda _: None,
+) -> dict[str, Terms]:
+    """The terms of fresh policies on a log, after they have learned from others."""
+    if not isinstance(makers, Mapping):
+        raise InputTypeError(
+            f'makers are given by name, {{"mine": lambda: sb.adaptive(20)}}, got {makers!r:.60}'
+        )
+    policies = {name: made(name, given, learned) for name, given in makers.items()}
+    models = fit(log, settings.model, settings.how_folded) if settings.needs_model else None
+    limits = settings.range_of(log) if settings.interval == "anytime" else None
+    return terms_of(log, candidates_of(log, policies), models, limits=limits, tell=tell)
+
+
+def made(name: str, given: Any, learned: Sequence[Log]) -> Any:
+    """A fresh policy that has learned; what is no maker stays as it is."""
+    if hasattr(given, "probabilities"):
+        raise InputTypeError(
+            f"{name} is a policy that exists: give a function that makes a fresh one, or judge it as it is "
+            "by evaluate"
+        )
+    if not callable(given) or isinstance(given, tuple):
+        return given
+    fresh = given()
+    if not hasattr(fresh, "update"):
+        raise InputTypeError(f"{name}: the maker must make a policy, got {type(fresh).__name__}")
+    if getattr(fresh, "rounds", 0):
+        raise InputError(f"{name}: the maker gave a policy that has learned {fresh.rounds} rewards already")
+    return train(fresh, *learned)
+
+
+def _others(log: Log, start: int, stop: int) -> list[Log]:
+    ranges = [(0, start), (stop, len(log))]
+    return [log.part(first, last) for first, last in ranges if first < last]
+
+
+def _joined(parts: Sequence[Terms]) -> Terms:
+    """The terms of one candidate, part behind part."""
+    columns = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:4])
+    shares = [part.unlogged * len(part) for part in parts]
+    return Terms(*columns, unlogged=float(np.sum(shares) / sum(map(len, parts))))

@@ -1,0 +1,179 @@
+"""Logs in Parquet files: ours, and the export of a service. Arms are read a piece at a time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet as pq
+from scipy import sparse
+
+from sketchbandit.arrays import AnyArray
+from sketchbandit.errors import FileError, InputError, SketchBanditError
+from sketchbandit.evaluation.exported import read_export
+from sketchbandit.evaluation.log import Log
+from sketchbandit.evaluation.sources import Arms, Sets
+
+_ROWS = 1024  # decoded at once
+_GROUP = 8192  # rows of a group that we write
+
+
+def open_file(path: Path) -> pq.ParquetFile:
+    """The file, unbuffered: of a group of many rows only some are ever in memory."""
+    try:
+        return pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise FileError(f"{path} is no Parquet file, or was cut off: {error}") from error
+
+
+class ParquetArms(Arms):
+    """The column ``arms`` of a file, of those rows that count; quick where it is read in order."""
+
+    def __init__(self, path: Path, rows: AnyArray, dim: int | None) -> None:
+        self._path, self._rows = path, rows
+        self._pieces: Iterator[Any] = iter(())
+        self._piece: list[Any] = []
+        self._first = 0  # the row that the piece begins with
+        self.count, self.dim = len(rows), 0
+        self.dim = dim or self._found_dim()
+
+    def read(self, start: int, stop: int) -> Sets:
+        """Go on reading, or begin again."""
+        wanted = self._rows[start:stop]
+        found: list[Any] = []
+        at = 0
+        if not len(wanted):
+            return found
+        if wanted[0] < self._first:
+            self._pieces, self._piece, self._first = iter(()), [], 0
+        while at < len(wanted):
+            last = int(np.searchsorted(wanted, self._first + len(self._piece)))
+            found += [self._piece[row - self._first] for row in wanted[at:last]]
+            at = max(at, last)
+            if at < len(wanted):
+                self._next()
+        return _stacked(found)
+
+    def _next(self) -> None:
+        """The piece after this one; the first, where there is none."""
+        self._first += len(self._piece)
+        if not self._piece:
+            self._pieces, self._first = self._opened(), 0
+        try:
+            self._piece = sets_of(next(self._pieces).column(0), self.dim)
+        except StopIteration:
+            raise FileError(f"{self._path} ends before row {self._first}: it was cut off") from None
+        except (pa.ArrowInvalid, OSError) as error:
+            raise FileError(f"{self._path} is damaged from row {self._first} on: {error}") from error
+
+    def _opened(self) -> Iterator[Any]:
+        return open_file(self._path).iter_batches(batch_size=_ROWS, columns=["arms"])
+
+    def _found_dim(self) -> int:
+        """Of dense arms the length of the first; of sparse ones the largest index that occurs, and one."""
+        most = 0
+        for batch in self._opened():
+            arms = batch.column(0).flatten()
+            if not len(arms):
+                continue
+            if not pa.types.is_struct(arms.type):
+                return len(arms[0])
+            for arm in arms.slice(0, 1) if arms.field("indices").null_count else ():
+                if arm["indices"].as_py() is None:
+                    return len(arm["values"])
+            flat = arms.field("indices").flatten()
+            most = max(most, int(flat.to_numpy().max()) + 1 if len(flat) else 0)
+        return most
+
+
+def sets_of(column: Any, dim: int) -> list[Any]:
+    """The sets of arms of a column: lists of lists of numbers, or of indices and values; null is no set."""
+    arms = column.flatten()
+    values = arms.field("values") if pa.types.is_struct(arms.type) else arms
+    flat = values.flatten().to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    lengths = values.value_lengths().to_numpy(zero_copy_only=False)
+    counts = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    ends = np.cumsum([0, *counts])
+    is_sparse = pa.types.is_struct(arms.type) and arms.field("indices").null_count < len(arms)
+    if not is_sparse:
+        if len(lengths) and not (lengths == dim).all():
+            raise InputError(f"an arm has {lengths[lengths != dim][0]} numbers, and the first {dim}")
+        rows: Any = flat.reshape(len(lengths), dim)
+    else:
+        indices = arms.field("indices").flatten().to_numpy(zero_copy_only=False)
+        if len(indices) != len(flat) or (len(indices) and indices.max() >= dim):
+            raise InputError(f"the indices of sparse arms do not fit their values, or dimension {dim}")
+        rows = sparse.csr_array((flat, indices, np.cumsum([0, *lengths])), shape=(len(lengths), dim))
+    return [rows[ends[i] : ends[i + 1]] for i in range(len(counts))]
+
+
+def _stacked(sets: list[Any]) -> Sets:
+    """An array, where all sets have as many arms and are dense."""
+    alike = all(isinstance(arms, np.ndarray) and arms.shape == sets[0].shape for arms in sets)
+    return np.stack(sets) if alike else sets
+
+
+def read(path: Path, *, bandit: str | None, dim: int | None) -> Log:
+    """Whichever it is."""
+    file = open_file(path)
+    names = file.schema_arrow.names
+    if "propensity" in names and "arm_index" in names:
+        return read_export(
+            file, path, lambda rows, width: ParquetArms(path, rows, width), bandit=bandit, dim=dim
+        )
+    missing = [name for name in ("chosen", "reward", "probability") if name not in names]
+    if missing or not {"arms", "context"} & set(names):
+        wanted = ", ".join(missing or ["arms, nor context and actions"])
+        raise InputError(f"{path}: there is no column {wanted}; it has {', '.join(names)}")
+    try:
+        some = file.read(
+            [n for n in ("chosen", "reward", "probability", "time", "context", "actions") if n in names]
+        )
+    except (pa.ArrowInvalid, OSError) as error:
+        raise FileError(f"{path} is damaged: {error}") from error
+    columns = {n: some[n].to_numpy() for n in ("chosen", "reward", "probability", "time") if n in names}
+    if "arms" in names:
+        return Log(arms=ParquetArms(path, np.arange(some.num_rows), dim), **columns)
+    contexts = np.array(some["context"].to_pylist(), dtype=np.float64)
+    return Log.of_actions(contexts, some["actions"].to_pylist(), **columns)
+
+
+def write(log: Log, path: Path) -> None:
+    """Ours, so that ``read`` gives the same log."""
+    if path.suffix.lower() not in (".parquet", ".pq"):
+        raise InputError(f"a log is written as Parquet, and {path.name} says otherwise; name it log.parquet")
+    temporary = path.with_name(f".{path.name}.tmp")
+    numbers = [("chosen", pa.int64()), ("reward", pa.float64()), ("probability", pa.float64())]
+    by_context = log.context_dim is not None and log.actions is not None
+    lists = [("context", pa.list_(pa.float64())), ("actions", pa.list_(pa.string()))]
+    schema = pa.schema(numbers + (lists if by_context else [("arms", pa.list_(pa.list_(pa.float64())))]))
+    try:
+        with pq.ParquetWriter(temporary, schema) as writer:
+            for chunk in log.chunks():
+                columns = [pa.array(column) for column in (chunk.chosen, chunk.reward, chunk.probability)]
+                if by_context:
+                    columns += [
+                        pa.array(list(chunk.contexts), lists[0][1]),
+                        pa.array(chunk.offered, lists[1][1]),
+                    ]
+                else:
+                    if sparse.issparse(chunk.rows):
+                        raise InputError(
+                            "sparse arms are not written; keep them as the service's export has them"
+                        )
+                    inner = _list_array(
+                        chunk.rows.reshape(-1).astype(np.float64), np.full(len(chunk.rows), log.dim)
+                    )
+                    columns.append(_list_array(inner, chunk.counts))
+                writer.write_table(pa.table(columns, schema=schema), row_group_size=_GROUP)
+        temporary.replace(path)
+    except pa.ArrowInvalid as error:
+        raise SketchBanditError(f"{path} cannot be written: {error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _list_array(values: Any, lengths: AnyArray) -> Any:
+    ends = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    return pa.ListArray.from_arrays(ends, values if isinstance(values, pa.Array) else pa.array(values))

@@ -1,0 +1,224 @@
+"""Intervals that hold at every moment of a log, and so under any rule for when to stop.
+
+The empirical-Bernstein confidence sequence by a gamma-exponential mixture (Howard, Ramdas, McAuliffe and
+Sekhon 2021, Time-uniform, nonparametric, nonasymptotic confidence sequences, Proposition 9), one-sided, for
+variables that are at least zero and may be unbounded above, as Waudby-Smith, Wu, Ramdas, Karampatziakis and
+Mineiro (2022, Anytime-valid off-policy inference for contextual bandits) use it: no bound on the weights is
+needed. It rests on Fan's inequality: for y >= -1 and 0 <= l < 1,
+
+    exp(l y - psi(l) y²) <= 1 + l y,    psi(l) = -ln(1 - l) - l.
+
+With x_t >= 0 of conditional mean m_t and predictable g_t in [0, 1], S = sum (x_t - m_t) and
+V = sum (x_t - g_t)², exp(l S - psi(l) V) is a supermartingale for every l, and so is its mean over l by the
+density of 1 - l ~ Gamma(rho, rho) cut to [0, 1]: with a = V + rho, z = S + V + rho, P the regularised
+incomplete gamma function,
+
+    ln M = S + V + ln Gamma(a) + ln P(a, z) - a ln z + rho ln rho - ln Gamma(rho) - ln P(rho, rho).
+
+By Ville's inequality M stays below 1/alpha at all times with probability 1 - alpha. So S stays below the u(V)
+at which M = 1/alpha: the average of the m_t so far is at least (sum x - u(V)) / t, at every t. The m_t may
+change, as those of a candidate that learns do.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import gammainc, gammaln
+
+from sketchbandit.arrays import Vector
+from sketchbandit.errors import InputError
+from sketchbandit.sketch.checks import check_real
+
+_TUNED_FOR = 300.0  # the V at which the bound is the tightest; it is good over some powers of ten
+_STEPS = 60  # of Newton's method, at most: fewer than ten are needed
+
+
+def mixture_boundary(variance: Vector, alpha: float) -> Vector:
+    """u(V): the S at which ln M = ln(1/alpha), for every V.
+
+    ln M is convex and grows with S, so that Newton's method comes from above from its second step on.
+    """
+    wanted = math.log(1.0 / alpha)
+    rho = _TUNED_FOR / (2.0 * wanted + math.log(1.0 + 2.0 * wanted))
+    a = variance + rho
+    constant = rho * math.log(rho) - float(gammaln(rho)) - math.log(float(gammainc(rho, rho)))
+    of_a = gammaln(a)
+    s: Vector = np.sqrt(2.0 * a * (wanted + 0.5 * np.log(a / rho)))
+    for _ in range(_STEPS):
+        z = s + a
+        lower = gammainc(a, z)
+        found = s + variance + of_a + np.log(lower) - a * np.log(z) + constant
+        slope = 1.0 - a / z + np.exp((a - 1.0) * np.log(z) - z - of_a) / lower
+        step = (found - wanted) / slope
+        s = np.maximum(s - step, 0.0)
+        if (np.abs(step) <= 1e-9 * (1.0 + s)).all():
+            break
+    return s
+
+
+class LowerBound:
+    """A lower bound on the average of the means of numbers that are at least zero, at every moment at once.
+
+    Parameters
+    ----------
+    alpha : float
+        The probability with which it may fail at any time.
+
+    Examples
+    --------
+    >>> bound = LowerBound(0.025)
+    >>> bound.update(np.random.default_rng(0).random(2000))
+    >>> 0.47 < bound.value < 0.5
+    True
+
+    """
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = check_real("alpha", alpha, above=0.0, below=1.0)
+        self.count = 0
+        self._sum = 0.0
+        self._variance = 0.0
+
+    def update(self, values: Any) -> None:
+        """Some numbers more."""
+        self._take(values)
+
+    def path(self, values: Any) -> Vector:
+        """``update`` that gives the bound after each number."""
+        counts, sums, variances = self._take(values)
+        bounds: Vector = np.maximum((sums - mixture_boundary(variances, self.alpha)) / counts, 0.0)
+        return bounds
+
+    def _take(self, values: Any) -> tuple[Vector, Vector, Vector]:
+        x = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        if not (x >= 0.0).all():
+            raise InputError(f"the numbers of a lower bound are at least zero, got {x[~(x >= 0.0)][0]}")
+        counts = self.count + np.arange(1.0, len(x) + 1.0)
+        sums = self._sum + np.cumsum(x)
+        before = np.concatenate([[self._sum], sums[:-1]])
+        guesses = np.minimum((0.5 + before) / counts, 1.0)  # 1/2 counts as one number more
+        variances = self._variance + np.cumsum((x - guesses) ** 2)
+        if len(x):
+            self.count, self._sum, self._variance = int(counts[-1]), float(sums[-1]), float(variances[-1])
+        return counts, sums, variances
+
+    @property
+    def value(self) -> float:
+        """The bound now; zero before the first number."""
+        if not self.count:
+            return 0.0
+        boundary = float(mixture_boundary(np.array([self._variance]), self.alpha)[0])
+        return max(0.0, (self._sum - boundary) / self.count)
+
+    @property
+    def mean(self) -> float:
+        """Of the numbers; nan before the first."""
+        return self._sum / self.count if self.count else math.nan
+
+    def to_json(self) -> dict[str, float]:
+        """The state: four numbers, from which ``from_json`` goes on."""
+        return {"alpha": self.alpha, "count": self.count, "sum": self._sum, "variance": self._variance}
+
+    @classmethod
+    def from_json(cls, state: dict[str, float]) -> "LowerBound":
+        """The bound that ``to_json`` described."""
+        made = cls(state["alpha"])
+        made.count, made._sum, made._variance = int(state["count"]), state["sum"], state["variance"]
+        return made
+
+
+class AnytimeValue:
+    """The value of a candidate by inverse propensity scores, with an interval that holds at every moment.
+
+    It is fed as rewards come. What is assumed: rewards lie within ``reward_range``, and probabilities are
+    true, so that weights are 1 on average; they may be as large as they like. The lower bound is that of w r,
+    the upper one that of w (1 - r), which has mean 1 - value, rewards being scaled to [0, 1].
+
+    Parameters
+    ----------
+    reward_range : (float, float)
+        The least reward there can be, and the most.
+    level : float
+        The probability with which the interval holds at all moments together.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> value = AnytimeValue()
+    >>> value.update(weights=np.ones(5000), rewards=random.random(5000) < 0.3)
+    >>> value.low < 0.3 < value.high, round(value.value, 2)
+    (True, 0.3)
+
+    """
+
+    def __init__(self, reward_range: tuple[float, float] = (0.0, 1.0), *, level: float = 0.95) -> None:
+        low, high = (float(end) for end in reward_range)
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise InputError(f"reward_range is (least, most), two finite numbers, got {reward_range!r}")
+        self.reward_range = low, high
+        self.level = check_real("level", level, above=0.0, below=1.0)
+        alpha = (1.0 - self.level) / 2.0
+        self._lower, self._upper = LowerBound(alpha), LowerBound(alpha)
+
+    def update(self, weights: Any, rewards: Any) -> None:
+        """The weights pi(a|x)/p of some decisions more, and their rewards."""
+        w, r = np.asarray(weights, dtype=np.float64), unit_rewards(rewards, self.reward_range)
+        self._lower.update(w * r)
+        self._upper.update(w * (1.0 - r))
+
+    def path(self, weights: Any, rewards: Any) -> tuple[Vector, Vector]:
+        """``update`` that gives the two ends after each decision."""
+        w, r = np.asarray(weights, dtype=np.float64), unit_rewards(rewards, self.reward_range)
+        low, high = self.reward_range
+        lower, upper = self._lower.path(w * r), self._upper.path(w * (1.0 - r))
+        return low + (high - low) * np.minimum(lower, 1.0), high - (high - low) * np.minimum(upper, 1.0)
+
+    @property
+    def count(self) -> int:
+        """How many decisions were seen."""
+        return self._lower.count
+
+    @property
+    def value(self) -> float:
+        """The mean of w r, in the unit of rewards; nan before the first."""
+        low, high = self.reward_range
+        return low + (high - low) * self._lower.mean
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+        low, high = self.reward_range
+        return low + (high - low) * min(self._lower.value, 1.0)
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        low, high = self.reward_range
+        return high - (high - low) * min(self._upper.value, 1.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The state, for whoever keeps it: ``from_json`` goes on."""
+        ends = {"lower": self._lower.to_json(), "upper": self._upper.to_json()}
+        return {"reward_range": list(self.reward_range), "level": self.level, **ends}
+
+    @classmethod
+    def from_json(cls, state: dict[str, Any]) -> "AnytimeValue":
+        """The one that ``to_json`` described."""
+        least, most = state["reward_range"]
+        made = cls((least, most), level=state["level"])
+        made._lower, made._upper = (LowerBound.from_json(state[end]) for end in ("lower", "upper"))
+        return made
+
+
+def unit_rewards(rewards: Any, reward_range: tuple[float, float]) -> Vector:
+    """Rewards scaled to [0, 1], if they lie within their range."""
+    low, high = reward_range
+    r = np.asarray(rewards, dtype=np.float64)
+    outside = ~((r >= low) & (r <= high))
+    if outside.any():
+        raise InputError(
+            f"a reward is {r[outside][0]:g}, and reward_range is {low:g} to {high:g}: give the range that no "
+            "reward leaves"
+        )
+    return (r - low) / (high - low)

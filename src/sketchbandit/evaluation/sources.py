@@ -1,0 +1,193 @@
+"""Where the arms of a log lie: in memory, in a file, or made when asked for; read a range at a time."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sketchbandit.arrays import AnyArray, Matrix
+from sketchbandit.errors import FileError, InputError, InputTypeError
+
+_TOGETHER = 1 << 20  # numbers read at once: 8 MB, and what a batch of ragged sets may have
+
+Sets = AnyArray | list[Any]
+"""Arms of several decisions: an array (decisions, arms, dim), or a list of sets (arms, dim)."""
+
+
+class Arms(ABC):
+    """The arms of ``count`` decisions."""
+
+    count: int
+    dim: int
+    is_fixed = False
+    """Whether arm number i is the same action in every decision."""
+
+    @abstractmethod
+    def read(self, start: int, stop: int) -> Sets:
+        """The arms of the decisions start to stop."""
+
+    def rows_at_once(self) -> int:
+        """How many decisions are read in one piece."""
+        sample = self.read(0, min(8, self.count))
+        numbers = sum(arms.shape[0] * arms.shape[1] for arms in sample)
+        return int(max(1, _TOGETHER * len(sample) // max(1, numbers)))
+
+
+class ArrayArms(Arms):
+    """An array (decisions, arms, dim)."""
+
+    def __init__(self, array: AnyArray) -> None:
+        if array.dtype.kind not in "fiub":
+            raise InputTypeError(f"arms must be real numbers, got an array of dtype {array.dtype}")
+        if 0 in array.shape[1:]:
+            raise InputError(f"there are no arms: their array has the shape {array.shape}")
+        self._array = array
+        self.count, self.dim = array.shape[0], array.shape[2]
+
+    def read(self, start: int, stop: int) -> Sets:
+        """A part of the array, as floats."""
+        return _floats(self._array[start:stop])
+
+
+class SharedArms(Arms):
+    """One set of arms (arms, dim), offered in every decision."""
+
+    is_fixed = True
+
+    def __init__(self, array: AnyArray, count: int) -> None:
+        self._array = _floats(array)
+        self.count, self.dim = count, array.shape[1]
+
+    def read(self, start: int, stop: int) -> Sets:
+        """The same set again and again."""
+        return np.ascontiguousarray(np.broadcast_to(self._array, (stop - start, *self._array.shape)))
+
+
+class ListArms(Arms):
+    """A list of sets, which may differ in their number of arms; dense or sparse."""
+
+    def __init__(self, sets: Sequence[Any]) -> None:
+        self._sets = [arms.tocsr() if sparse.issparse(arms) else np.asarray(arms) for arms in sets]
+        for number, arms in enumerate(self._sets):
+            if arms.ndim != 2 or arms.shape[0] == 0:
+                raise InputError(
+                    f"decision {number}: a set of arms is (arms, dim), got the shape {arms.shape}"
+                )
+            if arms.shape[1] != self._sets[0].shape[1]:
+                raise InputError(
+                    f"decision {number}: its arms have dimension {arms.shape[1]}, those of the first "
+                    f"{self._sets[0].shape[1]}"
+                )
+        self.count = len(self._sets)
+        self.dim = self._sets[0].shape[1] if self._sets else 0
+
+    def read(self, start: int, stop: int) -> Sets:
+        """Some of the list."""
+        return [arms if sparse.issparse(arms) else _floats(arms) for arms in self._sets[start:stop]]
+
+
+class MadeArms(Arms):
+    """A function (start, stop) that gives the arms of those decisions: from a file, or computed."""
+
+    def __init__(self, function: Callable[[int, int], Any], count: int, *, is_fixed: bool = False) -> None:
+        self._function, self.count, self.is_fixed = function, count, is_fixed
+        self.dim = int(self.read(0, 1)[0].shape[1]) if count else 0
+
+    def read(self, start: int, stop: int) -> Sets:
+        """What the function gives, if it is arms of as many decisions."""
+        found = self._function(start, stop)
+        sets = found if isinstance(found, np.ndarray) else list(found)
+        if len(sets) != stop - start or (isinstance(sets, np.ndarray) and sets.ndim != 3):
+            raise InputError(
+                f"arms({start}, {stop}) must give {stop - start} sets of arms, an array "
+                f"(decisions, arms, dim) or a list, got {getattr(found, 'shape', len(sets))}"
+            )
+        return _floats(sets) if isinstance(sets, np.ndarray) else ListArms(sets).read(0, len(sets))
+
+
+class FileArms(Arms):
+    """An ``.npy`` file (decisions, arms, dim), of which only what is asked for is ever in memory."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise FileError(f"{path} is damaged or not an npy file of numbers: {error}") from error
+        if mapped.ndim != 3 or mapped.dtype.kind not in "fiub" or not mapped.flags.c_contiguous:
+            raise InputError(
+                f"{path}: arms are numbers (decisions, arms, dim) in C order, got {mapped.dtype} "
+                f"{mapped.shape}"
+            )
+        self._path, self._offset, self._dtype = path, int(mapped.offset), mapped.dtype
+        self._shape = mapped.shape[1:]
+        self.count, self.dim = mapped.shape[0], mapped.shape[2]
+
+    def read(self, start: int, stop: int) -> Sets:
+        """Read, and not mapped: pages of a map would count as memory of ours."""
+        each = int(np.prod(self._shape))
+        at = self._offset + start * each * self._dtype.itemsize
+        flat = np.fromfile(self._path, self._dtype, (stop - start) * each, offset=at)
+        if len(flat) < (stop - start) * each:
+            raise FileError(f"{self._path} ends before decision {stop}: it was cut off")
+        return _floats(flat.reshape(stop - start, *self._shape))
+
+
+class ProductArms(Arms):
+    """The arm of a context and an action: the products of their features, (decisions, actions, p·q).
+
+    With one-hot actions, which is what names stand for, every action has coefficients of its own.
+    """
+
+    is_fixed = True
+
+    def __init__(self, contexts: AnyArray, features: Matrix) -> None:
+        self.contexts, self._features = contexts, features
+        self.count, self.dim = len(contexts), contexts.shape[1] * features.shape[1]
+
+    def read(self, start: int, stop: int) -> Sets:
+        """Context times action, flattened: action by action."""
+        some = _floats(self.contexts[start:stop])
+        joined = np.einsum("kq,np->nkqp", self._features, some)
+        return joined.reshape(len(some), len(self._features), self.dim)
+
+
+class OfferedArms(Arms):
+    """``ProductArms`` of named actions, where decisions offered different ones of them."""
+
+    def __init__(self, contexts: AnyArray, offered: Sequence[Sequence[int]], actions: int) -> None:
+        self.contexts, self._offered, self._actions = contexts, offered, actions
+        self.count, self.dim = len(contexts), contexts.shape[1] * actions
+
+    def read(self, start: int, stop: int) -> Sets:
+        """A set a decision: its context in the place of each action."""
+        some = zip(_floats(self.contexts[start:stop]), self._offered[start:stop], strict=True)
+        return [np.kron(np.eye(self._actions)[list(places)], context) for context, places in some]
+
+
+def arms_of(arms: Any, count: int) -> Arms:
+    """The arms of ``count`` decisions, from whatever the user has."""
+    if isinstance(arms, Arms):
+        return arms
+    if isinstance(arms, (str, Path)):
+        return FileArms(Path(arms))
+    if callable(arms):
+        return MadeArms(arms, count)
+    if hasattr(arms, "ndim") and arms.ndim == 3:
+        return ArrayArms(np.asarray(arms) if not isinstance(arms, np.ndarray) else arms)
+    if (hasattr(arms, "ndim") and arms.ndim == 2) or sparse.issparse(arms):
+        return SharedArms(arms.toarray() if sparse.issparse(arms) else np.asarray(arms), count)
+    if isinstance(arms, (list, tuple)) and arms and not np.isscalar(arms[0]):
+        return ListArms(arms)
+    raise InputTypeError(
+        "arms are an array (decisions, arms, dim), one set (arms, dim) for all decisions, a list of sets, a "
+        f"function (start, stop) that gives sets, or the path of an .npy file; got {type(arms).__name__}"
+    )
+
+
+def _floats(array: AnyArray) -> AnyArray:
+    """float32 stays as it is."""
+    dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    return np.ascontiguousarray(array, dtype=dtype)

@@ -1,0 +1,92 @@
+"""What every estimator is made of: four numbers a decision, found in one pass over the log."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.evaluation.candidates import Chances
+from sketchbandit.evaluation.log import Log
+from sketchbandit.evaluation.models import Fitted, predict
+
+Tell = Callable[[int], None]
+"""Hears how many decisions more are done."""
+
+
+class Terms(NamedTuple):
+    """A candidate on a log, decision by decision. q is the model of the rewards; zero where there is none."""
+
+    reward: Vector
+    """r."""
+    weight: Vector
+    """w = pi(a|x) / p, a the arm that was chosen."""
+    predicted: Vector
+    """q(x, a) of the arm that was chosen."""
+    value: Vector
+    """sum over all arms a of pi(a|x) q(x, a)."""
+    unlogged: float
+    """The probability given to actions that were never chosen; nan where arms are new each time."""
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+
+def terms_of(
+    log: Log,
+    candidates: Mapping[str, Chances],
+    models: Sequence[Fitted] | None,
+    *,
+    limits: tuple[float, float] | None = None,
+    tell: Tell = lambda _: None,
+) -> dict[str, Terms]:
+    """The terms of every candidate.
+
+    ``models`` is None where no method needs one; what they predict is kept within ``limits``.
+    """
+    count = len(log)
+    weights = {name: np.empty(count) for name in candidates}
+    values = {name: np.zeros(count) for name in candidates}
+    predicted = np.zeros(count)
+    masses: dict[str, AnyArray] = {name: np.zeros(0) for name in candidates}
+    for chunk in log.chunks():
+        at, rows = chunk.bounds[:-1] + chunk.chosen, slice(chunk.start, chunk.start + len(chunk))
+        model: Vector | None = None
+        if models is not None:
+            numbers = np.repeat(np.arange(rows.start, rows.stop), chunk.counts)
+            model = predict(list(models), chunk.rows, numbers)
+            model = model if limits is None else np.clip(model, *limits)
+            predicted[rows] = model[at]
+        for name, chances in candidates.items():
+            flat = chances(chunk)
+            weights[name][rows] = flat[at] / chunk.probability
+            if model is not None:
+                values[name][rows] = chunk.sums(flat * model)
+            if log.is_fixed:
+                masses[name] = _added(masses[name], flat, chunk.counts)
+        tell(len(chunk))
+    return {
+        name: Terms(log.reward, weights[name], predicted, values[name], _unlogged(masses[name], log))
+        for name in candidates
+    }
+
+
+def logged_terms(log: Log, predicted: Vector) -> Terms:
+    """Those of the policy that made the log: all methods but the model's say its mean reward."""
+    return Terms(log.reward, np.ones(len(log)), predicted, predicted, 0.0)
+
+
+def _added(sums: AnyArray, flat: Vector, counts: AnyArray) -> AnyArray:
+    """The probability given to each action so far."""
+    numbers = np.arange(len(flat)) - np.repeat(np.cumsum(counts) - counts, counts)
+    found = np.bincount(numbers, weights=flat, minlength=len(sums))
+    found[: len(sums)] += sums
+    return found
+
+
+def _unlogged(masses: AnyArray, log: Log) -> float:
+    if not log.is_fixed:
+        return float("nan")
+    is_logged = np.zeros(len(masses), dtype=bool)
+    is_logged[np.unique(log.chosen)] = True
+    return float(masses[~is_logged].sum() / len(log))

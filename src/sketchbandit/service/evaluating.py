@@ -1,0 +1,46 @@
+"""The log of a bandit of a service, for evaluation: ``sketchbandit service evaluate``."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from sketchbandit.errors import InputError
+from sketchbandit.evaluation import Log, read_log
+from sketchbandit.service.checking import looked_at
+from sketchbandit.service.exporting import export
+from sketchbandit.service.recovery import config_of
+from sketchbandit.service.storage import tables
+
+
+@contextmanager
+def exported(
+    state: Path, *, bandit: str | None = None, database: str | None = None
+) -> Iterator[tuple[Path, Log]]:
+    """The log of one bandit as of now, in a file that goes when the block ends. The server may be running.
+
+    Parameters
+    ----------
+    state : path
+        The folder of the server, or a copy.
+    bandit : str, optional
+        Which one; not needed where there is one alone.
+    database : str, optional
+        The URL, if it is not the SQLite file in the folder.
+
+    """
+    with looked_at(state, database) as found:
+        query = sa.select(tables.bandits).where(tables.bandits.c.name.is_not(None))
+        rows = found.read(lambda connection: connection.execute(query).all())
+    names = [row.name for row in rows]
+    if bandit is None and len(names) != 1:
+        raise InputError(f"say which bandit: there are {', '.join(sorted(names)) or 'none'}")
+    chosen = [row for row in rows if bandit in (None, row.name)]
+    if not chosen:
+        raise InputError(f"there is no bandit {bandit!r}; there are: {', '.join(sorted(names))}")
+    with tempfile.TemporaryDirectory(prefix="sketchbandit-") as folder:
+        path = Path(folder) / "log.parquet"
+        export(state, path, database=database, bandit=chosen[0].name)
+        yield path, read_log(path, dim=config_of(chosen[0]).dim)

@@ -1,0 +1,242 @@
+"""Logs from files, frames and a service; and what cannot be used is refused with a word of advice."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import sketchbandit as sb
+from sketchbandit.evaluation import Log, evaluate, from_frame, read_log, replay, write_log
+from sketchbandit.evaluation.parquet import ParquetArms
+from tests.logs import ARMS, rival, world
+
+GOOD: dict[str, Any] = {
+    "arms": np.random.default_rng(0).standard_normal((40, 3, 2)),
+    "chosen": np.arange(40) % 3,
+    "reward": np.linspace(0.0, 1.0, 40),
+    "probability": np.full(40, 1 / 3),
+}
+
+
+def changed(name: str, at: int, value: Any) -> Any:
+    """A column with one value changed."""
+    column = np.array(GOOD[name], dtype=float)
+    column[at] = value
+    return column
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"probability": changed("probability", 7, 0.0)}, r"probability 7 is 0\.0 \(1 such rows\).*above 0"),
+        ({"probability": changed("probability", 7, np.nan)}, "probability 7 is nan"),
+        ({"probability": changed("probability", 7, 1.5)}, r"probability 7 is 1\.5.*not a score"),
+        ({"probability": [0.3] * 39 + [None]}, "probability 39 is missing"),
+        ({"reward": changed("reward", 3, np.nan)}, "reward 3 is nan.*leave out"),
+        ({"reward": changed("reward", 3, np.inf)}, "reward 3 is inf"),
+        ({"reward": ["much"] * 40}, "real numbers"),
+        ({"reward": np.zeros(39)}, "40 of chosen, 39 of reward"),
+        ({"chosen": changed("chosen", 3, 1.5)}, "index of the arm"),
+        ({"chosen": changed("chosen", 3, -1)}, "chosen 3 is -1"),
+        ({"arms": GOOD["arms"][:30]}, "arms for 30 decisions, and 40"),
+        ({"arms": None}, "give what was offered"),
+        ({"arms": 7}, "arms are an array"),
+        ({"arms": None, "context": np.ones((40, 2))}, "contexts need actions"),
+        ({"time": np.arange(40)[::-1]}, "sort the rows by time"),
+    ],
+)
+def test_columns_that_cannot_be_used(change: dict[str, Any], said: str) -> None:
+    """Each with the value seen and the remedy."""
+    with pytest.raises((ValueError, TypeError), match=said):
+        Log(**{**GOOD, **change})
+
+
+def test_arms_that_cannot_be_used() -> None:
+    """They are read when they are needed, and refused by the number of the decision."""
+    arms = GOOD["arms"].copy()
+    arms[5, 1, 0] = np.nan
+    with pytest.raises(sb.InputError, match="decision 5: its arms contain NaN"):
+        evaluate(Log(**{**GOOD, "arms": arms}), {"u": "uniform"})
+    with pytest.raises(sb.InputError, match=r"decision 2: arm 9 was chosen, and there are 3"):
+        evaluate(Log(**{**GOOD, "chosen": np.where(np.arange(40) == 2, 9, 0)}), {"u": "uniform"})
+    with pytest.raises(sb.InputError, match="empty"):
+        Log(arms=np.zeros((0, 3, 2)), chosen=[], reward=[], probability=[])
+    with pytest.raises(sb.InputError, match="none of the actions"):
+        Log(context=np.ones((1, 2)), actions=["a"], chosen=["b"], reward=[1.0], probability=[1.0])
+
+
+@pytest.mark.parametrize(
+    ("candidate", "said"),
+    [
+        (sb.oful(5), "reads arms of dimension 5, and those of the log have 2"),
+        (sb.PerAction(["a"], lambda: sb.oful(2)), "no contexts"),
+        ("greedy", "unknown candidate"),
+        (np.full((39, 3), 1 / 3), "40 decisions need as many rows"),
+        (np.full((40, 3), 0.5), r"decision 0: its probabilities sum to 1\.5"),
+        (lambda _: [1.2, -0.2, 0.0], "no probability"),
+        (lambda _: [0.5, 0.5], "a probability for each of"),
+        (3, "a candidate is a policy"),
+    ],
+)
+def test_candidates_that_cannot_be_judged(candidate: Any, said: str) -> None:
+    """Each by its name."""
+    with pytest.raises((ValueError, TypeError), match=f"(?s)mine.*{said}"):
+        evaluate(Log(**GOOD), {"mine": candidate})
+
+
+def test_settings_that_make_no_sense() -> None:
+    """Methods, intervals, levels, models."""
+    log = Log(**GOOD)
+    for settings, said in (
+        ({"methods": ("magic",)}, "unknown method 'magic'"),
+        ({"methods": ()}, "no method"),
+        ({"interval": "sure"}, "unknown interval"),
+        ({"level": 1.0}, "level"),
+        ({"folds": 1}, "folds"),
+        ({"model": 3}, "model must be"),
+        (
+            {"interval": "anytime", "methods": ("ips",), "reward_range": (0.0, 0.5)},
+            "reward_range is 0 to 0.5",
+        ),
+        ({"interval": "anytime", "methods": ("dr",), "max_weight": 0.5}, "max_weight is 0.5"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=said):
+            evaluate(log, {"u": "uniform"}, **settings)
+    big = Log(**{**GOOD, "reward": 9.0 * GOOD["reward"]})
+    with pytest.raises(sb.InputError, match=r"reward_range=\(least, most\)"):
+        evaluate(big, {"u": "uniform"}, ("ips",), interval="anytime")
+    with pytest.raises(TypeError, match="by name"):
+        evaluate(log, [rival()])  # type: ignore[arg-type]
+
+
+# -- nothing can be said ------------------------------------------------------------------------------
+
+
+def test_a_log_without_chance_says_nothing_of_others() -> None:
+    """No interval, and the reason; of itself it says the mean reward."""
+    log = Log(**{**GOOD, "probability": np.ones(40)})
+    same = np.eye(3)[GOOD["chosen"]]
+    found = evaluate(log, {"other": np.roll(same, 1, axis=1), "half": "uniform", "same": same}, ("ips", "dm"))
+    assert "without chance" in found.weights["other"].verdict
+    assert "without chance" in found.weights["half"].verdict
+    assert np.isnan(found.of("half", "ips").low)
+    assert np.isfinite(found.of("half", "dm").low)
+    assert found.weights["same"].verdict == ""
+    assert found.of("same", "ips").value == pytest.approx(log.reward.mean())
+    assert "nothing can be said" in repr(found)
+    assert found.to_json()["estimates"][0]["low"] is None
+    with pytest.raises(sb.InputError, match="without chance"):
+        replay(log, {"p": lambda: sb.oful(2)})
+
+
+def test_too_few_and_never_logged_actions() -> None:
+    """An effective size below 30; actions that the log never shows; weights that are not 1 on average."""
+    few = evaluate(Log(**GOOD), {"first": [1.0, 0.0, 0.0]}, ("ips",))
+    assert "effective sample size is 14, below 30" in few.weights["first"].verdict
+    random = np.random.default_rng(1)
+    columns = {"chosen": random.integers(2, size=500), "reward": random.random(500)}
+    fixed = Log(arms=np.eye(3), probability=np.full(500, 0.5), **columns)
+    unseen = evaluate(fixed, {"third": [0.4, 0.3, 0.3]}, ("ips",))
+    assert unseen.weights["third"].unlogged == pytest.approx(0.3)
+    assert "30% of its choices are actions that were never logged" in unseen.verdicts()["third"]
+    arms = np.broadcast_to(np.eye(3), (500, 3, 3)).copy()
+    hidden = evaluate(Log(arms=arms, probability=np.full(500, 0.5), **columns), {"third": [0.4, 0.3, 0.3]})
+    assert "weights are 0.70 on average" in hidden.weights["third"].verdict
+    none = evaluate(fixed, {"third": [0.0, 0.0, 1.0]}, ("ips", "snips", "clipped"))
+    assert "no overlap" in none.weights["third"].verdict
+    assert np.isnan([row.low for row in none]).all()
+
+
+# -- files --------------------------------------------------------------------------------------------
+
+
+def test_parquet_there_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same estimates, in several pieces, forwards and again; ragged sets and contexts too."""
+    monkeypatch.setattr("sketchbandit.evaluation.parquet._ROWS", 64)
+    w = world(700, seed=2)
+    write_log(w.log, tmp_path / "log.parquet")
+    again = read_log(tmp_path / "log.parquet")
+    methods = ("ips", "dr")
+    assert list(evaluate(again, {"u": "uniform"}, methods)) == list(
+        evaluate(w.log, {"u": "uniform"}, methods)
+    )
+    _, future = again.split(0.3)
+    kept = evaluate(future, {"u": "uniform"}, methods)
+    assert list(kept) == list(evaluate(w.log.split(0.3)[1], {"u": "uniform"}, methods))
+    ragged = Log(
+        arms=[arms[: 2 + i % 2] for i, arms in enumerate(GOOD["arms"])], **_columns(np.zeros(40, int))
+    )
+    write_log(ragged, tmp_path / "ragged.parquet")
+    assert [len(c) for c in next(read_log(tmp_path / "ragged.parquet").chunks()).arms[:2]] == [2, 3]
+    named = Log(context=GOOD["arms"][:, 0], actions=["x", "y", "z"], **_columns(GOOD["chosen"]))
+    write_log(named, tmp_path / "named.parquet")
+    back = read_log(tmp_path / "named.parquet")
+    assert (back.actions, back.context_dim, back.dim) == (("x", "y", "z"), 2, 6)
+    assert not list(tmp_path.glob(".*"))
+
+
+def _columns(chosen: Any) -> dict[str, Any]:
+    return {"chosen": chosen, "reward": GOOD["reward"], "probability": GOOD["probability"]}
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    """Cut off, of another kind, without a column, or changed meanwhile: a message that says so."""
+    path = tmp_path / "log.parquet"
+    write_log(world(50, seed=3).log, path)
+    whole = path.read_bytes()
+    (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(sb.FileError, match="cut off"):
+        read_log(tmp_path / "cut.parquet")
+    log = read_log(path)
+    path.write_bytes(whole[:200])
+    with pytest.raises(sb.FileError, match="cut off"):
+        list(log.chunks())
+    parquet.write_table(pa.table({"chosen": [1], "reward": [1.0]}), tmp_path / "thin.parquet")
+    with pytest.raises(sb.InputError, match="no column probability"):
+        read_log(tmp_path / "thin.parquet")
+    np.savez(tmp_path / "log.npz", **GOOD)
+    assert len(read_log(tmp_path / "log.npz")) == 40
+    np.savez(tmp_path / "thin.npz", arms=GOOD["arms"])
+    with pytest.raises(sb.InputError, match="no chosen, reward, probability"):
+        read_log(tmp_path / "thin.npz")
+    (tmp_path / "bad.npz").write_bytes(b"no zip")
+    with pytest.raises(sb.FileError, match="damaged"):
+        read_log(tmp_path / "bad.npz")
+    with pytest.raises(sb.InputError, match=r"one of \.parquet"):
+        read_log("log.csv")
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        read_log(tmp_path / "absent.parquet")
+    with pytest.raises(sb.InputError, match="service evaluate"):
+        read_log(tmp_path)
+    with pytest.raises(sb.InputError, match="says otherwise"):
+        write_log(Log(**GOOD), tmp_path / "log.csv")
+
+
+def test_sparse_arms_of_an_export(tmp_path: Path) -> None:
+    """Indices and values become CSR sets; the largest index says the dimension."""
+    kind = pa.list_(pa.struct([("indices", pa.list_(pa.int32())), ("values", pa.list_(pa.float64()))]))
+    arms = [[{"indices": [0, 4], "values": [1.0, 2.0]}, {"indices": [1], "values": [3.0]}], None]
+    parquet.write_table(pa.table({"arms": pa.array(arms, kind)}), tmp_path / "a.parquet")
+    found = ParquetArms(tmp_path / "a.parquet", np.array([0]), None)
+    (only,) = found.read(0, 1)
+    assert found.dim == 5
+    assert only.toarray().tolist() == [[1, 0, 0, 0, 2], [0, 3, 0, 0, 0]]
+
+
+def test_frames() -> None:
+    """A column of arms, or columns of a context and named actions."""
+    w = world(60, seed=4)
+    numbers = {"chosen": w.log.chosen, "reward": w.log.reward, "p": w.log.probability}
+    frame = pd.DataFrame({**numbers, "arms": list(w.arms)})
+    log = from_frame(frame, arms="arms", probability="p")
+    one, other = (evaluate(some, {"u": "uniform"}) for some in (log, w.log))
+    assert [row.value for row in one] == pytest.approx([row.value for row in other], abs=1e-12)
+    with pytest.raises(sb.InputError, match="no column probability"):
+        from_frame(frame, arms="arms")
+    named = pd.DataFrame({"age": w.arms[:, 0, 0], "shown": np.array(list("abcd"))[w.log.chosen], **numbers})
+    found = from_frame(named, context=["age"], chosen="shown", probability="p")
+    assert (found.actions, found.dim) == (tuple("abcd"), ARMS)
