@@ -10,7 +10,7 @@ in the bandit's lane, in the same order: it may take long.
 
 import copy
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,16 +21,19 @@ from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarnin
 from sketchbandit.policy import PerAction
 from sketchbandit.service.accounts import Accounts, Recent
 from sketchbandit.service.arm_store import ArmStore
+from sketchbandit.service.candidate import About, Candidate, about
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.costs import learn_cost, rescale_cost
-from sketchbandit.service.describing import Described, describe
 from sketchbandit.service.ordering import SHORT, Lane
 from sketchbandit.service.problems import Busy, Invalid
 from sketchbandit.service.scaling_bytes import decode as decode_scaling
+from sketchbandit.service.shadows import Shadows
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import (
     ADDED,
+    PROMOTED,
     ActionRow,
+    CandidateRow,
     DecisionRow,
     EstimateRow,
     RewardRow,
@@ -60,12 +63,11 @@ class Snapshotted(NamedTuple):
     learned: int
 
 
-class About(NamedTuple):
-    """What there is to say of a policy."""
+class Promoted(NamedTuple):
+    """Which candidate became the policy that decides, and when."""
 
-    rounds: int
-    nbytes: int
-    described: Described
+    name: str
+    at: float
 
 
 def _owned(policy: Any) -> Any:
@@ -86,14 +88,15 @@ class Bandit:
     def __init__(self, number: int, name: str, config: BanditConfig, *, created: float) -> None:
         self.number = number
         self.name = name
-        self.config = config
+        self.original = config
+        """As it was created."""
         self.created = created
         self.policy = _owned(config.build())
-        self.model = config.model
-        """What is believed of the rewards: which of them can be learned from."""
-        self.shape = config.shape
-        """What work takes, and memory, follows from it."""
-        self._learn_seconds = learn_cost(self.shape)
+        self._decides_by(config)
+        self.promoted: Promoted | None = None
+        """By which it came to have other settings, if it has."""
+        self.shadows = Shadows()
+        """Its candidates, which learn and never decide."""
         self.arms = ArmStore()
         self._is_offered = dict.fromkeys(config.actions or (), True)
         self.open: dict[int, dict[int, DecisionRow]] = {}
@@ -111,6 +114,15 @@ class Bandit:
         """What could not be learned: from then on the policy is not what the journal says."""
         self.snapshots: deque[Snapshotted] = deque()
         """Those written by this process, the newest last."""
+
+    def _decides_by(self, config: BanditConfig) -> None:
+        """The settings of the policy that decides."""
+        self.config = config
+        self.model = config.model
+        """What is believed of the rewards: which of them can be learned from."""
+        self.shape = config.shape
+        """What work takes, and memory, follows from it."""
+        self._learn_seconds = learn_cost(self.shape)
 
     # -- bounds ---------------------------------------------------------------------------------------
 
@@ -143,6 +155,8 @@ class Bandit:
             return self._changed(row)
         if isinstance(row, ScalingRow):
             return partial(self._scale, row)
+        if isinstance(row, CandidateRow):
+            return self._changed_candidates(row)
         if isinstance(row, DecisionRow):
             self._opened(row)
         else:
@@ -176,7 +190,7 @@ class Bandit:
             if shown.key is not None:
                 self.keys.pop(shown.key, None)
         self.accounts.closed(row, shown)
-        return None if row.reward is None else partial(self._learn, shown, row.reward)
+        return None if row.reward is None else partial(self._learn, shown, row.reward, [*self.shadows])
 
     def _estimated(self, row: EstimateRow) -> None:
         """A probability was committed, before the reward or after it."""
@@ -195,7 +209,21 @@ class Bandit:
         if self._is_offered.get(row.action, False) == is_added:
             return None
         self._is_offered[row.action] = is_added
-        return partial(self._add if is_added else self._retire, row.action)
+        return partial(self._add if is_added else self._retire, row.action, [*self.shadows])
+
+    def _changed_candidates(self, row: CandidateRow) -> Learning | None:
+        """A candidate was added or removed, or is the policy that decides from here on."""
+        self._has_news = True
+        if row.change == ADDED:
+            return self.shadows.added(row, self.config, self._is_offered)
+        candidate, kept = self.shadows.removed(row.name), None
+        if candidate is None or row.change != PROMOTED:
+            return None
+        if row.kept is not None:
+            kept = self.shadows.keep(row, row.kept, self.config)
+        self.promoted = Promoted(row.name, row.at)
+        self._decides_by(candidate.config)
+        return partial(self._promote, candidate, kept)
 
     @property
     def actions(self) -> list[str]:
@@ -218,23 +246,36 @@ class Bandit:
         """How long the policy may need to learn from a record."""
         if isinstance(row, ScalingRow):
             return rescale_cost(self.shape, self.accounts.totals.learned) + _RESCALE * (self._models - 1)
-        return self._learn_seconds
+        return self._learn_seconds + self.shadows.seconds
 
-    def _learn(self, shown: DecisionRow, reward: float) -> None:
-        """Learn from a reward. What the policy refuses is not learned, in a replay neither."""
+    def _learn(self, shown: DecisionRow, reward: float, candidates: Sequence[Candidate]) -> None:
+        """Learn from a reward, candidates too. What a policy refuses it does not learn, nor in a replay."""
         self._has_news = True
         features = decode(shown.features, self.config.dim)
         told = (features, reward) if self.config.actions is None else (features, shown.arm_id, reward)
-        with _refusals("the reward"), suppress(SketchTooSmallWarning):  # health() keeps saying it
-            self.policy.update(*told)
+        try:
+            with _refusals("the reward"), suppress(SketchTooSmallWarning):  # health() keeps saying it
+                self.policy.update(*told)
+        finally:
+            for candidate in candidates:
+                candidate.learn(told)
 
-    def _add(self, action: str) -> None:
+    def _add(self, action: str, candidates: Sequence[Candidate]) -> None:
         self._has_news = True
-        self.policy.add(action)
+        for policy in (self.policy, *(candidate.policy for candidate in candidates)):
+            policy.add(action)
 
-    def _retire(self, action: str) -> None:
+    def _retire(self, action: str, candidates: Sequence[Candidate]) -> None:
         self._has_news = True
-        self.policy.retire(action)
+        for policy in (self.policy, *(candidate.policy for candidate in candidates)):
+            policy.retire(action)
+
+    def _promote(self, candidate: Candidate, kept: Candidate | None) -> None:
+        """Let a candidate decide; neither it nor the one that is kept warms up."""
+        if kept is not None:
+            kept.policy = self.policy
+            kept.policy._scales_itself = True
+        self.policy = _owned(candidate.policy)
 
     def _scale(self, row: ScalingRow) -> None:
         """Learn anew what was learned so far, with a scaling. The last one is fixed."""
@@ -260,12 +301,15 @@ class Bandit:
 
     def look(self) -> None:
         """Ask the policy what there is to say of it."""
-        self._about = About(self.policy.rounds, self.policy.nbytes, describe(self.policy))
         self._has_news = False
+        self._about = about(self.policy)
+        for candidate in self.shadows:
+            if candidate.policy is not None:  # else it is about to be made
+                candidate.look()
 
     @property
     def _models(self) -> int:
-        return len(self._is_offered) or 1
+        return (len(self._is_offered) or 1) * (1 + len(self.shadows))
 
     # -- time -----------------------------------------------------------------------------------------
 
@@ -293,14 +337,24 @@ class Bandit:
             "open": np.array(waiting, dtype=np.int64),
             "last": dict(self.last),
             **self.accounts.dump(),
+            **({} if self.promoted is None else {"promoted": [*self.promoted, self.config.to_json()]}),
+            **({"candidates": self.shadows.dump()} if self.shadows else {}),
         }
 
     async def snapshot(self, seq: int) -> Snapshot:
         """The bandit after the record ``seq``, the last that was booked; it shares nothing with it."""
-        state = self.state()
-        seconds = _COPY_CALLS * self._models + _COPY_BYTE * self.about().nbytes
-        policy = await self.lane.do(partial(copy.deepcopy, self.policy), seconds)
-        return Snapshot(seq, policy, state)
+        state, shadows = self.state(), [*self.shadows]
+        known = [self.about(), *(one.about for one in shadows if one.about is not None)]
+        seconds = _COPY_CALLS * self._models + _COPY_BYTE * sum(one.nbytes for one in known)
+        policy, candidates, refused = await self.lane.do(partial(self._copied, shadows), seconds)
+        for saved, count in zip(state.get("candidates", ()), refused, strict=True):
+            saved["refused"] = count
+        return Snapshot(seq, policy, state, candidates)
+
+    def _copied(self, shadows: Sequence[Candidate]) -> tuple[Any, dict[int, Any], list[int]]:
+        """What is changed in the lane: the policies, and how many rewards those of candidates refused."""
+        policies = {one.number: copy.deepcopy(one.policy) for one in shadows}
+        return copy.deepcopy(self.policy), policies, [one.refused for one in shadows]
 
     def owns(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot is of this bandit, not of another one that had its number."""
@@ -308,12 +362,17 @@ class Bandit:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot; open decisions come from the journal."""
-        self.policy = _owned(snapshot.policy)
+        self.policy, state = _owned(snapshot.policy), snapshot.state
+        if "promoted" in state:
+            *promoted, config = state["promoted"]
+            self.promoted = Promoted(*promoted)
+            self._decides_by(BanditConfig.from_json(config))
+        self.shadows.undump(state.get("candidates", []), snapshot.candidates, self.config)
         if isinstance(self.policy, PerAction):
             offered = set(self.policy.actions)
             self._is_offered = {str(action): action in offered for action in self.policy.policies}
-        self.accounts.undump(snapshot.state)
-        self.last = {name: tuple(last) for name, last in snapshot.state.get("last", {}).items()}
+        self.accounts.undump(state)
+        self.last = {name: tuple(last) for name, last in state.get("last", {}).items()}
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from sketchbandit.service.storage.checksums import ROWS, is_log_whole, unsealed
 from sketchbandit.service.storage.connecting import JOURNAL, default_url
 from sketchbandit.service.storage.database import Database
 from sketchbandit.service.storage.records import DecisionRow, ScalingRow
-from sketchbandit.service.storage.snapshots import Snapshots, snapshots_of
+from sketchbandit.service.storage.snapshots import Snapshot, Snapshots, snapshots_of
 from sketchbandit.service.storage.tables import all_rows
 from sketchbandit.service.vectors import decode
 
@@ -193,7 +193,7 @@ def _check_bandit(
         start, origin = since(connection, bandit, first), f"record {first.seq}"
     for snapshot in whole:
         replay(connection, {bandit.number: bandit}, {bandit.number: start}, until=snapshot.seq)
-        is_same = same(bandit.policy, snapshot.policy)
+        is_same = same(bandit.policy, snapshot.policy) and _same_candidates(bandit, snapshot)
         details = f"{'the same to the bit as' if is_same else 'differs from'} the journal from {origin} on"
         if not is_same:
             details += f"; find out which of them was changed: {_BACKUP}"
@@ -202,6 +202,14 @@ def _check_bandit(
     replay(connection, {bandit.number: bandit}, {bandit.number: start})
     learned = f"{bandit.policy.rounds} rewards learned, {len(bandit.open)} decisions open"
     yield Finding(f"{bandit.name}: journal", True, learned)
+
+
+def _same_candidates(bandit: Bandit, snapshot: Snapshot) -> bool:
+    """Whether the candidates of a bandit are those of a snapshot."""
+    policies = {candidate.number: candidate.policy for candidate in bandit.shadows}
+    return policies.keys() == snapshot.candidates.keys() and all(
+        same(policy, snapshot.candidates[number]) for number, policy in policies.items()
+    )
 
 
 def same(one: Any, other: Any) -> bool:

@@ -8,6 +8,7 @@ from sketchbandit.errors import InputError
 from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.budget import Budget
+from sketchbandit.service.candidates import Candidates
 from sketchbandit.service.decisions import Decisions
 from sketchbandit.service.estimating import Estimator
 from sketchbandit.service.journal import Journal
@@ -136,6 +137,7 @@ class Engine:
         self.registry = Registry(found, self.journal, clock, limits)
         self.estimator = Estimator(self.registry, self.journal, self.instruments)
         self.stock = Stock(self.registry, self.journal, self.threads, limits)
+        self.candidates = Candidates(self.registry, self.journal, self.threads, clock, limits)
         scalings = Scalings(self.registry, self.journal)
         self.decisions = Decisions(
             self.registry, self.journal, self.estimator, scalings, clock, limits=limits, seed=self._seed

@@ -15,6 +15,8 @@ from sketchbandit.service.problems import Busy, Problem, Unavailable
 from sketchbandit.service.storage.database import Database, Fenced, InDoubt, Refused, StorageError
 from sketchbandit.service.storage.records import (
     ActionRow,
+    CandidateRow,
+    ChanceRow,
     EstimateRow,
     Record,
     RewardRow,
@@ -26,7 +28,7 @@ from sketchbandit.service.storage.records import (
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-R = TypeVar("R", Slate, RewardRow, EstimateRow, ActionRow, ScalingRow, Statements)
+R = TypeVar("R", Slate, RewardRow, EstimateRow, ActionRow, ScalingRow, CandidateRow, ChanceRow, Statements)
 
 _MOST_RECORDS = 1000
 _PAUSE = 0.1

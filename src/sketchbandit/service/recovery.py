@@ -217,7 +217,9 @@ def read_snapshot(
         raise FileError(f"the snapshot at record {snapshot.seq} is ahead of the journal, at {service.seq}")
     if not _is_of_journal(connection, snapshot):
         raise FileError(f"the snapshot at record {snapshot.seq} is of another course of the journal")
-    return snapshot._replace(policy=bandit.config.with_rule(snapshot.policy))
+    if "promoted" in snapshot.state:  # by a version whose snapshots hold the rule
+        return snapshot
+    return snapshot._replace(policy=bandit.original.with_rule(snapshot.policy))
 
 
 def _is_of_journal(connection: sa.Connection, snapshot: Snapshot) -> bool:

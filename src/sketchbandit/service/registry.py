@@ -150,7 +150,7 @@ class Registry:
         config = await self._in_thread(config.checked, self._limits)
         await self._creating.over(name)
         if name in self.bandits:
-            if differing := self.bandits[name].config.differences(config):
+            if differing := self.bandits[name].original.differences(config):
                 raise Conflict(
                     f"bandit {name!r} exists with other settings ({differing}); DELETE it first, or choose "
                     "another name"

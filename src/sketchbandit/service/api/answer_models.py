@@ -114,6 +114,13 @@ _Scaling = Annotated[
 ]
 
 
+class PromotedAnswer(BaseModel):
+    """The candidate that became the policy that decides."""
+
+    name: str
+    at: Annotated[float, Field(description="When: seconds since 1970.")]
+
+
 class BanditAnswer(BaseModel):
     """A bandit and its settings."""
 
@@ -143,6 +150,36 @@ class BanditAnswer(BaseModel):
         Field(description="The reward model and all of its settings; null: that of the policy, linear."),
     ]
     scaling: _Scaling
+    promoted: Annotated[
+        PromotedAnswer | None, Field(description="By which the settings became these; null: as created.")
+    ]
+    candidates: Annotated[list[str], Field(description="Those that learn beside it.")]
+
+
+class CandidateAnswer(BaseModel):
+    """A candidate and its settings."""
+
+    name: str
+    created: Annotated[float, Field(description="Seconds since 1970.")]
+    policy: str
+    parameters: dict[str, Any]
+    explore: Annotated[dict[str, Any] | None, Field(description="The rule and all of its settings.")]
+    exploration: float
+    rewards: dict[str, Any] | None
+    defaults: dict[str, Any]
+    reward_range: tuple[float, float]
+    rounds: Annotated[int, Field(description="Rewards that it has learned from.")]
+    refused: Annotated[int, Field(description="Rewards that its reward model has no place for.")]
+    policy_bytes: int
+    scaling: _Scaling
+    health: str
+    is_healthy: bool
+
+
+class CandidatesAnswer(BaseModel):
+    """All candidates of a bandit."""
+
+    candidates: list[CandidateAnswer]
 
 
 class QuarantinedAnswer(BaseModel):

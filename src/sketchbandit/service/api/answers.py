@@ -98,7 +98,8 @@ def bandit_answer(bandit: Bandit, *, is_one_of_many: bool = False) -> dict[str, 
     """A bandit and its settings."""
     scaling = bandit.about(is_one_of_many=is_one_of_many).described.scaling
     head = {"name": bandit.name, "created": bandit.created, "scaling": scaling}
-    return {**head, **asdict(bandit.config)}
+    promoted = None if bandit.promoted is None else bandit.promoted._asdict()
+    return {**head, **asdict(bandit.config), "promoted": promoted, "candidates": [*bandit.shadows.by_name]}
 
 
 def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:

@@ -1,0 +1,229 @@
+"""Candidates of a bandit: they learn what it learns, never decide, and can be promoted."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sketchbandit as sb
+from sketchbandit.service.checking import check, same
+from sketchbandit.service.settings import MIB, Limits
+from tests.service.harness import DIM, PLAIN, Service, crashing, error_of, in_loop, service
+
+pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
+PATH = "/v1/bandits/b/candidates"
+CANDIDATES: dict[str, dict[str, Any]] = {
+    "small": {"policy": "soful", "parameters": {"size": 2}, "explore": {"rule": "ucb", "beta": 0.3}},
+    "clicks": {"policy": "oful", "rewards": "logistic", "explore": "greedy"},
+    "auto": {},
+}
+
+
+def by_hand() -> dict[str, Any]:
+    """The same policies, of the library."""
+    return {
+        "small": sb.soful(DIM, size=2, explore=sb.UCB(0.3)),
+        "clicks": sb.oful(DIM, rewards=sb.Logistic(), explore=sb.EpsilonGreedy(0.0)),
+        "auto": sb.adaptive(DIM),
+    }
+
+
+async def put(found: Service, name: str, **settings: Any) -> Any:
+    """Add a candidate."""
+    return await found.http.put(f"{PATH}/{name}", json=settings)
+
+
+async def played(found: Service, alone: dict[str, Any], rounds: range) -> None:
+    """Decisions and rewards, some of them no clicks; the policies by hand learn the same."""
+    for seed in rounds:
+        random = np.random.default_rng(seed)
+        arms = random.standard_normal((4, DIM)) * [1.0, 1e2, 0.1, 3.0]
+        answer = (await found.decide(arms.tolist())).json()
+        reward = 1.5 if seed % 7 == 3 else float(random.random() < 0.4)
+        assert (await found.reward(answer["decision"], reward)).status_code == 200
+        for policy in alone.values():
+            try:
+                policy.update(arms[answer["index"]], reward)
+            except sb.InputError:
+                assert reward == 1.5
+
+
+def held(found: Service, name: str = "b") -> dict[str, Any]:
+    """The policies of the candidates."""
+    return {one.name: one.policy for one in found.engine.bandit(name).shadows}
+
+
+def assert_same(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """By name, to the bit but for generators, which the service does not use."""
+    assert mine.keys() == theirs.keys()
+    for name, policy in mine.items():
+        other = copy.deepcopy(theirs[name])
+        other.explore, policy = policy.explore, copy.deepcopy(policy)
+        assert same(policy, other), name
+
+
+@in_loop
+async def test_a_candidate_is_the_policy_fed_by_hand(tmp_path: Path) -> None:
+    """To the bit: live, after a kill with a snapshot behind it, and from the journal alone."""
+    alone = by_hand()
+
+    async def work(found: Service) -> None:
+        await found.create(policy="oful", **PLAIN)
+        for name, settings in CANDIDATES.items():
+            assert (await put(found, name, **settings)).status_code == 201
+        await played(found, alone, range(30))
+        assert_same(held(found), alone)
+        await found.upkeep.snapshot(found.engine.bandit("b"))
+        await played(found, alone, range(30, 45))
+
+    await crashing(tmp_path, work)
+    async with service(tmp_path) as found:
+        assert_same(held(found), alone)
+        shown = (await found.http.get(f"{PATH}/clicks")).json()
+        assert (shown["rounds"], shown["refused"]) == (39, 6)
+        await played(found, alone, range(45, 60))
+        assert_same(held(found), alone)
+        assert (await put(found, "small", **CANDIDATES["small"])).status_code == 200
+    assert all(finding.is_good for finding in check(tmp_path))
+
+
+async def choices(found: Service, policy: Any, rounds: range) -> None:
+    """What is decided is what the policy would choose; both learn from it."""
+    for seed in rounds:
+        random = np.random.default_rng(seed)
+        arms = random.standard_normal((6, DIM))
+        answer = (await found.decide(arms.tolist())).json()
+        assert answer["index"] == policy.select(arms)
+        assert answer["mean"] == pytest.approx(policy.mean(arms[answer["index"]]), rel=1e-9, abs=1e-12)
+        reward = float(random.standard_normal())
+        await found.reward(answer["decision"], reward)
+        policy.update(arms[answer["index"]], reward)
+
+
+@pytest.mark.parametrize("has_snapshot", [False, True])
+@in_loop
+async def test_a_promoted_candidate_decides(tmp_path: Path, has_snapshot: bool) -> None:
+    """From then on, after a kill too; the one before goes on as a candidate, and comes back to the bit."""
+    small, first = by_hand()["small"], sb.oful(DIM)
+
+    async def work(found: Service) -> None:
+        await found.create(policy="oful", **PLAIN)
+        await put(found, "small", **CANDIDATES["small"])
+        await played(found, {"small": small, "first": first}, range(20))
+        waiting = (await found.decide(np.eye(DIM).tolist())).json()
+        answer = await found.http.post(f"{PATH}/small/promote", json={"keep": "first"})
+        assert answer.status_code == 200, answer.text
+        assert (answer.json()["policy"], answer.json()["candidates"]) == ("soful", ["first"])
+        assert (await found.http.post(f"{PATH}/small/promote", json={"keep": "first"})).status_code == 200
+        await found.reward(waiting["decision"], 0.5)  # decided by the one before, learned by both
+        for policy in (small, first):
+            policy.update(np.eye(DIM)[waiting["index"]], 0.5)
+        if has_snapshot:
+            await found.upkeep.snapshot(found.engine.bandit("b"))
+        await choices(found, small, range(20, 30))
+
+    await crashing(tmp_path, work)
+    async with service(tmp_path) as found:
+        bandit = found.engine.bandit("b")
+        assert same(bandit.policy, small)
+        assert (bandit.config.policy, bandit.original.policy) == ("soful", "oful")
+        assert (await found.http.get("/v1/bandits/b")).json()["promoted"]["name"] == "small"
+        assert (await found.create(policy="oful", **PLAIN)).status_code == 200  # clients create it anew
+        await choices(found, small, range(30, 40))
+        assert (await found.http.post(f"{PATH}/first/promote", json={})).status_code == 200
+        assert bandit.policy.rounds == 41
+        assert not bandit.shadows
+        assert (await found.stats())["policy"] == "oful"
+    assert all(finding.is_good for finding in check(tmp_path))
+
+
+@in_loop
+async def test_candidates_have_the_actions(tmp_path: Path) -> None:
+    """Those that there are, those that come, and retired ones as such; a restart knows them too."""
+    settings = {"policy": "oful", "explore": {"rule": "ucb", "beta": 0.3}, "parameters": {"ridge": 2.0}}
+    alone = sb.PerAction(["a", "b", "c"], lambda: sb.oful(DIM, explore=sb.UCB(0.3), ridge=2.0))
+    alone.retire("c")
+
+    async def work(found: Service) -> None:
+        await found.create(policy="oful", actions=["a", "b", "c"], explore="ucb")
+        await found.http.post("/v1/bandits/b/actions/retire", json={"actions": ["c"]})
+        assert (await put(found, "wide", **settings)).status_code == 201
+        await found.http.post("/v1/bandits/b/actions", json={"actions": ["d"]})
+        await found.http.post("/v1/bandits/b/actions/retire", json={"actions": ["a"]})
+        alone.add("d")
+        alone.retire("a")
+        for seed in range(12):
+            context = np.random.default_rng(seed).standard_normal(DIM)
+            asked = {"context": context.tolist()}
+            answer = (await found.http.post("/v1/bandits/b/decide", json=asked)).json()
+            await found.reward(answer["decision"], 0.25)
+            alone.update(context, answer["action"], 0.25)
+        assert same(held(found)["wide"], alone)
+        await found.http.post(f"{PATH}/wide/promote", json={})
+
+    await crashing(tmp_path, work)
+    async with service(tmp_path) as found:
+        bandit = found.engine.bandit("b")
+        assert same(bandit.policy, alone)
+        assert (bandit.actions, bandit.retired) == (["b", "d"], ["a", "c"])
+
+
+# -- bad input ------------------------------------------------------------------------------------------
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"policy": "best"}, "unknown policy 'best'"),
+    ({"dim": 4}, "dim: there is no such field; known are"),
+    ({"reward_timeout": 5}, "no such field"),
+    ({"explore": {"rule": "ucb", "seed": 1}}, "leave out seed"),
+    ({"rewards": "clicks"}, "unknown reward model"),
+    ({"rewards": "logistic"}, "default_reward: the reward is -1, but Logistic"),
+    ({"reward_range": [1, 1]}, "the least below the most"),
+    ({"reward_range": [0]}, "reward_range"),
+    ({"parameters": {"size": "many"}}, "size must be an integer"),
+]
+
+
+@in_loop
+async def test_bad_candidates_are_refused(tmp_path: Path) -> None:
+    """With what is wrong and what may be written; and nothing is added."""
+    async with service(tmp_path, limits=Limits(candidates=2, bandit_bytes=2 * MIB)) as found:
+        await found.create(default_reward=-1.0)
+        for settings, says in BAD:
+            status, message = error_of(await put(found, "c", **settings))
+            assert status == 422
+            assert says in message
+        for name in ("...", "a%2Fb", "%00"):
+            assert (await put(found, name)).status_code in {404, 422}
+        assert (await found.http.get(PATH)).json() == {"candidates": []}
+        assert (await put(found, "one", policy="oful")).status_code == 201
+        status, message = error_of(await put(found, "one", policy="oful", exploration=0.5))
+        assert (status, "exploration is 0.0, not 0.5" in message) == (409, True)
+        status, message = error_of(await put(found, "one", policy="oful", reward_range=[0, 2]))
+        assert (status, "reward_range is (0.0, 1.0)" in message) == (409, True)
+        await put(found, "two")
+        status, message = error_of(await put(found, "three"))
+        assert (status, "up to 2; DELETE one first" in message) == (409, True)
+        for method, path in (("GET", "x"), ("DELETE", "x"), ("POST", "x/promote"), ("PUT", "x/y")):
+            assert (await found.http.request(method, f"{PATH}/{path}", json={})).status_code in {404, 422}
+        assert (await found.http.post(f"{PATH}/one")).status_code == 405
+        status, message = error_of(await found.http.post(f"{PATH}/two/promote", json={}))
+        assert (status, "candidate 'two' is warming up" in message) == (409, True)
+        status, message = error_of(await found.http.post(f"{PATH}/one/promote", json={"keep": "two"}))
+        assert (status, "has a candidate 'two' already" in message) == (409, True)
+        status, message = error_of(await found.http.post(f"{PATH}/one/promote", json={"keep": "b"}))
+        assert (status, "cannot go on as a candidate" in message) == (409, True)
+        assert (await found.http.delete(f"{PATH}/two")).json() == {"status": "deleted"}
+        assert [one.name for one in found.engine.bandit("b").shadows] == ["one"]
+
+
+@in_loop
+async def test_candidates_share_the_memory_of_their_bandit(tmp_path: Path) -> None:
+    """All policies together may take what one bandit may."""
+    async with service(tmp_path, limits=Limits(bandit_bytes=4 * MIB)) as found:
+        await found.http.put("/v1/bandits/b", json={"dim": 300, "policy": "oful"})
+        assert (await put(found, "one", policy="oful")).status_code == 201
+        status, message = error_of(await put(found, "two", policy="oful"))
+        assert (status, "and 2 candidates can come to hold" in message) == (413, True)
