@@ -1,15 +1,22 @@
 """Candidates of a bandit: they learn what it learns, never decide, and can be promoted."""
 
 import copy
+import sqlite3
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import sketchbandit as sb
+from sketchbandit.evaluation import AnytimeValue
+from sketchbandit.service import judging
+from sketchbandit.service.chances import decode
 from sketchbandit.service.checking import check, same
+from sketchbandit.service.offered import ArmSet
 from sketchbandit.service.settings import MIB, Limits
+from sketchbandit.service.storage.records import DecisionRow
 from tests.service.harness import DIM, PLAIN, Service, crashing, error_of, in_loop, service
 
 pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
@@ -60,7 +67,7 @@ def assert_same(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
     assert mine.keys() == theirs.keys()
     for name, policy in mine.items():
         other = copy.deepcopy(theirs[name])
-        other.explore, policy = policy.explore, copy.deepcopy(policy)
+        other.explore = policy.explore
         assert same(policy, other), name
 
 
@@ -227,3 +234,167 @@ async def test_candidates_share_the_memory_of_their_bandit(tmp_path: Path) -> No
         assert (await put(found, "one", policy="oful")).status_code == 201
         status, message = error_of(await put(found, "two", policy="oful"))
         assert (status, "and 2 candidates can come to hold" in message) == (413, True)
+
+
+# -- what candidates would have earned ------------------------------------------------------------------
+
+
+TRUTH = np.array([0.2, 0.5, 0.8, 0.3])
+"""Probabilities of clicks on the four unit vectors."""
+
+
+async def clicked(found: Service, rounds: int, seed: int = 0) -> None:
+    """Decisions among the unit vectors, and clicks."""
+    random = np.random.default_rng(seed)
+    for _ in range(rounds):
+        answer = (await found.decide()).json()
+        await found.reward(answer["decision"], float(random.random() < TRUTH[answer["index"]]))
+
+
+def value_of(weights: Any, rewards: Any, reward_range: tuple[float, float] = (0.0, 1.0)) -> AnytimeValue:
+    """The same by the library, one decision after another."""
+    made = AnytimeValue(reward_range)
+    made.update(weights, rewards)
+    return made
+
+
+@in_loop
+async def test_the_value_of_a_candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that of inverse propensities, its interval that of the library; after a kill too."""
+    monkeypatch.setattr(judging, "_REST", 0.0)  # all of them
+    greedy = {"policy": "oful", "explore": {"rule": "epsilon-greedy", "epsilon": 0.2}}
+
+    async def work(found: Service) -> None:
+        await found.create(policy="oful", explore="ucb", exploration=0.5, reward_timeout=None)
+        await put(found, "greedy", **greedy)
+        await put(found, "draws", policy="oful", explore="thompson")
+        await clicked(found, 40)
+        await found.upkeep.snapshot(found.engine.bandit("b"))
+        await clicked(found, 40, seed=1)
+        await found.engine.journal.probe()
+        found.engine.judge.close()
+        await found.engine.journal.probe()
+
+    before = await crashing(tmp_path, work)
+    told = [one.dump() for one in before.engine.bandit("b").shadows]
+    async with service(tmp_path) as found:
+        bandit = found.engine.bandit("b")
+        assert [one.dump() for one in bandit.shadows] == told
+        shown = {one["name"]: one["value"] for one in (await found.stats())["candidates"]}
+        assert shown["greedy"]["count"] == shown["draws"]["count"] == 80
+    rows = journal(tmp_path)
+    for candidate in bandit.shadows:
+        mine = [row for row in rows if row.candidate == candidate.number]
+        weights, rewards = (
+            np.array([row.chance / row.propensity for row in mine]),
+            [row.reward for row in mine],
+        )
+        expected, value = value_of(weights, rewards), shown[candidate.name]
+        assert value["value"] == pytest.approx(expected.value, rel=1e-12)
+        assert (value["low"], value["high"]) == (pytest.approx(expected.low), pytest.approx(expected.high))
+        assert value["effective"] == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+        live = value_of(np.ones(80), rewards)
+        assert value["live"] == {
+            "value": pytest.approx(live.value),
+            "low": pytest.approx(live.low),
+            "high": pytest.approx(live.high),
+        }
+        assert weights.mean() == pytest.approx(1.0, abs=0.5)
+    assert {row.chance for row in rows if row.candidate == bandit.shadows.by_name["draws"].number} == {
+        0.0,
+        1.0,
+    }
+    assert all(finding.is_good for finding in check(tmp_path))
+
+
+class Row(NamedTuple):
+    """A decision, and what a candidate thinks of it."""
+
+    candidate: int
+    chance: float
+    propensity: float
+    reward: float
+
+
+def journal(state: Path) -> list[Row]:
+    """All that tells of candidates, in the order of the rewards."""
+    with closing(sqlite3.connect(state / "journal.sqlite")) as connection:
+        rows = connection.execute("SELECT chances FROM sketchbandit_chances ORDER BY seq").fetchall()
+        known = connection.execute(
+            "SELECT d.seq, d.propensity, r.reward FROM sketchbandit_decisions d "
+            "JOIN sketchbandit_rewards r ON r.decision = d.seq ORDER BY r.seq"
+        ).fetchall()
+    chances = [chance for (payload,) in rows for chance in decode(payload)]
+    return [
+        Row(one.candidate, one.chance, propensity, reward)
+        for seq, propensity, reward in known
+        for one in chances
+        if one.decision == seq
+    ]
+
+
+@in_loop
+async def test_candidates_are_asked_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is learned that came after the decision."""
+    monkeypatch.setattr(judging, "_REST", 0.0)
+    async with service(tmp_path) as found:
+        await found.create(policy="oful", explore="ucb", exploration=0.5, reward_timeout=None)
+        await put(found, "ucb", policy="oful", explore={"rule": "ucb", "beta": 0.1})
+        alone, random = sb.oful(DIM, explore=sb.UCB(0.1)), np.random.default_rng(3)
+        expected = []
+        for _ in range(30):
+            arms = random.standard_normal((5, DIM))
+            answers = [(await found.decide(arms.tolist())).json() for _ in range(2)]
+            expected += [float(alone.select(arms) == answer["index"]) for answer in answers]
+            for answer in answers:
+                await found.reward(answer["decision"], float(arms[answer["index"], 0] > 0))
+                alone.update(arms[answer["index"]], float(arms[answer["index"], 0] > 0))
+    assert [row.chance for row in journal(tmp_path)] == expected
+    assert 0.0 < np.mean(expected) < 1.0
+
+
+@in_loop
+async def test_what_cannot_be_told_is_said(tmp_path: Path) -> None:
+    """A rule without chance, decisions whose time is not over, rewards outside the range."""
+    async with service(tmp_path) as found:
+        await found.create(policy="oful", explore="ucb")
+        await put(found, "c", policy="oful")
+        await clicked(found, 5)
+        shown = (await found.http.get(f"{PATH}/c")).json()
+        assert (shown["value"], "Some arms are never drawn" in shown["value_note"]) == (None, True)
+        await found.create("e", policy="oful", exploration=0.5, reward_timeout=100.0)
+        await found.http.put("/v1/bandits/e/candidates/c", json={"policy": "oful"})
+        decided = (await found.decide(name="e")).json()
+        await found.reward(decided["decision"], 3.0, "e")
+        found.engine.judge.close()
+        await found.engine.journal.probe()
+        shown = (await found.http.get("/v1/bandits/e/candidates/c")).json()
+        assert (shown["value"], "count when 100 seconds" in shown["value_note"]) == (None, True)
+        candidate = found.engine.bandit("e").shadows.by_name["c"]
+        value = found.engine.bandit("e").valued(candidate, found.engine.clock.now() + 102.0)
+        assert value is not None
+        assert (value.count, value.live.value, value.live.low) == (1, 3.0, None)
+
+
+@in_loop
+async def test_what_there_is_no_time_for_is_left_out(tmp_path: Path) -> None:
+    """Decisions beyond those that may wait; what is held is given back."""
+    async with service(tmp_path) as found:
+        await found.create(policy="oful", explore="ucb", exploration=0.5)
+        await put(found, "c", policy="oful")
+        judge, bandit = found.engine.judge, found.engine.bandit("b")
+        offered = ArmSet(np.eye(DIM), None)
+        for seq in range(judging._MOST_WAITING + 3):
+            judge.decided(
+                bandit,
+                DecisionRow(seq, 1, "", 0.0, 0, None, 4, b"", 0, 0, 0.5, 0, None, None, None, None),
+                offered,
+            )
+        assert len(judge._desks[bandit].waiting) == judging._MOST_WAITING
+        assert judge._held == judging._MOST_WAITING * 8 * DIM * DIM
+        judge.before_learning(bandit)
+        assert (judge._held, judge._desks[bandit].waiting) == (0, [])
+        assert b"judgements_left_out_total 3.0" in found.engine.instruments.exposition()
+        await found.http.delete(f"{PATH}/c")
+        judge.close()
+        assert not judge._desks

@@ -54,7 +54,7 @@ class Accounts:
         self.totals = Totals()
         self.timeline = Timeline(created)
         self.recent: deque[Recent] = deque(maxlen=_MOST_RECENT)
-        self._held = HeldBack(config.reward_timeout or 0.0)
+        self._held = HeldBack(Bucket, config.reward_timeout or 0.0)
         """What is not yet in the timeline: decisions are compared when the time for their reward is over."""
         self._unweighed: dict[int, Unweighed] = {}
         """Rewards that came before the estimate of their probability."""

@@ -24,6 +24,7 @@ from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.candidate import About, Candidate, about
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.costs import learn_cost, rescale_cost
+from sketchbandit.service.exploring import reaches_all
 from sketchbandit.service.ordering import SHORT, Lane
 from sketchbandit.service.problems import Busy, Invalid
 from sketchbandit.service.scaling_bytes import decode as decode_scaling
@@ -34,6 +35,7 @@ from sketchbandit.service.storage.records import (
     PROMOTED,
     ActionRow,
     CandidateRow,
+    ChanceRow,
     DecisionRow,
     EstimateRow,
     RewardRow,
@@ -41,6 +43,7 @@ from sketchbandit.service.storage.records import (
     ScalingRow,
 )
 from sketchbandit.service.storage.snapshots import Snapshot
+from sketchbandit.service.valuing import Valued
 from sketchbandit.service.vectors import decode
 
 Learning = Callable[[], None]
@@ -122,6 +125,8 @@ class Bandit:
         """What is believed of the rewards: which of them can be learned from."""
         self.shape = config.shape
         """What work takes, and memory, follows from it."""
+        self.reaches_all = reaches_all(config.rule)
+        """Whether every arm has a chance, so that something can be said of other policies."""
         self._learn_seconds = learn_cost(self.shape)
 
     # -- bounds ---------------------------------------------------------------------------------------
@@ -157,7 +162,9 @@ class Bandit:
             return partial(self._scale, row)
         if isinstance(row, CandidateRow):
             return self._changed_candidates(row)
-        if isinstance(row, DecisionRow):
+        if isinstance(row, ChanceRow):
+            self.shadows.judged(row, self.open)
+        elif isinstance(row, DecisionRow):
             self._opened(row)
         else:
             self._estimated(row)
@@ -190,6 +197,11 @@ class Bandit:
             if shown.key is not None:
                 self.keys.pop(shown.key, None)
         self.accounts.closed(row, shown)
+        if self.shadows:
+            if row.position == 0:
+                counts_at = row.at if self.config.reward_timeout is None else self.deadline(shown.at)
+                self.shadows.rewarded(first, counts_at, row.reward, shown.propensity)
+            self.shadows.release(row.at, self._settled)
         return None if row.reward is None else partial(self._learn, shown, row.reward, [*self.shadows])
 
     def _estimated(self, row: EstimateRow) -> None:
@@ -197,6 +209,11 @@ class Bandit:
         if (shown := self.open.get(row.decision, {}).get(0)) is not None:
             self.open[row.decision][0] = shown._replace(propensity=row.propensity)
         self.accounts.estimated(row)
+        self.shadows.estimated(row.decision, row.propensity)
+
+    def valued(self, candidate: Candidate, now: float) -> Valued | None:
+        """What a candidate would have earned by now."""
+        return candidate.valued(now, self._settled)
 
     def _settled(self, now: float) -> float:
         """Until when no deadline is ahead of a decision that is open: its default may not be taken yet."""
@@ -338,7 +355,7 @@ class Bandit:
             "last": dict(self.last),
             **self.accounts.dump(),
             **({} if self.promoted is None else {"promoted": [*self.promoted, self.config.to_json()]}),
-            **({"candidates": self.shadows.dump()} if self.shadows else {}),
+            **self.shadows.dump(),
         }
 
     async def snapshot(self, seq: int) -> Snapshot:
@@ -367,7 +384,7 @@ class Bandit:
             *promoted, config = state["promoted"]
             self.promoted = Promoted(*promoted)
             self._decides_by(BanditConfig.from_json(config))
-        self.shadows.undump(state.get("candidates", []), snapshot.candidates, self.config)
+        self.shadows.undump(state, snapshot.candidates, self.config)
         if isinstance(self.policy, PerAction):
             offered = set(self.policy.actions)
             self._is_offered = {str(action): action in offered for action in self.policy.policies}

@@ -1,7 +1,7 @@
 """A policy beside that of a bandit: it learns from the same rewards, and never decides."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -10,9 +10,16 @@ from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarnin
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.costs import learn_cost
 from sketchbandit.service.describing import Described, describe
+from sketchbandit.service.held_back import HeldBack
+from sketchbandit.service.valuing import Value, Valued
+from sketchbandit.service.weighed import Weighed, weighed
 
 REWARDS = (0.0, 1.0)
 """In which range rewards lie unless something else is said."""
+
+
+Settled = Callable[[float], float]
+"""Until when, at the latest at a given time, no deadline is ahead of a decision that is open."""
 
 
 class About(NamedTuple):
@@ -69,6 +76,9 @@ class Candidate:
         self.seconds = learn_cost(self.shape)
         self.refused = 0
         """Rewards that its policy could not learn from: outside the range of its reward model, mostly."""
+        self._value = Value()
+        self._held = HeldBack(Weighed, config.reward_timeout or 0.0)
+        """What is not yet in the value: decisions count when the time for their reward is over."""
 
     @property
     def settings(self) -> str:
@@ -92,6 +102,46 @@ class Candidate:
                 self.policy.update(*told)
         except (InputError, InputTypeError):
             self.refused += 1
+
+    # -- what it would have earned ----------------------------------------------------------------------
+
+    def count(self, at: float, weight: float, reward: float) -> None:
+        """A decision of the policy that decides, by its weight; ``at``: when it counts."""
+        least, most = self.reward_range
+        happened = weighed(weight, (reward - least) / (most - least))
+        if self.config.reward_timeout is None:
+            self._value = self._value.plus(happened)
+        else:
+            self._held.add(at, happened)
+
+    def release(self, now: float, settled: Settled) -> None:
+        """Count what was held back of decisions whose time is over."""
+        if self._held.has_news(now):
+            for _, happened in self._held.release(settled(now)):
+                self._value = self._value.plus(happened)
+
+    def valued(self, now: float, settled: Settled) -> Valued | None:
+        """What it would have earned, by all decisions whose time is over; None: there is none."""
+        value = self._value
+        for _, happened in self._held.due(settled(now)):
+            value = value.plus(happened)
+        return value.told(self.reward_range)
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON, but for what is changed in the lane: the policy, and how many rewards it refused."""
+        return {
+            "number": self.number,
+            "name": self.name,
+            "settings": self.settings,
+            "created": self.created,
+            "value": self._value.dump(),
+            "held": self._held.dump(),
+        }
+
+    def undump(self, saved: Mapping[str, Any]) -> None:
+        """Back from ``dump``, but for what it was made with."""
+        self._value = Value.undump(saved["value"])
+        self._held.undump(saved["held"])
 
     def look(self) -> None:
         """Ask the policy what there is to say of it."""

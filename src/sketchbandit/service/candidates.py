@@ -46,9 +46,7 @@ class Candidates:
         """A candidate of that name and those settings, and whether it is new."""
         low, high = reward_range
         if not low < high:
-            raise Invalid(
-                f"reward_range is [least, most], with the least below the most, got [{low}, {high}]"
-            )
+            raise Invalid(f"reward_range is [least, most], the least below the most, got [{low}, {high}]")
         config = await self._threads.run(bandit.config.with_policy(settings).checked, self._limits)
         await self._changing.over(bandit.number)
         self._registry.check(bandit)
@@ -69,56 +67,48 @@ class Candidates:
                 f"{self._limits.candidates}; DELETE one first"
             )
         check_together(bandit, self._limits, new=config)
-        row = CandidateRow(
-            0, bandit.number, name, ADDED, settings_of(config, reward_range), None, self._now()
-        )
-        await self._record(bandit, row)
+        await self._record(bandit, name, ADDED, settings=settings_of(config, reward_range))
         return self.get(bandit, name), True
 
     async def remove(self, bandit: Bandit, name: str) -> None:
         """Forget a candidate and all that it has learned."""
         await self._changing.over(bandit.number)
         self.get(bandit, name)
-        await self._record(bandit, CandidateRow(0, bandit.number, name, REMOVED, None, None, self._now()))
+        await self._record(bandit, name, REMOVED)
 
     async def promote(self, bandit: Bandit, name: str, keep: str | None) -> None:
-        """Let the policy of a candidate decide; the one that decided so far goes on as the candidate ``keep``.
+        """Let the policy of a candidate decide; the one before goes on as the candidate ``keep``.
 
         Again, when it was the last that was promoted, is no error: a client that got no answer asks again.
         """
         await bandit.lane.over()  # what was learned may end a warm-up
         await self._changing.over(bandit.number)
         self._registry.check(bandit)
-        if (
-            bandit.promoted is not None
-            and bandit.promoted.name == name
-            and name not in bandit.shadows.by_name
-        ):
+        known = bandit.shadows.by_name
+        if bandit.promoted is not None and bandit.promoted.name == name and name not in known:
             return
         candidate = self.get(bandit, name)
-        if keep is not None and keep != name and keep in bandit.shadows.by_name:
-            raise Conflict(
-                f"bandit {bandit.name!r} has a candidate {keep!r} already; keep it by another name"
-            )
+        if keep in known:
+            raise Conflict(f"bandit {bandit.name!r} has a candidate {keep!r} already; keep another name")
         if candidate.policy is None:
             raise Busy(f"candidate {name!r} is being made; try again in a moment")
         if candidate.policy.is_warming_up:
             raise Conflict(
-                f"candidate {name!r} is warming up: it has seen {candidate.policy.arms_seen} of the arms that "
-                "its scaling is learned from; promote it when that is over"
+                f"candidate {name!r} is warming up: its scaling is learned from the first arms, and it has "
+                f"seen {candidate.policy.arms_seen}; promote it when that is over"
             )
         if keep is not None and bandit.policy.is_warming_up:
             raise Conflict(
                 f"the policy of bandit {bandit.name!r} is warming up, and cannot go on as a candidate; leave "
                 "out keep, or wait"
             )
-        await self._record(bandit, CandidateRow(0, bandit.number, name, PROMOTED, None, keep, self._now()))
+        await self._record(bandit, name, PROMOTED, kept=keep)
 
-    def _now(self) -> float:
-        return self._clock.now()
-
-    async def _record(self, bandit: Bandit, row: CandidateRow) -> None:
+    async def _record(
+        self, bandit: Bandit, name: str, change: str, *, settings: str | None = None, kept: str | None = None
+    ) -> None:
         self._registry.check(bandit)
+        row = CandidateRow(0, bandit.number, name, change, settings, kept, self._clock.now())
         future = self._journal.append(row, partial(self._registry.apply, bandit))
         self._changing.add(bandit.number, future)
         await asyncio.shield(future)

@@ -1,5 +1,6 @@
 """Whether journal and snapshots hold what they should: ``sketchbandit service check``."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -206,9 +207,15 @@ def _check_bandit(
 
 def _same_candidates(bandit: Bandit, snapshot: Snapshot) -> bool:
     """Whether the candidates of a bandit are those of a snapshot."""
+    told = [
+        {name: value for name, value in one.items() if name != "refused"}
+        for one in snapshot.state.get("candidates", ())
+    ]
     policies = {candidate.number: candidate.policy for candidate in bandit.shadows}
-    return policies.keys() == snapshot.candidates.keys() and all(
-        same(policy, snapshot.candidates[number]) for number, policy in policies.items()
+    return (
+        told == [json.loads(json.dumps(one.dump())) for one in bandit.shadows]
+        and policies.keys() == snapshot.candidates.keys()
+        and all(same(policy, snapshot.candidates[number]) for number, policy in policies.items())
     )
 
 

@@ -40,6 +40,9 @@ class Instruments:
         self.estimates_left_out = self._counter(
             "estimates_left_out", "Probabilities that there was no time to estimate"
         )
+        self.judgements_left_out = self._counter(
+            "judgements_left_out", "Decisions that there was no time to ask candidates about"
+        )
         self._request_seconds = self._histogram("request_seconds", "Time of a request", _SECONDS, ("route",))
         self._responses = self._counter("responses", "Responses by status", ("status",))
         self._children: dict[tuple[str, int], tuple[Histogram, Counter]] = {}

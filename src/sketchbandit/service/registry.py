@@ -141,7 +141,9 @@ class Registry:
     @property
     def open_bytes(self) -> int:
         """Features of open decisions, of all bandits."""
-        return sum(bandit.open_bytes + bandit.bytes_on_the_way for bandit in self.bandits.values())
+        return sum(
+            one.open_bytes + one.bytes_on_the_way + one.shadows.nbytes for one in self.bandits.values()
+        )
 
     # -- bandits ----------------------------------------------------------------------------------------
 

@@ -1,19 +1,41 @@
 """The candidates of a bandit: changed by records of the journal alone, as everything of a bandit."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from sketchbandit.service.candidate import Candidate, candidate_from
+import numpy as np
+
+from sketchbandit.service.candidate import Candidate, Settled, candidate_from
+from sketchbandit.service.chances import Chance, decode, encode
 from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.storage.records import CandidateRow
+from sketchbandit.service.storage.records import CandidateRow, ChanceRow
+
+_MOST_UNJUDGED = 1000
+_CHANCE = 200  # bytes of a probability that waits for a reward
+
+
+class Rewarded(NamedTuple):
+    """A decision with its reward, which waits for probabilities: that of its arm, or those of candidates."""
+
+    at: float
+    """When it counts."""
+    reward: float
+    propensity: float
+    """With which its arm was chosen; 0: not known yet."""
+    chances: tuple[Chance, ...]
+    """With which candidates would have chosen it; none: not known yet."""
 
 
 class Shadows:
-    """Candidates by name, in the order in which they came."""
+    """Candidates by name, in the order in which they came; and what is known of decisions that wait."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Candidate] = {}
+        self._chances: dict[int, tuple[Chance, ...]] = {}
+        """Of open decisions, by their first rows."""
+        self._unjudged: dict[int, Rewarded] = {}
+        """Decisions that were rewarded before all probabilities were known."""
 
     def __len__(self) -> int:
         return len(self.by_name)
@@ -38,26 +60,82 @@ class Shadows:
 
     def removed(self, name: str) -> Candidate | None:
         """It learns no more."""
-        return self.by_name.pop(name, None)
+        found = self.by_name.pop(name, None)
+        if not self.by_name:
+            self._chances, self._unjudged = {}, {}
+        return found
 
     def keep(self, row: CandidateRow, name: str, config: BanditConfig) -> Candidate:
         """The policy that decided so far goes on as a candidate; it is given to it in the lane."""
         made = self.by_name[name] = Candidate(row.seq, name, config, created=row.at)
         return made
 
+    def judged(self, row: ChanceRow, is_open: Collection[int]) -> None:
+        """Probabilities became known, before the rewards of their decisions or after."""
+        found: dict[int, list[Chance]] = {}
+        for chance in decode(row.chances):
+            found.setdefault(chance.decision, []).append(chance)
+        for first, chances in found.items():
+            if first in is_open:
+                self._chances[first] = tuple(chances)
+            elif (rewarded := self._unjudged.pop(first, None)) is not None:
+                self._judge(first, rewarded._replace(chances=tuple(chances)))
+
+    def rewarded(self, first: int, at: float, reward: float | None, propensity: float) -> None:
+        """The arm that a decision showed first has its reward; None: nothing came, and nothing is learned."""
+        chances = self._chances.pop(first, ())
+        if reward is not None and self.by_name:
+            self._judge(first, Rewarded(at, reward, propensity, chances))
+
+    def estimated(self, first: int, propensity: float) -> None:
+        """The probability of a decision was estimated."""
+        if (rewarded := self._unjudged.pop(first, None)) is not None:
+            self._judge(first, rewarded._replace(propensity=propensity))
+
+    def _judge(self, first: int, rewarded: Rewarded) -> None:
+        """Count what a decision tells of candidates, now or when all is known."""
+        if not (rewarded.propensity and rewarded.chances):
+            self._unjudged[first] = rewarded
+            if len(self._unjudged) > _MOST_UNJUDGED:
+                del self._unjudged[next(iter(self._unjudged))]  # the oldest
+            return
+        known = {candidate.number: candidate for candidate in self}
+        for chance in rewarded.chances:
+            if (candidate := known.get(chance.candidate)) is not None:
+                candidate.count(rewarded.at, chance.chance / rewarded.propensity, rewarded.reward)
+
+    def release(self, now: float, settled: Settled) -> None:
+        """Time goes on."""
+        for candidate in self:
+            candidate.release(now, settled)
+
+    @property
+    def nbytes(self) -> int:
+        """What waits for rewards, roughly."""
+        return _CHANCE * len(self._chances) * max(1, len(self.by_name))
+
     # -- snapshots --------------------------------------------------------------------------------------
 
-    def dump(self) -> list[dict[str, Any]]:
-        """As JSON, but for what is changed in the lane."""
-        return [
-            {"number": one.number, "name": one.name, "settings": one.settings, "created": one.created}
-            for one in self
-        ]
+    def dump(self) -> dict[str, Any]:
+        """As JSON and an array, but for what is changed in the lane; nothing where there is none."""
+        if not self.by_name:
+            return {}
+        waiting = encode(chance for chances in self._chances.values() for chance in chances)
+        return {
+            "candidates": [one.dump() for one in self],
+            "chances": np.frombuffer(waiting, dtype=np.uint8),
+            "unjudged": [[first, *rewarded] for first, rewarded in self._unjudged.items()],
+        }
 
-    def undump(self, saved: list[dict[str, Any]], policies: Mapping[int, Any], config: BanditConfig) -> None:
-        """Back from a snapshot."""
-        self.by_name = {}
-        for one in saved:
+    def undump(self, saved: Mapping[str, Any], policies: Mapping[int, Any], config: BanditConfig) -> None:
+        """Back from a snapshot of a bandit of these settings; those of earlier versions have nothing."""
+        self.by_name, self._chances, self._unjudged = {}, {}, {}
+        for one in saved.get("candidates", ()):
             made = candidate_from(one["number"], one["name"], one["settings"], config, created=one["created"])
+            made.undump(one)
             made.policy, made.refused = policies[made.number], one["refused"]
             self.by_name[made.name] = made
+        for chance in decode(saved["chances"].tobytes()) if self.by_name else ():
+            self._chances[chance.decision] = (*self._chances.get(chance.decision, ()), chance)
+        for first, at, reward, propensity, chances in saved.get("unjudged", ()):
+            self._unjudged[first] = Rewarded(at, reward, propensity, tuple(Chance(*one) for one in chances))

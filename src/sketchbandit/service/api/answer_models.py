@@ -156,6 +156,22 @@ class BanditAnswer(BaseModel):
     candidates: Annotated[list[str], Field(description="Those that learn beside it.")]
 
 
+class IntervalAnswer(BaseModel):
+    """A mean reward, and an interval that holds at all times together with 95 %."""
+
+    value: float
+    low: Annotated[float | None, Field(description="null: a reward was outside of reward_range.")]
+    high: float | None
+
+
+class ValueAnswer(IntervalAnswer):
+    """What a candidate would have earned, by the decisions of the policy that decides."""
+
+    count: Annotated[int, Field(description="Decisions that it rests on.")]
+    effective: Annotated[float, Field(description="Decisions of equal weight that they are worth.")]
+    live: Annotated[IntervalAnswer, Field(description="What was earned by the same decisions.")]
+
+
 class CandidateAnswer(BaseModel):
     """A candidate and its settings."""
 
@@ -174,6 +190,8 @@ class CandidateAnswer(BaseModel):
     scaling: _Scaling
     health: str
     is_healthy: bool
+    value: Annotated[ValueAnswer | None, Field(description="null: nothing can be told.")]
+    value_note: Annotated[str | None, Field(description="Why not; or what it takes for granted.")]
 
 
 class CandidatesAnswer(BaseModel):
@@ -284,6 +302,7 @@ class StatsAnswer(BaseModel):
     comparison_note: Annotated[str | None, Field(description="Why it cannot; or what it takes for granted.")]
     shares: Annotated[list[ShareAnswer], Field(description="The arms shown most, and all others.")]
     recent: list[RecentAnswer]
+    candidates: Annotated[list[CandidateAnswer], Field(description="Those that learn beside it.")]
 
 
 class StatusAnswer(BaseModel):

@@ -1,13 +1,9 @@
 """What is done for routes of candidates; readers of /docs see the first lines too."""
 
-from typing import Any
-
-from sketchbandit.service.api.answers import bandit_answer, response
+from sketchbandit.service.api.answers import bandit_answer, candidate_answer, response
 from sketchbandit.service.api.reading import parse
 from sketchbandit.service.api.request_models import CandidateRequest, PromoteRequest, bandit_name
 from sketchbandit.service.api.routing import Call
-from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.candidate import Candidate
 from sketchbandit.service.http.messages import Response
 from sketchbandit.service.problems import Invalid
 
@@ -16,7 +12,9 @@ async def list_candidates(call: Call) -> Response:
     """All candidates of a bandit, and what is known of them."""
     bandit = call.bandit
     bandit.about()
-    return response({"candidates": [candidate_answer(bandit, one) for one in bandit.shadows]})
+    return response(
+        {"candidates": [candidate_answer(bandit, one, call.engine.clock.now()) for one in bandit.shadows]}
+    )
 
 
 async def put_candidate(call: Call) -> Response:
@@ -29,7 +27,7 @@ async def put_candidate(call: Call) -> Response:
     reward_range = settings.pop("reward_range")
     candidate, is_new = await call.engine.candidates.put(bandit, name, settings, reward_range)
     bandit.about()
-    return response(candidate_answer(bandit, candidate), 201 if is_new else 200)
+    return response(candidate_answer(bandit, candidate, call.engine.clock.now()), 201 if is_new else 200)
 
 
 async def show_candidate(call: Call) -> Response:
@@ -37,7 +35,7 @@ async def show_candidate(call: Call) -> Response:
     bandit = call.bandit
     candidate = call.engine.candidates.get(bandit, call.rest)
     bandit.about()
-    return response(candidate_answer(bandit, candidate))
+    return response(candidate_answer(bandit, candidate, call.engine.clock.now()))
 
 
 async def remove_candidate(call: Call) -> Response:
@@ -51,21 +49,3 @@ async def promote_candidate(call: Call) -> Response:
     bandit, asked = call.bandit, await parse(call, PromoteRequest)
     await call.engine.candidates.promote(bandit, call.rest, asked.keep)
     return response(bandit_answer(bandit))
-
-
-def candidate_answer(bandit: Bandit, candidate: Candidate) -> dict[str, Any]:
-    """A candidate and its settings."""
-    del bandit
-    known = candidate.about
-    return {
-        "name": candidate.name,
-        "created": candidate.created,
-        **candidate.config.of_policy,
-        "reward_range": list(candidate.reward_range),
-        "rounds": 0 if known is None else known.rounds,
-        "refused": candidate.refused,
-        "policy_bytes": 0 if known is None else known.nbytes,
-        "scaling": "not known yet" if known is None else known.described.scaling,
-        "health": "It has not been asked yet." if known is None else known.described.sentence,
-        "is_healthy": known is None or known.described.is_healthy,
-    }
