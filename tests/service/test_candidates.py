@@ -398,3 +398,107 @@ async def test_what_there_is_no_time_for_is_left_out(tmp_path: Path) -> None:
         await found.http.delete(f"{PATH}/c")
         judge.close()
         assert not judge._desks
+
+
+# -- bandits that begin with the log of another ---------------------------------------------------------
+
+
+async def begun(found: Service, name: str, **settings: Any) -> Any:
+    """Create a bandit from the log of ``b``."""
+    return await found.http.put(f"/v1/bandits/{name}", json={"dim": DIM, "from": "b", **settings})
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+@in_loop
+async def test_a_bandit_from_a_log_is_the_policy_fed_by_hand(tmp_path: Path, name: str) -> None:
+    """To the bit: at once, after a kill, from the journal alone, and when the other one is gone."""
+    alone = {name: by_hand()[name]}
+
+    async def work(found: Service) -> None:
+        await found.create(policy="oful", **PLAIN)
+        await played(found, alone, range(30))
+        await found.decide()  # open: it tells nothing
+        answer = await begun(found, "new", **CANDIDATES[name])
+        assert (answer.status_code, answer.json()["from"]) == (
+            201,
+            {"bandit": "b", "rewards": 30, "dropped": 0},
+        )
+        assert (await begun(found, "new", **CANDIDATES[name])).status_code == 200
+        assert_same({name: found.engine.bandit("new").policy}, alone)
+        assert (await found.stats("new"))["rewards"] == 0
+
+    async def goes_on() -> None:
+        async with service(tmp_path) as found:
+            assert_same({name: found.engine.bandit("new").policy}, alone)
+            if "b" in found.engine.registry.bandits:
+                await found.play(5)  # of which the new one learns nothing
+
+    await crashing(tmp_path, work)
+    await goes_on()
+    assert all(finding.is_good for finding in check(tmp_path))
+    snapshots = [*(tmp_path / "snapshots").rglob("*.safetensors")]
+    for snapshot in snapshots:
+        snapshot.rename(snapshot.with_suffix(".away"))
+    await goes_on()
+    for snapshot in snapshots:
+        snapshot.with_suffix(".away").rename(snapshot)
+    async with service(tmp_path) as found:
+        await found.http.delete("/v1/bandits/b")
+        while found.engine.registry.deleted:
+            await found.upkeep.round()
+    await goes_on()
+    assert all(finding.is_good for finding in check(tmp_path))
+    for snapshot in (tmp_path / "snapshots").rglob("*.safetensors"):
+        snapshot.unlink()
+    async with service(tmp_path) as found:
+        assert "of the 30 rewards of 'b'" in error_of(await found.http.get("/v1/bandits/new"))[1]
+
+
+@in_loop
+async def test_a_log_of_actions(tmp_path: Path) -> None:
+    """They are taken, retired ones as such; a restart knows them."""
+    async with service(tmp_path) as found:
+        await found.create(policy="oful", actions=["x", "y"], explore="greedy")
+        for seed in range(8):
+            context = np.random.default_rng(seed).standard_normal(DIM).tolist()
+            answer = (await found.http.post("/v1/bandits/b/decide", json={"context": context})).json()
+            await found.reward(answer["decision"], float(seed % 2))
+        await found.http.post("/v1/bandits/b/actions/retire", json={"actions": ["x"]})
+        assert (await begun(found, "new", policy="oful", actions=["x"])).status_code == 422
+        assert (await begun(found, "new", policy="oful", explore="greedy")).status_code == 201
+        assert (await begun(found, "new", policy="oful", explore="greedy")).status_code == 200
+        old = found.engine.bandit("b").policy
+        assert same(found.engine.bandit("new").policy, old)
+    for snapshot in (tmp_path / "snapshots").rglob("*.safetensors"):
+        snapshot.unlink()
+    async with service(tmp_path) as found:
+        bandit = found.engine.bandit("new")
+        assert same(bandit.policy, old)
+        assert (bandit.actions, bandit.retired) == (["y"], ["x"])
+
+
+@in_loop
+async def test_what_a_log_has_lost_is_said(tmp_path: Path) -> None:
+    """Rows that retention dropped are counted in the answer; bad requests create nothing."""
+    async with service(tmp_path, retention_seconds=0.0, snapshots_kept=1) as found:
+        await found.create(policy="oful", **PLAIN)
+        await found.play(6)
+        await found.upkeep.snapshot(found.engine.bandit("b"))
+        await found.upkeep._retention.drop_old()
+        await found.play(4, seed=1)
+        answer = (await begun(found, "new", policy="oful", **PLAIN)).json()
+        assert answer["from"] == {"bandit": "b", "rewards": 4, "dropped": 6}
+        assert found.engine.bandit("new").policy.rounds == 4
+        for settings, status, says in (
+            ({"dim": 5}, 422, "dim is 5, and 'b', from whose log it learns, has 4"),
+            ({"from": "nobody"}, 404, "there is no bandit 'nobody'"),
+            ({"from": 3}, 422, "from: Input should be a valid string"),
+            ({"origin": "b"}, 422, "origin: there is no such field"),
+            ({"policy": "best"}, 422, "unknown policy"),
+        ):
+            refused = await begun(found, "other", **settings)
+            assert (refused.status_code, says in refused.text) == (status, True), refused.text
+        assert (await begun(found, "new", policy="soful")).status_code == 409
+        again = await found.http.put("/v1/bandits/new", json={"dim": DIM, "policy": "oful", **PLAIN})
+        assert (again.status_code, "from is 'b', not None" in again.text) == (409, True)
+        assert [*found.engine.registry.bandits] == ["b", "new"]

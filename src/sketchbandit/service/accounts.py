@@ -59,6 +59,11 @@ class Accounts:
         self._unweighed: dict[int, Unweighed] = {}
         """Rewards that came before the estimate of their probability."""
 
+    @property
+    def rewarded(self) -> int:
+        """Rewards that were told to the policy: those of clients, and defaults but for null."""
+        return sum(bucket.rewards for bucket in self.timeline.life.buckets)
+
     def opened(self, row: DecisionRow) -> None:
         """An arm was shown."""
         self.timeline.showed(row.at, row.arm_name)

@@ -26,6 +26,7 @@ from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.costs import learn_cost, rescale_cost
 from sketchbandit.service.exploring import reaches_all
 from sketchbandit.service.ordering import SHORT, Lane
+from sketchbandit.service.origin import Origin
 from sketchbandit.service.problems import Busy, Invalid
 from sketchbandit.service.scaling_bytes import decode as decode_scaling
 from sketchbandit.service.shadows import Shadows
@@ -88,7 +89,9 @@ class Bandit:
     _has_news = True
     """Whether the policy has changed since it was asked."""
 
-    def __init__(self, number: int, name: str, config: BanditConfig, *, created: float) -> None:
+    def __init__(
+        self, number: int, name: str, config: BanditConfig, *, created: float, source: str | None = None
+    ) -> None:
         self.number = number
         self.name = name
         self.original = config
@@ -96,6 +99,8 @@ class Bandit:
         self.created = created
         self.policy = _owned(config.build())
         self._decides_by(config)
+        self.origin = None if source is None else Origin.from_json(source)
+        """The log that it had learned from when it was created, if it had."""
         self.promoted: Promoted | None = None
         """By which it came to have other settings, if it has."""
         self.shadows = Shadows()
@@ -248,6 +253,11 @@ class Bandit:
         return [action for action, is_offered in self._is_offered.items() if is_offered]
 
     @property
+    def known_actions(self) -> list[str]:
+        """All of them, in the order in which they came."""
+        return [*self._is_offered]
+
+    @property
     def longest_id(self) -> int:
         """Bytes of the longest id of an arm, or name of an action."""
         return max([self.arms.longest_id, *(len(action.encode()) for action in self._is_offered)])
@@ -276,6 +286,17 @@ class Bandit:
         finally:
             for candidate in candidates:
                 candidate.learn(told)
+
+    def learn_again(self, shown: DecisionRow, reward: float) -> None:
+        """Learn from a reward of another bandit, before anything is decided."""
+        with suppress(Invalid):
+            self._learn(shown, reward, ())
+
+    def retire_all(self, actions: Sequence[str]) -> None:
+        """Begin with these actions offered no more."""
+        for action in actions:
+            self._is_offered[action] = False
+            self.policy.retire(action)
 
     def _add(self, action: str, candidates: Sequence[Candidate]) -> None:
         self._has_news = True

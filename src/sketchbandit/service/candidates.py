@@ -118,7 +118,7 @@ def check_together(
     bandit: Bandit, limits: Limits, *, new: BanditConfig | None = None, models: int | None = None
 ) -> None:
     """Refuse a candidate, or so many models of each, if all policies could come to hold too much together."""
-    count = models or len(bandit.actions) + len(bandit.retired) or 1
+    count = models or len(bandit.known_actions) or 1
     bandit.config.check_memory(limits, count)
     shapes = [bandit.shape, *(one.shape for one in bandit.shadows), *([] if new is None else [new.shape])]
     held = sum(held_bytes(shape, count) for shape in shapes)

@@ -13,6 +13,7 @@ from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.origins import begin
 from sketchbandit.service.recovery import belongs, build, read_arms, read_snapshot, reason_of
 from sketchbandit.service.replaying import Since, replay, since
 from sketchbandit.service.scaling_bytes import decode as decode_scaling
@@ -183,7 +184,7 @@ def _check_bandit(
                 f"{error}; a start puts it aside, and goes on from the one before",
             )
     start, origin = Since(bandit.number), "the beginning"
-    if service.dropped > bandit.number:
+    if service.dropped > bandit.number or not _has_begun(connection, bandit):
         if not whole:
             yield Finding(
                 bandit.name, False, f"no snapshot is whole, and the journal does not reach back; {_BACKUP}"
@@ -203,6 +204,15 @@ def _check_bandit(
     replay(connection, {bandit.number: bandit}, {bandit.number: start})
     learned = f"{bandit.policy.rounds} rewards learned, {len(bandit.open)} decisions open"
     yield Finding(f"{bandit.name}: journal", True, learned)
+
+
+def _has_begun(connection: sa.Connection, bandit: Bandit) -> bool:
+    """Whether the journal still has all that the bandit had learned when it was created."""
+    try:
+        begin(connection, bandit)
+    except SketchBanditError:
+        return False
+    return True
 
 
 def _same_candidates(bandit: Bandit, snapshot: Snapshot) -> bool:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from sketchbandit.errors import InputError
 from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.beginnings import Beginnings
 from sketchbandit.service.budget import Budget
 from sketchbandit.service.candidates import Candidates
 from sketchbandit.service.decisions import After, Decisions
@@ -137,6 +138,7 @@ class Engine:
             patience=self.settings.storage_patience,
         )
         self.registry = Registry(found, self.journal, clock, limits)
+        self.beginnings = Beginnings(self.registry, self.journal, self.database, self.snapshots)
         self.estimator = Estimator(self.registry, self.journal, self.instruments)
         self.stock = Stock(self.registry, self.journal, self.threads, limits)
         self.candidates = Candidates(self.registry, self.journal, self.threads, clock, limits)

@@ -24,7 +24,7 @@ class HeldBack(Generic[B]):
     """
 
     def __init__(self, kind: type[B], timeout: float) -> None:
-        self._kind = kind
+        self._kind: type[B] = kind
         self._width = max(timeout / _STRETCHES, _LEAST_WIDTH)
         self._buckets: dict[int, B] = {}
         self._next = 0
@@ -54,7 +54,8 @@ class HeldBack(Generic[B]):
         """The same, which are held no more."""
         found = self.due(until)
         self._next = max(self._next, int(until // self._width))
-        self._buckets = {place: bucket for place, bucket in self._buckets.items() if place >= self._next}
+        for place in [place for place in self._buckets if place < self._next]:
+            del self._buckets[place]
         return found
 
     def dump(self) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from sketchbandit.errors import InputError
+from sketchbandit.service.origins import begin
 from sketchbandit.service.recovery import (
     Recovered,
     build,
@@ -156,6 +157,7 @@ class Replica:
         for number in sorted(there.keys() - self.bandits.keys() - {one.number for one in quarantined}):
             row = connection.execute(sa.select(table).where(table.c.id == number)).one()
             self.bandits[number] = build(row)
+            begin(connection, self.bandits[number])
             self._arms[number] = _StoredArms(0, 0)
         for number, arms in self._arms.items():
             arms.there = there[number]

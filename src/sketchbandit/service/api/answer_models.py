@@ -114,6 +114,14 @@ _Scaling = Annotated[
 ]
 
 
+class OriginAnswer(BaseModel):
+    """The log that a bandit had learned from when it was created."""
+
+    bandit: Annotated[str, Field(description="Whose log it is.")]
+    rewards: Annotated[int, Field(description="How many it has learned from.")]
+    dropped: Annotated[int, Field(description="How many were no longer in the log: --retention-days.")]
+
+
 class PromotedAnswer(BaseModel):
     """The candidate that became the policy that decides."""
 
@@ -150,6 +158,7 @@ class BanditAnswer(BaseModel):
         Field(description="The reward model and all of its settings; null: that of the policy, linear."),
     ]
     scaling: _Scaling
+    origin: Annotated[OriginAnswer | None, Field(alias="from", description="null: it began with nothing.")]
     promoted: Annotated[
         PromotedAnswer | None, Field(description="By which the settings became these; null: as created.")
     ]

@@ -100,14 +100,19 @@ def bandit_answer(bandit: Bandit, *, is_one_of_many: bool = False) -> dict[str, 
     scaling = bandit.about(is_one_of_many=is_one_of_many).described.scaling
     head = {"name": bandit.name, "created": bandit.created, "scaling": scaling}
     promoted = None if bandit.promoted is None else bandit.promoted._asdict()
-    return {**head, **asdict(bandit.config), "promoted": promoted, "candidates": [*bandit.shadows.by_name]}
+    origin = None
+    if bandit.origin is not None:
+        origin = {name: getattr(bandit.origin, name) for name in ("rewards", "dropped")}
+        origin["bandit"] = bandit.origin.name
+    began = {"from": origin, "promoted": promoted, "candidates": [*bandit.shadows.by_name]}
+    return {**head, **asdict(bandit.config), **began}
 
 
 def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
     """Everything that the dashboard shows of a bandit, over a range of time."""
     totals, known, view = bandit.accounts.totals, bandit.about(), bandit.accounts.timeline.view(over, now)
     told, learned = known.described, known.rounds
-    rewarded = sum(bucket.rewards for bucket in bandit.accounts.timeline.life.buckets)
+    rewarded = bandit.accounts.rewarded
     comparison, note = _comparison(bandit, view, now)
     return {
         "name": bandit.name,

@@ -139,6 +139,14 @@ class BanditRequest(RequestModel):
     slates: Annotated[
         Flag, Field(description="All of the top are shown: each has a reward of its own, or the default.")
     ] = False
+    origin: Annotated[
+        str | None,
+        Field(
+            alias="from",
+            max_length=128,
+            description="A bandit from all of whose log the new one learns before it decides anything.",
+        ),
+    ] = None
 
 
 def _of_policy(name: str) -> tuple[Any, FieldInfo]:
@@ -159,7 +167,7 @@ CandidateRequest = create_model(
     "CandidateRequest",
     __base__=_CandidateBase,
     __doc__=_CandidateBase.__doc__,
-    **{name: _of_policy(name) for name in BanditRequest.model_fields if name not in OF_BANDIT},  # type: ignore[call-overload]  # no overload takes fields by name
+    **{name: _of_policy(name) for name in BanditRequest.model_fields if name not in (*OF_BANDIT, "origin")},  # type: ignore[call-overload]  # no overload takes fields by name
 )
 """What is not the bandit's own, and how far rewards reach."""
 

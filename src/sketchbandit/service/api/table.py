@@ -72,7 +72,7 @@ def _of_bandits() -> tuple[Route, ...]:
             body=asked.BanditRequest,
             scope="admin",
             kinds=(JSON,),
-            statuses=(409,),
+            statuses=(404, 409),
             details={"new": "It is new"},
         ),
         Route("GET", _BANDIT, do.show_bandit, a.BanditAnswer, **_NOT_FOUND),
