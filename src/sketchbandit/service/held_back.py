@@ -60,7 +60,8 @@ class HeldBack(Generic[B]):
 
     def dump(self) -> list[Any]:
         """As JSON."""
-        return [self._next, self._looked, [[place, *bucket] for place, bucket in self._buckets.items()]]
+        held: dict[int, tuple[Any, ...]] = {**self._buckets}
+        return [self._next, self._looked, [[place, *happened] for place, happened in held.items()]]
 
     def undump(self, saved: list[Any]) -> None:
         """Back from ``dump``."""
