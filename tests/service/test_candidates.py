@@ -1,5 +1,6 @@
 """Candidates of a bandit: they learn what it learns, never decide, and can be promoted."""
 
+import asyncio
 import copy
 import sqlite3
 from contextlib import closing
@@ -284,6 +285,9 @@ async def test_the_value_of_a_candidate(tmp_path: Path, monkeypatch: pytest.Monk
         assert [one.dump() for one in bandit.shadows] == told
         shown = {one["name"]: one["value"] for one in (await found.stats())["candidates"]}
         assert shown["greedy"]["count"] == shown["draws"]["count"] == 80
+        metrics = (await found.http.get("/metrics")).text
+        assert 'sketchbandit_candidates{bandit="b"} 2.0' in metrics
+        assert f'candidate_value{{bandit="b",candidate="draws"}} {shown["draws"]["value"]}' in metrics
     rows = journal(tmp_path)
     for candidate in bandit.shadows:
         mine = [row for row in rows if row.candidate == candidate.number]
@@ -397,9 +401,23 @@ async def test_what_there_is_no_time_for_is_left_out(tmp_path: Path) -> None:
         judge.before_learning(bandit)
         assert (judge._held, judge._desks[bandit].waiting) == (0, [])
         assert b"judgements_left_out_total 3.0" in found.engine.instruments.exposition()
-        await found.http.delete(f"{PATH}/c")
-        judge.close()
-        assert not judge._desks
+        await bandit.lane.over()
+        await asyncio.sleep(0.01)
+        assert judge._desks[bandit].not_before > 0.0  # and there is a rest after it
+
+
+@in_loop
+async def test_a_candidate_that_cannot_be_asked_harms_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reward is learned all the same."""
+    async with service(tmp_path) as found:
+        await found.create(policy="oful", explore="ucb", exploration=0.5)
+        await put(found, "c", policy="oful")
+        monkeypatch.setattr(judging, "_judged", lambda *_: 1 / 0)
+        await clicked(found, 3)
+        assert (await found.stats())["rounds"] == 3
+        assert found.engine.bandit("b").failed is None
 
 
 # -- bandits that begin with the log of another ---------------------------------------------------------

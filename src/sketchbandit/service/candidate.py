@@ -127,6 +127,11 @@ class Candidate:
             value = value.plus(happened)
         return value.told(self.reward_range)
 
+    @property
+    def value(self) -> Valued | None:
+        """The same as far as it was released, by whoever does not know the time."""
+        return self._value.told(self.reward_range)
+
     def dump(self) -> dict[str, Any]:
         """As JSON, but for what is changed in the lane: the policy, and how many rewards it refused."""
         return {

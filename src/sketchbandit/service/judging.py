@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -72,7 +73,7 @@ class Judge:
         self._journal = journal
         self._instruments = instruments
         self._random = np.random.default_rng(None if seed is None else [seed, 1])
-        self._desks: dict[Bandit, _Desk] = {}
+        self._desks: WeakKeyDictionary[Bandit, _Desk] = WeakKeyDictionary()
         self._held = 0
 
     def decided(self, bandit: Bandit, row: DecisionRow, offered: Offered) -> None:
@@ -108,14 +109,12 @@ class Judge:
             self._round(bandit)
 
     def _round(self, bandit: Bandit) -> None:
-        """Ask, write, and forget a bandit of which nothing waits."""
+        """Ask and write."""
         desk = self._desks[bandit]
         desk.timer = None
         if desk.waiting:
             self._ask(bandit, desk)
         self._write(bandit, desk)
-        if bandit.failed is not None or not bandit.shadows:
-            del self._desks[bandit]
 
     def _ask(self, bandit: Bandit, desk: _Desk) -> None:
         """In the lane of the bandit, before everything that comes later."""
@@ -128,10 +127,14 @@ class Judge:
             for one in shown
         )
         work = partial(_judged, candidates, shown, desk.random)
-        if bandit.lane.is_free_for(seconds):
-            self._told(desk, len(shown), work())
-        else:
-            bandit.lane.put(work, seconds).add_done_callback(partial(self._later, bandit, desk, len(shown)))
+        try:
+            if bandit.lane.is_free_for(seconds):
+                self._told(desk, len(shown), work())
+            else:
+                later = bandit.lane.put(work, seconds)
+                later.add_done_callback(partial(self._later, bandit, desk, len(shown)))
+        except Exception:  # whatever it is, the reward that comes next is learned
+            log.exception("candidates could not be asked")
         if desk.decisions >= _TOGETHER:
             self._write(bandit, desk)
 
@@ -147,7 +150,7 @@ class Judge:
         if done.cancelled() or done.exception() is not None:
             return
         self._told(desk, decisions, done.result())
-        if desk.timer is None and bandit in self._desks:
+        if desk.timer is None:
             desk.timer = asyncio.get_running_loop().call_later(_PAUSE, self._round, bandit)
 
     def _write(self, bandit: Bandit, desk: _Desk) -> None:
