@@ -360,6 +360,39 @@ async def test_candidates_are_asked_as_they_were(tmp_path: Path, monkeypatch: py
 
 
 @in_loop
+async def test_actions_and_sparse_arms_are_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name and by place; probabilities are those of the policies."""
+    monkeypatch.setattr(judging, "_REST", 0.0)
+    settings = {"policy": "oful", "explore": {"rule": "ucb", "beta": 0.3}}
+    alone = sb.PerAction(["x", "y"], lambda: sb.oful(DIM, explore=sb.UCB(0.3)))
+    expected = []
+    async with service(tmp_path) as found:
+        await found.create(policy="oful", actions=["x", "y"], exploration=1.0, reward_timeout=None)
+        await put(found, "c", **settings)
+        for seed in range(20):
+            context = np.random.default_rng(seed).standard_normal(DIM)
+            asked = {"context": context.tolist()}
+            answer = (await found.http.post("/v1/bandits/b/decide", json=asked)).json()
+            expected.append(float(alone.select(context) == answer["action"]))
+            await found.reward(answer["decision"], float(seed % 2))
+            alone.update(context, answer["action"], float(seed % 2))
+    assert [row.chance for row in journal(tmp_path)] == expected
+    assert set(expected) == {0.0, 1.0}
+    async with service(tmp_path / "sparse") as found:
+        await found.create(policy="oful", exploration=1.0, reward_timeout=None)
+        await put(found, "gap", policy="oful", explore={"rule": "inverse-gap", "gamma": 3.0})
+        arms = [{"indices": [0], "values": [1.0]}, {"indices": [1], "values": [1.0]}]
+        for _ in range(5):
+            await found.reward((await found.decide(arms)).json()["decision"], 1.0)
+    chances = [row.chance for row in journal(tmp_path / "sparse")]
+    assert chances[0] == 0.5  # it has learned nothing yet
+    assert all(0.0 < chance < 1.0 for chance in chances)
+    assert len(chances) == 5
+
+
+@in_loop
 async def test_what_cannot_be_told_is_said(tmp_path: Path) -> None:
     """A rule without chance, decisions whose time is not over, rewards outside the range."""
     async with service(tmp_path) as found:

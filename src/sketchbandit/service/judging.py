@@ -11,9 +11,10 @@ chosen; it does not count for any candidate.
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,7 +26,7 @@ from sketchbandit.service.chances import Chance, encode
 from sketchbandit.service.costs import decide_cost
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.metrics import Instruments
-from sketchbandit.service.offered import Offered
+from sketchbandit.service.offered import ActionSet, Offered
 from sketchbandit.service.problems import Problem
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.storage.records import ChanceRow, DecisionRow
@@ -185,16 +186,20 @@ def _judged(
         policy = candidate.policy
         if policy.is_warming_up:  # asking would leave a trace
             continue
-        is_exact = policy.explore.exact_probabilities
         for one in shown:
-            asked, options = one.offered.question()
-            try:
-                if is_exact:
-                    chance = float(policy.scores(asked, **options).probabilities()[one.chosen])
-                else:
-                    index = policy.rank(asked, 1, random=random, probabilities=False, **options).index[0]
-                    chance = float(index == one.chosen)
-            except (InputError, InputTypeError):  # its scores overflow
-                continue
-            found.append(Chance(one.first, candidate.number, chance))
+            with suppress(InputError, InputTypeError):  # its scores overflow
+                found.append(Chance(one.first, candidate.number, _chance(policy, one, random)))
     return found, perf_counter() - started
+
+
+def _chance(policy: Any, shown: _Shown, random: np.random.Generator) -> float:
+    """The probability with which a policy would have chosen what was shown.
+
+    Exact, but for Thompson sampling: there one arm is drawn, and it is that one or not, which is unbiased.
+    """
+    (asked, options), rule = shown.offered.question(), policy.explore
+    if rule.is_random and rule.exact_probabilities:
+        return float(policy.scores(asked, **options).probabilities()[shown.chosen])
+    chosen = policy.select(asked, random=random, **options)  # many times as quick
+    is_action = isinstance(shown.offered, ActionSet)
+    return float(chosen == (shown.offered.name(shown.chosen) if is_action else shown.chosen))
