@@ -58,14 +58,17 @@ class Operator:
 
     def _run(self) -> None:
         try:
-            for name in ("small", "wide"):
-                self._do(lambda bandit, name=name: bandit.put_candidate(name, **CANDIDATES[name]))
+            self._put("small")
+            self._put("wide")
             self._promote("small", keep="first")
-            self._do(lambda bandit: bandit.put_candidate("late", **CANDIDATES["late"]))
+            self._put("late")
             self._promote("first", keep="again")
             self._promote("wide")
         except Exception as error:
             self._ledger.failures.append(repr(error))
+
+    def _put(self, name: str) -> None:
+        self._do(lambda bandit: bandit.put_candidate(name, **CANDIDATES[name]))
 
     def _promote(self, name: str, keep: str | None = None) -> None:
         self._do(lambda bandit: bandit.promote(name, keep=keep))
