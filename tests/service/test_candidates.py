@@ -440,6 +440,32 @@ async def test_what_there_is_no_time_for_is_left_out(tmp_path: Path) -> None:
 
 
 @in_loop
+async def test_old_probabilities_are_dropped(tmp_path: Path) -> None:
+    """With the decisions that they are of; the value stays, after a restart too."""
+    async with service(tmp_path, retention_seconds=0.0, snapshots_kept=1) as found:
+        await found.create(policy="oful", explore="ucb", exploration=0.5, reward_timeout=None)
+        await put(found, "c", policy="oful")
+        await clicked(found, 10)
+        found.engine.judge.close()
+        await clicked(found, 1)
+        await found.upkeep.snapshot(found.engine.bandit("b"))
+        before = len(rows_of(tmp_path))
+        await found.upkeep._retention.drop_old()
+        assert len(rows_of(tmp_path)) < before
+        told = found.engine.bandit("b").shadows.by_name["c"].dump()
+        assert told["value"][0][0] > 0
+    async with service(tmp_path) as found:
+        assert found.engine.bandit("b").shadows.by_name["c"].dump()["value"][0][0] >= told["value"][0][0]
+    assert all(finding.is_good for finding in check(tmp_path))
+
+
+def rows_of(state: Path) -> list[Any]:
+    """Of the table of chances."""
+    with closing(sqlite3.connect(state / "journal.sqlite")) as connection:
+        return connection.execute("SELECT seq FROM sketchbandit_chances").fetchall()
+
+
+@in_loop
 async def test_a_candidate_that_cannot_be_asked_harms_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

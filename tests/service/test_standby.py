@@ -16,7 +16,8 @@ import psycopg
 import pytest
 
 from sketchbandit.client import AsyncClient, Retries, ServiceError
-from sketchbandit.errors import InputError
+from sketchbandit.errors import InputError, SketchBanditError
+from sketchbandit.service import replica
 from sketchbandit.service.api.app import Api
 from sketchbandit.service.bandit import Bandit, Learning
 from sketchbandit.service.checking import same
@@ -204,6 +205,33 @@ async def test_it_follows_candidates(tmp_path: Path, postgres_url: str) -> None:
         then = await second.takes_over()
         await then.play(5, seed=3)
         assert (await then.stats())["policy"] == "soful"
+
+
+@in_loop
+async def test_a_bandit_whose_log_is_gone(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retention may have dropped what it began with by the time a standby looks: snapshots have it."""
+    refused: list[str] = []
+
+    def begin(_: object, bandit: Bandit) -> None:
+        if bandit.origin is not None:
+            refused.append(bandit.name)
+            raise SketchBanditError("its log is gone")
+
+    monkeypatch.setattr(replica, "begin", begin)
+    async with (
+        service(tmp_path / "a", database=postgres_url, snapshots="database") as first,
+        standby(tmp_path / "b", postgres_url) as second,
+    ):
+        await first.create(**PLAIN)
+        await first.play(5)
+        await second.has_applied(batch_of(first))
+        await first.http.put("/v1/bandits/new", json={"dim": DIM, "from": "b", **PLAIN})
+        await first.play(2, "new")
+        await second.has_applied(batch_of(first))
+        assert refused == ["new"]
+        assert same(second.bandits["new"].policy, first.engine.bandit("new").policy)
 
 
 @in_loop

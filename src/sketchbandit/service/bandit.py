@@ -238,11 +238,10 @@ class Bandit:
         self._has_news = True
         if row.change == ADDED:
             return self.shadows.added(row, self.config, self._is_offered)
-        candidate, kept = self.shadows.removed(row.name), None
+        candidate = self.shadows.removed(row.name)
         if candidate is None or row.change != PROMOTED:
             return None
-        if row.kept is not None:
-            kept = self.shadows.keep(row, row.kept, self.config)
+        kept = self.shadows.keep(row, candidate, self.config)
         self.promoted = Promoted(row.name, row.at)
         self._decides_by(candidate.config)
         return partial(self._promote, candidate, kept)

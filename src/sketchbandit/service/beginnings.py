@@ -12,6 +12,7 @@ from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.origin import Origin
 from sketchbandit.service.origins import learn_from
+from sketchbandit.service.politeness import politely
 from sketchbandit.service.problems import Invalid, Unavailable
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.storage.database import Database, StorageError
@@ -58,7 +59,7 @@ class Beginnings:
         origin = Origin(before.number, before.name, self._journal.applied, retired=tuple(before.retired))
 
         def read(connection: sa.Connection) -> int:
-            return learn_from(connection, bandit, origin)
+            return learn_from(connection, bandit, origin, politely)
 
         try:
             found = await asyncio.to_thread(self._database.read, read)

@@ -1,6 +1,6 @@
 """Bandits that begin with what the log of another one tells."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import sqlalchemy as sa
 
@@ -11,17 +11,21 @@ from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.checksums import LOGGED, unsealed
 from sketchbandit.service.storage.records import DecisionRow, RewardRow
 
+Rewarded = tuple[DecisionRow, float]
+"""An arm that was shown, and its reward."""
+Slowly = Callable[[Iterable[Rewarded]], Iterable[Rewarded]]
 _PAGE, _MOST_BYTES = 500, 4 * 1024 * 1024  # rows and bytes read at once
 
 
-def learn_from(connection: sa.Connection, bandit: Bandit, origin: Origin) -> int:
+def learn_from(connection: sa.Connection, bandit: Bandit, origin: Origin, slowly: Slowly = iter) -> int:
     """Have a new bandit learn from all rewards of a log, in their order; how many there are.
 
-    It is the same as ``update`` of its policy with every arm and reward, one after another.
+    It is the same as ``update`` of its policy with every arm and reward, one after another. ``slowly`` may go
+    through them with pauses.
     """
     policy, count = bandit.policy, 0
     policy._scales_itself = True  # there are no records of that
-    for shown, reward in _rewarded(connection, bandit, origin):
+    for shown, reward in slowly(_rewarded(connection, bandit, origin)):
         bandit.learn_again(shown, reward)
         count += 1
     policy._scales_itself = False
@@ -40,9 +44,7 @@ def begin(connection: sa.Connection, bandit: Bandit) -> None:
         )
 
 
-def _rewarded(
-    connection: sa.Connection, bandit: Bandit, origin: Origin
-) -> Iterator[tuple[DecisionRow, float]]:
+def _rewarded(connection: sa.Connection, bandit: Bandit, origin: Origin) -> Iterator[Rewarded]:
     """The arms of a log that have a reward, each with it."""
     d, r = tables.decisions, tables.rewards
     of_arm = [(sa.null() if c.name in LOGGED else c).label(f"arm_{c.name}") for c in d.columns]

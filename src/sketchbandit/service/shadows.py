@@ -65,9 +65,12 @@ class Shadows:
             self._chances, self._unjudged = {}, {}
         return found
 
-    def keep(self, row: CandidateRow, name: str, config: BanditConfig) -> Candidate:
-        """The policy that decided so far goes on as a candidate; it is given to it in the lane."""
-        made = self.by_name[name] = Candidate(row.seq, name, config, created=row.at)
+    def keep(self, row: CandidateRow, promoted: Candidate, config: BanditConfig) -> Candidate | None:
+        """The policy that decided so far goes on as a candidate, if it is to; it comes to it in the lane."""
+        if row.kept is None:
+            return None
+        made = Candidate(row.seq, row.kept, config, promoted.reward_range, created=row.at)
+        self.by_name[row.kept] = made
         return made
 
     def judged(self, row: ChanceRow, is_open: Collection[int]) -> None:
