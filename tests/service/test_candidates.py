@@ -393,6 +393,22 @@ async def test_actions_and_sparse_arms_are_asked_about(
 
 
 @in_loop
+async def test_the_first_arm_of_a_slate_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever its reward comes, while others wait; nothing is kept when it has come."""
+    monkeypatch.setattr(judging, "_PAUSE", 60.0)  # probabilities come after the reward
+    async with service(tmp_path) as found:
+        await found.create(policy="oful", exploration=0.5, reward_timeout=None, slates=True)
+        await put(found, "c", policy="oful")
+        slate = (await found.decide(top=2)).json()["decision"]
+        await found.rewards(slate, {"position": 0, "reward": 1.0})
+        found.engine.judge.close()
+        await found.engine.journal.probe()
+        shadows = found.engine.bandit("b").shadows
+        assert (await found.http.get(f"{PATH}/c")).json()["value"]["count"] == 1
+        assert (shadows._chances, shadows._unjudged, len(found.engine.bandit("b").open)) == ({}, {}, 1)
+
+
+@in_loop
 async def test_what_cannot_be_told_is_said(tmp_path: Path) -> None:
     """A rule without chance, decisions whose time is not over, rewards outside the range."""
     async with service(tmp_path) as found:

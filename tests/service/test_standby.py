@@ -19,9 +19,10 @@ from sketchbandit.client import AsyncClient, Retries, ServiceError
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.service import replica
 from sketchbandit.service.api.app import Api
-from sketchbandit.service.bandit import Bandit, Learning
+from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.checking import same
 from sketchbandit.service.engine import Engine
+from sketchbandit.service.learner import Learning
 from sketchbandit.service.settings import Settings
 from sketchbandit.service.standby import Follower
 from sketchbandit.service.storage.database import Database, Fenced, StorageError

@@ -8,28 +8,21 @@ What is counted is counted at once, by whoever calls ``book``. What the policy h
 in the bandit's lane, in the same order: it may take long.
 """
 
-import copy
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning
 from sketchbandit.policy import PerAction
 from sketchbandit.service.accounts import Accounts, Recent
 from sketchbandit.service.arm_store import ArmStore
-from sketchbandit.service.candidate import About, Candidate, about
+from sketchbandit.service.candidate import Candidate
 from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.costs import learn_cost, rescale_cost
-from sketchbandit.service.exploring import reaches_all
-from sketchbandit.service.ordering import SHORT, Lane
+from sketchbandit.service.costs import rescale_cost
+from sketchbandit.service.learner import Learner, Learning, owned
 from sketchbandit.service.origin import Origin
-from sketchbandit.service.problems import Busy, Invalid
-from sketchbandit.service.scaling_bytes import decode as decode_scaling
-from sketchbandit.service.shadows import Shadows
+from sketchbandit.service.problems import Busy
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import (
     ADDED,
@@ -45,15 +38,12 @@ from sketchbandit.service.storage.records import (
 )
 from sketchbandit.service.storage.snapshots import Snapshot
 from sketchbandit.service.valuing import Valued
-from sketchbandit.service.vectors import decode
 
-Learning = Callable[[], None]
-"""What is left for the policy to learn from a record."""
 Last = dict[str, tuple[int, str | float]]
 """The last decision and the last reward, by table: the record, and its tag or its time."""
 
 _COPY_CALLS, _COPY_BYTE = 3e-4, 1e-9  # seconds of a copy of a policy: of each model, and of each byte
-_ABOUT, _RESCALE = 4e-5, 1e-4  # seconds for each model: to describe it, and to read it by another scaling
+_RESCALE = 1e-4  # seconds for each model, to read it by another scaling
 _OVERHEAD = 800  # bytes of an arm that waits, besides its features
 
 
@@ -74,39 +64,23 @@ class Promoted(NamedTuple):
     at: float
 
 
-def _owned(policy: Any) -> Any:
-    """It scales nothing by itself: scalings are records."""
-    policy._scales_itself = False
-    return policy
-
-
-class Bandit:
+class Bandit(Learner):
     """A named bandit."""
-
-    lane: Lane
-    """In which its policy works; the registry gives it one."""
-    _about: About
-    _has_news = True
-    """Whether the policy has changed since it was asked."""
 
     def __init__(
         self, number: int, name: str, config: BanditConfig, *, created: float, source: str | None = None
     ) -> None:
+        super().__init__(config)
         self.number = number
         self.name = name
         self.original = config
         """As it was created."""
         self.created = created
-        self.policy = _owned(config.build())
-        self._decides_by(config)
         self.origin = None if source is None else Origin.from_json(source)
         """The log that it had learned from when it was created, if it had."""
         self.promoted: Promoted | None = None
         """By which it came to have other settings, if it has."""
-        self.shadows = Shadows()
-        """Its candidates, which learn and never decide."""
         self.arms = ArmStore()
-        self._is_offered = dict.fromkeys(config.actions or (), True)
         self.open: dict[int, dict[int, DecisionRow]] = {}
         """Decisions some of whose arms wait for a reward: those arms by position, by their first row."""
         self.open_bytes = 0
@@ -122,17 +96,6 @@ class Bandit:
         """What could not be learned: from then on the policy is not what the journal says."""
         self.snapshots: deque[Snapshotted] = deque()
         """Those written by this process, the newest last."""
-
-    def _decides_by(self, config: BanditConfig) -> None:
-        """The settings of the policy that decides."""
-        self.config = config
-        self.model = config.model
-        """What is believed of the rewards: which of them can be learned from."""
-        self.shape = config.shape
-        """What work takes, and memory, follows from it."""
-        self.reaches_all = reaches_all(config.rule)
-        """Whether every arm has a chance, so that something can be said of other policies."""
-        self._learn_seconds = learn_cost(self.shape)
 
     # -- bounds ---------------------------------------------------------------------------------------
 
@@ -168,7 +131,7 @@ class Bandit:
         if isinstance(row, CandidateRow):
             return self._changed_candidates(row)
         if isinstance(row, ChanceRow):
-            self.shadows.judged(row, self.open)
+            self.shadows.judged(row, self._waits_for_first)
         elif isinstance(row, DecisionRow):
             self._opened(row)
         else:
@@ -216,6 +179,10 @@ class Bandit:
         self.accounts.estimated(row)
         self.shadows.estimated(row.decision, row.propensity)
 
+    def _waits_for_first(self, first: int) -> bool:
+        """Whether the arm that a decision showed first waits for its reward."""
+        return 0 in self.open.get(first, ())
+
     def valued(self, candidate: Candidate, now: float) -> Valued | None:
         """What a candidate would have earned by now."""
         return candidate.valued(now, self._settled)
@@ -247,106 +214,15 @@ class Bandit:
         return partial(self._promote, candidate, kept)
 
     @property
-    def actions(self) -> list[str]:
-        """Those that are offered now."""
-        return [action for action, is_offered in self._is_offered.items() if is_offered]
-
-    @property
-    def known_actions(self) -> list[str]:
-        """All of them, in the order in which they came."""
-        return [*self._is_offered]
-
-    @property
     def longest_id(self) -> int:
         """Bytes of the longest id of an arm, or name of an action."""
         return max([self.arms.longest_id, *(len(action.encode()) for action in self._is_offered)])
-
-    @property
-    def retired(self) -> list[str]:
-        """Those that are offered no more."""
-        return [action for action, is_offered in self._is_offered.items() if not is_offered]
-
-    # -- what the policy learns -----------------------------------------------------------------------
 
     def seconds_for(self, row: Row) -> float:
         """How long the policy may need to learn from a record."""
         if isinstance(row, ScalingRow):
             return rescale_cost(self.shape, self.accounts.totals.learned) + _RESCALE * (self._models - 1)
         return self._learn_seconds + self.shadows.seconds
-
-    def _learn(self, shown: DecisionRow, reward: float, candidates: Sequence[Candidate]) -> None:
-        """Learn from a reward, candidates too. What a policy refuses it does not learn, nor in a replay."""
-        self._has_news = True
-        features = decode(shown.features, self.config.dim)
-        told = (features, reward) if self.config.actions is None else (features, shown.arm_id, reward)
-        try:
-            with _refusals("the reward"), suppress(SketchTooSmallWarning):  # health() keeps saying it
-                self.policy.update(*told)
-        finally:
-            for candidate in candidates:
-                candidate.learn(told)
-
-    def learn_again(self, shown: DecisionRow, reward: float) -> None:
-        """Learn from a reward of another bandit, before anything is decided."""
-        with suppress(Invalid):
-            self._learn(shown, reward, ())
-
-    def retire_all(self, actions: Sequence[str]) -> None:
-        """Begin with these actions offered no more."""
-        for action in actions:
-            self._is_offered[action] = False
-            self.policy.retire(action)
-
-    def _add(self, action: str, candidates: Sequence[Candidate]) -> None:
-        self._has_news = True
-        for policy in (self.policy, *(candidate.policy for candidate in candidates)):
-            policy.add(action)
-
-    def _retire(self, action: str, candidates: Sequence[Candidate]) -> None:
-        self._has_news = True
-        for policy in (self.policy, *(candidate.policy for candidate in candidates)):
-            policy.retire(action)
-
-    def _promote(self, candidate: Candidate, kept: Candidate | None) -> None:
-        """Let a candidate decide; neither it nor the one that is kept warms up."""
-        if kept is not None:
-            kept.policy = self.policy
-            kept.policy._scales_itself = True
-        self.policy = _owned(candidate.policy)
-
-    def _scale(self, row: ScalingRow) -> None:
-        """Learn anew what was learned so far, with a scaling. The last one is fixed."""
-        self._has_news = True
-        if self.policy.is_warming_up:
-            scaling = decode_scaling(row.scaling, self.config.dim)
-            with _refusals("the scaling"):
-                self.policy.read_by(scaling, is_last=row.is_last, seen=row.arms)
-
-    def about(self, *, is_one_of_many: bool = False) -> "About":
-        """What there is to say of the policy: as it is, or was when it was free to be asked.
-
-        Many models are asked in the lane, and what they say is known the next time; where it is one of many
-        bandits, two models are many.
-        """
-        if self.lane.is_busy or not (self._has_news or self.policy.is_warming_up):
-            return self._about
-        if self._models == 1 or (not is_one_of_many and self.lane.is_free_for(_ABOUT * self._models)):
-            self.look()
-        else:
-            self.lane.put(self.look, SHORT)
-        return self._about
-
-    def look(self) -> None:
-        """Ask the policy what there is to say of it."""
-        self._has_news = False
-        self._about = about(self.policy)
-        for candidate in self.shadows:
-            if candidate.policy is not None:  # else it is about to be made
-                candidate.look()
-
-    @property
-    def _models(self) -> int:
-        return (len(self._is_offered) or 1) * (1 + len(self.shadows))
 
     # -- time -----------------------------------------------------------------------------------------
 
@@ -388,18 +264,13 @@ class Bandit:
             saved["refused"] = count
         return Snapshot(seq, policy, state, candidates)
 
-    def _copied(self, shadows: Sequence[Candidate]) -> tuple[Any, dict[int, Any], list[int]]:
-        """What is changed in the lane: the policies, and how many rewards those of candidates refused."""
-        policies = {one.number: copy.deepcopy(one.policy) for one in shadows}
-        return copy.deepcopy(self.policy), policies, [one.refused for one in shadows]
-
     def owns(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot is of this bandit, not of another one that had its number."""
         return bool(snapshot.state.get("bandit") == [self.number, self.created])
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot; open decisions come from the journal."""
-        self.policy, state = _owned(snapshot.policy), snapshot.state
+        self.policy, state = owned(snapshot.policy), snapshot.state
         if "promoted" in state:
             *promoted, config = state["promoted"]
             self.promoted = Promoted(*promoted)
@@ -410,15 +281,6 @@ class Bandit:
             self._is_offered = {str(action): action in offered for action in self.policy.policies}
         self.accounts.undump(state)
         self.last = {name: tuple(last) for name, last in state.get("last", {}).items()}
-
-
-@contextmanager
-def _refusals(what: str) -> Iterator[None]:
-    """What the policy refuses leaves it as it was."""
-    try:
-        yield
-    except (InputError, InputTypeError) as error:
-        raise Invalid(f"{what} is recorded, but cannot be learned from: {error}") from error
 
 
 def waiting_bytes(row: DecisionRow) -> int:

@@ -1,5 +1,6 @@
 """Figures that are held back until the decisions behind them can no longer change."""
 
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from sketchbandit.service.history import Bucket
@@ -60,10 +61,13 @@ class HeldBack(Generic[B]):
 
     def dump(self) -> list[Any]:
         """As JSON."""
-        held: dict[int, tuple[Any, ...]] = {**self._buckets}
-        return [self._next, self._looked, [[place, *happened] for place, happened in held.items()]]
+        return [self._next, self._looked, _rows(self._buckets)]
 
     def undump(self, saved: list[Any]) -> None:
         """Back from ``dump``."""
         self._next, self._looked, buckets = saved
         self._buckets = {place: self._kind(*bucket) for place, *bucket in buckets}
+
+
+def _rows(buckets: Mapping[int, tuple[Any, ...]]) -> list[list[Any]]:
+    return [[place, *bucket] for place, bucket in buckets.items()]

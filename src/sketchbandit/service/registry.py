@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any
 
 from sketchbandit.service import problems
-from sketchbandit.service.bandit import Bandit, Learning
+from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.journal import Journal
+from sketchbandit.service.learner import Learning
 from sketchbandit.service.ordering import Clock, Lane, SingleFlight
 from sketchbandit.service.problems import Conflict, NotFound, Problem
 from sketchbandit.service.quarantine import Quarantined

@@ -1,6 +1,6 @@
 """The candidates of a bandit: changed by records of the journal alone, as everything of a bandit."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -73,13 +73,13 @@ class Shadows:
         self.by_name[row.kept] = made
         return made
 
-    def judged(self, row: ChanceRow, is_open: Collection[int]) -> None:
-        """Probabilities became known, before the rewards of their decisions or after."""
+    def judged(self, row: ChanceRow, waits: Callable[[int], bool]) -> None:
+        """Probabilities became known; ``waits``: before the reward of their decision, or after."""
         found: dict[int, list[Chance]] = {}
         for chance in decode(row.chances):
             found.setdefault(chance.decision, []).append(chance)
         for first, chances in found.items():
-            if first in is_open:
+            if waits(first):
                 self._chances[first] = tuple(chances)
             elif (rewarded := self._unjudged.pop(first, None)) is not None:
                 self._judge(first, rewarded._replace(chances=tuple(chances)))
