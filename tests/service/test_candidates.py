@@ -417,6 +417,11 @@ async def test_what_cannot_be_told_is_said(tmp_path: Path) -> None:
         await clicked(found, 5)
         shown = (await found.http.get(f"{PATH}/c")).json()
         assert (shown["value"], "Some arms are never drawn" in shown["value_note"]) == (None, True)
+        await found.create("n", propensities="none")
+        await found.http.put("/v1/bandits/n/candidates/c", json={})
+        assert (
+            "propensities: none" in (await found.http.get("/v1/bandits/n/candidates/c")).json()["value_note"]
+        )
         await found.create("e", policy="oful", exploration=0.5, reward_timeout=100.0)
         await found.http.put("/v1/bandits/e/candidates/c", json={"policy": "oful"})
         decided = (await found.decide(name="e")).json()

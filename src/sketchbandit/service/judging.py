@@ -79,7 +79,7 @@ class Judge:
 
     def decided(self, bandit: Bandit, row: DecisionRow, offered: Offered) -> None:
         """A decision was committed: nothing is done for it now."""
-        if not bandit.reaches_all:  # nothing could be said of other choices
+        if not (bandit.reaches_all and bandit.knows_chances):  # nothing could be said of other choices
             return
         desk = self._desks.get(bandit)
         if desk is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning
 from sketchbandit.service.candidate import About, Candidate, about
-from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.config import ESTIMATE, BanditConfig
 from sketchbandit.service.costs import learn_cost
 from sketchbandit.service.exploring import reaches_all
 from sketchbandit.service.ordering import SHORT, Lane
@@ -56,7 +56,9 @@ class Learner:
         self.shape = config.shape
         """What work takes, and memory, follows from it."""
         self.reaches_all = reaches_all(config.rule)
-        """Whether every arm has a chance, so that something can be said of other policies."""
+        """Whether every arm has a chance, so that something can be said of other policies; ..."""
+        self.knows_chances = config.rule.exact_probabilities or config.propensities == ESTIMATE
+        """... and whether the chances are known."""
         self._learn_seconds = learn_cost(self.shape)
 
     @property

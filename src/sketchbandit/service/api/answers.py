@@ -179,6 +179,8 @@ def _value_note(bandit: Bandit, candidate: Candidate, valued: Valued | None) -> 
                 "Some arms are never drawn, so that nothing can be said of what another policy would earn: "
                 "create the bandit with exploration (a share drawn uniformly), or with a rule that draws."
             )
+        if not bandit.knows_chances:
+            return "The bandit was created with propensities: none, so that nothing can be said."
         wait = (
             "" if timeout is None else f" Decisions count when {timeout:g} seconds (reward_timeout) are over."
         )
