@@ -16,6 +16,7 @@ from sketchbandit.service import judging
 from sketchbandit.service.chances import decode
 from sketchbandit.service.checking import check, same
 from sketchbandit.service.offered import ArmSet
+from sketchbandit.service.problems import Unavailable
 from sketchbandit.service.settings import MIB, Limits
 from sketchbandit.service.storage.records import DecisionRow
 from sketchbandit.service.valuing import Value
@@ -552,6 +553,32 @@ async def test_a_bandit_from_a_log_is_the_policy_fed_by_hand(tmp_path: Path, nam
         snapshot.unlink()
     async with service(tmp_path) as found:
         assert "of the 30 rewards of 'b'" in error_of(await found.http.get("/v1/bandits/new"))[1]
+
+
+@in_loop
+async def test_a_bandit_that_could_not_be_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is there; its snapshot is no other's; a server that stops does not wait for a log."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise Unavailable("of the test")
+
+    async with service(tmp_path) as found:
+        await found.create(policy="oful", **PLAIN)
+        await found.play(5)
+        with monkeypatch.context() as patch:
+            patch.setattr(found.engine.journal, "append", refuse)
+            assert (await begun(found, "new", policy="oful")).status_code == 503
+        assert [*found.engine.registry.bandits] == ["b"]
+    async with service(tmp_path) as found:
+        await found.create("other")
+        assert found.engine.bandit("other").policy.rounds == 0
+        assert (await begun(found, "new", policy="oful")).status_code == 201
+        monkeypatch.setattr(found.engine.journal, "_is_closing", True)
+        assert "shutting down" in error_of(await begun(found, "late", policy="oful"))[1]
+        monkeypatch.undo()
+    async with service(tmp_path) as found:
+        assert found.engine.bandit("new").policy.rounds == 5
+        assert found.engine.bandit("other").policy.rounds == 0
 
 
 @in_loop

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -11,7 +12,7 @@ from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.origin import Origin
-from sketchbandit.service.origins import learn_from
+from sketchbandit.service.origins import Rewarded, learn_from
 from sketchbandit.service.politeness import politely
 from sketchbandit.service.problems import Invalid, Unavailable
 from sketchbandit.service.registry import Registry
@@ -53,13 +54,20 @@ class Beginnings:
             config = replace(config, actions=before.known_actions)
         return await self._registry.create(name, config, origin=origin, learn=partial(self._learn, before))
 
+    def _while_open(self, items: Iterable[Rewarded]) -> Iterator[Rewarded]:
+        """The items, with pauses for others; a server that stops does not wait for the rest."""
+        for item in politely(items):
+            if self._journal.is_closing:
+                raise Unavailable("the server is shutting down")
+            yield item
+
     async def _learn(self, before: Bandit, bandit: Bandit) -> None:
         """All that the log tells up to now; kept in a snapshot before the bandit is there."""
         booked = before.accounts.rewarded
         origin = Origin(before.number, before.name, self._journal.applied, retired=tuple(before.retired))
 
         def read(connection: sa.Connection) -> int:
-            return learn_from(connection, bandit, origin, politely)
+            return learn_from(connection, bandit, origin, self._while_open)
 
         try:
             found = await asyncio.to_thread(self._database.read, read)

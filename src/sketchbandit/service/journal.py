@@ -89,6 +89,11 @@ class Journal:
         self.is_over = asyncio.Event()
         """Set with it: this server must end."""
 
+    @property
+    def is_closing(self) -> bool:
+        """Whether the server is shutting down: long work for it is in vain."""
+        return self._is_closing
+
     def new_number(self) -> int:
         """A number that no record and no bandit has had."""
         self._last_seq += 1
