@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import sketchbandit as sb
+from sketchbandit.drawing import save
 from sketchbandit.experiments import calibration, environments, plan, runner
 from sketchbandit.experiments.calibration import EDGES, LEAST, Calibration
 from sketchbandit.experiments.claims import NOT, PARTLY, REPRODUCED
@@ -134,15 +136,16 @@ def test_who_is_back_after_a_change(name: str, forgets: float, never: float, exp
 
 
 @pytest.mark.parametrize(
-    ("certificate", "late", "expected"), [(8.0, 9, REPRODUCED), (8.0, 10, PARTLY), (8.1, 9, NOT)]
+    ("certificate", "early", "late", "expected"),
+    [(8.0, 9, 9, REPRODUCED), (8.0, 9, 10, PARTLY), (8.0, 500, 9, PARTLY), (8.1, 9, 9, NOT)],
 )
-def test_rows_that_stop_growing(certificate: float, late: int, expected: str) -> None:
+def test_rows_that_stop_growing(certificate: float, early: int, late: int, expected: str) -> None:
     """A certificate above epsilon once is not kept."""
 
     def make(contender: Spec, seed: int, share: float) -> Made:
         del contender
         once = certificate if seed == 1 and share > 0.8 else 1.0
-        return {"regret": share, "certificate": once, "sketch_rows": late if share > 0.5 else 9}
+        return {"regret": share, "certificate": once, "sketch_rows": late if share > 0.5 else early}
 
     assert verdict("forgetting-rows", make) == expected
 
@@ -203,3 +206,10 @@ def test_rates_are_drawn(tmp_path: Path) -> None:
     drawn = [np.asarray(line.get_xdata()) for axis in figure.axes for line in axis.lines]
     assert [xs[0] for xs in drawn if len(xs) == 2] == [4000, 4000]
     figure.savefig(tmp_path / "drawn.png")
+
+
+def test_a_name_with_a_dot_is_the_name_of_the_file(tmp_path: Path) -> None:
+    """tails-1.5 is not tails-1."""
+    written = save(Figure(), tmp_path / "tails-1.5")
+    assert [path.name for path in written] == ["tails-1.5.png", "tails-1.5.svg"]
+    assert all(path.stat().st_size for path in written)

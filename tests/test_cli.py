@@ -200,6 +200,7 @@ def test_data_lists_the_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             ("compare", "--data", "gaussian", "--policy", "oful:rewards=logistic"),
             ["from 0 to 1", "clicks=0.1"],
         ),
+        (("compare", "--policy", "oful:forget=-1"), ["forget", "0.999, or a half-life"]),
         (("compare", "--data", "gaussian:clicks=2", "--policy", "oful"), ["base_rate", "below 1, got 2"]),
         (("compare", "--data", "gaussian:dim=2", "--policy", "oful"), ["'dim'", "clicks, lift, degrees"]),
         (("compare", "--policy", "oful", "--policy", "oful"), ["twice"]),
@@ -252,9 +253,11 @@ def test_library_verbs_are_the_commands() -> None:
     commands = all_commands()
     assert set(commands) == {
         *EXPERIMENTING,
+        "evaluate",
         "sketch",
         "serve",
         "service check",
+        "service evaluate",
         "service export",
         "service repair",
         "service token",
@@ -289,6 +292,7 @@ def test_the_docs_know_every_command_and_id() -> None:
     for name, command in commands.items():
         pages = ["experiments.md"] if name in EXPERIMENTING else ["service.md", "operations.md"]
         pages = ["large-data.md"] if name == "sketch" else pages
+        pages = ["evaluation.md"] if name == "evaluate" else pages
         page = "\n".join((ROOT / "docs" / path).read_text(encoding="utf-8") for path in pages)
         assert f"sketchbandit {name}" in page
         for parameter in command.params:

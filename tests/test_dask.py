@@ -321,6 +321,24 @@ def test_models_that_learn_in_one_pass_take_one_partition(model: sb.Estimate) ->
     assert np.array_equal(found.theta, by_hand.theta)
 
 
+def test_policies_that_forget_take_one_partition() -> None:
+    """A log is one stream: what its first partition has seen is older than the last."""
+    arms, _, rewards = log(60)
+    played = da.from_array(arms[:, 0], chunks=(20, DIM))
+
+    def make(dim: int) -> sb.LinUCB:
+        return sb.oful(dim, forget=0.9)
+
+    with pytest.raises(
+        sb.MergeError, match=r"forget is 0.9: .*leave out forget; or the log has 3 partitions"
+    ):
+        fit_logged(played, None, da.from_array(rewards, chunks=20), make)
+    found = fit_logged(played.rechunk({0: -1}), None, da.from_array(rewards, chunks=20), make)
+    by_hand = make(DIM)
+    by_hand.update(arms[:, 0], rewards)
+    assert np.array_equal(found.theta, by_hand.theta)
+
+
 def test_rewards_of_a_log_that_the_model_has_no_place_for() -> None:
     """Named by the partition."""
     arms, _, rewards = log(20)

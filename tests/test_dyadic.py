@@ -398,6 +398,10 @@ class Scaled(sb.Sketch):
         self._rows = np.vstack([self._rows, np.sqrt(1 - 1 / self._size) * rows])
         return sb.Change(rebuilt=True)
 
+    def _forget(self, factor: float) -> sb.Change:
+        self._rows = np.sqrt(factor) * self._rows
+        return sb.Change(rebuilt=True)
+
     def _absorb(self, other: Any) -> None:
         self._rows = np.vstack([self._rows, other._rows])
 

@@ -124,7 +124,8 @@ def test_a_log_without_chance_says_nothing_of_others() -> None:
     assert "without chance" in found.weights["other"].verdict
     assert "without chance" in found.weights["half"].verdict
     assert np.isnan(found.of("half", "ips").low)
-    assert np.isfinite(found.of("half", "dm").low)
+    assert np.isnan(found.of("half", "dm").low)
+    assert np.isfinite(found.of("half", "dm").value)
     assert found.weights["same"].verdict == ""
     assert found.of("same", "ips").value == pytest.approx(log.reward.mean())
     assert "nothing can be said" in repr(found)
@@ -138,7 +139,7 @@ def test_too_few_and_never_logged_actions() -> None:
     few = evaluate(Log(**GOOD), {"first": [1.0, 0.0, 0.0]}, ("ips",))
     assert "effective sample size is 14, below 30" in few.weights["first"].verdict
     random = np.random.default_rng(1)
-    columns = {"chosen": random.integers(2, size=500), "reward": random.random(500)}
+    columns: dict[str, Any] = {"chosen": random.integers(2, size=500), "reward": random.random(500)}
     fixed = Log(arms=np.eye(3), probability=np.full(500, 0.5), **columns)
     unseen = evaluate(fixed, {"third": [0.4, 0.3, 0.3]}, ("ips",))
     assert unseen.weights["third"].unlogged == pytest.approx(0.3)
@@ -225,6 +226,10 @@ def test_sparse_arms_of_an_export(tmp_path: Path) -> None:
     (only,) = found.read(0, 1)
     assert found.dim == 5
     assert only.toarray().tolist() == [[1, 0, 0, 0, 2], [0, 3, 0, 0, 0]]
+    mixed = [[{"indices": [1], "values": [3.0]}, {"indices": None, "values": [1.0, 2.0, 3.0]}]]
+    parquet.write_table(pa.table({"arms": pa.array(mixed, kind)}), tmp_path / "b.parquet")
+    (both,) = ParquetArms(tmp_path / "b.parquet", np.array([0]), None).read(0, 1)
+    assert both.toarray().tolist() == [[0, 3, 0], [1, 2, 3]]
 
 
 def test_frames() -> None:

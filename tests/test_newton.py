@@ -571,6 +571,7 @@ def test_a_step_along_the_image(dim: int, scale: float, backend: str) -> None:
             leverage = precision.leverage(vector, norm_sq)
             moved = precision.moved(theta, 0.3, vector, leverage)
             A = 0.5 * np.eye(dim) + sketch.rows.T @ sketch.rows
+            assert moved is not None
             expected = theta + 0.3 * np.linalg.solve(A, x)
             np.testing.assert_allclose(moved, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
             assert precision.moved(theta, 1e308, 1e10 * x, leverage.times(1e10)) is None

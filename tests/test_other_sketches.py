@@ -12,6 +12,7 @@ import sketchbandit as sb
 from sketchbandit.linalg import fd_bound, singular_values_sq
 from sketchbandit.testing import (
     FileLaws,
+    ForgetLaws,
     InputLaws,
     MergeLaws,
     SketchLaws,
@@ -49,7 +50,7 @@ class TestIncrementalSVDHalfTail(SketchLaws):
         return sb.IncrementalSVD(dim, size=size, tail=0.5, compensation=1.0, dtype=dtype)
 
 
-class TestRandomProjection(InputLaws, MergeLaws, FileLaws):
+class TestRandomProjection(InputLaws, MergeLaws, FileLaws, ForgetLaws):
     """No certificate, but the same manners."""
 
     same_to_the_bit = False

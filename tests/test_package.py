@@ -73,6 +73,7 @@ def test_exported_names() -> None:
         "SketchTooSmallWarning",
         "Spectrum",
         "TooFewDigitsWarning",
+        "WorldChangedWarning",
         "__version__",
         "cbrap",
         "cbscfd",
@@ -144,6 +145,7 @@ def test_the_wheel_holds_the_package(tmp_path: Path) -> None:
         archive.extractall(tmp_path / "site")
     assert "sketchbandit/py.typed" in names
     assert "sketchbandit/experiments/report.html.jinja" in names
+    assert "sketchbandit/evaluation/report.html.jinja" in names
     pages = ("index.html", "dashboard.css", "dashboard.js")
     assert {f"sketchbandit/service/dashboard/{page}" for page in pages} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)

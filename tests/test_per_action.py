@@ -758,3 +758,20 @@ def test_compiled_loops_look_before_they_read() -> None:
     for call in calls:
         with pytest.raises(ValueError, match="wrong size"):
             call()
+
+
+def test_models_of_different_clocks_do_not_merge() -> None:
+    """Nor those of different rewards: said by name, and nothing changes."""
+    one = sb.PerAction(["a"], lambda: sb.oful(2, forget=0.9))
+    one.update([1.0, 0.0], "a", 1.0)
+    before = repr(one.dump())
+    for wrong, says in (
+        ({"forget": 0.8}, "forget is"),
+        ({}, "forget is"),
+        ({"rewards": sb.Robust()}, "rewards is"),
+    ):
+        other = sb.PerAction(["a", "b"], partial(sb.oful, 2, **wrong))
+        other.update([1.0, 0.0], "a", 1.0)
+        with pytest.raises(sb.MergeError, match=says):
+            one.merge(other)
+    assert repr(one.dump()) == before

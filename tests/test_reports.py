@@ -122,9 +122,14 @@ def test_every_figure_is_drawn_as_png_and_svg(folder: Path, results: Results) ->
 
 
 def test_figures_say_what_was_shrunk(results: Results) -> None:
-    """The profile stands below the panels, and every line is labelled."""
+    """Profile and reading stand below the panels of every figure, and every line is labelled."""
+    for name, experiment in results.experiments.items():
+        if experiment.figure in DRAWN:
+            drawn: Any = DRAWN[experiment.figure](results, name)
+            said = drawn._supxlabel.get_text().replace("\n", " ")
+            assert "5% of the paper's rounds" in said
+            assert "reading unit-each: every row of length one" in said
     figure = DRAWN["curves"](results, "synthetic-fd")
-    assert "5% of the paper's rounds" in figure._supxlabel.get_text().replace("\n", " ")  # type: ignore[attr-defined]
     labels = {text.get_text() for text in figure.axes[0].texts}
     assert labels == {"OFUL", "SOFUL, l = 50", "SOFUL, l = 450", "DBSLinUCB-FD", "CBRAP, l = 50"}
 

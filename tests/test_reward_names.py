@@ -100,6 +100,30 @@ def test_an_experiment_plays_the_policy_that_was_named() -> None:
     assert named.theta.any()
 
 
+@pytest.mark.parametrize("forget", [0.99, 70])
+def test_an_experiment_plays_with_forgetting(forget: float) -> None:
+    """A factor or a half-life, in a spec as by hand; every recipe takes it, and figures name it."""
+    asked = parse(f"oful:forget={forget},rewards=robust,beta=0.3")
+    rough = environments.build(spec("gaussian", dim=8, arms=4, outliers=0.1, switch=20), seed=5)
+    by_hand = sb.oful(8, beta=0.3, rewards=sb.Robust(), forget=forget)
+    named = policies.build(asked, 8)
+    for _ in zip(play(named, rough, 40), play(by_hand, rough, 40), strict=True):
+        pass
+    assert np.array_equal(named.theta, by_hand.theta)
+    assert named.sketch.effective_count == by_hand.sketch.effective_count < 40
+    assert policies.label(asked) == f"OFUL, β = 0.3, forget = {forget}, Robust"
+    policies.warm_up(asked)
+    for recipe in RECIPES:
+        assert build(recipe, 6, forget=forget).forget == by_hand.forget
+
+
+@pytest.mark.parametrize("forget", [0, -0.5, "often", True, "nan"])
+def test_bad_forgetting_is_refused(forget: Any) -> None:
+    """Before any work, with what may be written."""
+    with pytest.raises(sb.InputError, match=r"forget.*0\.999, or a half-life"):
+        policies.check(spec("oful", forget=float("nan") if forget == "nan" else forget))
+
+
 @pytest.mark.parametrize(
     ("text", "label"),
     [

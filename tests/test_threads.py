@@ -252,9 +252,11 @@ def calls(thing: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
         "rank": (arms, 2),
         "select_many": (arms[np.newaxis],),
         "choose_many": (arms[np.newaxis],),
+        "probabilities_many": (arms[np.newaxis],),
         "add_gram": (np.eye(DIM), Tally(np.dtype(np.float64))),
         "save": ("/nowhere/at/all",),
         "check_room": (1.0,),
+        "forget": (0.5,),
         "read_by": (sb.Scaling.rows(DIM),),
     }
     for name in dir(type(thing)):

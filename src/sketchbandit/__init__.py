@@ -43,6 +43,7 @@ from sketchbandit.errors import (
     SketchBanditError,
     SketchTooSmallWarning,
     TooFewDigitsWarning,
+    WorldChangedWarning,
 )
 from sketchbandit.estimate import Estimate, Linear, Logistic, Poisson, Robust
 from sketchbandit.explore import (
@@ -142,6 +143,7 @@ __all__ = [
     "Switching",
     "Thompson",
     "TooFewDigitsWarning",
+    "WorldChangedWarning",
     "__version__",
     "adaptive",
     "cbrap",

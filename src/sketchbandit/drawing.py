@@ -40,9 +40,9 @@ def footnote(figure: Figure, text: str) -> None:
 
 
 def save(figure: Figure, path: Path) -> list[Path]:
-    """Write ``path`` as PNG and as SVG; returns both paths."""
+    """Write ``path``, a name without ending, as PNG and as SVG; returns both paths."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    written = [path.with_suffix(".png"), path.with_suffix(".svg")]
+    written = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "svg")]  # the name may have dots
     with mpl.rc_context(STYLE):
         figure.savefig(written[0], dpi=160)
         figure.savefig(written[1], metadata={"Date": None})

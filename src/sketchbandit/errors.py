@@ -10,6 +10,7 @@
 
     SketchTooSmallWarning  (UserWarning) a fixed sketch size whose error makes the regret bound vacuous
     └── TooFewDigitsWarning              arms so long that float64 has no digits for the ridge or the promise
+    WorldChangedWarning    (UserWarning) predictions that have become worse than they were
 
 Each message quotes the value seen and names the remedy. A call that raises one of these errors has
 changed nothing. (The warning comes when everything is done, also where warnings are turned into errors.)
@@ -25,6 +26,7 @@ __all__ = [
     "SketchBanditError",
     "SketchTooSmallWarning",
     "TooFewDigitsWarning",
+    "WorldChangedWarning",
 ]
 
 
@@ -69,3 +71,7 @@ class SketchTooSmallWarning(UserWarning):
 
 class TooFewDigitsWarning(SketchTooSmallWarning):
     """The arms are so long that rounding alone exceeds the ridge, or the error that the sketch promises."""
+
+
+class WorldChangedWarning(UserWarning):
+    """The predictions of a policy have become worse than they were, beyond noise and widths."""

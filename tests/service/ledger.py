@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from sketchbandit.errors import SketchTooSmallWarning
+from sketchbandit.errors import SketchTooSmallWarning, WorldChangedWarning
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.checking import check, same
 from sketchbandit.service.config import BanditConfig
@@ -76,7 +76,7 @@ class _Journal(NamedTuple):
                 self._changed(found, row)
             elif row.reward is not None:
                 for policy in found.values():
-                    with suppress(SketchTooSmallWarning):
+                    with suppress(SketchTooSmallWarning, WorldChangedWarning):
                         policy.update(features[row.decision], row.reward)
         return found
 

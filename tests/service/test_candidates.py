@@ -28,7 +28,7 @@ PATH = "/v1/bandits/b/candidates"
 CANDIDATES: dict[str, dict[str, Any]] = {
     "small": {"policy": "soful", "parameters": {"size": 2}, "explore": {"rule": "ucb", "beta": 0.3}},
     "clicks": {"policy": "oful", "rewards": "logistic", "explore": "greedy"},
-    "auto": {},
+    "auto": {"forget": 40},
 }
 
 
@@ -37,7 +37,7 @@ def by_hand() -> dict[str, Any]:
     return {
         "small": sb.soful(DIM, size=2, explore=sb.UCB(0.3)),
         "clicks": sb.oful(DIM, rewards=sb.Logistic(), explore=sb.EpsilonGreedy(0.0)),
-        "auto": sb.adaptive(DIM),
+        "auto": sb.adaptive(DIM, forget=40),
     }
 
 

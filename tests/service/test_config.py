@@ -93,6 +93,7 @@ def test_odd_policies_and_rules_are_refused_or_work(value: Any) -> None:
     refused_or_works(exploration=value)
     refused_or_works(rewards=value)
     refused_or_works(rewards={"model": value})
+    refused_or_works(forget=value)
 
 
 def test_numbers_out_of_reach_are_named() -> None:
@@ -137,6 +138,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "soful, large": {"policy": "soful", "parameters": {"size": 90}, "explore": "thompson"},
     "soful, theorem": {"policy": "soful", "parameters": {"size": 60, "beta": THEOREM}},
     "soful, clicks": {"policy": "soful", "parameters": {"size": 20}, "rewards": "logistic"},
+    "soful, forgets": {"policy": "soful", "parameters": {"size": 20}, "forget": 0.9},
     "cbscfd": {"policy": "cbscfd", "parameters": {"size": 40}, "explore": "thompson"},
     "cbrap": {"policy": "cbrap", "parameters": {"size": 50}},
     "cbrap, draws": {"policy": "cbrap", "parameters": {"size": 100}, "explore": "thompson"},

@@ -1,11 +1,14 @@
 """The log of a service is evaluated: from its export, and beside a server that goes on writing."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import sketchbandit as sb
+from sketchbandit.cli.app import app
 from sketchbandit.evaluation import evaluate, read_log
 from sketchbandit.service.evaluating import exported
 from sketchbandit.service.exporting import export
@@ -49,6 +52,21 @@ async def test_a_service_is_evaluated_while_it_runs(tmp_path: Path) -> None:
             pass
         with pytest.raises(sb.InputError, match="log_arms"), exported(state, bandit="thin"):
             pass
+        asked = [
+            "service",
+            "evaluate",
+            state,
+            "--bandit",
+            "b",
+            "--policy",
+            "oful",
+            "--methods",
+            "snips",
+            "--json",
+        ]
+        done = CliRunner().invoke(app, [*map(str, asked), "--out", str(tmp_path / "out")])
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["logged"]["effective_size"] == 31  # the later half of 61
     export(state, tmp_path / "log.parquet")
     with pytest.raises(sb.InputError, match="several bandits"):
         read_log(tmp_path / "log.parquet")

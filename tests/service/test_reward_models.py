@@ -50,7 +50,11 @@ async def played(found: Service, alone: Any, rounds: range, arms_at_once: int = 
 async def test_a_bandit_is_the_policy_fed_by_hand(tmp_path: Path, name: str) -> None:
     """To the bit: live, after a kill with a snapshot behind it, and from the journal alone."""
     alone = sb.soful(DIM, size=2, explore=sb.UCB(0.3), rewards=model_of(SETTINGS[name]))
-    settings = {"policy": "soful", "parameters": {"size": 2}, "explore": {"rule": "ucb", "beta": 0.3}}
+    settings: dict[str, Any] = {
+        "policy": "soful",
+        "parameters": {"size": 2},
+        "explore": {"rule": "ucb", "beta": 0.3},
+    }
 
     async def work(found: Service) -> None:
         await found.create(rewards=SETTINGS[name], **settings)
@@ -69,18 +73,20 @@ async def test_a_bandit_is_the_policy_fed_by_hand(tmp_path: Path, name: str) -> 
     assert all(finding.is_good for finding in check(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["logistic", "robust"])
+@pytest.mark.parametrize(
+    "settings", [{"rewards": "logistic"}, {"rewards": "robust"}, {"forget": 0.9}], ids=str
+)
 @in_loop
-async def test_a_warm_up_is_repeated_exactly(tmp_path: Path, name: str) -> None:
-    """Scalings make a one-pass model learn again, in the order of the journal; drawn by Thompson's rule."""
+async def test_a_warm_up_is_repeated_exactly(tmp_path: Path, settings: dict[str, Any]) -> None:
+    """Scalings make a policy learn again, in the order of the journal; drawn by Thompson's rule."""
 
     async def work(found: Service) -> None:
-        await found.create(rewards=SETTINGS[name])
+        await found.create(**settings)
         for seed in range(45):  # 225 arms: past the end of the warm-up
             random = np.random.default_rng(seed)
             arms = random.standard_normal((5, DIM)) * [1.0, 1e3, 1e-2, 5.0]
             answer = (await found.decide(arms.tolist())).json()
-            assert name != "logistic" or 0.0 <= answer["mean"] <= 1.0
+            assert settings.get("rewards") != "logistic" or 0.0 <= answer["mean"] <= 1.0
             await found.reward(answer["decision"], clicked(random))
         assert not found.engine.bandit("b").policy.is_warming_up
 
@@ -116,6 +122,52 @@ async def test_every_action_has_the_model(tmp_path: Path) -> None:
     await crashing(tmp_path, work)
     async with service(tmp_path) as found:
         assert same(found.engine.bandit("b").policy, alone)
+
+
+@pytest.mark.parametrize("settings", [{"forget": 0.9}, {"forget": 5, "rewards": "logistic"}])
+@pytest.mark.parametrize("actions", [None, ["a", "b"]])
+@in_loop
+async def test_what_is_forgotten_is_forgotten_after_a_restart(
+    tmp_path: Path, settings: dict[str, Any], actions: list[str] | None
+) -> None:
+    """To the bit, by arms and by actions; the stats tell how many rewards still count."""
+
+    def one() -> sb.LinUCB:
+        model = model_of(settings.get("rewards", "linear"))
+        return sb.soful(DIM, size=2, explore=sb.UCB(0.3), rewards=model, forget=settings["forget"])
+
+    alone: Any = one() if actions is None else sb.PerAction(actions, one)
+
+    async def learned(found: Service, rounds: range) -> None:
+        for seed in rounds:
+            random = np.random.default_rng(seed)
+            arms = random.standard_normal((3, DIM))
+            asked = {"arms": arms.tolist()} if actions is None else {"context": arms[0].tolist()}
+            answer = (await found.http.post("/v1/bandits/b/decide", json=asked)).json()
+            told = (arms[answer["index"]],) if actions is None else (arms[0], answer["action"])
+            reward = clicked(random)
+            assert (await found.reward(answer["decision"], reward)).status_code == 200
+            alone.update(*told, reward)
+
+    async def work(found: Service) -> None:
+        explore = {"rule": "ucb", "beta": 0.3}
+        await found.create(
+            policy="soful", parameters={"size": 2}, explore=explore, actions=actions, **settings
+        )
+        await learned(found, range(30))
+        await found.upkeep.snapshot(found.engine.bandit("b"))
+        await learned(found, range(30, 45))
+
+    await crashing(tmp_path, work)
+    async with service(tmp_path) as found:
+        assert same(found.engine.bandit("b").policy, alone)
+        await learned(found, range(45, 55))
+        assert same(found.engine.bandit("b").policy, alone)
+        stats = await found.stats()
+        models = [alone] if actions is None else alone.policies.values()
+        assert (stats["rounds"], stats["forget"]) == (55, settings["forget"])
+        assert stats["effective_rounds"] == sum(model.sketch.effective_count for model in models) < 30
+    assert all(finding.is_good for finding in check(tmp_path))
 
 
 # -- bad input ------------------------------------------------------------------------------------------
@@ -165,6 +217,12 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"rewards": "x" * 5000}, "unknown reward model"),
     ({"parameters": {"rewards": "logistic"}}, "rewards stands beside parameters"),
     ({"parameters": {"rewards.scale": 1}}, "rewards stands beside parameters"),
+    ({"forget": 0}, "forget"),
+    ({"forget": -0.5}, "forget"),
+    ({"forget": "often"}, "forget"),
+    ({"forget": True}, "forget"),
+    ({"forget": 1e60}, "numbers in the settings are at most"),
+    ({"parameters": {"forget": 0.9}}, "forget stands beside parameters"),
     ({"rewards": "logistic", "default_reward": -1}, "default_reward: the reward is -1, but Logistic"),
     ({"rewards": "poisson", "default_reward": -1}, "default_reward: the reward is -1, but Poisson"),
     ({"rewards": "logistic", "parameters": {"beta": THEOREM}}, "say rewards=Logistic(theta_norm=2"),
@@ -201,17 +259,18 @@ async def test_settings_are_shown_and_compared(tmp_path: Path) -> None:
             assert "rewards is" in answer.text
         await found.create("plain")
         assert (await found.http.get("/v1/bandits/plain")).json()["rewards"] is None
-        assert (await found.stats("plain"))["reward_model"] == "linear"
+        stats = await found.stats("plain")
+        assert (stats["reward_model"], stats["forget"], stats["effective_rounds"]) == ("linear", None, 0)
 
 
 def test_settings_without_a_model_are_those_of_before() -> None:
     """0.12 knows no models: its settings mean linear rewards, and where there is none, none is written."""
     kept = BanditConfig(DIM).checked(Limits())
     said = json.loads(kept.to_json())
-    assert "rewards" not in said
+    assert not {"rewards", "forget"} & set(said)
     assert BanditConfig.from_json(json.dumps(said)) == kept
     assert kept.model.kind == "linear"
-    with_model = BanditConfig(DIM, rewards="poisson").checked(Limits())
+    with_model = BanditConfig(DIM, rewards="poisson", forget=700.0).checked(Limits())
     assert BanditConfig.from_json(with_model.to_json()) == with_model
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import psycopg
 import pytest
 
+import sketchbandit as sb
 from sketchbandit.client import AsyncClient, Retries, ServiceError
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.service import replica
@@ -29,7 +30,7 @@ from sketchbandit.service.storage.database import Database, Fenced, StorageError
 from sketchbandit.service.storage.records import Row
 from sketchbandit.service.storage.snapshots import Snapshot, SnapshotTable, snapshots_of
 from sketchbandit.service.upkeep import Upkeep
-from tests.service.harness import DIM, PLAIN, Direct, Service, error_of, in_loop, service
+from tests.service.harness import AS_THEY_ARE, DIM, PLAIN, Direct, Service, error_of, in_loop, service
 from tests.service.processes import Zygote, free_port, zygote
 
 _ENDS_SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
@@ -142,6 +143,8 @@ async def test_it_follows_bit_for_bit_and_takes_over(tmp_path: Path, postgres_ur
         await second.has_applied(batch_of(first))
         await first.create("late", slates=True, reward_timeout=None, **PLAIN)
         await first.create("acting", actions=["x", "y"], **PLAIN)
+        await first.create("rough", rewards="robust", **PLAIN)
+        await first.play(20, "rough")
         await first.play(60, "warm", seed=1)
         shown = (await first.decide(name="late", top=3)).json()["decision"]
         await first.rewards(shown, {"position": 2, "reward": 1.0}, name="late")
@@ -154,7 +157,7 @@ async def test_it_follows_bit_for_bit_and_takes_over(tmp_path: Path, postgres_ur
         await first.settle()
         await second.has_applied(batch_of(first))
         here, there = first.engine.registry.bandits, second.bandits
-        assert set(there) == set(here) == {"warm", "late", "acting"}
+        assert set(there) == set(here) == {"warm", "late", "acting", "rough"}
         for name, bandit in here.items():
             assert same(bandit.policy, there[name].policy)
             assert (bandit.accounts.totals, bandit.keys) == (there[name].accounts.totals, there[name].keys)
@@ -165,7 +168,7 @@ async def test_it_follows_bit_for_bit_and_takes_over(tmp_path: Path, postgres_ur
         await until(lambda: second.bandits["late"].arms.ids() == ["b", "c"])  # arms may come a little later
         await life.aclose()
         then = await second.takes_over()
-        assert set(then.engine.registry.bandits) == {"warm", "late", "acting"}
+        assert set(then.engine.registry.bandits) == {"warm", "late", "acting", "rough"}
         assert (await then.http.get("/readyz")).status_code == 200
         await then.play(5, "warm", seed=2)
         assert (await then.stats("warm"))["rounds"] == 95
@@ -269,14 +272,18 @@ async def test_alone_it_serves_at_once(tmp_path: Path, postgres_url: str) -> Non
 
 @in_loop
 async def test_takes_over_from_a_killed_one(tmp_path: Path, postgres_url: str, forge: Zygote) -> None:
-    """Within five seconds, with all that was acknowledged, and the same decision for the same key."""
+    """Within five seconds, with all that was acknowledged, and the same decision for the same key.
+
+    The policy is the one fed by hand, to the bit; that of clicks learns each reward once, and in order.
+    """
+    alone = sb.adaptive(DIM, **AS_THEY_ARE, explore=sb.UCB(), rewards=sb.Logistic())
     first = forge.start(tmp_path / "a", free_port(), database=postgres_url)
     async with (
         standby(tmp_path / "b", postgres_url) as second,
         AsyncClient([first.url, _SECOND], retries=Retries(attempts=20, most=0.2)) as client,
     ):
         client._http = httpx.AsyncClient(mounts={_SECOND: Direct(Api(second.engine), second.engine)})
-        shop = await client.create("b", DIM, **PLAIN)
+        shop = await client.create("b", DIM, rewards=sb.Logistic(), **PLAIN)
         made = [await shop.select(np.eye(DIM), key=f"key-{number}") for number in range(20)]
         for decision in made[:10]:
             assert await shop.update(decision, 1.0)
@@ -287,7 +294,9 @@ async def test_takes_over_from_a_killed_one(tmp_path: Path, postgres_url: str, f
         assert again == made[10:]
         assert [await shop.update(decision, 1.0) for decision in made[9:11]] == [False, True]
         assert (await shop.stats())["rounds"] == 11
-        await second.takes_over()
+        for decision in made[:11]:
+            alone.update(np.eye(DIM)[decision.index], 1.0)
+        assert same((await second.takes_over()).engine.bandit("b").policy, alone)
 
 
 @in_loop

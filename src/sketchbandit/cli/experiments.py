@@ -9,6 +9,7 @@ import typer
 from sketchbandit import data as data_sets
 from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.cli.progress import Bar
+from sketchbandit.data import open_bandit
 from sketchbandit.estimate.named import MODELS, model_parameters
 from sketchbandit.experiments import verbs
 from sketchbandit.experiments.beside import Beside
@@ -227,6 +228,10 @@ def data() -> None:
         where = str(found.path) if found.path else "embedded" if found.here else "not here"
         shape = f"{source.rows:,} x {source.dim:,}"
         rows.append([name, shape, str(source.classes), source.origin, source.licence, where])
+    for policy in open_bandit.POLICIES:
+        path = data_sets.find_open_bandit(policy)
+        of_log = [open_bandit.ORIGIN, open_bandit.LICENCE, str(path) if path else "not here"]
+        rows.append([f"obd {policy}", "80 arms", "", *of_log])
     print_table("data sets", ["name", "shape", "classes", "source", "licence", "where"], rows)
 
 

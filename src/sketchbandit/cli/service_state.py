@@ -106,6 +106,42 @@ def export(
 
 
 @group.command()
+def evaluate(  # noqa: PLR0917  (typer takes options so)
+    folder: AnyFolder,
+    policy: Annotated[list[str], typer.Option(help="As for `sketchbandit evaluate`; give it several times.")],
+    bandit: Annotated[str | None, typer.Option(help="Which one, where there are several.")] = None,
+    methods: Annotated[str, typer.Option(help="By which estimators, with commas.")] = "ips,snips,dr",
+    interval: Annotated[str, typer.Option(help="normal, bootstrap, anytime.")] = "normal",
+    level: Annotated[float, typer.Option(help="How sure intervals are.")] = 0.95,
+    split: Annotated[float | None, typer.Option(help="The share, from the start, learned from; 0.5.")] = None,
+    reward_range: Annotated[str | None, typer.Option(help="LEAST,MOST: what no reward leaves.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes at a time.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("evaluation"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    database: DatabaseUrl = None,
+) -> None:
+    """What would other policies have earned? Judged by the log of a bandit, which may be running.
+
+    `sketchbandit evaluate` on the export of this moment; the bandit must have been created with log_arms, and
+    leave something to chance.
+
+    Example: `sketchbandit service evaluate bandit-state --bandit shop --policy adaptive --policy soful`
+    """
+    try:
+        from sketchbandit.cli.evaluate import judge  # noqa: PLC0415  (another extra)
+    except ModuleNotFoundError as error:
+        typer.secho(f"Error: this needs {error.name}: pip install 'sketchbandit[evaluation]'", err=True)
+        raise typer.Exit(1) from error
+    from sketchbandit.service import evaluating  # noqa: PLC0415  (pyarrow takes 60 MB that a server can do without)
+
+    options = {"methods": methods, "interval": interval, "level": level, "split": split, "parts": None}
+    options |= {"reward_range": reward_range, "max_weight": None, "bandit": None}
+    with complaints(), evaluating.exported(folder, bandit=bandit, database=database) as (path, log):
+        options["dim"] = log.context_dim or log.dim
+        judge(path, policy, options, learning=False, jobs=jobs, out=out, as_json=as_json)
+
+
+@group.command()
 def token(
     file: Annotated[Path, typer.Argument(help="The token file; made if missing.")],
     scope: Annotated[ScopeName, typer.Option(help="What the token may do.")] = ScopeName.decide,

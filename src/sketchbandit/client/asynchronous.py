@@ -33,9 +33,9 @@ class AsyncClient:
         """Create a bandit, or find it if it is there with the same settings.
 
         ``settings``: policy, parameters (of the policy: ``{"scaling": "auto", "intercept": True}``, ...),
-        rewards (the reward model: ``"logistic"`` for clicks, ...), reward_timeout, default_reward, max_open,
-        explore, exploration, propensities, slates, actions, log_arms; ``from_``: a bandit from all of whose
-        log a new one learns before it decides anything.
+        rewards (the reward model: ``"logistic"`` for clicks, ...), forget, reward_timeout, default_reward,
+        max_open, explore, exploration, propensities, slates, actions, log_arms; ``from_``: a bandit from all
+        of whose log a new one learns before it decides anything.
         """
         await self.call(calls.create(name, dim, settings))
         return AsyncBandit(self, name)

@@ -45,7 +45,8 @@ def fit_logged(
     factory : callable
         Makes a fresh policy: ``lambda dim: sb.dbslinucb(dim, size=20)``. A scaling has to be given, not
         learned: ``lambda dim: sb.adaptive(dim, scaling=known)``. Models that learn in one pass (``Logistic``,
-        ``Poisson``, ``Robust``) do not merge: they take a log in one partition, and no other.
+        ``Poisson``, ``Robust``) do not merge, and neither do policies that forget, because partitions follow
+        one another: they take a log in one partition, and no other.
     split_every, address
         As for ``sketch``.
 
@@ -104,13 +105,16 @@ def _check_policy(policy: Policy, partitions: int) -> None:
             "same one, as in lambda dim: sb.adaptive(dim, scaling=known), or scaling=None, intercept=False"
         )
     if partitions > 1:
+        one = f"the log has {partitions} partitions: make one of them, as in arms.rechunk({{0: -1}})"
+        if policy.forget is not None:
+            raise MergeError(
+                f"forget is {policy.forget:.6g}: partitions follow one another, and only policies that ran "
+                f"side by side have forgotten alike; leave out forget; or {one}"
+            )
         try:
             policy.estimate.check_mergeable()
         except MergeError as error:
-            raise MergeError(
-                f"{error}; the log has {partitions} partitions: make one of them, as in "
-                "arms.rechunk({0: -1})"
-            ) from error
+            raise MergeError(f"{error}; {one}") from error
 
 
 def learn_partition(arms: Any, chosen: Any, rewards: Any, place: Place, factory: Factory) -> Part | None:

@@ -2,6 +2,7 @@
 
 A named data set is looked for in the folder ``SKETCHBANDIT_DATA``, then in the user's cache, then it is
 downloaded from OpenML, checked and cached. ``digits`` ships with scikit-learn and needs none of that.
+``load_open_bandit`` reads logs of the Open Bandit Dataset, for ``sketchbandit.evaluation``.
 
 >>> digits = load("digits")
 >>> digits.features.shape, digits.classes
@@ -11,5 +12,17 @@ downloaded from OpenML, checked and cached. ``digits`` ships with scikit-learn a
 from sketchbandit.data.catalogue import CATALOGUE, Source
 from sketchbandit.data.dataset import DataSet
 from sketchbandit.data.loading import VARIABLE, Found, find, load
+from sketchbandit.data.open_bandit import OpenBandit, find_open_bandit, load_open_bandit
 
-__all__ = ["CATALOGUE", "VARIABLE", "DataSet", "Found", "Source", "find", "load"]
+__all__ = [
+    "CATALOGUE",
+    "VARIABLE",
+    "DataSet",
+    "Found",
+    "OpenBandit",
+    "Source",
+    "find",
+    "find_open_bandit",
+    "load",
+    "load_open_bandit",
+]

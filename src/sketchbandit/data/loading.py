@@ -58,7 +58,7 @@ def load(name: str, *, label: str | None = None, progress: openml.Progress | Non
 def find(name: str) -> Found:
     """Where the named data set lies; ``path`` is None if it is embedded or not here."""
     source = CATALOGUE[name]
-    for place in _places():
+    for place in places():
         if (place / source.file).is_file():
             return Found(source, place / source.file)
     return Found(source, None)
@@ -73,7 +73,8 @@ def cache() -> Path:
     return Path(platformdirs.user_cache_dir("sketchbandit"))
 
 
-def _places() -> Iterator[Path]:
+def places() -> Iterator[Path]:
+    """The folders in which data sets are looked for."""
     named = os.environ.get(VARIABLE)
     if named:
         yield Path(named).expanduser()
@@ -86,7 +87,7 @@ def _needs(error: ModuleNotFoundError) -> ModuleNotFoundError:
 
 
 def _fetch(source: Source, progress: openml.Progress | None) -> DataSet:
-    where = " or ".join(str(place / source.file) for place in _places())
+    where = " or ".join(str(place / source.file) for place in places())
     if source.openml is None:
         raise FileNotFoundError(
             f"{source.name} is not here and OpenML does not have it: put it at {where}, or set {VARIABLE} "

@@ -4,11 +4,13 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from sketchbandit.arms import Arms, Scan
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import InputError, MergeError
 from sketchbandit.kinds import Kinds
-from sketchbandit.linalg import AnyVector, as_dense
+from sketchbandit.linalg import AnyVector, as_dense, dot
 from sketchbandit.precision import Leverage, Precision, Step
 from sketchbandit.theory import Confidence
 
@@ -96,6 +98,18 @@ class Estimate(Kinds, ABC):
         """Refuse a reward that the model has no place for, by an InputError: nothing has changed yet."""
         del reward
 
+    def predict(self, x: AnyVector, leverage: Leverage) -> float:
+        """The mean reward expected of one arm, whose leverage is known, for the watch over predictions.
+
+        NaN: it cannot be told quickly, as where a subclass has other margins than x'theta.
+        """
+        del leverage
+        if type(self).scan is not Estimate.scan:
+            return math.nan
+        with np.errstate(over="ignore", invalid="ignore"):
+            margin = dot(self.theta, x)
+            return float(self.expected(np.array([margin]))[0]) if self.has_link else margin
+
     def prepare(self, x: AnyVector) -> None:
         """The arm x will be taken in: the last moment to look at the precision as it is."""
         del x
@@ -127,6 +141,10 @@ class Estimate(Kinds, ABC):
         for row, reward in zip(rows, rewards.tolist(), strict=True):
             if row.any():  # no direction to learn about
                 self.learn(row, reward, None)
+
+    def forget(self, factor: float) -> None:
+        """All that was learned counts by this factor; the precision was derived anew before."""
+        raise NotImplementedError(f"{type(self).__name__} cannot forget")
 
     def check_mergeable(self) -> None:
         """Refuse to merge, before anything changes."""

@@ -1,5 +1,7 @@
 """What a precision and a linear estimate do one after the other, in one compiled loop."""
 
+import math
+
 from sketchbandit.arrays import Vector
 from sketchbandit.estimate.base import Estimate
 from sketchbandit.estimate.linear import Linear
@@ -10,26 +12,29 @@ from sketchbandit.precision import DenseInverse, Inverse, Leverage, LowRankInver
 
 def learn_fused(
     inverse: Inverse, estimate: Estimate, x: AnyVector, norm_sq: float, leverage: Leverage, reward: float
-) -> bool:
-    """``inverse.append`` and ``estimate.learn`` at once; False, and nothing done, where that cannot be."""
+) -> float | None:
+    """``inverse.append`` and ``estimate.learn`` at once: the reward less x'theta before.
+
+    None, and nothing done, where that cannot be.
+    """
     compiled = kernels()
     if compiled is None or isinstance(x, SparseVector) or type(estimate) is not Linear:
-        return False
+        return None
     theta = estimate.kept_theta
     if theta is None:
-        return False
+        return None
     if isinstance(inverse, LowRankInverse):
         return _through_rows(inverse, x, norm_sq, leverage, reward, theta, estimate.b)
     if isinstance(inverse, DenseInverse):
         most = norm_sq / inverse.shift
         pending, count = inverse.pending, inverse.pending_count
-        grown = compiled.grow_dense(
+        grown, error = compiled.grow_dense(
             x, reward, pending, count, most, leverage.value, leverage.image, leverage.seen, theta, estimate.b
         )
         if grown >= 0.0:
             inverse.count_row(grown)
-            return True
-    return False
+            return float(error)
+    return None
 
 
 def _through_rows(
@@ -40,15 +45,16 @@ def _through_rows(
     reward: float,
     theta: Vector,
     b: Vector,
-) -> bool:
+) -> float | None:
     rows, factor = inverse.plain_rows, inverse.factor
     if rows is None:
-        return False
+        return None
     pivot = factor.begin_row(norm_sq, leverage.value)
     quadratic = leverage.value / factor.shift
-    is_done: bool = loops(rows.size).grow_rows(
+    error: float = loops(rows.size).grow_rows(
         x, reward, rows, factor.array, factor.count, pivot, quadratic, factor.shift, leverage.seen, theta, b
     )
-    if is_done:
-        factor.end_row()
-    return is_done
+    if not math.isfinite(error):
+        return None
+    factor.end_row()
+    return error

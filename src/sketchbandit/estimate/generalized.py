@@ -73,6 +73,10 @@ class Generalized(OnePass):
         mu' is at least |mu''|. It is the weight of an arm whose margin this is.
         """
 
+    def mean_at(self, margin: float) -> float:
+        """mu."""
+        return -self.pull(0.0, margin)[0]
+
     # -- learning -----------------------------------------------------------------------------------
 
     def decide(self, margin: float, quadratic: float, norm_sq: float, reward: float) -> Move:

@@ -9,7 +9,7 @@ from sketchbandit.arms import Arms, Scan, SparseArms
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.estimate.base import Estimate
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot
-from sketchbandit.precision import LowRankInverse, Precision, Step
+from sketchbandit.precision import Leverage, LowRankInverse, Precision, Step
 
 _MOST_THETA = 1e300  # the sum of |reward|·|arm|, over the ridge: a bound on theta, kept from overflowing
 
@@ -94,6 +94,16 @@ class Linear(Estimate):
             self._is_sparse = is_sparse
             self._derive()
 
+    def predict(self, x: AnyVector, leverage: Leverage) -> float:
+        """x'theta as of ``prepare``, also when the sketch has x already; by W S b where that is kept."""
+        if not self._is_plain:
+            return math.nan
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self._weights is None:
+                return math.nan if self.kept_theta is None else dot(self.kept_theta, x)
+            seen = float(self._weights @ leverage.seen)
+            return (dot(self.b, x) - seen) / self.precision.inverse.shift
+
     def learn(self, x: AnyVector, reward: float, step: Step | None) -> None:
         """Move b, and theta by Sherman-Morrison: theta += A^-1 x (reward - x'theta) / (1 + x'A^-1 x)."""
         self._theta_for_now = None
@@ -121,6 +131,10 @@ class Linear(Estimate):
     def learn_many(self, rows: Matrix, rewards: Vector) -> None:
         """Many rewards, after the precision was derived anew from all the arms."""
         self.b += rewards @ rows
+
+    def forget(self, factor: float) -> None:
+        """b times the factor; theta follows when it is derived anew."""
+        self.b *= factor
 
     def add(self, other: "Linear") -> None:
         """The sums of rewards times arms add."""

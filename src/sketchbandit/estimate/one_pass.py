@@ -40,10 +40,11 @@ class OnePass(Estimate):
         super().bind(precision)
         self._theta: Vector = np.zeros(precision.sketch.dim)
         self._is_plain = type(self).scan is Estimate.scan  # no subclass has other margins
+        self._margin: float | None = None  # of the arm that is about to be learned from
         self._next: tuple[Move, Vector | None] | None = None  # decided, and theta then
         self.most_reward_mass = _MOST_THETA * min(1.0, precision.ridge)
-        self.count = 0
-        """Rewards learned from."""
+        self.count = 0.0
+        """Rewards learned from, as far as they are not forgotten."""
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -69,13 +70,30 @@ class OnePass(Estimate):
     def decide(self, margin: float, quadratic: float, norm_sq: float, reward: float) -> Move:
         """What a reward of an arm does: its x'theta, x'A^-1 x and |x|² are known. Nothing changes yet."""
 
+    def predict(self, x: AnyVector, leverage: Leverage) -> float:
+        """The mean reward expected of one arm; its margin is kept for ``weight``, which follows."""
+        del leverage
+        if not self._is_plain:
+            return math.nan
+        self._margin = self._margin_of(x)
+        return self.mean_at(self._margin)
+
+    def mean_at(self, margin: float) -> float:
+        """The mean reward at one margin."""
+        return margin
+
+    def _margin_of(self, x: AnyVector) -> float:
+        """x'theta, or the most that a float can tell of it; NaN has no sign."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            margin = dot(self._theta, x)
+        if abs(margin) < _MOST_MARGIN:
+            return margin
+        return 0.0 if math.isnan(margin) else math.copysign(_MOST_MARGIN, margin)
+
     def weight(self, x: AnyVector, norm_sq: float, reward: float, leverage: Leverage) -> float:
         """Decide on the step, while A is as it was; ``learn`` makes it."""
         precision = self.precision
-        with np.errstate(over="ignore", invalid="ignore"):
-            margin = dot(self._theta, x)
-        if not abs(margin) < _MOST_MARGIN:  # beyond what a float can tell; NaN has no sign
-            margin = 0.0 if math.isnan(margin) else math.copysign(_MOST_MARGIN, margin)
+        margin, self._margin = self._margin_of(x) if self._margin is None else self._margin, None
         move = self.decide(margin, precision.inverse.quadratic(leverage, norm_sq), norm_sq, reward)
         moved = precision.moved(self._theta, move.along, x, leverage) if move.along else None
         self._next = move, moved  # no theta: the arm is too long for the ridge
@@ -86,13 +104,17 @@ class OnePass(Estimate):
         del x, reward, step
         assert self._next is not None  # noqa: S101  (for the type checker)
         (move, moved), self._next = self._next, None
-        self.count += 1
+        self.count += 1.0
         self._spend(move)
         if moved is not None:
             self._theta = moved
 
     def _spend(self, move: Move) -> None:
         """What else a step changes."""
+
+    def forget(self, factor: float) -> None:
+        """theta stays where it is; with A the steps to come grow longer."""
+        self.count *= factor
 
     def check_mergeable(self) -> None:
         """Refuse: theta depends on the order in which all rewards came."""
@@ -126,4 +148,4 @@ class OnePass(Estimate):
         theta = arrays["theta"]
         if theta.shape != self._theta.shape:
             raise ValueError(f"theta has shape {theta.shape}")
-        self._theta, self.count = theta, int(scalars["count"])
+        self._theta, self.count = theta, float(scalars["count"])

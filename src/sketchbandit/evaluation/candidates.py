@@ -7,7 +7,8 @@ import numpy as np
 
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.evaluation.log import Chunk, Log
+from sketchbandit.evaluation.chunk import Chunk
+from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.seen import refuse_seen
 from sketchbandit.policy import PerAction, Policy
 

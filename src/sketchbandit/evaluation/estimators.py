@@ -42,7 +42,8 @@ class Method(NamedTuple):
 
     sample: Callable[[Terms], Sample]
     needs_model: bool
-    uses_weights: bool = True
+    counterpart: str | None = None
+    """The unbiased method of which it is a biased one; None, if it is none."""
 
 
 def dm(terms: Terms) -> Sample:
@@ -86,14 +87,14 @@ def drs_pessimistic(terms: Terms) -> Sample:
 
 
 METHODS: dict[str, Method] = {
-    "dm": Method(dm, needs_model=True, uses_weights=False),
+    "dm": Method(dm, needs_model=True, counterpart="dr"),
     "ips": Method(ips, needs_model=False),
-    "clipped": Method(clipped, needs_model=False),
+    "clipped": Method(clipped, needs_model=False, counterpart="ips"),
     "snips": Method(snips, needs_model=False),
     "dr": Method(dr, needs_model=True),
-    "switch-dr": Method(switch_dr, needs_model=True),
-    "drs": Method(drs, needs_model=True),
-    "drs-pessimistic": Method(drs_pessimistic, needs_model=True),
+    "switch-dr": Method(switch_dr, needs_model=True, counterpart="dr"),
+    "drs": Method(drs, needs_model=True, counterpart="dr"),
+    "drs-pessimistic": Method(drs_pessimistic, needs_model=True, counterpart="dr"),
 }
 
 

@@ -20,11 +20,19 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def stretched(self, value: float) -> "Interval":
+        """The same, and this value in it."""
+        return Interval(min(self.low, value), max(self.high, value))
+
+
+NOTHING = Interval(np.nan, np.nan)
+"""Where nothing can be said."""
+
 
 def normal(sample: Sample, level: float) -> Interval:
     """The estimate ± z·deviation/√n, by the central limit theorem; of a ratio by the delta method."""
     if not np.isfinite(sample.value):
-        return Interval(np.nan, np.nan)
+        return NOTHING
     return _normal_of(sample.value, sample.influence, level)
 
 
@@ -32,7 +40,7 @@ def normal_difference(one: Sample, other: Sample, level: float) -> Interval:
     """That of one less other, paired: decisions that are good for both cancel."""
     value = one.value - other.value
     if not np.isfinite(value):
-        return Interval(np.nan, np.nan)
+        return NOTHING
     return _normal_of(value, one.influence - other.influence, level)
 
 
@@ -78,7 +86,7 @@ class Bootstrap:
 
 def _percentiles(values: Vector, level: float) -> Interval:
     if not np.isfinite(values).all():
-        return Interval(np.nan, np.nan)
+        return NOTHING
     low, high = np.quantile(values, [0.5 - level / 2.0, 0.5 + level / 2.0])
     return Interval(float(low), float(high))
 

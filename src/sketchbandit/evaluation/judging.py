@@ -1,6 +1,6 @@
 """Policies that learn from one part of a log and are judged by another."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -8,18 +8,19 @@ import numpy as np
 
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.evaluation.candidates import candidates_of
-from sketchbandit.evaluation.evaluating import Settings, conclude
+from sketchbandit.evaluation.concluding import conclude
+from sketchbandit.evaluation.evaluation import Evaluation
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import fit
-from sketchbandit.evaluation.results import Evaluation
 from sketchbandit.evaluation.seen import train
+from sketchbandit.evaluation.settings import Settings
 from sketchbandit.evaluation.terms import Tell, Terms, terms_of
 from sketchbandit.sketch.checks import check_count
 
 
 def train_and_judge(
     log: Log,
-    makers: Mapping[str, Callable[[], Any]],
+    makers: Mapping[str, Any],
     methods: Sequence[str] = ("ips", "snips", "dr"),
     *,
     split: float | None = None,
@@ -34,8 +35,8 @@ def train_and_judge(
     log : Log
         What was logged.
     makers : dict
-        By name: a function without arguments that makes a fresh policy. "uniform" and functions of arms may
-        stand beside them, as for ``evaluate``: ``{"mine": lambda: sb.adaptive(20), "uniform": "uniform"}``.
+        By name: a function without arguments that makes a fresh policy. "uniform" may stand beside them:
+        ``{"mine": lambda: sb.adaptive(20), "uniform": "uniform"}``.
     methods : sequence of str
         As for ``evaluate``.
     split : float
@@ -60,47 +61,65 @@ def train_and_judge(
     True
 
     """
-    if split is not None and parts is not None:
-        raise InputError("split learns from the beginning, and parts from all others: choose one")
     chosen = Settings(methods=tuple([methods] if isinstance(methods, str) else methods), **settings)
-    if parts is None:
-        past, future = log.split(0.5 if split is None else split)
-        return conclude(future, judged_terms(future, [past], makers, chosen, tell=tell), chosen)
-    if chosen.interval == "anytime":
-        raise InputError(
-            "any-time intervals need policies that learned from rows before: give split, not parts"
-        )
-    count = check_count("parts", parts, at_least=2)
-    if count > len(log):
-        raise InputError(f"{len(log)} decisions have no {count} parts")
-    ends = [len(log) * number // count for number in range(count + 1)]
-    found = [
-        judged_terms(log.part(start, stop), _others(log, start, stop), makers, chosen, tell=tell)
-        for start, stop in pairwise(ends)
-    ]
-    return conclude(log, {name: _joined([part[name] for part in found]) for name in makers}, chosen)
+    judging, terms = judged(log, makers, chosen, split=split, parts=parts, tell=tell)
+    return conclude(judging, terms, chosen)
 
 
-def judged_terms(
+def judged(
     log: Log,
-    learned: Sequence[Log],
     makers: Mapping[str, Any],
     settings: Settings,
     *,
+    split: float | None = None,
+    parts: int | None = None,
     tell: Tell = lambda _: None,
-) -> dict[str, Terms]:
-    """The terms of fresh policies on a log, after they have learned from others."""
-    if not isinstance(makers, Mapping):
+) -> tuple[Log, dict[str, Terms]]:
+    """The rows that judge, and the terms of every candidate on them."""
+    if not isinstance(makers, Mapping) or not makers:
         raise InputTypeError(
             f'makers are given by name, {{"mine": lambda: sb.adaptive(20)}}, got {makers!r:.60}'
         )
-    policies = {name: made(name, given, learned) for name, given in makers.items()}
+    judging = judging_rows(log, settings, split=split, parts=parts)
+    if parts is None:
+        past = log.part(0, judging.start - log.start)
+        return judging, _terms(judging, [past], makers, settings, tell)
+    ends = [len(log) * number // parts for number in range(parts + 1)]
+    found = [
+        _terms(log.part(start, stop), _others(log, start, stop), makers, settings, tell)
+        for start, stop in pairwise(ends)
+    ]
+    return judging, {name: _joined([part[name] for part in found]) for name in makers}
+
+
+def judging_rows(
+    log: Log, settings: Settings, *, split: float | None = None, parts: int | None = None
+) -> Log:
+    """The rows that judge: those after the split, or all."""
+    if parts is None:
+        return log.split(0.5 if split is None else split)[1]
+    if split is not None:
+        raise InputError("split learns from the beginning, and parts from all others: choose one")
+    if settings.interval == "anytime":
+        raise InputError(
+            "any-time intervals need policies that learned from rows before: give split, not parts"
+        )
+    if check_count("parts", parts, at_least=2) > len(log):
+        raise InputError(f"{len(log)} decisions have no {parts} parts")
+    return log
+
+
+def _terms(
+    log: Log, learned: Sequence[Log], makers: Mapping[str, Any], settings: Settings, tell: Tell
+) -> dict[str, Terms]:
+    """The terms of fresh policies on a log, after they have learned from others."""
+    policies = {name: _made(name, given, learned) for name, given in makers.items()}
     models = fit(log, settings.model, settings.how_folded) if settings.needs_model else None
     limits = settings.range_of(log) if settings.interval == "anytime" else None
     return terms_of(log, candidates_of(log, policies), models, limits=limits, tell=tell)
 
 
-def made(name: str, given: Any, learned: Sequence[Log]) -> Any:
+def _made(name: str, given: Any, learned: Sequence[Log]) -> Any:
     """A fresh policy that has learned; what is no maker stays as it is."""
     if hasattr(given, "probabilities"):
         raise InputTypeError(
@@ -124,6 +143,9 @@ def _others(log: Log, start: int, stop: int) -> list[Log]:
 
 def _joined(parts: Sequence[Terms]) -> Terms:
     """The terms of one candidate, part behind part."""
-    columns = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:4])
-    shares = [part.unlogged * len(part) for part in parts]
-    return Terms(*columns, unlogged=float(np.sum(shares) / sum(map(len, parts))))
+    reward, weight, predicted, value = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("reward", "weight", "predicted", "value")
+    )
+    unlogged = sum(part.unlogged * len(part) for part in parts) / len(reward)
+    return Terms(reward, weight, predicted, value, unlogged)

@@ -1,68 +1,17 @@
 """A log: what was offered, what was chosen, with which probability, and what it earned."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.evaluation import checking
-from sketchbandit.evaluation.sources import Arms, OfferedArms, ProductArms, Sets, arms_of
-
-Action = str | int
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some decisions of a log, one after another."""
-
-    start: int
-    arms: Sets
-    chosen: AnyArray
-    reward: Vector
-    probability: Vector
-    contexts: Any = None
-    """The contexts (decisions, p), where the log has them."""
-    offered: Sequence[Sequence[Action]] | None = None
-    """The names of the actions of each decision, where they have names."""
-
-    def __len__(self) -> int:
-        return len(self.chosen)
-
-    @cached_property
-    def counts(self) -> AnyArray:
-        """How many arms each decision had."""
-        if isinstance(self.arms, np.ndarray):
-            return np.full(len(self.arms), self.arms.shape[1])
-        return np.array([arms.shape[0] for arms in self.arms])
-
-    @cached_property
-    def bounds(self) -> AnyArray:
-        """Where the arms of each decision begin, if all lie one below the other, and the end."""
-        return np.concatenate([[0], np.cumsum(self.counts)])
-
-    @cached_property
-    def rows(self) -> Any:
-        """All arms one below the other, (arms, dim); CSR where some are sparse."""
-        if isinstance(self.arms, np.ndarray):
-            return self.arms.reshape(-1, self.arms.shape[2])
-        is_sparse = any(sparse.issparse(arms) for arms in self.arms)
-        return sparse.vstack(self.arms, format="csr") if is_sparse else np.concatenate(self.arms)
-
-    @cached_property
-    def chosen_rows(self) -> Any:
-        """The arms that were chosen, (decisions, dim)."""
-        return self.rows[self.bounds[:-1] + self.chosen]
-
-    def sums(self, flat: Vector) -> Vector:
-        """Sums over the arms of each decision."""
-        if isinstance(self.arms, np.ndarray):
-            return flat.reshape(self.arms.shape[:2]).sum(axis=1)
-        return np.add.reduceat(flat, self.bounds[:-1])
+from sketchbandit.evaluation.chunk import Action, Chunk
+from sketchbandit.evaluation.sources import Arms, OfferedArms, ProductArms, arms_of
 
 
 class Summary(NamedTuple):
@@ -125,7 +74,7 @@ class Log:
         reward: Any,
         probability: Any,
         time: Any = None,
-        offered: Sequence[Sequence[Action]] | None = None,
+        offered: Any = None,
     ) -> None:
         if (arms is None) == (context is None) and offered is None:
             raise InputError("give what was offered: arms, or context and actions")
@@ -143,12 +92,12 @@ class Log:
             raise InputError(f"there are arms for {self._arms.count} decisions, and {count} decisions")
         self._contexts = None if context is None else np.asarray(context)
         self.actions = names
-        self._offered = offered
+        self._offered: Sequence[Sequence[Action]] | None = offered
         self.left_out: dict[str, int] = {}
         """Why rows of a file were left out, and how many."""
         self.start = 0
-        self.origin: object = object()
-        """The same for all parts of one log."""
+        self.origin = _digest(self.chosen, self.reward, self.probability)
+        """The same for all parts of one log, however often it is read."""
         if time is not None:
             checking.check_order(np.asarray(time))
 
@@ -238,7 +187,7 @@ class Log:
     # -- what it is ---------------------------------------------------------------------------------
 
     def summary(self) -> Summary:
-        """The log in numbers; reads the arms of all decisions only if their number differs."""
+        """The log in numbers; all arms are read once."""
         least = float(self.probability.min())
         return Summary(
             decisions=len(self),
@@ -264,6 +213,13 @@ class Log:
             f"Log({len(self):,} decisions, {self.dim:,} features, mean reward {self.reward.mean():.4g}, "
             f"probabilities from {self.probability.min():.3g})"
         )
+
+
+def _digest(*columns: AnyArray) -> str:
+    digest = hashlib.sha256()
+    for column in columns:
+        digest.update(np.ascontiguousarray(column).data)
+    return digest.hexdigest()
 
 
 def _names_of(actions: Any) -> tuple[Action, ...] | None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arrays import Vector
+from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.evaluation.log import Log
 from sketchbandit.precision import Precision
@@ -150,7 +150,7 @@ def fit(log: Log, model: Any, folds: int | str) -> list[Fitted]:
     return [Fitted(plan.start, plan.stop, plan.model.finish()) for plan in plans]
 
 
-def predict(models: list[Fitted], rows: Any, numbers: Vector) -> Vector:
+def predict(models: list[Fitted], rows: Any, numbers: AnyArray) -> Vector:
     """The predictions of rows that belong to the decisions ``numbers``, in their order."""
     found = np.empty(rows.shape[0])
     for model in models:

@@ -68,7 +68,7 @@ class ParquetArms(Arms):
             raise FileError(f"{self._path} is damaged from row {self._first} on: {error}") from error
 
     def _opened(self) -> Iterator[Any]:
-        return open_file(self._path).iter_batches(batch_size=_ROWS, columns=["arms"])
+        yield from open_file(self._path).iter_batches(batch_size=_ROWS, columns=["arms"])
 
     def _found_dim(self) -> int:
         """Of dense arms the length of the first; of sparse ones the largest index that occurs, and one."""
@@ -79,9 +79,9 @@ class ParquetArms(Arms):
                 continue
             if not pa.types.is_struct(arms.type):
                 return len(arms[0])
-            for arm in arms.slice(0, 1) if arms.field("indices").null_count else ():
-                if arm["indices"].as_py() is None:
-                    return len(arm["values"])
+            is_dense = arms.field("indices").is_null().to_numpy(zero_copy_only=False)
+            if is_dense.any():
+                return len(arms.field("values")[int(is_dense.argmax())])
             flat = arms.field("indices").flatten()
             most = max(most, int(flat.to_numpy().max()) + 1 if len(flat) else 0)
         return most
@@ -101,11 +101,20 @@ def sets_of(column: Any, dim: int) -> list[Any]:
             raise InputError(f"an arm has {lengths[lengths != dim][0]} numbers, and the first {dim}")
         rows: Any = flat.reshape(len(lengths), dim)
     else:
-        indices = arms.field("indices").flatten().to_numpy(zero_copy_only=False)
+        indices = _indices(arms.field("indices"), dim)
         if len(indices) != len(flat) or (len(indices) and indices.max() >= dim):
             raise InputError(f"the indices of sparse arms do not fit their values, or dimension {dim}")
         rows = sparse.csr_array((flat, indices, np.cumsum([0, *lengths])), shape=(len(lengths), dim))
     return [rows[ends[i] : ends[i + 1]] for i in range(len(counts))]
+
+
+def _indices(column: Any, dim: int) -> AnyArray:
+    """Those of all arms, one behind the other; an arm without any is dense."""
+    if not column.null_count:
+        found: AnyArray = column.flatten().to_numpy(zero_copy_only=False)
+        return found
+    every = np.arange(dim)
+    return np.concatenate([every if some is None else np.array(some, int) for some in column.to_pylist()])
 
 
 def _stacked(sets: list[Any]) -> Sets:

@@ -1,16 +1,16 @@
 """What a policy earns while it learns: replay of a log by rejection (Li, Chu, Langford and Wang 2011)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.evaluation.chunk import Chunk
 from sketchbandit.evaluation.estimators import Sample
-from sketchbandit.evaluation.evaluating import NOTHING
-from sketchbandit.evaluation.intervals import normal
-from sketchbandit.evaluation.log import Chunk, Log
+from sketchbandit.evaluation.intervals import NOTHING, normal
+from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.results import Estimate
 from sketchbandit.evaluation.seen import learn
 from sketchbandit.evaluation.terms import Tell
@@ -41,7 +41,7 @@ class Replay(NamedTuple):
 
 def replay(
     log: Log,
-    makers: Mapping[str, Callable[[], Any]],
+    makers: Mapping[str, Any],
     *,
     level: float = 0.95,
     seed: int = 0,
@@ -89,7 +89,7 @@ def replay(
     found = {}
     for name, make in makers.items():
         policy = make() if callable(make) else make
-        if not hasattr(policy, "select") or getattr(policy, "rounds", 0):
+        if not hasattr(policy, "select") or policy.rounds:
             raise InputTypeError(f"{name}: the maker must make a fresh policy, got {policy!r:.60}")
         random = np.random.default_rng(
             np.random.SeedSequence(seed).spawn(1)[0]

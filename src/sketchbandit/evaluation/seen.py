@@ -4,12 +4,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy import sparse
 
 from sketchbandit.errors import InputError
-from sketchbandit.evaluation.log import Chunk, Log
+from sketchbandit.evaluation.chunk import Chunk
+from sketchbandit.evaluation.log import Log
 from sketchbandit.policy import PerAction, Policy
 
-_seen: "WeakKeyDictionary[Any, list[tuple[object, int, int]]]" = WeakKeyDictionary()
+_seen: "WeakKeyDictionary[Any, list[tuple[str, int, int]]]" = WeakKeyDictionary()
 
 _REMEDY = (
     "judge it on rows that it has not seen: past, future = log.split(0.5); train(policy, past); "
@@ -45,13 +47,16 @@ def learn(policy: Any, chunk: Chunk, at: Any = slice(None)) -> None:
         names = [chunk.offered[i][chunk.chosen[i]] for i in np.atleast_1d(places)]
         policy.update(chunk.contexts[at], names[0] if one else names, chunk.reward[at])
         return
-    policy.update(chunk.chosen_rows[at], chunk.reward[at])
+    rows = chunk.chosen_rows
+    if sparse.issparse(rows) and not isinstance(at, slice):
+        at = [at]  # a row alone stays a matrix
+    policy.update(rows[at], chunk.reward[at])
 
 
 def refuse_seen(name: str, policy: Any, log: Log) -> None:
     """Refuse a policy that has learned from rows of this log."""
     for origin, start, stop in _seen.get(policy, ()):
-        if origin is log.origin and start < log.start + len(log) and log.start < stop:
+        if origin == log.origin and start < log.start + len(log) and log.start < stop:
             raise InputError(
                 f"{name} has learned from rows {start} to {stop} of this log, and would be judged by rows "
                 f"{log.start} to {log.start + len(log)}: its own rewards flatter it; {_REMEDY}"

@@ -150,7 +150,7 @@ class ProductArms(Arms):
     def read(self, start: int, stop: int) -> Sets:
         """Context times action, flattened: action by action."""
         some = _floats(self.contexts[start:stop])
-        joined = np.einsum("kq,np->nkqp", self._features, some)
+        joined: AnyArray = np.einsum("kq,np->nkqp", self._features, some)
         return joined.reshape(len(some), len(self._features), self.dim)
 
 

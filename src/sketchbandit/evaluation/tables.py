@@ -1,30 +1,26 @@
-"""Evaluations as tables of text."""
+"""Rows of an evaluation as tables of text."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from sketchbandit.evaluation.results import Difference, Estimate, Evaluation
+from sketchbandit.evaluation.results import Difference, Estimate
 from sketchbandit.evaluation.weights import Weights
 
 Table = tuple[list[str], list[list[str]]]
 """Header and rows."""
 
 
-def estimates(found: Evaluation) -> Table:
-    """A row an estimate, that of the log first."""
-    header = ["policy", "method", "value", f"{found.level:.0%} interval", "effective size"]
-    return header, [_estimate(row) for row in (found.logged, *found)]
+def estimates(found: Sequence[Estimate], level: float) -> Table:
+    """A row an estimate."""
+    header = ["policy", "method", "value", f"{level:.0%} interval", "effective size"]
+    rows = [[e.policy, e.method, _number(e.value), _interval(e), f"{e.effective_size:,.0f}"] for e in found]
+    return header, rows
 
 
-def _estimate(row: Estimate) -> list[str]:
-    return [row.policy, row.method, _number(row.value), _interval(row), f"{row.effective_size:,.0f}"]
-
-
-def differences(found: Evaluation, method: str | None = None) -> Table:
-    """Every candidate less the policy of the log, and the best of them less the others."""
-    rows = found.differences(method=method)
-    header = ["policy", "less", "method", "difference", f"{found.level:.0%} interval", "clear"]
-    return header, [_difference(row) for row in rows]
+def differences(found: Sequence[Difference], level: float) -> Table:
+    """A row a difference, and whether it is clear."""
+    header = ["policy", "less", "method", "difference", f"{level:.0%} interval", "clear"]
+    return header, [_difference(row) for row in found]
 
 
 def _difference(row: Difference) -> list[str]:
@@ -32,19 +28,10 @@ def _difference(row: Difference) -> list[str]:
     return [row.policy, row.other, row.method, f"{row.value:+.4g}", _interval(row), clear]
 
 
-def diagnostics(found: Evaluation) -> Table:
+def diagnostics(found: Mapping[str, Weights]) -> Table:
     """The weights of every candidate."""
-    header = [
-        "policy",
-        "effective size",
-        "mean weight",
-        "largest",
-        "99 %",
-        "top 1 % holds",
-        "overlap",
-        "verdict",
-    ]
-    return header, [_weights(name, row) for name, row in found.weights.items()]
+    header = ["policy", "effective size", "mean weight", "largest", "99 %", "top 1 % holds", "overlap"]
+    return [*header, "verdict"], [_weights(name, row) for name, row in found.items()]
 
 
 def _weights(name: str, row: Weights) -> list[str]:
@@ -58,14 +45,6 @@ def _weights(name: str, row: Weights) -> list[str]:
         f"{row.overlap:.0%}",
         f"nothing can be said: {row.verdict}" if row.verdict else "good",
     ]
-
-
-def text(found: Evaluation) -> str:
-    """The estimates in columns, and what cannot be said."""
-    header, rows = estimates(found)
-    lines = aligned([header, *rows])
-    lines += [f"{name}: nothing can be said: {why}" for name, why in found.verdicts().items()]
-    return "\n".join(lines)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -33,6 +33,8 @@ class Weights(NamedTuple):
     """The share of decisions with a weight above zero."""
     unlogged: float
     """The probability given to actions that were never chosen; nan where arms are new each time."""
+    is_covered: bool
+    """Whether weights may be 1 on average: if not, no interval holds."""
     verdict: str
     """Why nothing can be said; empty where something can."""
 
@@ -52,6 +54,7 @@ def weights_of(terms: Terms, log: Log) -> Weights:
     mean = total / count
     mean_error = float(weight.std(ddof=1)) / np.sqrt(count) if count > 1 else float("inf")
     size = effective_size(weight)
+    gap = _gap(terms, log.is_deterministic, mean, mean_error)
     return Weights(
         decisions=count,
         effective_size=size,
@@ -62,12 +65,13 @@ def weights_of(terms: Terms, log: Log) -> Weights:
         top_share=float(top) / total if total else float("nan"),
         overlap=float((weight > 0.0).mean()),
         unlogged=terms.unlogged,
-        verdict=_verdict(terms, log.is_deterministic, mean, mean_error, size),
+        is_covered=not gap,
+        verdict=gap or _too_few(size),
     )
 
 
-def _verdict(terms: Terms, is_deterministic: bool, mean: float, error: float, size: float) -> str:
-    """In a sentence; the first reason that holds."""
+def _gap(terms: Terms, is_deterministic: bool, mean: float, error: float) -> str:
+    """Why the log does not cover the candidate, in a sentence."""
     if is_deterministic and not np.allclose(terms.weight, 1.0, atol=1e-6):
         return "the log was made without chance: it tells nothing of what was not chosen"
     if not mean > 0.0:
@@ -79,6 +83,8 @@ def _verdict(terms: Terms, is_deterministic: bool, mean: float, error: float, si
             f"weights are {mean:.2f} on average, not 1: it plays what was hardly ever logged, or the logged "
             "probabilities are wrong"
         )
-    if size < LEAST_SIZE:
-        return f"the effective sample size is {size:.0f}, below {LEAST_SIZE:.0f}"
     return ""
+
+
+def _too_few(size: float) -> str:
+    return f"the effective sample size is {size:.0f}, below {LEAST_SIZE:.0f}" if size < LEAST_SIZE else ""

@@ -131,7 +131,7 @@ def reading(policy: Spec) -> str:
 
 def warm_up(policy: Spec) -> None:
     """Play a little, so that compiling the loops of a round is not timed."""
-    own = {*parameters(policy.name), DELAY} - {"dtype", "scaling", "intercept", rules.RULE, MODEL}
+    own = {*parameters(policy.name), DELAY} - {"dtype", "scaling", "intercept", rules.RULE, MODEL, "forget"}
     _warm_up(policy.without(*own))
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from sketchbandit._version import __version__
 from sketchbandit.environment import Environment
-from sketchbandit.errors import SketchTooSmallWarning
+from sketchbandit.errors import SketchTooSmallWarning, WorldChangedWarning
 from sketchbandit.experiments import approximation, calibration, droughts, environments, policies, rules
 from sketchbandit.experiments.specs import Spec
 from sketchbandit.experiments.streams import stream
@@ -86,6 +86,7 @@ def perform(run: Run) -> list[Row]:
     """The rows of a run. Everything but the column ``seconds`` depends on the run alone."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SketchTooSmallWarning)  # what it says is a column of the rows
+        warnings.simplefilter("ignore", WorldChangedWarning)
         rows = list(_KINDS[run.kind](run))
     common = {
         "run": run.key,

@@ -38,13 +38,17 @@ def leverage_of_dense(x, inverse, pending, pending_count, image, seen):
 
 @compiled
 def grow_dense(x, reward, pending, pending_count, most, whole, image, seen, theta, b):
-    """Add a rank-one update to Q, and move theta and b; what log det A grows by, or -1: theta'x overflows."""
+    """Add a rank-one update to Q, and move theta and b.
+
+    What log det A grows by, or -1 where theta'x overflows; and reward - theta'x before.
+    """
     need(pending.shape[0] > pending_count and pending.shape[1] == len(x) == len(image))
     need(len(seen) >= pending_count and len(theta) == len(b) == len(x))
     quadratic = min(max(whole, 0.0), most)
-    gain = (reward - dot(theta, x, len(x))) / (1.0 + quadratic)
+    error = reward - dot(theta, x, len(x))
+    gain = error / (1.0 + quadratic)
     if not isfinite(gain):
-        return -1.0
+        return -1.0, error
     row = pending[pending_count]
     row[:] = image
     for i in range(pending_count):
@@ -57,7 +61,7 @@ def grow_dense(x, reward, pending, pending_count, most, whole, image, seen, thet
         theta[j] += gain * row[j]
         b[j] += reward * x[j]
         row[j] *= scale
-    return log1p(quadratic)
+    return log1p(quadratic), error
 
 
 @compiled

@@ -103,12 +103,12 @@ def finish_row(back, count, pivot):
 
 @compiled
 def grow_rows(x, reward, rows, factor, count, pivot, quadratic, shift, u, theta, b):
-    """Write the factor's row for x, and move theta and b by Sherman-Morrison; False: theta'x overflows."""
+    """Write the factor's row for x, and move theta and b by Sherman-Morrison; reward - theta'x before."""
     need_rows(len(x), rows, factor, count, u, u)
     need(min(factor.shape) > count and len(theta) == len(b) == len(x))
     error = reward - dot(theta, x, len(x))
-    if not isfinite(error):
-        return False
+    if not isfinite(error):  # theta'x overflows
+        return error
     gain = error / ((1.0 + quadratic) * shift)
     back = factor[count]
     times_factor(u, factor, count, back)
@@ -121,7 +121,7 @@ def grow_rows(x, reward, rows, factor, count, pivot, quadratic, shift, u, theta,
             moved[j] += gain * part[j]
             added[j] += reward * played[j]
     finish_row(back, count, pivot)
-    return True
+    return error
 
 
 @compiled

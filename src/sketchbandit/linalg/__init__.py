@@ -2,7 +2,7 @@
 
 from sketchbandit.linalg.covariance import Factor, add_rows_to_covariance, factor_of_covariance
 from sketchbandit.linalg.inverses import InverseAndDeterminant, invert_lower, invert_positive, invert_unscaled
-from sketchbandit.linalg.norms import SUM_ROUNDING, normalised, row_norms_sq, running_sums
+from sketchbandit.linalg.norms import SCALING_ROUNDING, SUM_ROUNDING, normalised, row_norms_sq, running_sums
 from sketchbandit.linalg.packed import PackedSymmetric
 from sketchbandit.linalg.shrink import Shrinkage, shrink, storing_error
 from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
@@ -26,6 +26,7 @@ from sketchbandit.linalg.vectors import (
 )
 
 __all__ = [
+    "SCALING_ROUNDING",
     "SUM_ROUNDING",
     "AnyVector",
     "Factor",

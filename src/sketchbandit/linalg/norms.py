@@ -5,6 +5,8 @@ import numpy as np
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 
 SUM_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+SCALING_ROUNDING = 0.5 * SUM_ROUNDING
+"""Of |S|_F²: what multiplying S by a root may change in S'S times its square."""
 """The part of a sum of squares that float64 may get wrong."""
 
 

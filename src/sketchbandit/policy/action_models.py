@@ -128,6 +128,16 @@ class ActionModels(Learner):
         self._retired.discard(name)
         self._join()
 
+    def reset(self, action: Action | None = None) -> None:
+        """Let the model of one action forget all that it has learned, or all models; names and scaling stay.
+
+        Models that were handed out before stay those in use.
+        """
+        names = self._models if action is None else (self._known(action),)
+        for name in names:
+            self._models[name]._reset()
+        self._join(*self._models.values())
+
     def __getitem__(self, action: Action) -> Policy:
         """The model of an action, retired or not. Look, but make it learn by ``update``."""
         with self._lock:
@@ -168,6 +178,11 @@ class ActionModels(Learner):
     def policies(self) -> dict[Action, Policy]:
         """The model of every action, retired ones included. Look, but make them learn by ``update``."""
         return dict(self._models)
+
+    @property
+    def forget(self) -> float | None:
+        """The factor by which a round of a model counts in its next one; None: nothing is forgotten."""
+        return self._template.forget
 
     @property
     def rounds(self) -> int:

@@ -11,6 +11,7 @@ from sketchbandit.policy.verdicts import (
     bearable,
     bounded_sentence,
     digits_sentence,
+    forgetting_sentence,
     growing_sentence,
     slowly_linear,
     too_small,
@@ -50,6 +51,13 @@ class Health(NamedTuple):
         below the ridge or the certificate; and ``rounding`` is below the ridge, or less than half of that.
     scaling : str or None
         How arms are scaled: "rows", "columns", None, or how far the warm-up is.
+    effective_rounds : float
+        The sum of the weights of all rounds: their number, unless the policy forgets.
+    world_changed : bool
+        Whether the predictions have become worse than they were, by a sequential test (docs/bandits.md);
+        until ``reset``, or until a policy that forgets has followed.
+    changed_at : int or None
+        The number of rounds after which that was noticed last.
 
     """
 
@@ -61,6 +69,9 @@ class Health(NamedTuple):
     sentence: str
     enough_digits: bool = True
     scaling: str | None = None
+    effective_rounds: float = 0.0
+    world_changed: bool = False
+    changed_at: int | None = None
 
 
 class Mark(NamedTuple):
@@ -104,7 +115,7 @@ class HealthWatch:
         watch.has_warned_of_digits = bool(scalars.get("has_warned_of_digits", False))  # not in files of 0.6
         return watch
 
-    def look(self, sketch: Sketch, rounds: int, ridge: float) -> Complaints:
+    def look(self, sketch: Sketch, rounds: int, ridge: float, *, forgets: bool = False) -> Complaints:
         """What there is to complain of, each of it the first time."""
         if rounds >= self.next_mark:
             self._set(self.marks[1], Mark(rounds, sketch.error_bound, sketch.mass))
@@ -114,7 +125,7 @@ class HealthWatch:
             return (TooFewDigitsWarning(digits),) if is_news else ()
         if self.has_warned:
             return ()
-        health = self.report(sketch, rounds, ridge)
+        health = self.report(sketch, rounds, ridge, forgets=forgets)
         if not health.heading_for_linear_regret:
             return ()
         if health.limit == 1.0 and _rate(sketch, self.marks[0]) < _SHARE:  # linear, with a small factor
@@ -129,13 +140,13 @@ class HealthWatch:
         self.has_warned |= other.has_warned
         self.has_warned_of_digits |= other.has_warned_of_digits
 
-    def report(self, sketch: Sketch, rounds: int, ridge: float) -> Health:
+    def report(self, sketch: Sketch, rounds: int, ridge: float, *, forgets: bool = False) -> Health:
         """The state of things."""
         error = sketch.error_bound
         exponent = _exponent(error, rounds)
         then = self.marks[0]
         growth = math.nan
-        if 0.0 < then.error < math.inf and rounds > then.rounds:
+        if 0.0 < min(then.error, error) < math.inf and rounds > then.rounds:
             growth = math.log(error / then.error) / math.log(rounds / then.rounds)
         most = sketch.error_limit
         limit, heading, sentence = math.inf, False, ""
@@ -145,11 +156,22 @@ class HealthWatch:
             limit = math.nan
             name = type(sketch).__name__
             sentence = f"{name} certifies nothing: whether its regret stays sublinear cannot be told."
+        elif forgets:
+            sentence = forgetting_sentence(sketch, error)
         else:
             limit = vacuous_exponent(getattr(sketch, "compensation", sketch.alpha / error if error else 0.0))
             heading, sentence = self._unbounded(sketch, rounds, ridge, limit, growth)
         digits = digits_sentence(sketch, ridge)
-        return Health(error, exponent, growth, limit, heading, digits or sentence, enough_digits=not digits)
+        return Health(
+            error,
+            exponent,
+            growth,
+            limit,
+            heading,
+            digits or sentence,
+            enough_digits=not digits,
+            effective_rounds=sketch.effective_count,
+        )
 
     def _unbounded(
         self, sketch: Sketch, rounds: int, ridge: float, limit: float, growth: float

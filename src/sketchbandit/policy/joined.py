@@ -11,15 +11,20 @@ from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
 from sketchbandit.explore.base import Auto, check_strength
 from sketchbandit.kinds import setting_names
+from sketchbandit.policy.forgetting import Clock, check_can_forget
 from sketchbandit.policy.health import Health, HealthWatch, mass_to_look_at
 from sketchbandit.policy.learner import Learner
+from sketchbandit.policy.predictions import PredictionWatch
 from sketchbandit.policy.spread import STRENGTH, Spread
+from sketchbandit.policy.verdicts import following_sentence, world_sentence
 from sketchbandit.precision import Precision, Saved
 from sketchbandit.sharing import Lock
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.theory import Confidence
+
+_FOLLOWED = 3.0  # memories after a change in which a policy that forgets has followed it
 
 
 class JoinedPolicy(Learner):
@@ -36,8 +41,12 @@ class JoinedPolicy(Learner):
         *,
         explore: Explore,
         estimate: Estimate,
+        forget: float | None = None,
         saved: Saved | None = None,
     ) -> None:
+        if forget is not None:
+            check_can_forget(sketch, estimate)
+        self._forget = forget
         self._ridge = check_real("ridge", ridge, above=0.0)
         self._beta = check_strength("beta", beta)
         is_theorem = isinstance(self._beta, Confidence)
@@ -63,9 +72,11 @@ class JoinedPolicy(Learner):
         self._checks_rewards = type(estimate).check_reward is not Estimate.check_reward
         estimate.bind(self._precision)
         self._watch = HealthWatch()
+        self._world = PredictionWatch()
         self._mass_to_look_at = mass_to_look_at(sketch, self._ridge)
         self._radius_at = (-1, -1)
         self._spread = Spread()
+        self._clock = None if self._forget is None else Clock(self._forget)
         self._rounds = 0
 
     def _explore_by(self, rule: Explore) -> None:
@@ -113,6 +124,11 @@ class JoinedPolicy(Learner):
         raise InputTypeError(f"beta is a setting of the rule; set that: policy.explore = sb.UCB({value!r})")
 
     @property
+    def forget(self) -> float | None:
+        """The factor by which a round counts in the next one; None: nothing is forgotten."""
+        return self._forget
+
+    @property
     def sketch(self) -> Any:  # a Sketch: which one, whoever made the policy knows
         """The sketch of the arms played. The policy feeds it; look, but do not update it."""
         return self._precision.sketch
@@ -141,7 +157,9 @@ class JoinedPolicy(Learner):
             self._precision.sync()
             now = self._precision.rebuilds, self._rounds
             if self._radius_at != now:
-                self._radius, self._radius_at = self._estimate.radius(self._confidence), now
+                clock, confidence = self._clock, self._confidence
+                careful = confidence if clock is None else clock.careful(confidence)
+                self._radius, self._radius_at = self._estimate.radius(careful), now
         return self._radius
 
     @property
@@ -155,5 +173,21 @@ class JoinedPolicy(Learner):
         return self._precision.nbytes + self._estimate.nbytes + self._precision.sketch.nbytes
 
     def health(self) -> Health:
-        """The certificate, how it grows, and what that means for the regret, in a sentence."""
-        return self._watch.report(self.sketch, self._rounds, self._ridge)
+        """The certificate and the predictions: how they develop, and what that means, in a sentence."""
+        forgets = self._clock is not None
+        found = self._watch.report(self.sketch, self._rounds, self._ridge, forgets=forgets)
+        return found._replace(**self._health_of_world(found.sentence))
+
+    def _health_of_world(self, sentence: str) -> dict[str, Any]:
+        """What ``Health`` says of the predictions, and in words."""
+        noticed, memory = self._world.changed_at, math.inf
+        if noticed is None:
+            return {}
+        if self._forget is not None:
+            memory = _FOLLOWED / (1.0 - self._forget)
+            sentence = f"{following_sentence(noticed)} {sentence}"
+        else:
+            sentence = world_sentence(noticed)
+        if self._rounds - noticed > memory:
+            return {"changed_at": noticed}
+        return {"world_changed": True, "changed_at": noticed, "sentence": sentence}

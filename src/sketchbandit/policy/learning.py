@@ -1,5 +1,6 @@
 """How a policy learns."""
 
+import copy
 import math
 from typing import Any
 
@@ -18,16 +19,20 @@ from sketchbandit.arms import (
     row_of,
 )
 from sketchbandit.arrays import AnyArray, Vector
-from sketchbandit.errors import InputError, InputTypeError, MergeError
+from sketchbandit.errors import InputError, InputTypeError, MergeError, WorldChangedWarning
 from sketchbandit.explore import Choice
 from sketchbandit.linalg import AnyVector
+from sketchbandit.policy.forgetting import Clock
 from sketchbandit.policy.health import Complaints, say
+from sketchbandit.policy.predictions import BLOCK, loss_of
 from sketchbandit.policy.ranking import RankingPolicy
-from sketchbandit.policy.steps import learn_many, learn_one
+from sketchbandit.policy.steps import forget, learn_many, learn_one
+from sketchbandit.policy.verdicts import world_sentence
 from sketchbandit.precision import Leverage
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.change import ONE_APPENDED
 from sketchbandit.sketch.rows import RowBatch
+from sketchbandit.theory import Confidence
 
 
 class Policy(RankingPolicy):
@@ -37,8 +42,8 @@ class Policy(RankingPolicy):
     def update(self, arm: Any, reward: Any) -> None:
         """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards, one after another.
 
-        Input that cannot be used raises before anything changes. A SketchTooSmallWarning comes last, when
-        everything is learned; so it does where warnings are errors.
+        Input that cannot be used raises before anything changes. A SketchTooSmallWarning, or a
+        WorldChangedWarning, comes last, when everything is learned; so it does where warnings are errors.
         """
         with self._lock:
             complaints = self._learn(arm, reward)
@@ -120,8 +125,14 @@ class Policy(RankingPolicy):
             self._refuse(norm_sq, reward)
         if self._checks_rewards:
             self._estimate.check_reward(reward)
-        change = learn_one(self._precision, self._estimate, x, row, norm_sq, reward, leverage)
+        world = self._world
+        change = learn_one(self._precision, self._estimate, x, row, norm_sq, reward, leverage, world)
         self._spread.see(reward)
+        clock = self._clock
+        if clock is not None and clock.is_due(1, change, self._precision.sketch):
+            self._forget_now(clock, self._rounds + 1, orthogonal=change.orthogonal)
+        if len(world.pending) >= BLOCK:
+            return self._look_at_world() + self._learned(1, lossy=not change.additive)
         if (  # most rounds
             change is ONE_APPENDED
             and self._rounds + 1 < self._watch.next_mark
@@ -134,11 +145,16 @@ class Policy(RankingPolicy):
     def _learn_chunk(self, rows: AnyArray, norms_sq: Vector, rewards: Vector) -> Complaints:
         """Many arms, with a stop wherever a look at the certificate is due."""
         complaints: Complaints = ()
+        clock = self._clock
         while len(rows):
             some = min(len(rows), max(1, self._watch.next_mark - self._rounds))
+            if clock is not None:
+                some = min(some, clock.room(self._precision.sketch))
             change = learn_many(self._precision, self._estimate, rows[:some], norms_sq[:some], rewards[:some])
             for reward in rewards[:some].tolist():
                 self._spread.see(reward)
+            if clock is not None and clock.is_due(some, change, self._precision.sketch):
+                self._forget_now(clock, self._rounds + some, orthogonal=change.orthogonal)
             complaints += self._learned(some, lossy=not change.additive)
             rows, norms_sq, rewards = rows[some:], norms_sq[some:], rewards[some:]
         return complaints
@@ -150,8 +166,48 @@ class Policy(RankingPolicy):
         if lossy or is_long or self._rounds >= self._watch.next_mark:  # then the verdict may have changed
             if is_long:  # said now, or not so yet
                 self._mass_to_look_at = 2.0 * mass
-            return self._watch.look(sketch, self._rounds, self._ridge)
+            return self._watch.look(sketch, self._rounds, self._ridge, forgets=self._clock is not None)
         return ()
+
+    def _look_at_world(self) -> Complaints:
+        """Whether predictions have become worse; said once, and not at all where the policy forgets."""
+        world = self._world
+        world.close(loss_of(self._precision.sketch, self._ridge))
+        if not world.has_changed or (world.changed_at is not None and self._clock is None):
+            return ()
+        world.changed_at = self._rounds + 1
+        world.begin()
+        return () if self._clock is not None else (WorldChangedWarning(world_sentence(world.changed_at)),)
+
+    def _forget_now(self, clock: Clock, rounds: int, *, orthogonal: bool = False) -> None:
+        """Apply what the clock has gathered; ``rounds``: learned from by now."""
+        factor = clock.strike(rounds)
+        forget(self._precision, self._estimate, factor, orthogonal=orthogonal)
+        self._spread.forget(factor)
+
+    # -- forgetting and merging -----------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """Forget all that was learned, and begin again with the same settings, in the same world of features.
+
+        How features are scaled stays, and so do the names of columns; a warm-up goes on with the arms that it
+        has seen, and the generator from where it is.
+
+        >>> import sketchbandit as sb
+        >>> policy = sb.oful(2)
+        >>> policy.update([1.0, 0.0], 1.0)
+        >>> policy.reset()
+        >>> policy.rounds, policy.mean([1.0, 0.0])
+        (0, 0.0)
+        """
+        if self._is_part:
+            raise InputError("this model is one of several; say which to reset: models.reset(action)")
+        self._reset()
+
+    def _reset(self) -> None:
+        sketch, estimate = self._precision.sketch._blank(), self._unbound_estimate()
+        sketch._lock = self._lock
+        self._begin(sketch, estimate, with_determinant=isinstance(self._beta, Confidence))
 
     def _refuse(self, norm_sq: float, reward: float) -> None:
         if not math.isfinite(reward):
@@ -165,6 +221,7 @@ class Policy(RankingPolicy):
             ("ridge", self._ridge, other._ridge),
             ("beta", self._beta, other._beta),
             ("rewards", type(self._estimate), type(other._estimate)),
+            ("forget", self._forget, other._forget),
         ):
             if mine != theirs:
                 here, there = (v.__name__ if isinstance(v, type) else v for v in (mine, theirs))
@@ -177,11 +234,21 @@ class Policy(RankingPolicy):
         self._estimate.check_mergeable()
         self._estimate.check(other._estimate.reward_mass)
         columns = self._columns.merged(other._columns)
+        clock = self._clock
+        if clock is not None:
+            self.sketch._check_mergeable(other.sketch)
+            self.sketch.tally.check(other.sketch.tally.mass)
+            other = copy.deepcopy(other)
+            for policy, gathered in ((self, clock), (other, other._clock)):  # by the weights of now
+                if gathered.since:
+                    policy._forget_now(gathered, policy._rounds)
+            clock.add(other._clock, self._rounds + other._rounds)
         self.sketch.merge(other.sketch)  # raises before it changes anything
         self._precision.rebuild()
         self._estimate.add(other._estimate)
         self._estimate.reward_mass += other._estimate.reward_mass
         self._watch.add(other._watch)
+        self._world.add(other._world)
         self._spread.add(other._spread)
         self._columns = columns
         complaints = self._learned(other._rounds, lossy=True)

@@ -11,8 +11,10 @@ from sketchbandit.explore.base import Auto
 from sketchbandit.policy.blank import Blank
 from sketchbandit.policy.exploring import copy_of_rule
 from sketchbandit.policy.files import Part, content_of, restored_parts
+from sketchbandit.policy.forgetting import Clock, read_forget
 from sketchbandit.policy.health import HealthWatch
 from sketchbandit.policy.learning import Policy
+from sketchbandit.policy.predictions import PredictionWatch
 from sketchbandit.policy.spread import Spread
 from sketchbandit.scaling import Intercept, Kind, Reader
 from sketchbandit.sketch import Sketch
@@ -46,6 +48,9 @@ class LinUCB(Policy):
     rewards : Estimate
         What to believe of the rewards: ``Linear()`` unless it is given, ``Logistic()``, ``Poisson()``,
         ``Robust()`` or a model of your own (docs/beyond-linear.md). The policy makes a copy.
+    forget : float
+        How fast to forget, where the world changes: up to 1 the factor by which a round counts in the next
+        one, such as 0.999; above 1 the half-life in rounds, such as 700. None: never (docs/bandits.md).
     scaling : str or Scaling
         How arms are brought to scale: None, "rows", "columns", "auto" (docs/scaling.md), or that of another
         policy.
@@ -78,6 +83,7 @@ class LinUCB(Policy):
         beta: float | Confidence | Auto | None = None,
         explore: Explore | None = None,
         rewards: Estimate | None = None,
+        forget: float | None = None,
         scaling: Kind = None,
         intercept: Intercept = False,
     ) -> None:
@@ -102,13 +108,13 @@ class LinUCB(Policy):
             raise InputError(f"beta is {beta}, but explore={rule!r} has its own number; leave out beta")
         radius = next(given for given in (rule.beta, beta, DEFAULT_BETA) if given is not None)
         reader = Reader.of(sketch.dim - bool(intercept), scaling, intercept)
-        self._set_up(sketch, ridge, radius, explore=rule, estimate=model)
+        self._set_up(sketch, ridge, radius, explore=rule, estimate=model, forget=read_forget(forget))
         self._read_by(reader, self._make_blank(reader))
 
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__}(ridge={self._ridge:g}, {self._said_rule()}{self._said_rewards()}"
-            f"{self._said_scaling()}): "
+            f"{self._said_forget()}{self._said_scaling()}): "
             f"{self._rounds} rounds, "
             f"{type(self.sketch).__name__} of size {self.sketch.size}, "
             f"error <= {self.sketch.error_bound:.4g}, {self.nbytes:,} bytes>"
@@ -120,6 +126,9 @@ class LinUCB(Policy):
 
     def _said_rewards(self) -> str:
         return f", rewards={self._estimate!r}" if self._estimate.weighs else ""
+
+    def _said_forget(self) -> str:
+        return "" if self._forget is None else f", forget={self._forget:.6g}"
 
     def _said_scaling(self) -> str:
         return "" if self._reader is None else f", {self._reader!r}"
@@ -145,11 +154,14 @@ class LinUCB(Policy):
             "columns": self._columns.names,
             "spread": self._spread.dump(),
         }
+        if self._clock is not None:
+            own["clock"] = self._clock.dump()
         return {
             **own,
             **self._saved_chance(),
             "reward_mass": self._estimate.reward_mass,
             **self._watch.dump(),
+            "world": self._world.dump(),
             **scalars,
             **kept,
         }, {**arrays, **rows}
@@ -160,17 +172,22 @@ class LinUCB(Policy):
         parts, beta = restored_parts(scalars, arrays, **extra), scalars["beta"]
         policy = cls.__new__(cls)
         saved_beta = Confidence(**beta) if isinstance(beta, dict) else beta
+        clock = Clock.undump(scalars["clock"]) if "clock" in scalars else None
         policy._set_up(
             parts.sketch,
             scalars["ridge"],
             saved_beta,
             explore=parts.explore,
             estimate=parts.estimate,
+            forget=None if clock is None else clock.factor,
             saved=parts.precision,
         )
         policy._estimate.restore(*parts.learned)
         policy._estimate.reward_mass = float(scalars["reward_mass" if "reward_mass" in scalars else "reach"])
         policy._rounds = check_count("rounds", scalars["rounds"], at_least=0)
+        policy._clock = clock
+        if "world" in scalars:  # not in files of 0.12
+            policy._world = PredictionWatch.undump(scalars["world"])
         policy._watch = HealthWatch.undump(scalars)
         policy._spread = Spread(*scalars.get("spread", ()))  # not in files of 0.9
         policy._columns = ColumnNames(scalars.get("columns"))

@@ -51,6 +51,7 @@ class ProjectedLinUCB(LinUCB):
         dtype: DTypeLike = np.float64,
         explore: Explore | None = None,
         rewards: Estimate | None = None,
+        forget: float | None = None,
         scaling: Kind = None,
         intercept: Intercept = False,
     ) -> None:
@@ -60,7 +61,9 @@ class ProjectedLinUCB(LinUCB):
         seed = check_count("seed", seed, at_least=0)
         precise = check_dtype(dtype)
         draws = np.random.default_rng(seed).standard_normal((dim + bool(intercept), size))
-        super().__init__(ExactSketch(size), ridge=ridge, beta=beta, explore=explore, rewards=rewards)
+        super().__init__(
+            ExactSketch(size), ridge=ridge, beta=beta, explore=explore, rewards=rewards, forget=forget
+        )
         self._project_by((draws / np.sqrt(size)).astype(precise, copy=False), seed)
         self._read_by(reader, self._make_blank(reader))
 
@@ -102,15 +105,14 @@ class ProjectedLinUCB(LinUCB):
             growth=nan,
             limit=nan,
             heading_for_linear_regret=False,
-            sentence=sentence,
+            sentence=found.sentence if found.world_changed else sentence,
         )
 
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__}(dim={self.dim}, size={self.size}, ridge={self.ridge:g}, "
-            f"{self._said_rule()}{self._said_rewards()}{self._said_scaling()}, seed={self.seed}): "
-            f"{self.rounds} rounds, "
-            f"{self.nbytes:,} bytes>"
+            f"{self._said_rule()}{self._said_rewards()}{self._said_forget()}{self._said_scaling()}, "
+            f"seed={self.seed}): {self.rounds} rounds, {self.nbytes:,} bytes>"
         )
 
     # -- arms are projected when they are read ----------------------------------------------------------

@@ -32,6 +32,7 @@ def oful(
     dtype: DTypeLike = np.float64,
     explore: Explore | None = None,
     rewards: Estimate | None = None,
+    forget: float | None = None,
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> LinUCB:
@@ -55,6 +56,9 @@ def oful(
     rewards : Estimate
         What to believe of the rewards: ``Linear()`` unless it is given; ``Logistic()`` for clicks,
         ``Poisson()`` for counts, ``Robust()`` for outliers (docs/beyond-linear.md).
+    forget : float
+        How fast to forget, where the world changes: up to 1 the factor by which a round counts in the next
+        one, such as 0.999; above 1 the half-life in rounds, such as 700. None: never (docs/bandits.md).
     scaling : str or Scaling
         How arms are brought to scale: None: as they are; "rows": to length one; "columns": centred, divided
         by their deviations; "auto": by what the first arms look like (docs/scaling.md).
@@ -75,6 +79,7 @@ def oful(
         beta=beta,
         explore=explore,
         rewards=rewards,
+        forget=forget,
         scaling=scaling,
         intercept=intercept,
     )
@@ -89,6 +94,7 @@ def soful(
     dtype: DTypeLike = np.float64,
     explore: Explore | None = None,
     rewards: Estimate | None = None,
+    forget: float | None = None,
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> LinUCB:
@@ -107,6 +113,7 @@ def soful(
         beta=beta,
         explore=explore,
         rewards=rewards,
+        forget=forget,
         scaling=scaling,
         intercept=intercept,
     )
@@ -121,6 +128,7 @@ def cbscfd(
     dtype: DTypeLike = np.float64,
     explore: Explore | None = None,
     rewards: Estimate | None = None,
+    forget: float | None = None,
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> LinUCB:
@@ -138,6 +146,7 @@ def cbscfd(
         beta=beta,
         explore=explore,
         rewards=rewards,
+        forget=forget,
         scaling=scaling,
         intercept=intercept,
     )
@@ -154,6 +163,7 @@ def dbslinucb(
     dtype: DTypeLike = np.float64,
     explore: Explore | None = None,
     rewards: Estimate | None = None,
+    forget: float | None = None,
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> LinUCB:
@@ -176,6 +186,7 @@ def dbslinucb(
         beta=beta,
         explore=explore,
         rewards=rewards,
+        forget=forget,
         scaling=scaling,
         intercept=intercept,
     )
@@ -195,6 +206,7 @@ def adaptive(
     dtype: DTypeLike = np.float64,
     explore: Explore | None = None,
     rewards: Estimate | None = None,
+    forget: float | None = None,
     scaling: Kind = "auto",
     intercept: Intercept = True,
     seed: int | None = None,
@@ -231,7 +243,7 @@ def adaptive(
         is given.
     ridge : float
         lambda. Unless it is given 1, or, below 256 columns, their number over 256.
-    beta, rewards
+    beta, rewards, forget
         As for ``oful``.
     order : float
         Instead of a horizon and a bounded error: let it grow as fast as a regret of Õ(t^order) allows.
@@ -277,6 +289,7 @@ def adaptive(
         beta=beta,
         explore=explore,
         rewards=rewards,
+        forget=forget,
         scaling=scaling,
         intercept=intercept,
     )
@@ -292,6 +305,7 @@ def cbrap(
     dtype: DTypeLike = np.float64,
     explore: Explore | None = None,
     rewards: Estimate | None = None,
+    forget: float | None = None,
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> ProjectedLinUCB:
@@ -312,6 +326,7 @@ def cbrap(
         dtype=dtype,
         explore=explore,
         rewards=rewards,
+        forget=forget,
         scaling=scaling,
         intercept=intercept,
     )

@@ -19,7 +19,7 @@ class Spread:
 
     __slots__ = ("count", "mean", "squares")
 
-    def __init__(self, count: int = 0, mean: float = 0.0, squares: float = 0.0) -> None:
+    def __init__(self, count: float = 0, mean: float = 0.0, squares: float = 0.0) -> None:
         self.count = count
         self.mean = mean
         self.squares = squares
@@ -31,6 +31,11 @@ class Spread:
         off = reward - self.mean
         self.mean += off / self.count
         self.squares = min(self.squares + off * (reward - self.mean), _MOST)
+
+    def forget(self, factor: float) -> None:
+        """Rewards so far count by this factor."""
+        self.count *= factor
+        self.squares *= factor
 
     def add(self, other: "Spread") -> None:
         """The rewards of another too."""
@@ -54,7 +59,7 @@ class Spread:
             between = float(counts @ np.square(off - counts @ off / count))
             total = float(squares.sum()) + between
         mean = first + float(counts @ off) / count
-        return cls(int(count), mean, total if total < _MOST else _MOST)
+        return cls(count, mean, total if total < _MOST else _MOST)
 
     @property
     def radius(self) -> float:

@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Vector
-from sketchbandit.estimate import Estimate, learn_fused
+from sketchbandit.estimate import Estimate, Linear, learn_fused
 from sketchbandit.linalg import AnyVector
+from sketchbandit.policy.predictions import PredictionWatch
 from sketchbandit.precision import Leverage, Precision, take_weighted
 from sketchbandit.sketch.change import NO_CHANGE, Change
 
@@ -19,10 +20,11 @@ def learn_one(
     norm_sq: float,
     reward: float,
     leverage: Leverage | None = None,
+    watch: PredictionWatch | None = None,
 ) -> Change:
     """One finite arm x (``row``: the same as the sketch stores it, (1, dim)) and its reward.
 
-    ``leverage``: of x, if it is known.
+    ``leverage``: of x, if it is known. ``watch``: to be told how well the reward was predicted.
     """
     added = abs(reward) * math.sqrt(norm_sq)
     if not estimate.reward_mass + added < estimate.most_reward_mass:
@@ -37,26 +39,60 @@ def learn_one(
         return change
     if leverage is None:
         leverage = precision.leverage(x, norm_sq)
+    inverse = precision.inverse
+    if watch is not None and not isinstance(estimate, Linear):  # which tells it below
+        error = reward - estimate.predict(x, leverage)
+        watch.see(reward, error, inverse.quadratic(leverage, norm_sq))
+        watch = None
     if estimate.weighs:
         weight = estimate.weight(x, norm_sq, reward, leverage)
         change = take_weighted(precision, x, row, norm_sq, weight=weight, leverage=leverage)
         estimate.learn(x, reward, None)
-        estimate.reward_mass += added
-        return change
-    change = sketch.take_one(row, norm_sq)
+    else:
+        change = _learn_plain(precision, estimate, x, row, norm_sq, reward, leverage, watch)
+    estimate.reward_mass += added
+    return change
+
+
+def _learn_plain(
+    precision: Precision,
+    estimate: Estimate,
+    x: AnyVector,
+    row: AnyArray,
+    norm_sq: float,
+    reward: float,
+    leverage: Leverage,
+    watch: PredictionWatch | None,
+) -> Change:
+    """The sketch is to have x itself."""
     inverse = precision.inverse
+    if watch is not None:
+        quadratic = inverse.quadratic(leverage, norm_sq)
+    change = precision.sketch.take_one(row, norm_sq)
     if inverse.follows(change, norm_sq):
         step = None
-        if not learn_fused(inverse, estimate, x, norm_sq, leverage, reward):
+        error = learn_fused(inverse, estimate, x, norm_sq, leverage, reward)
+        if error is None:
+            error = reward - estimate.predict(x, leverage) if watch is not None else 0.0
             step = inverse.append(x, norm_sq, leverage)
         precision.grown(x, norm_sq, leverage, change)
         if step is not None:
             estimate.learn(x, reward, step)
     else:
+        error = reward - estimate.predict(x, leverage) if watch is not None else 0.0
         precision.rebuild(orthogonal=change.orthogonal)
         estimate.learn(x, reward, None)
-    estimate.reward_mass += added
+    if watch is not None:
+        watch.see(reward, error, quadratic)
     return change
+
+
+def forget(precision: Precision, estimate: Estimate, factor: float, *, orthogonal: bool = False) -> None:
+    """Let all that was learned count by this factor, but not the ridge; whether the rows are orthogonal."""
+    precision.sketch.forget(factor)
+    precision.rebuild(orthogonal=orthogonal)
+    estimate.forget(factor)
+    estimate.reward_mass *= factor
 
 
 def learn_many(

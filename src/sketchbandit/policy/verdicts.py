@@ -48,6 +48,28 @@ def growing_sentence(error: float, order: float) -> str:
     )
 
 
+def world_sentence(noticed: int) -> str:
+    """Predictions that have become worse."""
+    return (
+        f"The world has changed, noticed after {noticed} rounds: the predictions have become worse than they "
+        "were, by more than noise and widths explain. Start again by policy.reset(), or make the policy with "
+        "forget=, such as forget=1000, the half-life in rounds."
+    )
+
+
+def following_sentence(noticed: int) -> str:
+    """The same where the policy forgets."""
+    return f"The world has changed, noticed after {noticed} rounds; the policy forgets, and follows."
+
+
+def forgetting_sentence(sketch: Sketch, error: float) -> str:
+    """An error that stays bounded because it is forgotten."""
+    return (
+        f"{_named(sketch)} has lost at most {error:.4g} of the {sketch.effective_count:.4g} rounds that it "
+        "remembers, and forgets that too: the error stays bounded."
+    )
+
+
 def too_small(sketch: Sketch, error: float) -> str:
     """A size that makes the bound linear."""
     return (

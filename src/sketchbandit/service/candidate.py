@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning
+from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning, WorldChangedWarning
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.costs import learn_cost
 from sketchbandit.service.describing import Described, describe
@@ -98,7 +98,7 @@ class Candidate:
     def learn(self, told: Iterable[Any]) -> None:
         """What ``update`` of the policy is told. What it refuses is not learned, in a replay neither."""
         try:
-            with suppress(SketchTooSmallWarning):  # health() keeps saying it
+            with suppress(SketchTooSmallWarning, WorldChangedWarning):  # health() keeps saying it
                 self.policy.update(*told)
         except (InputError, InputTypeError):
             self.refused += 1

@@ -41,7 +41,7 @@ OF_BANDIT = (
     "actions",
 )
 """Settings that a bandit keeps whatever policy decides; all others are the policy's."""
-_LATER = ("rewards",)
+_LATER = ("rewards", "forget")
 """Settings that 0.12 does not know: where they are not given, it can still read the others."""
 _KINDS: dict[str, Any] = {
     "dim": int,
@@ -58,6 +58,7 @@ _KINDS: dict[str, Any] = {
     "actions": (list, NoneType),
     "defaults": dict,
     "rewards": (dict, NoneType),
+    "forget": (int, float, NoneType),
 }
 """What each setting is, as it is kept."""
 
@@ -85,6 +86,8 @@ class BanditConfig:
     created: later versions may have others. What is not here is the policy's own."""
     rewards: Any = None
     """As ``reward_models.kept_model`` keeps it; None: as by default, and in 0.12 and before: linear."""
+    forget: float | None = None
+    """As clients write it: up to 1 a factor a reward, above 1 a half-life in rewards; None: nothing is."""
 
     @property
     def model(self) -> Estimate:
@@ -152,6 +155,7 @@ class BanditConfig:
         _check_numbers("exploration", self.exploration)
         _check_numbers("explore", self.explore)
         _check_numbers("rewards", self.rewards)
+        _check_numbers("forget", self.forget)
         given = replace(
             self,
             explore=rule_settings(self.explore, self.exploration),
@@ -190,7 +194,7 @@ class BanditConfig:
         _check_numbers("parameters", self.parameters)
         self._check_size()
         self.check_memory(limits, self._models)
-        for name in ("explore", "rewards"):
+        for name in ("explore", "rewards", "forget"):
             if any(given.partition(".")[0] == name for given in self.parameters):
                 raise Invalid(f"{name} stands beside parameters, not among them")
 
@@ -282,6 +286,8 @@ class BanditConfig:
         settings = dict(self.parameters)
         if self.rewards is not None:
             settings["rewards"] = self.rewards
+        if self.forget is not None:
+            settings["forget"] = self.forget
         if isinstance(settings.get("beta"), dict):
             settings["beta"] = Confidence(**settings["beta"])
         return settings

@@ -15,6 +15,8 @@ class Described(NamedTuple):
     sentence: str
     is_healthy: bool
     scaling: str
+    effective_rounds: float
+    """Rewards learned from, as far as they are not forgotten; of many models those of all."""
 
 
 def describe(policy: Any) -> Described:
@@ -28,7 +30,8 @@ def describe(policy: Any) -> Described:
     is_exact = all(one.sketch["is_exact"] for one in found.values())
     sketch = {**found[worst].sketch, "rows": rows, "is_exact": is_exact}
     sentence = f"{len(models)} models, the worst that of {worst!r}: {found[worst].sentence}"
-    return Described(sketch, sentence, found[worst].is_healthy, found[worst].scaling)
+    effective = sum(one.effective_rounds for one in found.values())
+    return Described(sketch, sentence, found[worst].is_healthy, found[worst].scaling, effective)
 
 
 def _read_so(scaling: Scaling | None, health: Health) -> str:
@@ -49,4 +52,5 @@ def _of_one(policy: Any) -> Described:
         "limit": sketch.error_limit if np.isfinite(certificate + sketch.error_limit) else None,
     }
     is_healthy = not health.heading_for_linear_regret
-    return Described(told, health.sentence, is_healthy, _read_so(policy.scaling, health))
+    read_so = _read_so(policy.scaling, health)
+    return Described(told, health.sentence, is_healthy, read_so, health.effective_rounds)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning
+from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning, WorldChangedWarning
 from sketchbandit.service.candidate import About, Candidate, about
 from sketchbandit.service.config import ESTIMATE, BanditConfig
 from sketchbandit.service.costs import learn_cost
@@ -84,7 +84,10 @@ class Learner:
         features = decode(shown.features, self.config.dim)
         told = (features, reward) if self.config.actions is None else (features, shown.arm_id, reward)
         try:
-            with _refusals("the reward"), suppress(SketchTooSmallWarning):  # health() keeps saying it
+            with (
+                _refusals("the reward"),
+                suppress(SketchTooSmallWarning, WorldChangedWarning),
+            ):  # health() keeps saying it
                 self.policy.update(*told)
         finally:
             for candidate in candidates:

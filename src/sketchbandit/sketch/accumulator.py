@@ -1,5 +1,7 @@
 """X'X itself, for sketches whose rows would take more memory than that."""
 
+import math
+
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Arrays, Matrix
@@ -58,6 +60,11 @@ class Accumulator:
         """Add the pending rows to the triangle."""
         self._triangle.add_covariance(self._pending.rows)
         self._pending.truncate(0)
+
+    def forget(self, factor: float) -> None:
+        """X'X times the factor."""
+        self._triangle.flat *= factor
+        self._pending.scale(math.sqrt(factor))
 
     def trim(self) -> None:
         """Give back the memory of the pending rows."""

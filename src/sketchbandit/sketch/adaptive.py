@@ -15,6 +15,8 @@ from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
 from sketchbandit.sketch.shrink_ledger import ShrinkLedger
 from sketchbandit.sketch.shrinking import GATHER_TIMES_SIZE, MOST_GATHERED
 
+_LOOK_AFTER = 0.5  # what is left of a matrix when it pays to look whether rows would do
+
 
 class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
     """Frequent Directions that keeps no more rows than its error budget asks for.
@@ -95,6 +97,7 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
         self._size = self._least_size
         self._buffer.limit = self._wanted_limit
         self._merged_budget = 0.0
+        self._left = 1.0  # of what a matrix had in it when it was last looked at
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -190,6 +193,34 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
         self._buffer.trim()
         return change
 
+    def _forget(self, factor: float) -> Change:
+        """What is forgotten of e may be lost again: e <= budget(t) <= epsilon for ever, horizon or not."""
+        self._discount(factor)
+        self._merged_budget *= factor
+        if self._dense is None and not self._buffer.is_float64:
+            stored = factor * storing_error(self._buffer.rows, self.dtype)
+            if stored > self._spendable:
+                self._buffer.widen()
+            else:
+                self._charge_rounding(stored)
+        self._scale(factor)
+        self._left *= factor
+        if self._dense is not None and self._left <= _LOOK_AFTER:
+            self._left = 1.0
+            self._leave_matrix(self._dense.covariance())
+        return Change(rebuilt=True)
+
+    def _leave_matrix(self, gram: Matrix) -> None:
+        """Go back to rows, if half of those that are worth it are enough by now."""
+        rows, remainder = factor_of_covariance(gram)
+        rounding = remainder + storing_error(rows, self.dtype)
+        done = shrink(rows, self._least_size, most=max(0.0, self._spendable - rounding))
+        if rounding <= self._spendable and done.kept <= self._rows_worth_keeping // 2:
+            self._dense = None
+            self._hold(rows[: done.kept])
+            self._charge(done)
+            self._charge_rounding(rounding)
+
     # -- many rows at once ----------------------------------------------------------------------------
 
     @property
@@ -209,12 +240,16 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
         if most < 0.0 or done.kept > self._rows_worth_keeping:
             self._become_dense().add_covariance(gram)
             return
-        self._size = max(self._least_size, done.kept + 1)
-        self._buffer.truncate(0)
-        self._buffer.limit = self._wanted_limit
-        self._buffer.append(rows[: done.kept])
+        self._hold(rows[: done.kept])
         self._charge(done)
         self._charge_rounding(rounding)
+
+    def _hold(self, rows: Matrix) -> None:
+        """These rows, and no others."""
+        self._size = max(self._least_size, len(rows) + 1)
+        self._buffer.truncate(0)
+        self._buffer.limit = self._wanted_limit
+        self._buffer.append(rows)
 
     # -- merge and files ----------------------------------------------------------------------------
 
@@ -243,6 +278,8 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
             "current_size": self._size,
             "limit": self._buffer.limit,
         }
+        if self._left < 1.0:
+            scalars["left"] = self._left
         return scalars, self._rows_or_triangle()
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
@@ -251,4 +288,5 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
         self._merged_budget = float(scalars["merged_budget"])
         self._size = int(scalars["current_size"])
         self._buffer.limit = int(scalars["limit"])
+        self._left = float(scalars.get("left", 1.0))
         self._refill(arrays)

@@ -9,6 +9,7 @@ from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import InputTypeError, MergeError, MergeKindError
 from sketchbandit.sharing import both_locks, holds_the_lock, needs_the_lock
 from sketchbandit.sketch.change import NO_CHANGE, Change
+from sketchbandit.sketch.checks import check_real
 from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.sketch.rows import read_rows
 from sketchbandit.sketch.tally import Tally
@@ -22,7 +23,8 @@ class Sketch(Telling):
 
         S'S  ⪯  X'X  ⪯  S'S + e I,        e = ``error_bound``, S = ``rows``,
 
-    where X has the rows as ``dtype`` holds them. The left side holds up to ``rounding``, which e includes.
+    where X has the rows as ``dtype`` holds them, each times the root of its weight: 1, until ``forget`` makes
+    it less. The left side holds up to ``rounding``, which e includes.
     Both hold up to ``uncounted``, what sums in float64 get wrong.
 
     Subclasses implement the abstract members below; ``sketchbandit.testing`` ships the laws as tests to
@@ -60,6 +62,31 @@ class Sketch(Telling):
         """Shrink buffered rows in where there are enough for it, and give back memory that no row uses."""
         self.tally.version += 1
         return self._compress()
+
+    def forget(self, factor: float) -> Change:
+        """Let all rows seen so far count by this factor, above 0 and at most 1: their weights times it.
+
+        S'S, alpha, the certificate and the mass are multiplied by it: what is forgotten of the error is gone.
+        ``count`` stays, ``effective_count`` is the sum of the weights. The ridge of a policy is not part of
+        the sketch, and is not forgotten.
+
+        >>> import sketchbandit as sb
+        >>> sketch = sb.FrequentDirections(2, size=2)
+        >>> change = sketch.update([[2.0, 0.0], [0.0, 1.0]])
+        >>> change = sketch.forget(0.25)
+        >>> sketch.mass, sketch.count, sketch.effective_count
+        (1.25, 2, 0.5)
+        """
+        factor = check_real("factor", factor, above=0.0, at_most=1.0)
+        if type(self)._forget is Sketch._forget:
+            raise InputTypeError(
+                f"{type(self).__name__} cannot forget: give it a method _forget(factor) that multiplies S by "
+                "the root of the factor, and alpha and the certificate by the factor"
+            )
+        if factor == 1.0:
+            return NO_CHANGE
+        self.tally.forget(factor)
+        return self._said(self._forget(factor))
 
     @holds_the_lock
     def merge(self, other: "Sketch") -> Change:
@@ -139,6 +166,17 @@ class Sketch(Telling):
                 "Change(rebuilt=True) is never wrong"
             )
         return change
+
+    def _forget(self, factor: float) -> Change:
+        """S times the root of the factor; alpha and the certificate times it. The tally has done so already.
+
+        Rows that were orthogonal to one another must stay so.
+        """
+        raise NotImplementedError
+
+    def _blank(self) -> "Sketch":
+        """A fresh sketch of the same settings."""
+        return type(self)(**self._settings())
 
     def _compress(self) -> Change:
         """What ``compress`` does; nothing, unless a subclass knows better."""

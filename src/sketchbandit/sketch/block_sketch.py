@@ -8,7 +8,10 @@ from sketchbandit.linalg import covariance_of
 from sketchbandit.sharing import needs_the_lock
 from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.blocks import Block, WorkingBlock
+from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.telling import read_only
+
+_LOST = ("error", "rounding", "uncounted", "alpha")
 
 
 class BlockSketch(Sketch):
@@ -17,7 +20,10 @@ class BlockSketch(Sketch):
     def __init__(self, dim: int, dtype: DTypeLike) -> None:
         super().__init__(dim, dtype)
         self._blocks: list[WorkingBlock] = []
-        self._merged = {"error": 0.0, "rounding": 0.0, "uncounted": 0.0, "alpha": 0.0}
+        self._merged = dict.fromkeys(_LOST, 0.0)
+        """Of other sketches."""
+        self._carried = dict.fromkeys(_LOST, 0.0)
+        """Of blocks that were dissolved, when enough was forgotten."""
 
     @property
     def _active(self) -> WorkingBlock:
@@ -53,22 +59,22 @@ class BlockSketch(Sketch):
     @property
     def alpha(self) -> float:
         """The sum of the blocks' alphas: it enters the covariance once."""
-        return self._merged["alpha"] + sum(block.sketch.alpha for block in self._blocks)
+        return self._lost_before("alpha") + sum(block.sketch.alpha for block in self._blocks)
 
     @property
     def error_bound(self) -> float:
         """The sum of the blocks' certificates (Lemma Decomposability)."""
-        return self._merged["error"] + sum(block.sketch.error_bound for block in self._blocks)
+        return self._lost_before("error") + sum(block.sketch.error_bound for block in self._blocks)
 
     @property
     def rounding(self) -> float:
         """The part of the certificate that is rounding; S'S may exceed X'X by as much."""
-        return self._merged["rounding"] + sum(block.sketch.rounding for block in self._blocks)
+        return self._lost_before("rounding") + sum(block.sketch.rounding for block in self._blocks)
 
     @property
     def uncounted(self) -> float:
         """Rounding in float64 that is not in the certificate."""
-        return self._merged["uncounted"] + sum(block.sketch.uncounted for block in self._blocks)
+        return self._lost_before("uncounted") + sum(block.sketch.uncounted for block in self._blocks)
 
     @property
     def nbytes(self) -> int:
@@ -82,6 +88,17 @@ class BlockSketch(Sketch):
             if len(block.rows):
                 gram += covariance_of(block.rows)
         return gram
+
+    def _lost_before(self, name: str) -> float:
+        return self._merged[name] + self._carried[name]
+
+    def _forget(self, factor: float) -> Change:
+        for block in self._blocks:
+            block.forget(factor)
+        for lost in (self._merged, self._carried):
+            for name in lost:
+                lost[name] *= factor
+        return Change(rebuilt=True)
 
     def _take_over(self, other: "BlockSketch") -> None:
         """What another has lost; its rows are not taken."""
@@ -97,10 +114,14 @@ class BlockSketch(Sketch):
             scalars, parts = block.dump()
             blocks.append(scalars)
             arrays |= under(str(index), parts)
-        return {**{f"merged_{name}": lost for name, lost in self._merged.items()}, "blocks": blocks}, arrays
+        lost = {f"merged_{name}": value for name, value in self._merged.items()}
+        if any(self._carried.values()):
+            lost |= {f"carried_{name}": value for name, value in self._carried.items()}
+        return {**lost, "blocks": blocks}, arrays
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        self._merged = {name: float(scalars.get(f"merged_{name}", 0.0)) for name in self._merged}
+        self._merged = {name: float(scalars.get(f"merged_{name}", 0.0)) for name in _LOST}
+        self._carried = {name: float(scalars.get(f"carried_{name}", 0.0)) for name in _LOST}
         self._blocks = []
         for index, saved in enumerate(scalars["blocks"]):
             self._blocks.append(WorkingBlock.undump(saved, taken_from(str(index), arrays)))

@@ -63,6 +63,13 @@ class WorkingBlock:
         self.span = None
         return self.open.compress()
 
+    def forget(self, factor: float) -> None:
+        """Its rows count by that factor; their span stays."""
+        if isinstance(self.sketch, Folded):
+            self.sketch = self.sketch.forgotten(factor)
+        else:
+            self.sketch.forget(factor)
+
     def within(self, share: float, action: Callable[[], Change]) -> Change | None:
         """Do something to the sketch; None, and as if never done, if that makes e exceed ``share``."""
         if share == math.inf:
@@ -129,6 +136,12 @@ class Folded(NamedTuple):
     nbytes: int = 0
     uncounted: float = 0.0
 
+    def forgotten(self, factor: float) -> "Folded":
+        """The same by that factor."""
+        self.tally.forget(factor)
+        error, rounding = factor * self.error_bound, factor * self.rounding
+        return self._replace(alpha=factor * self.alpha, error_bound=error, rounding=rounding)
+
     def views(self) -> Parts:
         """None."""
         return (self.rows,)
@@ -160,7 +173,7 @@ class Bases:
             raise InputError(
                 f"compensation={compensation!r} is for the default base; give it to what base makes"
             )
-        self._base, self._dim, self._dtype, self._compensation = base, dim, dtype, compensation
+        self.base, self._dim, self._dtype, self._compensation = base, dim, dtype, compensation
         self.described: Scalars | None = None
         """What identifies the sketches that the base of the user makes, as JSON values."""
         if base is not None:
@@ -169,8 +182,8 @@ class Bases:
 
     def make(self, size: int) -> Sketch:
         """A fresh sketch for a block of that size."""
-        if self._base is not None:
-            return make_base(self._base, self._dim, size, self._dtype)
+        if self.base is not None:
+            return make_base(self.base, self._dim, size, self._dtype)
         return FrequentDirections(self._dim, size=size, compensation=self._compensation, dtype=self._dtype)
 
 

@@ -65,6 +65,11 @@ class RowBuffer:
         self._count = count
         self._view = None
 
+    def scale(self, root: float) -> None:
+        """Multiply every row, in float64 before it is stored."""
+        rows = self.writable()
+        np.multiply(rows, np.float64(root), out=rows, casting="same_kind")
+
     def trim(self) -> None:
         """Give back the memory that no row uses."""
         if len(self._array) > self._count:
@@ -106,6 +111,11 @@ class BufferedSketch(Sketch):
     @property
     def lossless_room(self) -> int:
         """The row that fills the buffer is the first at which something may be lost."""
+        return max(0, self._buffer.room - 1)
+
+    @property
+    def plain_room(self) -> int:
+        """The row that fills the buffer is the first that is not only appended."""
         return max(0, self._buffer.room - 1)
 
     @abstractmethod

@@ -96,6 +96,13 @@ class BulkReader(Shared):
     def _unlocked(self) -> dict[str, Any]:
         return {**super()._unlocked(), "_room": None}
 
+    def forget(self, factor: float) -> None:
+        """Let all rows read so far count by this factor, as ``Sketch.forget`` does."""
+        self._sketch.forget(factor)  # checks it
+        self._tally.forget(factor)
+        if self._covariance is not None:
+            self._covariance *= factor
+
     @holds_the_lock
     def merge(self, other: "BulkReader") -> None:
         """Take in what another reader has read."""

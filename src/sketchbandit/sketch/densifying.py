@@ -1,5 +1,6 @@
 """Rows while they are few, X'X as a matrix once that is smaller."""
 
+import math
 import sys
 
 import numpy as np
@@ -40,6 +41,11 @@ class DensifyingSketch(BufferedSketch):
     def lossless_room(self) -> int:
         """No limit once it is dense."""
         return super().lossless_room if self._dense is None else sys.maxsize
+
+    @property
+    def plain_room(self) -> int:
+        """No limit once it is dense: its matrix takes rows in, which rebuilds nothing but ``rows``."""
+        return super().plain_room if self._dense is None else sys.maxsize
 
     @property
     def rows(self) -> AnyArray:
@@ -87,6 +93,13 @@ class DensifyingSketch(BufferedSketch):
         self._dense.take_at_once(self._buffer.rows)
         self._buffer = RowBuffer(self.dim, 0, self.dtype)
         return self._dense
+
+    def _scale(self, factor: float) -> None:
+        """S'S times the factor."""
+        if self._dense is None:
+            self._buffer.scale(math.sqrt(factor))
+        else:
+            self._dense.forget(factor)
 
     def _absorb(self, other: "DensifyingSketch") -> None:
         if other._dense is not None:

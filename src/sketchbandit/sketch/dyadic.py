@@ -9,13 +9,14 @@ from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.errors import FileError
-from sketchbandit.linalg import row_norms_sq, running_sums
+from sketchbandit.linalg import row_norms_sq, running_sums, storing_error
 from sketchbandit.sketch.block_sketch import BlockSketch
 from sketchbandit.sketch.blocks import BaseFactory, Bases, WorkingBlock
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.exact import ExactSketch
 
+_LIGHT = 0.9  # of what a block may hold
 _LOOK_AHEAD = 1024  # rows examined at a time
 # While the rank is watched, at most 1 MiB of them: the system takes larger scratch back after every look.
 _LOOK_AHEAD_ELEMENTS = 1 << 17
@@ -54,6 +55,11 @@ class DyadicBlockSketch(BlockSketch):
     folded into it (line 4 of Alg. 1 modifies the whole of S'S); their certificates stay. A merge hands the
     rows of the other sketch to Alg. 1 as if they came from the stream, those of its exact block to the exact
     block, and adds the other's certificate: e <= 2·epsilon for each of the sketches.
+
+    What is forgotten of a block's mass may be spent again, so that one block lasts for ever where the mass
+    that is remembered stays below epsilon·size. When so little is left in all blocks that the first would
+    have been enough, they are dissolved: their rows go into a new first block, which has that much less room
+    as their certificates take. So e stays under 2·epsilon.
 
     Examples
     --------
@@ -122,6 +128,39 @@ class DyadicBlockSketch(BlockSketch):
         """Compress the active block; the others are compressed already."""
         return self._active.within(self._share, self._active.compress) or NO_CHANGE
 
+    # -- forgetting ---------------------------------------------------------------------------------
+
+    def _forget(self, factor: float) -> Change:
+        change = super()._forget(factor)
+        if len(self._blocks) > 1 and self._mass_in_one_block < _LIGHT * self._epsilon * self._first_size:
+            self._dissolve()
+        return change
+
+    @property
+    def _mass_in_one_block(self) -> float:
+        """At least |S|_F² of all blocks, and what a first block has to keep free for their certificates."""
+        lost = self._carried["error"] + sum(block.sketch.error_bound for block in self._blocks)
+        held = sum(block.tally.mass for block in self._blocks)
+        if self._bases.described is None:  # a shrink by s takes s from as many directions as the size
+            held -= sum(b.size * (b.sketch.error_bound - b.sketch.rounding) for b in self._blocks)
+        return held + lost * self._first_size
+
+    def _dissolve(self) -> None:
+        """Start again with one block, which has room for all rows, and for the certificates lost so far."""
+        parts = [block.rows for block in self._blocks]
+        rows = np.concatenate(parts)
+        stored = sum(storing_error(part, self.dtype) for part in parts if part.dtype != self.dtype)
+        for block in self._blocks:
+            known = block.sketch
+            lost = (known.error_bound, known.rounding, known.uncounted, known.alpha)
+            for name, value in zip(self._carried, lost, strict=True):
+                self._carried[name] += value
+        self._carried["error"] += stored
+        self._carried["rounding"] += stored
+        self._blocks, self._dense = [], None
+        self._blocks.append(self._new_block(0))
+        self._ingest(rows[row_norms_sq(rows) > 0.0].astype(self.dtype, copy=False))
+
     # -- Algorithm 1 --------------------------------------------------------------------------------
 
     def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
@@ -166,6 +205,8 @@ class DyadicBlockSketch(BlockSketch):
         if isinstance(block.sketch, ExactSketch):
             return min(len(rows), block.sketch._rows_before_it_may_turn_dense), True
         threshold = self._epsilon * self._first_size
+        if len(self._blocks) == 1:
+            threshold -= self._carried["error"] * self._first_size
         if block.tally.mass + norms_sq[0] < threshold:  # then the certificate is below mass / size
             sums = running_sums(block.tally.mass, norms_sq[:_LOOK_AHEAD])
             return int(np.searchsorted(sums, threshold)), self._is_float64
@@ -184,7 +225,10 @@ class DyadicBlockSketch(BlockSketch):
     @property
     def _share(self) -> float:
         """What the certificate of the active block may be."""
-        return math.inf if self._active.exact else self._epsilon / 2 ** (len(self._blocks) - 1)
+        if self._active.exact:
+            return math.inf
+        index = len(self._blocks) - 1
+        return self._epsilon / 2**index if index else self._epsilon - self._carried["error"]
 
     def _fold(self) -> Change:
         """Once the exact block holds a matrix, let it take the rows of the frozen ones too."""
@@ -223,6 +267,10 @@ class DyadicBlockSketch(BlockSketch):
             self._freeze()
         mine.merge(exact)
         self._fold()
+
+    def _blank(self) -> "DyadicBlockSketch":
+        settings = {**self._settings(), "base": self._bases.base}
+        return DyadicBlockSketch(**settings)
 
     def _settings(self) -> Scalars:
         return {

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import Arrays, Matrix, Scalars
-from sketchbandit.linalg import are_independent, shrink
+from sketchbandit.linalg import SCALING_ROUNDING, are_independent, shrink
 from sketchbandit.sketch.buffer import RowBuffer
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
@@ -127,6 +127,11 @@ class ExactSketch(DensifyingSketch):
         self._buffer.truncate(done.kept)
         self._drift += done.arithmetic
         return Change(rebuilt=True, lossless=True, orthogonal=True)
+
+    def _forget(self, factor: float) -> Change:
+        self._drift = self._drift * factor + SCALING_ROUNDING * self.tally.mass
+        self._scale(factor)
+        return Change(rebuilt=True)
 
     def _add_gram(self, gram: Matrix) -> None:
         (self._become_dense() if self._dense is None else self._dense).add_covariance(gram)

@@ -1,5 +1,7 @@
 """Gaussian random projection of the rows."""
 
+import math
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -79,6 +81,10 @@ class RandomProjection(Sketch):
             some = rows[start : start + self._size]
             draws = self._random.standard_normal((len(some), self._size)) / np.sqrt(self._size)
             self._rows += draws.astype(self.dtype, copy=False).T @ some
+        return Change(rebuilt=True)
+
+    def _forget(self, factor: float) -> Change:
+        np.multiply(self._rows, np.float64(math.sqrt(factor)), out=self._rows, casting="same_kind")
         return Change(rebuilt=True)
 
     def _check_mergeable(self, other: "RandomProjection") -> None:

@@ -3,7 +3,7 @@
 import math
 
 from sketchbandit.arrays import Scalars
-from sketchbandit.linalg import Shrinkage
+from sketchbandit.linalg import SCALING_ROUNDING, Shrinkage
 from sketchbandit.sketch.base import Sketch
 
 # Of the largest |QQ'|_F so far, which is at most the mass: rounding in float64 that is not charged.
@@ -69,6 +69,14 @@ class ShrinkLedger(Sketch):
         """Add what rounding may have taken, or added."""
         self._error += amount
         self._rounding += amount
+
+    def _discount(self, factor: float) -> None:
+        """All of it was forgotten by that factor, which rounds a little."""
+        self._error *= factor
+        self._rounding *= factor
+        self._largest *= factor
+        self._lossy *= factor
+        self._drift = self._drift * factor + SCALING_ROUNDING * self.tally.mass
 
     def _take_over(self, other: "ShrinkLedger") -> None:
         """Certificates add, and what is not in them."""

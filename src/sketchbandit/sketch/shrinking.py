@@ -1,5 +1,7 @@
 """What Frequent Directions and incremental SVD share: a buffer of rows, shrunk whenever it is full."""
 
+import math
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -68,6 +70,12 @@ class ShrinkingSketch(ShrinkLedger, BufferedSketch):
         self._buffer.truncate(done.kept)
         # float32 rows are orthogonal to their own precision only.
         return Change(0, True, lossless=self._charge(done), orthogonal=self.dtype == np.float64)
+
+    def _forget(self, factor: float) -> Change:
+        self._discount(factor)
+        self._buffer.scale(math.sqrt(factor))
+        self._charge_rounding(storing_error(self._buffer.rows, self.dtype))
+        return Change(rebuilt=True)
 
     @property
     def gram_up_to_dim(self) -> int:

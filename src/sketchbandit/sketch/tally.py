@@ -14,9 +14,11 @@ class Tally:
     Attributes
     ----------
     count, nonzero : int
-        Rows seen, and those among them that were not zero.
+        Rows seen, and those among them that were not zero, forgotten or not.
+    forgotten : float
+        What of the count is forgotten: rows count by their weights in ``count - forgotten``.
     mass : float
-        The sum of their squared norms.
+        The sum of their squared norms, by their weights.
     most_mass : float
         What the mass may be: entries of X'X and squared norms of sketch rows reach it.
     version : int
@@ -24,11 +26,11 @@ class Tally:
 
     """
 
-    __slots__ = ("count", "mass", "most_mass", "nonzero", "version")
+    __slots__ = ("count", "forgotten", "mass", "most_mass", "nonzero", "version")
 
     def __init__(self, dtype: np.dtype[np.floating]) -> None:
         self.count = self.nonzero = self.version = 0
-        self.mass = 0.0
+        self.mass = self.forgotten = 0.0
         self.most_mass = float(np.finfo(dtype).max)
 
     def check(self, added: float) -> None:
@@ -53,13 +55,22 @@ class Tally:
         self.count += other.count
         self.nonzero += other.nonzero
         self.mass += other.mass
+        self.forgotten += other.forgotten
+
+    def forget(self, factor: float) -> None:
+        """All rows seen count by this factor from now on; how many were seen stays."""
+        self.version += 1
+        self.forgotten = self.count - factor * (self.count - self.forgotten)
+        self.mass *= factor
 
     def dump(self) -> Scalars:
         """JSON values that ``restore`` sets."""
-        return {"count": self.count, "mass": self.mass, "nonzero": self.nonzero}
+        told: Scalars = {"count": self.count, "mass": self.mass, "nonzero": self.nonzero}
+        return {**told, "forgotten": self.forgotten} if self.forgotten else told
 
     def restore(self, scalars: Scalars) -> None:
         """Set what ``dump`` told."""
         self.count = check_count("count", scalars["count"], at_least=0)
         self.mass = float(scalars["mass"])
         self.nonzero = int(scalars.get("nonzero", self.count))  # files of 0.7 have none
+        self.forgotten = float(scalars.get("forgotten", 0.0))

@@ -48,8 +48,13 @@ class Telling(Stored):
         return self.tally.count
 
     @property
+    def effective_count(self) -> float:
+        """The sum of the weights of the rows seen: their number, unless something was forgotten."""
+        return self.tally.count - self.tally.forgotten
+
+    @property
     def mass(self) -> float:
-        """Sum of the squared norms of the rows seen."""
+        """Sum of the squared norms of the rows seen, by their weights."""
         return self.tally.mass
 
     @property
@@ -138,6 +143,11 @@ class Telling(Stored):
     @property
     def lossless_room(self) -> int:
         """How many rows can come before anything may be lost; 0 if nothing is promised."""
+        return 0
+
+    @property
+    def plain_room(self) -> int:
+        """How many rows can come that are only appended, so that ``Change`` is not ``rebuilt``."""
         return 0
 
     @property

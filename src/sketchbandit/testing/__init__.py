@@ -8,8 +8,9 @@
 
 pytest then checks, by property tests against dense oracles and at every step of each stream, that the
 certificate is honest, that batches equal single rows and sparse rows dense ones, that bad input changes
-nothing, that merging adds up and that files continue where they stopped. A sketch without a certificate
-inherits ``InputLaws`` and ``FileLaws`` alone. Needs the extra ``sketchbandit[testing]``.
+nothing, that merging adds up, that what is forgotten is gone and that files continue where they stopped. A
+sketch without a certificate inherits ``InputLaws``, ``FileLaws`` and ``ForgetLaws`` alone. Needs the extra
+``sketchbandit[testing]``.
 """
 
 try:
@@ -20,7 +21,7 @@ except ModuleNotFoundError as error:
         f"sketchbandit.testing needs {error.name}: pip install 'sketchbandit[testing]'", name=error.name
     ) from error
 
-from sketchbandit.testing.laws import CovarianceLaws, FileLaws, InputLaws, MergeLaws, SketchLaws
+from sketchbandit.testing.laws import CovarianceLaws, FileLaws, ForgetLaws, InputLaws, MergeLaws, SketchLaws
 from sketchbandit.testing.oracles import UnbufferedFrequentDirections, assert_bracketed, snapshot
 from sketchbandit.testing.streams import STREAM_KINDS, Stream, make_rows, streams
 
@@ -28,6 +29,7 @@ __all__ = [
     "STREAM_KINDS",
     "CovarianceLaws",
     "FileLaws",
+    "ForgetLaws",
     "InputLaws",
     "MergeLaws",
     "SketchLaws",

@@ -1,9 +1,11 @@
 """The radius of the confidence ellipsoid, from what actually happened."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sketchbandit.sketch.checks import check_real
+
+_LEAST_DELTA = 1e-300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +78,18 @@ class Confidence:
         variance = self.noise * math.sqrt(1.0 + uncompensated / rho) * spread
         bias = self.theta_norm * max(rho + rounding, uncompensated - ridge) / math.sqrt(rho)
         return variance + bias
+
+    def after_forgetting(self, rounds: int, *, merges: float = 1.0) -> "Confidence":
+        """What is left for a policy that has forgotten something, the last time after so many rounds.
+
+        The same with delta / ((rounds + 1)·(rounds + 2)), all of which sum up to delta: Theorem 4 of
+        docs/beyond-linear.md. ``merges``: the factors of policies that were merged in.
+
+        >>> Confidence(delta=0.1).after_forgetting(3).delta
+        0.005
+        """
+        share = (rounds + 1.0) * (rounds + 2.0) * merges
+        return replace(self, delta=max(self.delta / share, _LEAST_DELTA))
 
     def one_pass_radius(self, *, ridge: float, step: float, information: float, moved: float = 0.0) -> float:
         """sqrt(lambda·H² + moved + 2·eta·(ln(1/delta) + information)): Theorem 2 of docs/beyond-linear.md.

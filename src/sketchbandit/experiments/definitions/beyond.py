@@ -86,7 +86,7 @@ def _drift(name: str, title: str, environment: Spec, rounds: int) -> Experiment:
 
 def _unending() -> Experiment:
     """A hundred thousand rounds: what forgetting does to certificate and rows. Nothing is tuned."""
-    environment = spec("gaussian", spectrum="power-law", dim=150, arms=3)
+    environment = spec("gaussian", spectrum="power-law", dim=500, arms=3)
     given: dict[str, Value] = {"epsilon": EPSILON, "ridge": 1, "beta": 0.1}
     return Experiment(
         id="forgetting-rows",

@@ -126,8 +126,9 @@ def approximation(results: Results, name: str) -> Figure:
         bound = "bound: " + ", ".join(f"{s.bound_sign} for {s.title}" for s in studied)
         styles = {"true error": "-", "certificate e": "--", bound: ":"}
         handles = [Line2D([], [], color="0.3", ls=style, label=text) for text, style in styles.items()]
-        figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
+        left.legend(handles=handles, loc="upper left", frameon=False, fontsize=7)
         figure.suptitle(f"{results.experiments[name].environment.get('data')} rows", fontsize=10)
+        footnote(figure, results.profile.sentence)
     return figure
 
 

@@ -157,6 +157,7 @@ class BanditAnswer(BaseModel):
         dict[str, Any] | None,
         Field(description="The reward model and all of its settings; null: that of the policy, linear."),
     ]
+    forget: Annotated[float | None, Field(description="As given; null: nothing is forgotten.")]
     scaling: _Scaling
     origin: Annotated[OriginAnswer | None, Field(alias="from", description="null: it began with nothing.")]
     promoted: Annotated[
@@ -191,6 +192,7 @@ class CandidateAnswer(BaseModel):
     explore: Annotated[dict[str, Any] | None, Field(description="The rule and all of its settings.")]
     exploration: float
     rewards: dict[str, Any] | None
+    forget: float | None
     defaults: dict[str, Any]
     reward_range: tuple[float, float]
     rounds: Annotated[int, Field(description="Rewards that it has learned from.")]
@@ -285,6 +287,7 @@ class StatsAnswer(BaseModel):
     policy: str
     explore: Annotated[str, Field(description="The rule by which arms are chosen.")]
     reward_model: Annotated[str, Field(description="linear, logistic, poisson or robust.")]
+    forget: Annotated[float | None, Field(description="As given; null: nothing is forgotten.")]
     dim: int
     now: float
     decisions: int
@@ -295,6 +298,7 @@ class StatsAnswer(BaseModel):
     max_open: int
     decisions_per_second: float
     rounds: Annotated[int, Field(description="Rewards that the policy has learned from.")]
+    effective_rounds: Annotated[float, Field(description="The same, as far as they are not forgotten.")]
     stored_arms: int
     actions: Annotated[int | None, Field(description="Offered now; null: it chooses among arms.")]
     scaling: _Scaling

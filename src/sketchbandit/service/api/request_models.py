@@ -128,6 +128,15 @@ class BanditRequest(RequestModel):
             '"scale": 0.1}.'
         ),
     ] = None
+    forget: Annotated[
+        Number | None,
+        Field(
+            gt=0,
+            description="How fast to forget, where the world changes: up to 1 the factor by which what was "
+            "learned counts after each further reward, such as 0.999; above 1 the half-life in rewards, such "
+            "as 700; null: nothing is forgotten. An action forgets by its own rewards.",
+        ),
+    ] = None
     propensities: Annotated[
         Literal["estimate", "none"],
         Field(description="Probabilities that are not exact (Thompson): estimated after the answer, or not."),

@@ -66,7 +66,8 @@ function showStats(stats) {
     (stats.stored_arms ? `, ${whole.format(stats.stored_arms)} stored arms` : "") +
     (stats.actions === null ? "" : ` of a context, ${whole.format(stats.actions)} actions`));
   setText("health", stats.health);
-  setText("scaling", `Features are read so: ${stats.scaling}.`);
+  setText("scaling", `Features are read so: ${stats.scaling}.` + (stats.forget === null ? "" :
+    ` Of ${whole.format(stats.rounds)} rewards learned from, ${compact.format(stats.effective_rounds)} still count.`));
   byId("health").dataset.healthy = String(stats.is_healthy);
   byId("alarm").hidden = stats.is_healthy;
   setText("alarm", stats.is_healthy ? "" : stats.health);

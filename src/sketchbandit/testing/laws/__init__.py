@@ -7,15 +7,16 @@ from hypothesis import given
 from sketchbandit.testing.laws.base import inherited
 from sketchbandit.testing.laws.certificate import CovarianceLaws
 from sketchbandit.testing.laws.files import FileLaws
+from sketchbandit.testing.laws.forgetting import ForgetLaws
 from sketchbandit.testing.laws.merging import MergeLaws
 from sketchbandit.testing.laws.rows import InputLaws
 from sketchbandit.testing.oracles import assert_bracketed, snapshot
 from sketchbandit.testing.streams import Stream, streams
 
-__all__ = ["CovarianceLaws", "FileLaws", "InputLaws", "MergeLaws", "SketchLaws"]
+__all__ = ["CovarianceLaws", "FileLaws", "ForgetLaws", "InputLaws", "MergeLaws", "SketchLaws"]
 
 
-class SketchLaws(CovarianceLaws, InputLaws, MergeLaws, FileLaws):
+class SketchLaws(CovarianceLaws, InputLaws, MergeLaws, FileLaws, ForgetLaws):
     """All of them."""
 
     @inherited

@@ -59,6 +59,21 @@ class MergeLaws(Laws):
         if np.isfinite(one.error_bound):
             assert_bracketed(3.0 * (stream.rows.T @ stream.rows), one, one.mass)
 
+    @inherited
+    @given(stream=streams(max_count=30), factor=st.sampled_from([0.1, 0.5, 0.98]))
+    def test_merged_parts_may_have_forgotten(self, stream: Stream, factor: float) -> None:
+        """Each part brings its rows by the weights that they have there."""
+        one, other = self._pair(stream.dim, stream.size)
+        for sketch, times in ((one, 1), (other, 2)):
+            sketch.update(stream.rows)
+            for _ in range(times):
+                sketch.forget(factor)
+        one.merge(other)
+        weight = factor + factor * factor
+        assert one.effective_count == pytest.approx(weight * len(stream.rows), rel=1e-9)
+        if np.isfinite(one.error_bound):
+            assert_bracketed(weight * (stream.rows.T @ stream.rows), one, one.mass)
+
     def test_unlike_sketches_do_not_merge(self) -> None:
         """Another dim, dtype or class is refused, and nothing changes; so is a mass that would overflow."""
         sketch = self.make_part(3, 2, 0)

@@ -1,0 +1,115 @@
+"""What an evaluation says: estimates, differences, and how far the log can be trusted with them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+from sketchbandit.evaluation import tables
+from sketchbandit.evaluation.results import LOGGED, Difference, Estimate
+from sketchbandit.evaluation.weights import Weights
+
+
+class Evaluation(Sequence[Estimate]):
+    """The estimates, a row each; with what else is known of them.
+
+    Attributes
+    ----------
+    logged : Estimate
+        The policy that made the log: its mean reward.
+    weights : dict of str to Weights
+        The diagnostics of every candidate.
+    interval, level
+        Which interval, and how sure.
+
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Estimate],
+        *,
+        logged: Estimate,
+        weights: Mapping[str, Weights],
+        interval: str,
+        level: float,
+        compare: Callable[[str, str, str], Difference],
+        notes: Sequence[str] = (),
+    ) -> None:
+        self._rows = list(rows)
+        self._compare = compare
+        self.logged, self.weights = logged, dict(weights)
+        self.interval, self.level = interval, level
+        self.notes = list(notes)
+        """What was assumed, in sentences."""
+
+    @overload
+    def __getitem__(self, index: int) -> Estimate: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Estimate]: ...
+    def __getitem__(self, index: int | slice) -> Estimate | list[Estimate]:
+        return self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self._rows)
+
+    @property
+    def policies(self) -> list[str]:
+        """The candidates, in their order."""
+        return list(self.weights)
+
+    @property
+    def methods(self) -> list[str]:
+        """The methods, in their order."""
+        return list(dict.fromkeys(row.method for row in self._rows))
+
+    def of(self, policy: str, method: str) -> Estimate:
+        """One row."""
+        return next(row for row in self._rows if (row.policy, row.method) == (policy, method))
+
+    def difference(self, policy: str, other: str = LOGGED, method: str | None = None) -> Difference:
+        """What ``policy`` earns more than ``other``; by "dr", or the last method, unless one is named."""
+        usual = "dr" if "dr" in self.methods else self.methods[-1]
+        return self._compare(policy, other, method or usual)
+
+    def differences(self, other: str = LOGGED, method: str | None = None) -> list[Difference]:
+        """All candidates beside one."""
+        return [self.difference(name, other, method) for name in self.policies if name != other]
+
+    def verdicts(self) -> dict[str, str]:
+        """The candidates of which nothing can be said, and why."""
+        return {name: found.verdict for name, found in self.weights.items() if found.verdict}
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as JSON values; nan becomes null."""
+        return {
+            "interval": self.interval,
+            "level": self.level,
+            "notes": self.notes,
+            "logged": _plain(self.logged),
+            "estimates": [_plain(row) for row in self._rows],
+            "differences": [
+                _plain(row) for method in self.methods for row in self.differences(method=method)
+            ],
+            "weights": {name: _plain(found) for name, found in self.weights.items()},
+        }
+
+    def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
+        """Title, header and rows of what there is to show."""
+        return [
+            ("values", *tables.estimates([self.logged, *self], self.level)),
+            ("beside the policy of the log", *tables.differences(self.differences(), self.level)),
+            ("how well the log covers them", *tables.diagnostics(self.weights)),
+        ]
+
+    def __repr__(self) -> str:
+        header, rows = tables.estimates([self.logged, *self], self.level)
+        silent = [f"{name}: nothing can be said: {why}" for name, why in self.verdicts().items()]
+        return "\n".join([*tables.aligned([header, *rows]), *silent])
+
+
+def _plain(row: Any) -> dict[str, Any]:
+    return {
+        key: None if isinstance(value, float) and not abs(value) < float("inf") else value
+        for key, value in row._asdict().items()
+    }

@@ -1,0 +1,51 @@
+"""The forest plot: every candidate's value by every method, with its interval."""
+
+import math
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from sketchbandit.drawing import COLOURS, STYLE, footnote, panels
+from sketchbandit.evaluation.evaluation import Evaluation
+from sketchbandit.evaluation.results import LOGGED
+
+
+def forest(
+    found: Evaluation, *, title: str = "", unit: str = "reward a decision", truth: float | None = None
+) -> Figure:
+    """A line an estimate, in groups by candidate; the mean reward of the log is the line across.
+
+    ``truth``, where it is known, is a dashed one.
+    """
+    groups, methods = found.policies, found.methods
+    colours = {method: COLOURS[index % len(COLOURS)] for index, method in enumerate(methods)}
+    with mpl.rc_context(STYLE):
+        figure, (axis,) = panels(1, width=7.2, height=1.3 + 0.24 * (len(groups) * (len(methods) + 1) + 1))
+        logged = found.logged
+        axis.axvspan(logged.low, logged.high, color="0.5", alpha=0.12, lw=0)
+        axis.axvline(logged.value, color="0.35", lw=1.0)
+        if truth is not None:
+            axis.axvline(truth, color=COLOURS[1], lw=1.2, ls="--")
+        height, ticks = 0.0, [(0.0, f"{LOGGED}, mean")]
+        axis.plot([logged.value], [0.0], "o", color="0.35", ms=4)
+        for name in groups:
+            height += 0.6
+            for method in methods:
+                height += 1.0
+                row = found.of(name, method)
+                ticks.append((height, f"{name}, {method}"))
+                if math.isnan(row.low):
+                    axis.text(
+                        logged.value, height, " nothing can be said", va="center", fontsize=8, color="0.4"
+                    )
+                    continue
+                axis.plot([row.low, row.high], [height, height], color=colours[method], lw=1.6)
+                axis.plot([row.value], [height], "o", color=colours[method], ms=4)
+        axis.set_yticks([at for at, _ in ticks], [label for _, label in ticks], fontsize=8)
+        axis.set_ylim(height + 0.8, -0.8)
+        axis.set_xlabel(unit)
+        axis.set_title(title)
+        known = "" if truth is None else "; dashed: the truth"
+        grey = "grey: what the log itself earned"
+        footnote(figure, f"{found.level:.0%} {found.interval} intervals; {grey}{known}")
+    return figure

@@ -1,0 +1,198 @@
+"""Whether the predictions have become worse than they were: a watch over the world, not over the sketch."""
+
+import math
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from sketchbandit.arrays import Scalars
+from sketchbandit.sketch import Sketch
+
+BLOCK = 64
+"""Rounds that are looked at together."""
+ROUNDS_TO_A_FALSE_ALARM = 1e6
+"""On average at least, while either of the two nulls holds."""
+_ENOUGH = math.log(ROUNDS_TO_A_FALSE_ALARM)
+_MOST_SQUARE, _MOST_GAIN = 9.0, 4.0  # in units of the level: what one round can say
+_WORSE, _BEYOND = 1.5, 0.25  # what is no change yet: half as much again, and a quarter of it
+_NOVEL = 2.0  # times the reference: arms of larger x'A^-1 x are too little known to tell of the world
+_LOST = 1.5  # times the reference: a sketch that has lost more may be the reason itself
+_OUTLIER = 60.0  # times the level: one such reward can spoil the predictions of many rounds
+_ERRORS, _EVENTS = 3.0, 2.0  # standard errors, and largest events, that a reference is raised by
+_DOUBT, _PATIENCE = 2.0, 1.5  # the log of a bet from which on a mark waits, and for how long at most
+_MOST_TOTAL = 1e290
+
+
+class Reference(NamedTuple):
+    """How large errors were in an earlier stretch: what a bet is against."""
+
+    level: float
+    """Of a squared error: the unit."""
+    square: float
+    """At least the mean of min(error²/level, 9) then, and half as much again."""
+    gain: float
+    """At least the mean of (error² - that of a guess²)/level then, from -4 to 4, and a quarter more."""
+    quadratic: float
+    """The mean of x'A^-1 x then."""
+    loss: float
+    """The ridge and the certificate then."""
+
+
+class PredictionWatch:
+    """Bets that errors have grown: once on their squares, once on them beside those of a constant.
+
+    A block of 64 rounds is compared with the stretch before the last mark, marks being set after 64, 128,
+    256, ... rounds. With z_t a clipped score whose conditional mean is at most m as long as nothing has
+    changed, M := max(M, 1)·product of (1 + bet·(z_t - m)) passes 1e6 once in 1e6 rounds at most, on average
+    (an e-detector, Shin, Ramdas, Rinaldo 2024). The alarm is given where both of two such have passed it:
+
+    1. z = min(error²/level, 9): squared errors are half as large again as they were;
+    2. z = (error² - (reward - guess)²)/level, in which the noise cancels, the guess being the mean reward
+       of the last blocks: beside guessing, the model has become worse by a quarter of the level.
+
+    So a model that was always wrong is no reason, nor is noise that grows because better arms are chosen.
+    """
+
+    def __init__(self) -> None:
+        self.changed_at: int | None = None
+        """The rounds after which it was noticed."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Learn anew what errors to expect."""
+        self.pending: list[tuple[float, float, float]] = []
+        """Rounds that were not looked at yet: at most ``BLOCK``."""
+        self._blocks, self._next_mark = 0, 1
+        self._guess: float | None = None
+        self._level = 0.0  # in whose unit the stretch is measured
+        self._sums = [0.0] * 7
+        self._largest = 0.0
+        self._reference: Reference | None = None
+        self._logs = (0.0, 0.0)
+
+    def see(self, reward: float, error: float, quadratic: float) -> None:
+        """One round: the reward, by how much the mean was wrong, and x'A^-1 x before. ``close`` in time."""
+        self.pending.append((reward, error, quadratic))
+
+    def dump(self) -> Scalars:
+        """JSON values that ``undump`` turns into the same watch."""
+        return {
+            "changed_at": self.changed_at,
+            "pending": [(a, b if math.isfinite(b) else None, c) for a, b, c in self.pending],
+            "blocks": [self._blocks, self._next_mark],
+            "measured": [self._level, self._largest, *self._sums],
+            "guess": self._guess,
+            "reference": self._reference,
+            "logs": self._logs,
+        }
+
+    @classmethod
+    def undump(cls, scalars: Scalars) -> Self:
+        """The watch that ``dump`` described."""
+        watch = cls()
+        changed, guess, reference = scalars["changed_at"], scalars["guess"], scalars["reference"]
+        watch.changed_at = None if changed is None else int(changed)
+        for reward, error, quadratic in scalars["pending"]:
+            watch.see(float(reward), math.nan if error is None else float(error), float(quadratic))
+        watch._blocks, watch._next_mark = (int(count) for count in scalars["blocks"])
+        watch._level, watch._largest, *watch._sums = (float(value) for value in scalars["measured"])
+        watch._guess = None if guess is None else float(guess)
+        watch._reference = None if reference is None else Reference(*map(float, reference))
+        first, second = (float(log) for log in scalars["logs"])
+        watch._logs = first, second
+        return watch
+
+    def add(self, other: "PredictionWatch") -> None:
+        """Two that ran side by side know more together: what errors to expect has to be learned anew."""
+        noticed = [at for at in (self.changed_at, other.changed_at) if at is not None]
+        self.changed_at = max(noticed, default=None)
+        self.begin()
+
+    def close(self, loss: float) -> None:
+        """Look at a block of rounds; ``loss``: of the sketch, as ``loss_of`` has it."""
+        pending, self.pending = self.pending, []
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._close(np.array(pending).T, loss)
+
+    def _close(self, block: Any, loss: float) -> None:
+        rewards, errors, quadratics = block
+        guess, mean = self._guess, float(rewards.mean())
+        squares = errors * errors
+        of_guess = squares if guess is None else np.square(rewards - guess)
+        total = float(squares.sum())
+        if not total + float(of_guess.sum()) + self._sums[1] < _MOST_TOTAL:  # nothing can be said
+            self.begin()
+            return
+        reference = self._reference
+        if reference is not None and loss <= _LOST * reference.loss < math.inf:
+            self._bet(reference, squares, of_guess, quadratics)
+        self._measure(squares, of_guess, quadratics, total)
+        self._guess = mean if guess is None else 0.5 * (guess + mean)
+        self._blocks += 1
+        is_doubtful = max(self._logs) > _DOUBT and self._blocks < _PATIENCE * self._next_mark
+        if self._blocks >= self._next_mark and not is_doubtful:  # else what is new would become the reference
+            self._mark(loss)
+
+    def _bet(self, reference: Reference, squares: Any, of_guess: Any, quadratics: Any) -> None:
+        is_known = quadratics <= _NOVEL * reference.quadratic
+        square, gain = _scores(squares[is_known], of_guess[is_known], reference.level)
+        logs = []
+        for log, scores, mean, bet in (
+            (self._logs[0], square, reference.square, 0.25 / reference.square),
+            (self._logs[1], gain, reference.gain, 0.5 / (max(reference.gain, 0.0) + _MOST_GAIN)),
+        ):  # no score is below 0, or -4, so that no factor is below 1/2
+            won = max(log, 0.0) + float(np.log1p(bet * (scores - mean)).sum())
+            logs.append(min(won, 2.0 * _ENOUGH))
+        self._logs = logs[0], logs[1]
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether both bets have been won by now."""
+        return min(self._logs) >= _ENOUGH
+
+    def _measure(self, squares: Any, of_guess: Any, quadratics: Any, total: float) -> None:
+        self._largest = max(self._largest, float(squares.max()))
+        added = [float(len(squares)), total, float(quadratics.sum()), 0.0, 0.0, 0.0, 0.0]
+        if self._level > 0.0:
+            square, gain = _scores(squares, of_guess, self._level)
+            added[3:] = map(float, (square.sum(), square @ square, gain.sum(), gain @ gain))
+        self._sums = [a + b for a, b in zip(self._sums, added, strict=True)]
+
+    def _mark(self, loss: float) -> None:
+        count, squares, quadratics, *scored = self._sums
+        self._reference = None
+        if 0.0 < self._largest <= _OUTLIER * squares / count and self._level > 0.0:
+            square = _raised(count, scored[0], scored[1], _MOST_SQUARE)
+            gain = _raised(count, scored[2], scored[3], _MOST_GAIN)
+            mean = scored[0] / count
+            self._reference = Reference(
+                self._level,
+                square + (_WORSE - 1.0) * mean,
+                gain + _BEYOND * mean,
+                quadratics / count,
+                loss,
+            )
+        self._level, self._largest, self._sums = squares / count, 0.0, [0.0] * 7
+        self._next_mark = 2 * self._blocks
+
+
+def loss_of(sketch: Sketch, ridge: float) -> float:
+    """The ridge and the certificate; inf where the sketch may make predictions grow beyond the truth.
+
+    Without compensation theta is too large by a factor of up to 1 + e/ridge: then errors tell nothing of the
+    world.
+    """
+    error, alpha = sketch.error_bound, sketch.alpha
+    return ridge + error if error - alpha <= ridge else math.inf
+
+
+def _scores(squares: Any, of_guess: Any, level: float) -> tuple[Any, Any]:
+    gain = np.minimum(np.maximum((squares - of_guess) / level, -_MOST_GAIN), _MOST_GAIN)
+    return np.minimum(squares / level, _MOST_SQUARE), gain
+
+
+def _raised(count: float, total: float, squares: float, most: float) -> float:
+    """A mean that is hardly below the true one, also where what counts is rare."""
+    mean = total / count
+    deviation = math.sqrt(max(squares / count - mean * mean, 0.0))
+    return mean + _ERRORS * deviation / math.sqrt(count) + _EVENTS * most / count
