@@ -1,4 +1,4 @@
-"""Whether candidates would have chosen what was shown: asked after the answer, and written to the journal.
+"""Whether candidates would have chosen what was shown: asked after the decision, written to the journal.
 
 A decision waits here with its arms until its candidates are asked: before the next reward of the bandit is
 learned, or a moment later. So they are asked as they were when it was made: nothing that follows from the
