@@ -172,7 +172,7 @@ class Decisions:
             self._registry.apply(bandit, *slate.rows)
             if chosen.scores is not None:
                 self._estimator.begin(bandit, slate.rows, chosen.scores)
-            if chosen.offered is not None:
+            if chosen.offered is not None and (slate.rows[0].propensity or chosen.scores is not None):
                 self._judge.decided(bandit, slate.rows[0], chosen.offered)
             first = slate.rows[0]
             return first if chosen.top is None else first._replace(top=chosen.top)

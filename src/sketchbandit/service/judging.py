@@ -4,7 +4,7 @@ A decision waits here with its arms until its candidates are asked: before the n
 learned, or a moment later. So they are asked as they were when it was made: nothing that follows from the
 choice has been learned yet, which is what makes the weights honest.
 
-There is a tenth of a core for it at most. What there is no time or memory for is left out, whatever arm was
+There is a twentieth of a core for it at most. What there is no time or memory for is left out, whatever arm was
 chosen; it does not count for any candidate.
 """
 
@@ -34,11 +34,11 @@ from sketchbandit.service.vectors import nbytes
 
 log = logging.getLogger(__name__)
 
-_MOST_WAITING = 64
+_MOST_WAITING = 16
 _MOST_BYTES = 8 * 1024 * 1024  # of arms that wait, over all bandits
 _PAUSE = 0.02  # seconds after which those that wait are asked about
 _TOGETHER = 64  # decisions of one record
-_REST = 9.0  # times as long as it takes to ask
+_REST = 19.0  # times as long as it takes to ask
 
 
 class _Shown(NamedTuple):
