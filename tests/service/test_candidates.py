@@ -394,6 +394,25 @@ async def test_actions_and_sparse_arms_are_asked_about(
 
 
 @in_loop
+async def test_probabilities_that_are_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of Thompson sampling come later than rewards and candidates, and all count; after a kill too."""
+    monkeypatch.setattr(judging, "_REST", 0.0)
+
+    async def work(found: Service) -> None:
+        await found.create(policy="oful", explore={"rule": "thompson", "samples": 100}, reward_timeout=None)
+        await put(found, "c", policy="oful")
+        await clicked(found, 12)
+        await found.settle()
+        found.engine.judge.close()
+        await found.engine.journal.probe()
+
+    told = (await crashing(tmp_path, work)).engine.bandit("b").shadows.by_name["c"].dump()
+    async with service(tmp_path) as found:
+        assert found.engine.bandit("b").shadows.by_name["c"].dump() == told
+        assert (await found.http.get(f"{PATH}/c")).json()["value"]["count"] == 12
+
+
+@in_loop
 async def test_the_first_arm_of_a_slate_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whenever its reward comes, while others wait; nothing is kept when it has come."""
     monkeypatch.setattr(judging, "_PAUSE", 60.0)  # probabilities come after the reward

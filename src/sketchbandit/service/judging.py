@@ -4,8 +4,8 @@ A decision waits here with its arms until its candidates are asked: before the n
 learned, or a moment later. So they are asked as they were when it was made: nothing that follows from the
 choice has been learned yet, which is what makes the weights honest.
 
-There is a twentieth of a core for it at most. What there is no time or memory for is left out, whatever arm was
-chosen; it does not count for any candidate.
+There is a twentieth of a core for it at most. What there is no time or memory for is left out, whatever arm
+was chosen; it does not count for any candidate.
 """
 
 import asyncio
