@@ -399,7 +399,9 @@ async def test_probabilities_that_are_estimated(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(judging, "_REST", 0.0)
 
     async def work(found: Service) -> None:
-        await found.create(policy="oful", explore={"rule": "thompson", "samples": 100}, reward_timeout=None)
+        await found.create(
+            policy="oful", explore={"rule": "thompson", "samples": 100, "floor": 0.2}, reward_timeout=None
+        )
         await put(found, "c", policy="oful")
         await clicked(found, 12)
         await found.settle()
