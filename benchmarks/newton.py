@@ -5,7 +5,7 @@ SKETCHBANDIT_DATA=data python -m benchmarks.newton [--rows N] [--data farm-ads s
 Every contender predicts each row before it learns from it, in the same shuffled order: the part of the rows
 predicted wrongly is the progressive error. Rows are divided by the root of their mean squared norm, counts
 (spam) after log(1 + x). Of the settings of each contender that are tried the best one is told. rows/s is of
-learning alone, all rows in one call where there is such a call, on one thread. Before anything is timed,
+learning alone, in seconds of CPU time, all rows in one call where there is such a call, on one thread. Before anything is timed,
 sketched steps are compared to dense ones.
 """
 
@@ -229,9 +229,9 @@ def _best(settings: list[Callable[[], Learner]], stream: Stream) -> str:
     """The setting with the least error."""
     errors = [progressive_error(make(), stream) for make in settings]
     learner = settings[int(np.argmin(errors))]()
-    start = time.perf_counter()
+    start = time.process_time()
     learner.learn(stream.rows, stream.labels)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     return f"{min(errors):8.4f} {len(stream.labels) / seconds:9,.0f} {learner.nbytes / 1e6:9.2f}"
 
 
