@@ -1,8 +1,9 @@
 """The service killed again and again under load: ``python -m benchmarks.service_kills --kills 50``.
 
 Clients keep a ledger of what they were told while servers are killed with ``kill -9``, every third runs out
-of memory, and, on PostgreSQL with a standby, another takes over. In the end the ledgers are compared with the
-journal, and the policies with some that were never killed. Any difference ends it with an error.
+of memory, candidates are added and promoted, and, on PostgreSQL with a standby, another takes over. In the
+end the ledgers are compared with the journal, and the policies with some that were never killed. Any
+difference ends it with an error.
 """
 
 import argparse
@@ -49,8 +50,8 @@ def _report(where: str, database: str | None, options: argparse.Namespace) -> No
     away = f"{np.median(tale.away):.2f} s in the median, {max(tale.away):.2f} s at most"
     print(
         f"{where}: {options.kills} kills, {tale.acknowledged:,} decisions acknowledged with their rewards, "
-        f"0 lost, 0 doubled; {tale.quarantined:,} answers 503 quarantined; "
-        f"{'the standby took over after' if where == 'standby' else 'away for'} {away}",
+        f"{tale.promoted} candidates promoted, 0 lost, 0 doubled; {tale.quarantined:,} answers 503 "
+        f"quarantined; {'the standby took over after' if where == 'standby' else 'away for'} {away}",
         flush=True,
     )
     assert where != "standby" or max(tale.away) < _TAKEOVER, "the standby took over late"

@@ -1,7 +1,8 @@
 """How many decisions and rewards a second the service takes, durably, and how long each waits.
 
 ``python -m benchmarks.service_load --connections 32 256 --against OTHER/CHECKOUT`` does it beside another
-version. Both servers are there all the time and are driven in turns. What was acknowledged must be what was
+version, ``--candidates`` beside a server whose bandit has two. Both servers are there all the time and are
+driven in turns. What was acknowledged must be what was
 learned, or nothing is reported. Server and clients share this machine: a server process, and one process of
 clients that cost as little as they can.
 """
@@ -23,7 +24,11 @@ from benchmarks.service_http import connect, create, request, rounds
 from benchmarks.service_process import Server
 
 _WARM_UP = 2.0  # seconds
-_HERE, _OTHER = "this version", "the other"
+_HERE, _OTHER, _SHADOWED = "this version", "the other", "with two"
+_CANDIDATES: dict[str, dict[str, Any]] = {
+    "small": {"policy": "soful", "parameters": {"size": 20}},
+    "greedy": {"policy": "adaptive", "explore": "epsilon-greedy"},
+}
 
 
 @dataclass
@@ -135,11 +140,15 @@ async def drive(
 class Measured:
     """A server, and what it has acknowledged."""
 
-    def __init__(self, server: Server, *, connections: int, dim: int, arms: int) -> None:
+    def __init__(
+        self, server: Server, *, connections: int, dim: int, arms: int, has_candidates: bool = False
+    ) -> None:
         self._server = server
         self._options: dict[str, Any] = {"connections": connections, "dim": dim, "arms": arms}
         self._acknowledged = 0
         asyncio.run(create(server.url, "load", {"dim": dim}))
+        for name, settings in _CANDIDATES.items() if has_candidates else ():
+            asyncio.run(create(server.url, f"load/candidates/{name}", settings))
         self.drive(_WARM_UP)
 
     def drive(self, seconds: float) -> Load:
@@ -173,7 +182,9 @@ def compare(
         measured = {}
         for name, source in sources.items():
             server = stack.enter_context(Server(database=database, source=source))
-            measured[name] = Measured(server, connections=connections, dim=dim, arms=arms)
+            measured[name] = Measured(
+                server, connections=connections, dim=dim, arms=arms, has_candidates=name == _SHADOWED
+            )
         for _ in range(turns):
             for name, one in measured.items():
                 loads[name].append(one.drive(seconds))
@@ -190,17 +201,23 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.service_load", description=__doc__)
     parser.add_argument("--connections", type=int, nargs="+", default=[32])
     parser.add_argument("--against", type=Path, help="the root of another checkout")
+    parser.add_argument("--candidates", action="store_true", help="beside one with two candidates")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=8.0, help="of one turn")
     options = parser.parse_args(arguments)
     sources: dict[str, Path | None] = {_HERE: None}
     if options.against is not None:
         sources[_OTHER] = options.against
+    if options.candidates:
+        sources[_SHADOWED] = None
     for connections in options.connections:
         loads = compare(sources, connections=connections, turns=options.turns, seconds=options.seconds)
         if options.against is not None:
             here, other = (median(load.rate for load in loads[name]) for name in (_HERE, _OTHER))
             print(f"{connections} connections: {here / other:.2f} times the pairs a second of the other")
+        if options.candidates:
+            alone, shadowed = (median(load.rate for load in loads[name]) for name in (_HERE, _SHADOWED))
+            print(f"{connections} connections: {shadowed / alone:.2f} times the pairs a second without")
 
 
 if __name__ == "__main__":

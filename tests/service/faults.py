@@ -1,9 +1,11 @@
 """Faults of a server process: ``Zygote.start(extra=...)`` puts them in before it starts."""
 
+from collections.abc import Sequence
 from threading import current_thread
 from typing import Any
 
 from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.candidate import Candidate
 from sketchbandit.service.storage.records import DecisionRow
 from tests.service.crowd import NAME
 
@@ -18,7 +20,7 @@ def memory_fault(after: int, **settings: Any) -> dict[str, Any]:
     """
     left, has_followed = [after], [False]
 
-    def learn(bandit: Bandit, shown: DecisionRow, reward: float) -> None:
+    def learn(bandit: Bandit, shown: DecisionRow, reward: float, candidates: Sequence[Candidate]) -> None:
         follows = current_thread().name.startswith("standby")
         if bandit.name == NAME and not (follows and has_followed[0]):
             left[0] -= 1
@@ -26,7 +28,7 @@ def memory_fault(after: int, **settings: Any) -> dict[str, Any]:
                 if follows:
                     has_followed[0], left[0] = True, after
                 raise MemoryError("of the test")
-        _learn(bandit, shown, reward)
+        _learn(bandit, shown, reward, candidates)
 
     setattr(Bandit, "_learn", learn)  # noqa: B010  (mypy does not let methods be replaced)
     return settings

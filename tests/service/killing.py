@@ -1,13 +1,17 @@
 """A server killed again and again under clients that keep a ledger: alone, or with a standby behind it."""
 
 import random
+import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from sketchbandit.client import Client
+from sketchbandit.client import Client, ServiceError
+from sketchbandit.client.synchronous import Bandit
 from tests.service import faults
-from tests.service.crowd import BESIDE, DIM, NAME, Crowd
+from tests.service.crowd import BESIDE, DIM, NAME, Crowd, Ledger, Reach
 from tests.service.ledger import verify
 from tests.service.processes import ServerProcess, Zygote, free_port, zygote
 
@@ -25,6 +29,65 @@ def create(url: str, timeout: float = 1.0, name: str = NAME, *, slates: bool = F
         )
 
 
+CANDIDATES: dict[str, dict[str, Any]] = {
+    "small": {"policy": "soful", "parameters": {"size": 3}, "explore": {"rule": "ucb", "floor": 0.1}},
+    "wide": {"policy": "oful", "explore": "epsilon-greedy"},
+    "late": {},
+}
+
+
+class Operator:
+    """Adds candidates and promotes them, whatever happens to the servers, again until it is acknowledged."""
+
+    def __init__(self, urls: Sequence[str], name: str) -> None:
+        self._ledger = Ledger(name)
+        self._reach = Reach(urls, self._ledger)
+        self._thread = threading.Thread(target=self._run)
+        self.promoted = 0
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Wait until all is done."""
+        self._thread.join(timeout=60)
+        self._reach.close()
+        assert not self._thread.is_alive()
+        assert not self._ledger.failures, self._ledger.failures
+
+    def _run(self) -> None:
+        try:
+            self._put("small")
+            self._put("wide")
+            self._promote("small", keep="first")
+            self._put("late")
+            self._promote("first", keep="again")
+            self._promote("wide")
+        except Exception as error:
+            self._ledger.failures.append(repr(error))
+
+    def _put(self, name: str) -> None:
+        self._do(lambda bandit: bandit.put_candidate(name, **CANDIDATES[name]))
+
+    def _promote(self, name: str, keep: str | None = None) -> None:
+        self._do(lambda bandit: bandit.promote(name, keep=keep))
+        self.promoted += 1
+
+    def _do(self, change: Callable[[Bandit], object]) -> None:
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                self._reach.ask(change)
+            except ServiceError as error:
+                if error.status != 409 or "warming up" not in str(error) or time.monotonic() > deadline:
+                    raise
+            else:
+                break
+            time.sleep(0.02)
+        time.sleep(0.3)
+
+
 @dataclass
 class Tale:
     """What happened."""
@@ -34,6 +97,8 @@ class Tale:
     """In the journal, defaults too."""
     quarantined: int = 0
     """Answers that said so."""
+    promoted: int = 0
+    """Candidates."""
     away: list[float] = field(default_factory=list)
     """Seconds from each kill to the next reward acknowledged."""
 
@@ -119,7 +184,7 @@ def kill_again_and_again(
     with_standby: bool = False,
     faults_too: bool = True,
 ) -> Tale:
-    """Two bandits, slates, servers that run out of memory; in the end everything is compared."""
+    """Two bandits, slates, candidates, servers that run out of memory; in the end everything is compared."""
     draw = random.Random(7)  # noqa: S311  (nothing secret)
     tale = Tale()
     with zygote(folder) as forge:
@@ -129,12 +194,18 @@ def kill_again_and_again(
             create(servers.urls[0], name=name, slates=True)
         crowd = Crowd(*servers.urls, names=(NAME, BESIDE), slates=True)
         crowd.start()
+        operators = [Operator(servers.urls, name) for name in (NAME, BESIDE)]
+        for operator in operators:
+            operator.start()
         for left in reversed(range(kills)):
             crowd.await_rewards(5)  # so that every kill is one under traffic
             time.sleep(draw.uniform(0.0, 0.2))
             has_fault = faults_too and left % _FAULT_EVERY == 2  # the last two are sound
             tale.away.append(_strike(servers, crowd, has_fault=has_fault))
         time.sleep(0.5)
+        for operator in operators:
+            operator.finish()
+            tale.promoted += operator.promoted
         crowd.stop()
         servers.stop()
     tale.acknowledged, tale.quarantined = crowd.acknowledged, crowd.quarantined

@@ -2,21 +2,25 @@
 
 import asyncio
 import copy
+import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from sketchbandit.errors import SketchTooSmallWarning, WorldChangedWarning
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.checking import check, same
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.decision_ids import parse_decision_id
 from sketchbandit.service.engine import Engine
+from sketchbandit.service.scaling_bytes import decode as decode_scaling
 from sketchbandit.service.settings import Settings
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.connecting import default_url
 from sketchbandit.service.storage.database import Database
-from sketchbandit.service.storage.records import ScalingRow
+from sketchbandit.service.storage.records import CandidateRow, ScalingRow
 from sketchbandit.service.vectors import decode
 from tests.service.crowd import DIM, Ledger
 
@@ -39,7 +43,12 @@ def verify(ledgers: list[Ledger], state: Path, database: str | None) -> int:
     for name, journal in kept.items():
         count += _compare([ledger for ledger in ledgers if ledger.name == name], journal)
         assert journal.scalings, "no arms were scaled"
-        assert same(recovered[name], journal.replayed()), "the policy differs from one never killed"
+        mine, theirs = recovered[name], journal.replayed()
+        assert mine.keys() == theirs.keys(), "the candidates differ"
+        for policy in mine:
+            assert same(mine[policy], theirs[policy]), (
+                f"{policy or 'the policy'} differs from one never killed"
+            )
     assert all(finding.is_good for finding in check(state, database))
     return count
 
@@ -51,18 +60,36 @@ class _Journal(NamedTuple):
     decisions: list[Any]
     rewards: list[Any]
     scalings: list[ScalingRow]
+    candidates: list[CandidateRow]
 
-    def replayed(self) -> Any:
-        """A policy that has learned all of it, one row after another."""
-        features = {row.seq: decode(row.features, DIM) for row in self.decisions}
-        for row in sorted([*self.rewards, *self.scalings], key=lambda row: int(row.seq)):
+    def replayed(self) -> dict[str, Any]:
+        """Policies that have learned all of it by hand, one row after another; that which decides is ""."""
+        features, found = (
+            {row.seq: decode(row.features, DIM) for row in self.decisions},
+            {"": self.bandit.policy},
+        )
+        for row in sorted([*self.rewards, *self.scalings, *self.candidates], key=lambda row: int(row.seq)):
             if isinstance(row, ScalingRow):
-                learn = self.bandit.book(row)
-                assert learn is not None
-                learn()
+                if found[""].is_warming_up:
+                    found[""].read_by(decode_scaling(row.scaling, DIM), is_last=row.is_last, seen=row.arms)
+            elif isinstance(row, CandidateRow):
+                self._changed(found, row)
             elif row.reward is not None:
-                self.bandit.policy.update(features[row.decision], row.reward)
-        return self.bandit.policy
+                for policy in found.values():
+                    with suppress(SketchTooSmallWarning, WorldChangedWarning):
+                        policy.update(features[row.decision], row.reward)
+        return found
+
+    def _changed(self, found: dict[str, Any], row: CandidateRow) -> None:
+        if row.change == "added":
+            settings = json.loads(row.settings or "")["policy"]
+            found[row.name] = self.bandit.original.with_policy(settings).build()
+        elif row.change == "removed":
+            del found[row.name]
+        else:
+            before, found[""] = found[""], found.pop(row.name)
+            if row.kept is not None:
+                found[row.kept] = before
 
 
 def _compare(ledgers: list[Ledger], journal: _Journal) -> int:
@@ -94,21 +121,25 @@ def _journals(connection: sa.Connection) -> dict[str, _Journal]:
     found = {}
     for row in connection.execute(sa.select(tables.bandits)).all():
         bandit = Bandit(row.id, row.name, BanditConfig.from_json(row.config), created=row.created)
-        decisions, rewards, scalings = (
+        decisions, rewards, scalings, candidates = (
             list(connection.execute(sa.select(table).where(table.c.bandit == row.id).order_by(table.c.seq)))
-            for table in (tables.decisions, tables.rewards, tables.scalings)
+            for table in (tables.decisions, tables.rewards, tables.scalings, tables.candidates)
         )
-        named = [ScalingRow(*(getattr(one, column) for column in ScalingRow._fields)) for one in scalings]
-        found[row.name] = _Journal(bandit, decisions, rewards, named)
+        scaled = [ScalingRow(*one[:-1]) for one in scalings]
+        changed = [CandidateRow(*one[:-1]) for one in candidates]
+        found[row.name] = _Journal(bandit, decisions, rewards, scaled, changed)
     return found
 
 
-async def _recovered(state: Path, database: str | None) -> dict[str, Any]:
-    """The policies of a server that starts now."""
+async def _recovered(state: Path, database: str | None) -> dict[str, dict[str, Any]]:
+    """The policies of a server that starts now: of each bandit that which decides, "", and its candidates."""
     engine = Engine(Settings(state, database=database))
     await engine.start()
     try:
-        return {name: copy.deepcopy(bandit.policy) for name, bandit in engine.registry.bandits.items()}
+        return {
+            name: copy.deepcopy({"": bandit.policy, **{one.name: one.policy for one in bandit.shadows}})
+            for name, bandit in engine.registry.bandits.items()
+        }
     finally:
         await engine.drain()
         engine.release()

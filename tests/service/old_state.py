@@ -61,8 +61,20 @@ def write(state: Path) -> sb.LinUCB:
     return alone
 
 
+def as_format_4(state: Path) -> None:
+    """Make a folder of today one of 0.12: no candidates, no bandits that began with a log."""
+    connection = sqlite3.connect(state / "journal.sqlite")
+    with connection:
+        for table in ("candidates", "chances"):
+            connection.execute(f"DROP TABLE sketchbandit_{table}")
+        connection.execute("ALTER TABLE sketchbandit_bandits DROP COLUMN source")
+        connection.execute("UPDATE sketchbandit_service SET format = 4")
+    connection.close()
+
+
 def as_format_3(state: Path) -> None:
     """Make a folder of today one of 0.10: no checksums, snapshots without what waits."""
+    as_format_4(state)
     connection = sqlite3.connect(state / "journal.sqlite")
     with connection:
         for table in ("arms", "decisions", "rewards", "estimates", "actions", "scalings"):

@@ -133,8 +133,11 @@ async def test_head_wherever_there_is_get(tmp_path: Path) -> None:
     """The same headers, for pages too; what takes no GET takes no HEAD."""
     async with service(tmp_path) as found:
         await found.create()
-        described = (await found.http.get("/openapi.json")).json()
-        paths = [path.format(name="b") for path, methods in described["paths"].items() if "get" in methods]
+        await found.http.put("/v1/bandits/b/candidates/c", json={})
+        described = (await found.http.get("/openapi.json")).json()["paths"]
+        paths = [
+            path.format(name="b", candidate="c") for path, methods in described.items() if "get" in methods
+        ]
         for path in ("/", "/docs", "/openapi.json", "/dashboard.js", *paths):
             get, head = await found.http.get(path), await found.http.head(path)
             assert (head.status_code, head.content) == (get.status_code, b"")

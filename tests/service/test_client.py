@@ -171,6 +171,30 @@ def test_actions(server: ServerProcess) -> None:
         shop.delete()
 
 
+def test_candidates(server: ServerProcess) -> None:
+    """Added, asked, promoted, removed; a bandit from the log of another."""
+    with Client(server.url) as client:
+        shop = client.create("shop", DIM, **PLAIN)
+        told = shop.put_candidate("small é", policy="soful", explore=sb.UCB(0.3), rewards=sb.Linear())
+        assert (told["explore"]["beta"], told["rewards"]["model"]) == (0.3, "linear")
+        shop.put_candidate("other", policy="oful", reward_range=[-1, 1])
+        shop.update(shop.select(np.eye(DIM)), 1.0)
+        assert [one["name"] for one in shop.candidates()] == ["small é", "other"]
+        assert shop.candidate("other")["rounds"] == 1
+        shop.remove_candidate("other")
+        with pytest.raises(ServiceError, match="has no candidate 'other'"):
+            shop.candidate("other")
+        assert shop.promote("small é", keep="first")["policy"] == "soful"
+        assert shop.stats()["candidates"][0]["name"] == "first"
+        for name in ("", "..", "a/b"):
+            with pytest.raises(InputError, match="name cannot be"):
+                shop.candidate(name)
+        new = client.create("new", DIM, from_="shop", policy="soful")
+        assert new.stats()["rounds"] == 1
+        for bandit in (shop, new):
+            bandit.delete()
+
+
 @pytest.mark.parametrize("name", [".", "..", "", "a/b", "a/../..", "a\nb", "\x00", "\x7f", "\ud800"])
 def test_what_urls_cannot_carry(name: str) -> None:
     """As a bandit's name nothing is sent; ids of arms and names of actions are in bodies, and in no path."""
@@ -213,7 +237,14 @@ def test_the_same_awaited(server: ServerProcess) -> None:
             assert (await acting.actions())["retired"] == ["a"]
             await acting.delete()
             await slates.delete()
-            assert (await bandit.stats())["rounds"] == 21
+            assert (await bandit.put_candidate("c", policy="oful"))["name"] == "c"
+            assert (await bandit.candidate("c"))["policy"] == "oful"
+            assert (await bandit.promote("c"))["policy"] == "oful"
+            await bandit.put_candidate("d")
+            await bandit.remove_candidate("d")
+            assert await bandit.candidates() == []
+            assert (await bandit.put_candidate("e"))["rounds"] == 0
+            assert (await bandit.stats())["rewards"] == 21
             assert len(await client.bandits()) == 1
             with pytest.raises(ServiceError):
                 await client.bandit("absent").stats()

@@ -35,6 +35,7 @@ def test_killed_again_and_again(tmp_path: Path, where: str, request: pytest.Fixt
     tale = kill_again_and_again(tmp_path, kills=KILLS, database=database, with_standby=where == "standby")
     assert tale.rewards >= tale.acknowledged >= 5 * KILLS
     assert tale.quarantined
+    assert tale.promoted == 6
     assert where != "standby" or max(tale.away) < TAKEOVER
 
 

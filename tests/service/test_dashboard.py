@@ -94,6 +94,27 @@ def test_it_renders_and_updates(server: ServerProcess, browser: Browser) -> None
     page.close()
 
 
+def test_candidates_are_shown(server: ServerProcess, browser: Browser) -> None:
+    """What they would have earned beside what was earned, with intervals; their names are text."""
+    name = EVIL[:40].replace("/", "")
+    with Client(server.url) as client:
+        shop = client.create("judged", 3, **PLAIN, exploration=0.5, reward_timeout=None)
+        shop.put_candidate(name, policy="oful", explore="greedy")
+        for _ in range(30):
+            shop.update(shop.select(np.eye(3)), 0.5)
+    page = browser.new_page()
+    page.goto(f"{server.url}/#good")
+    expect(page.locator("#candidates-section")).to_be_hidden()
+    page.goto(f"{server.url}/#judged")
+    shown = page.locator("#candidates tr")
+    expect(shown).to_have_count(1)
+    expect(shown).to_contain_text(name)
+    expect(shown).to_contain_text("oful, greedy")
+    expect(shown).to_contain_text("0.5 (")
+    assert "owned" not in page.title()
+    page.close()
+
+
 def test_what_a_shop_asks(server: ServerProcess, browser: Browser) -> None:
     """Reward against the uniform choice with its interval, shares of arms, over the time that is chosen."""
     with Client(server.url) as client:

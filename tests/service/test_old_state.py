@@ -155,6 +155,29 @@ async def test_a_folder_of_0_10(tmp_path: Path) -> None:
 
 
 @in_loop
+async def test_a_folder_of_0_12_opens(tmp_path: Path) -> None:
+    """As it was; candidates can be added, and its log can be learned from."""
+
+    async def work(found: Service) -> None:
+        await found.create(**PLAIN)
+        await found.play(5)
+        await found.upkeep.snapshot(found.engine.bandit("b"))
+        await found.play(5, seed=1)
+
+    before = (await crashing(tmp_path, work)).engine.bandit("b")
+    old_state.as_format_4(tmp_path)
+    with pytest.raises(InputError, match=r"format 4.*start `sketchbandit serve` on it once"):
+        check(tmp_path)
+    async with service(tmp_path) as found:
+        assert same(found.engine.bandit("b").policy, before.policy)
+        assert (await found.http.put("/v1/bandits/b/candidates/c", json={})).status_code == 201
+        new = await found.http.put("/v1/bandits/new", json={"dim": 4, "from": "b", **PLAIN})
+        assert new.json()["from"]["rewards"] == 10
+        await found.play(3)
+    assert all(finding.is_good for finding in check(tmp_path))
+
+
+@in_loop
 async def test_columns_are_added_on_postgresql_too(tmp_path: Path, postgres_url: str) -> None:
     """The same statements, on a journal that was made without them."""
     async with service(tmp_path, database=postgres_url) as found:
@@ -166,10 +189,11 @@ async def test_columns_are_added_on_postgresql_too(tmp_path: Path, postgres_url:
             connection.exec_driver_sql(f"ALTER TABLE sketchbandit_decisions DROP COLUMN {column}")
         for column in ("position", "crc"):
             connection.exec_driver_sql(f"ALTER TABLE sketchbandit_rewards DROP COLUMN {column}")
-        connection.exec_driver_sql("ALTER TABLE sketchbandit_bandits DROP COLUMN arms_version")
+        for column in ("arms_version", "source"):
+            connection.exec_driver_sql(f"ALTER TABLE sketchbandit_bandits DROP COLUMN {column}")
         connection.exec_driver_sql(
             "DROP TABLE sketchbandit_estimates, sketchbandit_actions, sketchbandit_scalings, "
-            "sketchbandit_snapshots"
+            "sketchbandit_snapshots, sketchbandit_candidates, sketchbandit_chances"
         )
         connection.execute(tables.service.update().values(format=1))
     engine.dispose()

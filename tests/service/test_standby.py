@@ -17,11 +17,13 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit.client import AsyncClient, Retries, ServiceError
-from sketchbandit.errors import InputError
+from sketchbandit.errors import InputError, SketchBanditError
+from sketchbandit.service import replica
 from sketchbandit.service.api.app import Api
-from sketchbandit.service.bandit import Bandit, Learning
+from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.checking import same
 from sketchbandit.service.engine import Engine
+from sketchbandit.service.learner import Learning
 from sketchbandit.service.settings import Settings
 from sketchbandit.service.standby import Follower
 from sketchbandit.service.storage.database import Database, Fenced, StorageError
@@ -171,6 +173,69 @@ async def test_it_follows_bit_for_bit_and_takes_over(tmp_path: Path, postgres_ur
         await then.play(5, "warm", seed=2)
         assert (await then.stats("warm"))["rounds"] == 95
         assert (await then.rewards(shown, {"position": 0, "reward": 1.0}, name="late")).is_success
+
+
+@in_loop
+async def test_it_follows_candidates(tmp_path: Path, postgres_url: str) -> None:
+    """Their policies and values, a promotion, and a bandit that began with a log; then it goes on."""
+    small = {"policy": "soful", "parameters": {"size": 2}}
+    async with AsyncExitStack() as life, standby(tmp_path / "b", postgres_url, begins=False) as second:
+        first = await life.enter_async_context(service(tmp_path / "a", database=postgres_url))
+        await first.create(**PLAIN, exploration=0.5, reward_timeout=None)
+        for name, settings in (("small", small), ("other", {"policy": "oful"}), ("gone", {})):
+            await first.http.put(f"/v1/bandits/b/candidates/{name}", json=settings)
+        await first.play(10)
+        second.begin()
+        await second.has_applied(batch_of(first))
+        await first.http.delete("/v1/bandits/b/candidates/gone")
+        await first.play(10, seed=1)
+        await first.http.post("/v1/bandits/b/candidates/small/promote", json={"keep": "before"})
+        await first.http.put("/v1/bandits/new", json={"dim": DIM, "from": "b", **small})
+        await first.play(10, seed=2)
+        first.engine.judge.close()
+        await first.engine.journal.probe()
+        await second.has_applied(batch_of(first))
+        here, there = first.engine.registry.bandits, second.bandits
+        assert [one.name for one in there["b"].shadows] == ["other", "before"]
+        for name, bandit in here.items():
+            assert same(bandit.policy, there[name].policy)
+            assert bandit.config == there[name].config
+            for mine, theirs in zip(bandit.shadows, there[name].shadows, strict=True):
+                assert same(mine.policy, theirs.policy)
+                assert mine.dump() == theirs.dump()
+        assert there["new"].policy.rounds == 20
+        assert there["b"].shadows.by_name["other"].dump()["value"][0][0] > 0  # decisions that count
+        await life.aclose()
+        then = await second.takes_over()
+        await then.play(5, seed=3)
+        assert (await then.stats())["policy"] == "soful"
+
+
+@in_loop
+async def test_a_bandit_whose_log_is_gone(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retention may have dropped what it began with by the time a standby looks: snapshots have it."""
+    refused: list[str] = []
+
+    def begin(_: object, bandit: Bandit) -> None:
+        if bandit.origin is not None:
+            refused.append(bandit.name)
+            raise SketchBanditError("its log is gone")
+
+    monkeypatch.setattr(replica, "begin", begin)
+    async with (
+        service(tmp_path / "a", database=postgres_url, snapshots="database") as first,
+        standby(tmp_path / "b", postgres_url) as second,
+    ):
+        await first.create(**PLAIN)
+        await first.play(5)
+        await second.has_applied(batch_of(first))
+        await first.http.put("/v1/bandits/new", json={"dim": DIM, "from": "b", **PLAIN})
+        await first.play(2, "new")
+        await second.has_applied(batch_of(first))
+        assert refused == ["new"]
+        assert same(second.bandits["new"].policy, first.engine.bandit("new").policy)
 
 
 @in_loop

@@ -25,7 +25,10 @@ from sketchbandit.service.storage.connecting import default_url
 from sketchbandit.service.storage.database import Database, Fenced, StorageError
 from sketchbandit.service.storage.records import (
     ADDED,
+    PROMOTED,
     ActionRow,
+    CandidateRow,
+    ChanceRow,
     DecisionRow,
     EstimateRow,
     Record,
@@ -56,6 +59,9 @@ ODD: list[Record] = [
     ActionRow(6, 9, "ü\n", ADDED),
     ScalingRow(7, 9, b"\x01", 3, True),
     ScalingRow(8, 9, b"", 3, False),
+    CandidateRow(9, 9, "c", ADDED, "{}", None, 1.7e9),
+    CandidateRow(10, 9, "c", PROMOTED, None, "é", -0.0),
+    ChanceRow(11, 9, b"\0\xff"),
 ]
 
 
@@ -65,7 +71,7 @@ def test_checksums(tmp_path: Path, kind: str, request: pytest.FixtureRequest) ->
     url = request.getfixturevalue("postgres_url") if kind == "postgres" else default_url(tmp_path)
     with closing(Database(url)) as database:
         database.open()
-        database.commit(ODD, 8)
+        database.commit(ODD, 11)
         found = {
             table: database.read(lambda connection, table=table: list(tables.all_rows(connection, table)))  # type: ignore[misc]
             for table in checksums.ROWS

@@ -34,7 +34,8 @@ class AsyncClient:
 
         ``settings``: policy, parameters (of the policy: ``{"scaling": "auto", "intercept": True}``, ...),
         rewards (the reward model: ``"logistic"`` for clicks, ...), forget, reward_timeout, default_reward,
-        max_open, explore, exploration, propensities, slates, actions, log_arms.
+        max_open, explore, exploration, propensities, slates, actions, log_arms; ``from_``: a bandit from all
+        of whose log a new one learns before it decides anything.
         """
         await self.call(calls.create(name, dim, settings))
         return AsyncBandit(self, name)
@@ -135,6 +136,33 @@ class AsyncBandit:
     async def actions(self) -> dict[str, list[str]]:
         """The names of the ``actions`` that are offered, and of the ``retired`` ones."""
         return await self._client.call(calls.actions(self.name))
+
+    async def put_candidate(self, candidate: str, **settings: Any) -> dict[str, Any]:
+        """Add a policy that learns from the same rewards and never decides; again is no error.
+
+        ``settings``: those of a policy, as for ``create``; and reward_range, the least reward there can be
+        and the most, ``[0, 1]`` unless it is given. What the service says of it is returned.
+        """
+        return await self._client.call(calls.put_candidate(self.name, candidate, settings))
+
+    async def candidates(self) -> list[dict[str, Any]]:
+        """All candidates: settings, rounds, and the ``value`` that each would have earned."""
+        return await self._client.call(calls.candidates(self.name))
+
+    async def candidate(self, candidate: str) -> dict[str, Any]:
+        """One of them."""
+        return await self._client.call(calls.candidate(self.name, candidate))
+
+    async def remove_candidate(self, candidate: str) -> None:
+        """Forget a candidate and all that it has learned."""
+        await self._client.call(calls.remove_candidate(self.name, candidate))
+
+    async def promote(self, candidate: str, *, keep: str | None = None) -> dict[str, Any]:
+        """Let the policy of a candidate decide from now on; the settings of the bandit then.
+
+        ``keep``: the policy that decided so far goes on as a candidate of this name.
+        """
+        return await self._client.call(calls.promote(self.name, candidate, keep))
 
     async def stats(self, over: str = "all") -> dict[str, Any]:
         """What the bandit is doing, as ``Bandit.stats``."""

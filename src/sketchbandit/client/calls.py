@@ -70,7 +70,44 @@ def bandit_path(name: str, *rest: str) -> str:
 
 
 def create(name: str, dim: int, settings: Mapping[str, Any]) -> Call[None]:
-    """PUT a bandit; ``explore`` may be a rule of the library, ``rewards`` a reward model."""
+    """PUT a bandit; ``from_`` is the field ``from``, which is a word of Python."""
+    said = _settings(settings)
+    if "from_" in said:
+        said["from"] = said.pop("from_")
+    return Call("PUT", bandit_path(name), lambda _: None, _json({"dim": dim, **said}))
+
+
+def put_candidate(name: str, candidate: str, settings: Mapping[str, Any]) -> Call[dict[str, Any]]:
+    """PUT a candidate of a bandit."""
+    return Call("PUT", _candidate_path(name, candidate), dict, _json(_settings(settings)))
+
+
+def candidates(name: str) -> Call[list[dict[str, Any]]]:
+    """GET the candidates of a bandit."""
+    return Call("GET", bandit_path(name, "candidates"), lambda answer: list(answer["candidates"]))
+
+
+def candidate(name: str, candidate: str) -> Call[dict[str, Any]]:
+    """GET one of them."""
+    return Call("GET", _candidate_path(name, candidate), dict)
+
+
+def remove_candidate(name: str, candidate: str) -> Call[None]:
+    """DELETE one of them."""
+    return Call("DELETE", _candidate_path(name, candidate), lambda _: None)
+
+
+def promote(name: str, candidate: str, keep: str | None) -> Call[dict[str, Any]]:
+    """POST that a candidate is to decide."""
+    return Call("POST", f"{_candidate_path(name, candidate)}/promote", dict, _json({"keep": keep}))
+
+
+def _candidate_path(name: str, candidate: str) -> str:
+    return bandit_path(name, "candidates", bandit_path(candidate).rpartition("/")[2])  # the same names do
+
+
+def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """As JSON says them; ``explore`` may be a rule of the library, ``rewards`` a reward model."""
     rule, model = settings.get("explore"), settings.get("rewards")
     for key, given in (("explore", rule), ("rewards", model)):
         if isinstance(given, type):
@@ -80,7 +117,7 @@ def create(name: str, dim: int, settings: Mapping[str, Any]) -> Call[None]:
     if rule is not None and hasattr(rule, "settings"):
         kept = {key: value for key, value in rule.settings().items() if key not in _OF_THE_PROCESS}
         settings = {**settings, "explore": {key: value for key, value in kept.items() if value is not None}}
-    return Call("PUT", bandit_path(name), lambda _: None, _json({"dim": dim, **settings}))
+    return dict(settings)
 
 
 def bandits() -> Call[list[dict[str, Any]]]:

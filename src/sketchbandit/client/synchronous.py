@@ -47,7 +47,8 @@ class Client:
 
         ``settings``: policy, parameters (of the policy: ``{"scaling": "auto", "intercept": True}``, ...),
         rewards (the reward model: ``"logistic"`` for clicks, ...), forget, reward_timeout, default_reward,
-        max_open, explore, exploration, propensities, slates, actions, log_arms.
+        max_open, explore, exploration, propensities, slates, actions, log_arms; ``from_``: a bandit from all
+        of whose log a new one learns before it decides anything.
         """
         self.call(calls.create(name, dim, settings))
         return Bandit(self, name)
@@ -173,6 +174,33 @@ class Bandit:
     def actions(self) -> dict[str, list[str]]:
         """The names of the ``actions`` that are offered, and of the ``retired`` ones."""
         return self._client.call(calls.actions(self.name))
+
+    def put_candidate(self, candidate: str, **settings: Any) -> dict[str, Any]:
+        """Add a policy that learns from the same rewards and never decides; again is no error.
+
+        ``settings``: those of a policy, as for ``create``; and reward_range, the least reward there can be
+        and the most, ``[0, 1]`` unless it is given. What the service says of it is returned.
+        """
+        return self._client.call(calls.put_candidate(self.name, candidate, settings))
+
+    def candidates(self) -> list[dict[str, Any]]:
+        """All candidates: settings, rounds, and the ``value`` that each would have earned."""
+        return self._client.call(calls.candidates(self.name))
+
+    def candidate(self, candidate: str) -> dict[str, Any]:
+        """One of them."""
+        return self._client.call(calls.candidate(self.name, candidate))
+
+    def remove_candidate(self, candidate: str) -> None:
+        """Forget a candidate and all that it has learned."""
+        self._client.call(calls.remove_candidate(self.name, candidate))
+
+    def promote(self, candidate: str, *, keep: str | None = None) -> dict[str, Any]:
+        """Let the policy of a candidate decide from now on; the settings of the bandit then.
+
+        ``keep``: the policy that decided so far goes on as a candidate of this name.
+        """
+        return self._client.call(calls.promote(self.name, candidate, keep))
 
     def stats(self, over: str = "all") -> dict[str, Any]:
         """What the bandit is doing.

@@ -54,10 +54,15 @@ class Accounts:
         self.totals = Totals()
         self.timeline = Timeline(created)
         self.recent: deque[Recent] = deque(maxlen=_MOST_RECENT)
-        self._held = HeldBack(config.reward_timeout or 0.0)
+        self._held = HeldBack(Bucket, config.reward_timeout or 0.0)
         """What is not yet in the timeline: decisions are compared when the time for their reward is over."""
         self._unweighed: dict[int, Unweighed] = {}
         """Rewards that came before the estimate of their probability."""
+
+    @property
+    def rewarded(self) -> int:
+        """Rewards that were told to the policy: those of clients, and defaults but for null."""
+        return sum(bucket.rewards for bucket in self.timeline.life.buckets)
 
     def opened(self, row: DecisionRow) -> None:
         """An arm was shown."""

@@ -8,29 +8,28 @@ What is counted is counted at once, by whoever calls ``book``. What the policy h
 in the bandit's lane, in the same order: it may take long.
 """
 
-import copy
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning, WorldChangedWarning
 from sketchbandit.policy import PerAction
 from sketchbandit.service.accounts import Accounts, Recent
 from sketchbandit.service.arm_store import ArmStore
+from sketchbandit.service.candidate import Candidate
 from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.costs import learn_cost, rescale_cost
-from sketchbandit.service.describing import Described, describe
-from sketchbandit.service.ordering import SHORT, Lane
-from sketchbandit.service.problems import Busy, Invalid
-from sketchbandit.service.scaling_bytes import decode as decode_scaling
+from sketchbandit.service.costs import rescale_cost
+from sketchbandit.service.learner import Learner, Learning, owned
+from sketchbandit.service.origin import Origin
+from sketchbandit.service.problems import Busy
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import (
     ADDED,
+    PROMOTED,
     ActionRow,
+    CandidateRow,
+    ChanceRow,
     DecisionRow,
     EstimateRow,
     RewardRow,
@@ -38,15 +37,13 @@ from sketchbandit.service.storage.records import (
     ScalingRow,
 )
 from sketchbandit.service.storage.snapshots import Snapshot
-from sketchbandit.service.vectors import decode
+from sketchbandit.service.valuing import Valued
 
-Learning = Callable[[], None]
-"""What is left for the policy to learn from a record."""
 Last = dict[str, tuple[int, str | float]]
 """The last decision and the last reward, by table: the record, and its tag or its time."""
 
 _COPY_CALLS, _COPY_BYTE = 3e-4, 1e-9  # seconds of a copy of a policy: of each model, and of each byte
-_ABOUT, _RESCALE = 4e-5, 1e-4  # seconds for each model: to describe it, and to read it by another scaling
+_RESCALE = 1e-4  # seconds for each model, to read it by another scaling
 _OVERHEAD = 800  # bytes of an arm that waits, besides its features
 
 
@@ -60,42 +57,30 @@ class Snapshotted(NamedTuple):
     learned: int
 
 
-class About(NamedTuple):
-    """What there is to say of a policy."""
+class Promoted(NamedTuple):
+    """Which candidate became the policy that decides, and when."""
 
-    rounds: int
-    nbytes: int
-    described: Described
-
-
-def _owned(policy: Any) -> Any:
-    """It scales nothing by itself: scalings are records."""
-    policy._scales_itself = False
-    return policy
+    name: str
+    at: float
 
 
-class Bandit:
+class Bandit(Learner):
     """A named bandit."""
 
-    lane: Lane
-    """In which its policy works; the registry gives it one."""
-    _about: About
-    _has_news = True
-    """Whether the policy has changed since it was asked."""
-
-    def __init__(self, number: int, name: str, config: BanditConfig, *, created: float) -> None:
+    def __init__(
+        self, number: int, name: str, config: BanditConfig, *, created: float, source: str | None = None
+    ) -> None:
+        super().__init__(config)
         self.number = number
         self.name = name
-        self.config = config
+        self.original = config
+        """As it was created."""
         self.created = created
-        self.policy = _owned(config.build())
-        self.model = config.model
-        """What is believed of the rewards: which of them can be learned from."""
-        self.shape = config.shape
-        """What work takes, and memory, follows from it."""
-        self._learn_seconds = learn_cost(self.shape)
+        self.origin = None if source is None else Origin.from_json(source)
+        """The log that it had learned from when it was created, if it had."""
+        self.promoted: Promoted | None = None
+        """By which it came to have other settings, if it has."""
         self.arms = ArmStore()
-        self._is_offered = dict.fromkeys(config.actions or (), True)
         self.open: dict[int, dict[int, DecisionRow]] = {}
         """Decisions some of whose arms wait for a reward: those arms by position, by their first row."""
         self.open_bytes = 0
@@ -143,7 +128,11 @@ class Bandit:
             return self._changed(row)
         if isinstance(row, ScalingRow):
             return partial(self._scale, row)
-        if isinstance(row, DecisionRow):
+        if isinstance(row, CandidateRow):
+            return self._changed_candidates(row)
+        if isinstance(row, ChanceRow):
+            self.shadows.judged(row, self._waits_for_first)
+        elif isinstance(row, DecisionRow):
             self._opened(row)
         else:
             self._estimated(row)
@@ -176,13 +165,27 @@ class Bandit:
             if shown.key is not None:
                 self.keys.pop(shown.key, None)
         self.accounts.closed(row, shown)
-        return None if row.reward is None else partial(self._learn, shown, row.reward)
+        if self.shadows:
+            if row.position == 0:
+                counts_at = row.at if self.config.reward_timeout is None else self.deadline(shown.at)
+                self.shadows.rewarded(first, counts_at, row.reward, shown.propensity)
+            self.shadows.release(row.at, self._settled)
+        return None if row.reward is None else partial(self._learn, shown, row.reward, [*self.shadows])
 
     def _estimated(self, row: EstimateRow) -> None:
         """A probability was committed, before the reward or after it."""
         if (shown := self.open.get(row.decision, {}).get(0)) is not None:
             self.open[row.decision][0] = shown._replace(propensity=row.propensity)
         self.accounts.estimated(row)
+        self.shadows.estimated(row.decision, row.propensity)
+
+    def _waits_for_first(self, first: int) -> bool:
+        """Whether the arm that a decision showed first waits for its reward."""
+        return 0 in self.open.get(first, ())
+
+    def valued(self, candidate: Candidate, now: float) -> Valued | None:
+        """What a candidate would have earned by now."""
+        return candidate.valued(now, self._settled)
 
     def _settled(self, now: float) -> float:
         """Until when no deadline is ahead of a decision that is open: its default may not be taken yet."""
@@ -195,80 +198,31 @@ class Bandit:
         if self._is_offered.get(row.action, False) == is_added:
             return None
         self._is_offered[row.action] = is_added
-        return partial(self._add if is_added else self._retire, row.action)
+        return partial(self._add if is_added else self._retire, row.action, [*self.shadows])
 
-    @property
-    def actions(self) -> list[str]:
-        """Those that are offered now."""
-        return [action for action, is_offered in self._is_offered.items() if is_offered]
+    def _changed_candidates(self, row: CandidateRow) -> Learning | None:
+        """A candidate was added or removed, or is the policy that decides from here on."""
+        self._has_news = True
+        if row.change == ADDED:
+            return self.shadows.added(row, self.config, self._is_offered)
+        candidate = self.shadows.removed(row.name)
+        if candidate is None or row.change != PROMOTED:
+            return None
+        kept = self.shadows.keep(row, candidate, self.config)
+        self.promoted = Promoted(row.name, row.at)
+        self._decides_by(candidate.config)
+        return partial(self._promote, candidate, kept)
 
     @property
     def longest_id(self) -> int:
         """Bytes of the longest id of an arm, or name of an action."""
         return max([self.arms.longest_id, *(len(action.encode()) for action in self._is_offered)])
 
-    @property
-    def retired(self) -> list[str]:
-        """Those that are offered no more."""
-        return [action for action, is_offered in self._is_offered.items() if not is_offered]
-
-    # -- what the policy learns -----------------------------------------------------------------------
-
     def seconds_for(self, row: Row) -> float:
         """How long the policy may need to learn from a record."""
         if isinstance(row, ScalingRow):
             return rescale_cost(self.shape, self.accounts.totals.learned) + _RESCALE * (self._models - 1)
-        return self._learn_seconds
-
-    def _learn(self, shown: DecisionRow, reward: float) -> None:
-        """Learn from a reward. What the policy refuses is not learned, in a replay neither."""
-        self._has_news = True
-        features = decode(shown.features, self.config.dim)
-        told = (features, reward) if self.config.actions is None else (features, shown.arm_id, reward)
-        with (
-            _refusals("the reward"),
-            suppress(SketchTooSmallWarning, WorldChangedWarning),
-        ):  # health() says it
-            self.policy.update(*told)
-
-    def _add(self, action: str) -> None:
-        self._has_news = True
-        self.policy.add(action)
-
-    def _retire(self, action: str) -> None:
-        self._has_news = True
-        self.policy.retire(action)
-
-    def _scale(self, row: ScalingRow) -> None:
-        """Learn anew what was learned so far, with a scaling. The last one is fixed."""
-        self._has_news = True
-        if self.policy.is_warming_up:
-            scaling = decode_scaling(row.scaling, self.config.dim)
-            with _refusals("the scaling"):
-                self.policy.read_by(scaling, is_last=row.is_last, seen=row.arms)
-
-    def about(self, *, is_one_of_many: bool = False) -> "About":
-        """What there is to say of the policy: as it is, or was when it was free to be asked.
-
-        Many models are asked in the lane, and what they say is known the next time; where it is one of many
-        bandits, two models are many.
-        """
-        if self.lane.is_busy or not (self._has_news or self.policy.is_warming_up):
-            return self._about
-        if self._models == 1 or (not is_one_of_many and self.lane.is_free_for(_ABOUT * self._models)):
-            self.look()
-        else:
-            self.lane.put(self.look, SHORT)
-        return self._about
-
-    def look(self) -> None:
-        """Ask the policy what there is to say of it."""
-        self._about = About(self.policy.rounds, self.policy.nbytes, describe(self.policy))
-        self._has_news = False
-
-    @property
-    def _models(self) -> int:
-        return len(self._is_offered) or 1
+        return self._learn_seconds + self.shadows.seconds
 
     # -- time -----------------------------------------------------------------------------------------
 
@@ -296,14 +250,19 @@ class Bandit:
             "open": np.array(waiting, dtype=np.int64),
             "last": dict(self.last),
             **self.accounts.dump(),
+            **({} if self.promoted is None else {"promoted": [*self.promoted, self.config.to_json()]}),
+            **self.shadows.dump(),
         }
 
     async def snapshot(self, seq: int) -> Snapshot:
         """The bandit after the record ``seq``, the last that was booked; it shares nothing with it."""
-        state = self.state()
-        seconds = _COPY_CALLS * self._models + _COPY_BYTE * self.about().nbytes
-        policy = await self.lane.do(partial(copy.deepcopy, self.policy), seconds)
-        return Snapshot(seq, policy, state)
+        state, shadows = self.state(), [*self.shadows]
+        known = [self.about(), *(one.about for one in shadows if one.about is not None)]
+        seconds = _COPY_CALLS * self._models + _COPY_BYTE * sum(one.nbytes for one in known)
+        policy, candidates, refused = await self.lane.do(partial(self._copied, shadows), seconds)
+        for saved, count in zip(state.get("candidates", ()), refused, strict=True):
+            saved["refused"] = count
+        return Snapshot(seq, policy, state, candidates)
 
     def owns(self, snapshot: Snapshot) -> bool:
         """Whether a snapshot is of this bandit, not of another one that had its number."""
@@ -311,21 +270,17 @@ class Bandit:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot; open decisions come from the journal."""
-        self.policy = _owned(snapshot.policy)
+        self.policy, state = owned(snapshot.policy), snapshot.state
+        if "promoted" in state:
+            *promoted, config = state["promoted"]
+            self.promoted = Promoted(*promoted)
+            self._decides_by(BanditConfig.from_json(config))
+        self.shadows.undump(state, snapshot.candidates, self.config)
         if isinstance(self.policy, PerAction):
             offered = set(self.policy.actions)
             self._is_offered = {str(action): action in offered for action in self.policy.policies}
-        self.accounts.undump(snapshot.state)
-        self.last = {name: tuple(last) for name, last in snapshot.state.get("last", {}).items()}
-
-
-@contextmanager
-def _refusals(what: str) -> Iterator[None]:
-    """What the policy refuses leaves it as it was."""
-    try:
-        yield
-    except (InputError, InputTypeError) as error:
-        raise Invalid(f"{what} is recorded, but cannot be learned from: {error}") from error
+        self.accounts.undump(state)
+        self.last = {name: tuple(last) for name, last in state.get("last", {}).items()}
 
 
 def waiting_bytes(row: DecisionRow) -> int:

@@ -1,5 +1,6 @@
 """Whether journal and snapshots hold what they should: ``sketchbandit service check``."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.origins import begin
 from sketchbandit.service.recovery import belongs, build, read_arms, read_snapshot, reason_of
 from sketchbandit.service.replaying import Since, replay, since
 from sketchbandit.service.scaling_bytes import decode as decode_scaling
@@ -20,7 +22,7 @@ from sketchbandit.service.storage.checksums import ROWS, is_log_whole, unsealed
 from sketchbandit.service.storage.connecting import JOURNAL, default_url
 from sketchbandit.service.storage.database import Database
 from sketchbandit.service.storage.records import DecisionRow, ScalingRow
-from sketchbandit.service.storage.snapshots import Snapshots, snapshots_of
+from sketchbandit.service.storage.snapshots import Snapshot, Snapshots, snapshots_of
 from sketchbandit.service.storage.tables import all_rows
 from sketchbandit.service.vectors import decode
 
@@ -182,7 +184,7 @@ def _check_bandit(
                 f"{error}; a start puts it aside, and goes on from the one before",
             )
     start, origin = Since(bandit.number), "the beginning"
-    if service.dropped > bandit.number:
+    if service.dropped > bandit.number or not _has_begun(connection, bandit):
         if not whole:
             yield Finding(
                 bandit.name, False, f"no snapshot is whole, and the journal does not reach back; {_BACKUP}"
@@ -193,7 +195,7 @@ def _check_bandit(
         start, origin = since(connection, bandit, first), f"record {first.seq}"
     for snapshot in whole:
         replay(connection, {bandit.number: bandit}, {bandit.number: start}, until=snapshot.seq)
-        is_same = same(bandit.policy, snapshot.policy)
+        is_same = same(bandit.policy, snapshot.policy) and _same_candidates(bandit, snapshot)
         details = f"{'the same to the bit as' if is_same else 'differs from'} the journal from {origin} on"
         if not is_same:
             details += f"; find out which of them was changed: {_BACKUP}"
@@ -202,6 +204,29 @@ def _check_bandit(
     replay(connection, {bandit.number: bandit}, {bandit.number: start})
     learned = f"{bandit.policy.rounds} rewards learned, {len(bandit.open)} decisions open"
     yield Finding(f"{bandit.name}: journal", True, learned)
+
+
+def _has_begun(connection: sa.Connection, bandit: Bandit) -> bool:
+    """Whether the journal still has all that the bandit had learned when it was created."""
+    try:
+        begin(connection, bandit)
+    except SketchBanditError:
+        return False
+    return True
+
+
+def _same_candidates(bandit: Bandit, snapshot: Snapshot) -> bool:
+    """Whether the candidates of a bandit are those of a snapshot."""
+    told = [
+        {name: value for name, value in one.items() if name != "refused"}
+        for one in snapshot.state.get("candidates", ())
+    ]
+    policies = {candidate.number: candidate.policy for candidate in bandit.shadows}
+    return (
+        told == [json.loads(json.dumps(one.dump())) for one in bandit.shadows]
+        and policies.keys() == snapshot.candidates.keys()
+        and all(same(policy, snapshot.candidates[number]) for number, policy in policies.items())
+    )
 
 
 def same(one: Any, other: Any) -> bool:

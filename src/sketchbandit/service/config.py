@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import NoneType
 from typing import Any, Self
@@ -29,6 +30,17 @@ _BEFORE = {"ridge": 1.0, "scaling": None, "intercept": False, "explore": None}
 """The defaults of bandits that do not say: version 0.9 and before."""
 
 
+OF_BANDIT = (
+    "dim",
+    "reward_timeout",
+    "default_reward",
+    "max_open",
+    "log_arms",
+    "slates",
+    "propensities",
+    "actions",
+)
+"""Settings that a bandit keeps whatever policy decides; all others are the policy's."""
 _LATER = ("rewards", "forget")
 """Settings that 0.12 does not know: where they are not given, it can still read the others."""
 _KINDS: dict[str, Any] = {
@@ -118,6 +130,16 @@ class BanditConfig:
             ):
                 raise SketchBanditError(f"the settings of a bandit: {name} is {getattr(made, name)!r:.80}")
         return made
+
+    @property
+    def of_policy(self) -> dict[str, Any]:
+        """The settings of the policy."""
+        return {name: value for name, value in asdict(self).items() if name not in OF_BANDIT}
+
+    def with_policy(self, settings: Mapping[str, Any]) -> "BanditConfig":
+        """The same bandit with another policy; what is not among the settings is as by default."""
+        kept = {name: getattr(self, name) for name in OF_BANDIT}
+        return BanditConfig(**kept, **settings)
 
     def differences(self, other: "BanditConfig") -> str:
         """Which of the settings that were given differ, in words; nothing if none does."""

@@ -15,6 +15,7 @@ from sketchbandit.service.costs import decide_cost
 from sketchbandit.service.decision_ids import new_tags
 from sketchbandit.service.estimating import Estimator
 from sketchbandit.service.journal import Journal
+from sketchbandit.service.judging import Judge
 from sketchbandit.service.offered import Offered
 from sketchbandit.service.ordering import Clock, SingleFlight
 from sketchbandit.service.problems import Busy, Conflict, TooLarge
@@ -39,6 +40,15 @@ class _Chosen(NamedTuple):
     """What its probabilities follow from, if they are to be estimated."""
     due: Due | None
     """A scaling of the bandit, if it is time for one."""
+    offered: Offered | None
+    """What it was made among, if there are candidates to be asked."""
+
+
+class After(NamedTuple):
+    """What is done about a decision when it was answered."""
+
+    estimator: Estimator
+    judge: Judge
 
 
 class Decisions:
@@ -48,7 +58,7 @@ class Decisions:
         self,
         registry: Registry,
         journal: Journal,
-        estimator: Estimator,
+        after: After,
         scalings: Scalings,
         clock: Clock,
         *,
@@ -57,7 +67,7 @@ class Decisions:
     ) -> None:
         self._registry = registry
         self._journal = journal
-        self._estimator = estimator
+        self._estimator, self._judge = after
         self._scalings = scalings
         self._clock = clock
         self._limits = limits
@@ -150,7 +160,8 @@ class Decisions:
             for place, told in enumerate(shown)
             if place
         ]
-        return _Chosen(Slate((first, *further)), ranking, scores, due_for(policy))
+        asked = offered if bandit.shadows else None
+        return _Chosen(Slate((first, *further)), ranking, scores, due_for(policy), asked)
 
     # -- recording ----------------------------------------------------------------------------------------
 
@@ -161,6 +172,8 @@ class Decisions:
             self._registry.apply(bandit, *slate.rows)
             if chosen.scores is not None:
                 self._estimator.begin(bandit, slate.rows, chosen.scores)
+            if chosen.offered is not None and (slate.rows[0].propensity or chosen.scores is not None):
+                self._judge.decided(bandit, slate.rows[0], chosen.offered)
             first = slate.rows[0]
             return first if chosen.top is None else first._replace(top=chosen.top)
 

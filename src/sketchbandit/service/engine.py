@@ -7,10 +7,13 @@ from contextlib import ExitStack
 from sketchbandit.errors import InputError
 from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.beginnings import Beginnings
 from sketchbandit.service.budget import Budget
-from sketchbandit.service.decisions import Decisions
+from sketchbandit.service.candidates import Candidates
+from sketchbandit.service.decisions import After, Decisions
 from sketchbandit.service.estimating import Estimator
 from sketchbandit.service.journal import Journal
+from sketchbandit.service.judging import Judge
 from sketchbandit.service.metrics import Instruments
 from sketchbandit.service.ordering import Clock, Threads
 from sketchbandit.service.problems import Problem, Standby, Unavailable
@@ -77,6 +80,7 @@ class Engine:
         log.info("stopping")
         self.is_ready = False
         await self.estimator.close()
+        self.judge.close()
         await self.journal.close()
         await self.registry.over()
 
@@ -134,13 +138,19 @@ class Engine:
             patience=self.settings.storage_patience,
         )
         self.registry = Registry(found, self.journal, clock, limits)
+        self.beginnings = Beginnings(self.registry, self.journal, self.database, self.snapshots)
         self.estimator = Estimator(self.registry, self.journal, self.instruments)
         self.stock = Stock(self.registry, self.journal, self.threads, limits)
+        self.candidates = Candidates(self.registry, self.journal, self.threads, clock, limits)
+        self.judge = Judge(self.registry, self.journal, self.instruments, seed=self._seed)
         scalings = Scalings(self.registry, self.journal)
+        after = After(self.estimator, self.judge)
         self.decisions = Decisions(
-            self.registry, self.journal, self.estimator, scalings, clock, limits=limits, seed=self._seed
+            self.registry, self.journal, after, scalings, clock, limits=limits, seed=self._seed
         )
-        self.rewards = Rewards(self.registry, self.journal, scalings, clock, limits, dropped=found.dropped)
+        self.rewards = Rewards(
+            self.registry, self.journal, self.judge, scalings, clock, limits=limits, dropped=found.dropped
+        )
         registry = self.registry
         self.instruments.watch(lambda: list(registry.bandits.values()), lambda: len(registry.quarantined))
         log.info("state read", extra={"bandits": len(found.bandits), "records": found.last_seq})

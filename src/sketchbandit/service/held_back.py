@@ -1,36 +1,42 @@
 """Figures that are held back until the decisions behind them can no longer change."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
 
 from sketchbandit.service.history import Bucket
+from sketchbandit.service.weighed import Weighed
+
+B = TypeVar("B", Bucket, Weighed)
 
 _STRETCHES = 120  # of the time for a reward
 _LEAST_WIDTH = 1.0  # seconds
 
 
-class HeldBack:
-    """What rewards tell of a uniform choice, until the time for the rewards of their decisions is over.
+class HeldBack(Generic[B]):
+    """What rewards tell of another choice, until the time for the rewards of their decisions is over.
 
     Clicks come at once and the default comes late. If each counted when it came, arms that are clicked would
     count too much. Kept are sums over stretches of deadlines, some 120 at most.
 
-    >>> held = HeldBack(timeout=60.0)
+    >>> held = HeldBack(Bucket, timeout=60.0)
     >>> held.add(100.5, Bucket(compared=1))
     >>> held.due(100.9), [(at, bucket.compared) for at, bucket in held.due(101.0)]
     ([], [(101.0, 1)])
     """
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, kind: type[B], timeout: float) -> None:
+        self._kind: type[B] = kind
         self._width = max(timeout / _STRETCHES, _LEAST_WIDTH)
-        self._buckets: dict[int, Bucket] = {}
+        self._buckets: dict[int, B] = {}
         self._next = 0
         """Stretches before this one were released."""
         self._looked = 0
 
-    def add(self, deadline: float, happened: Bucket) -> None:
+    def add(self, deadline: float, happened: B) -> None:
         """Hold back what belongs to a decision of that deadline; the next stretch takes what comes late."""
         place = max(int(deadline // self._width), self._next)
-        self._buckets[place] = self._buckets.get(place, Bucket()) + happened
+        before = self._buckets.get(place)
+        self._buckets[place] = happened if before is None else before + happened
 
     def has_news(self, now: float) -> bool:
         """Whether a stretch has ended since this was asked last."""
@@ -39,24 +45,29 @@ class HeldBack:
         self._looked = max(self._looked, place)
         return is_new
 
-    def due(self, until: float) -> list[tuple[float, Bucket]]:
+    def due(self, until: float) -> list[tuple[float, B]]:
         """The stretches that have ended by then, in order, each with its end."""
         last = int(until // self._width)
         over = sorted(place for place in self._buckets if place < last)
         return [((place + 1) * self._width, self._buckets[place]) for place in over]
 
-    def release(self, until: float) -> list[tuple[float, Bucket]]:
+    def release(self, until: float) -> list[tuple[float, B]]:
         """The same, which are held no more."""
         found = self.due(until)
         self._next = max(self._next, int(until // self._width))
-        self._buckets = {place: bucket for place, bucket in self._buckets.items() if place >= self._next}
+        for place in [place for place in self._buckets if place < self._next]:
+            del self._buckets[place]
         return found
 
     def dump(self) -> list[Any]:
         """As JSON."""
-        return [self._next, self._looked, [[place, *bucket] for place, bucket in self._buckets.items()]]
+        return [self._next, self._looked, _rows(self._buckets)]
 
     def undump(self, saved: list[Any]) -> None:
         """Back from ``dump``."""
         self._next, self._looked, buckets = saved
-        self._buckets = {place: Bucket(*bucket) for place, *bucket in buckets}
+        self._buckets = {place: self._kind(*bucket) for place, *bucket in buckets}
+
+
+def _rows(buckets: Mapping[int, tuple[Any, ...]]) -> list[list[Any]]:
+    return [[place, *bucket] for place, bucket in buckets.items()]

@@ -15,6 +15,8 @@ from sketchbandit.service.problems import Busy, Problem, Unavailable
 from sketchbandit.service.storage.database import Database, Fenced, InDoubt, Refused, StorageError
 from sketchbandit.service.storage.records import (
     ActionRow,
+    CandidateRow,
+    ChanceRow,
     EstimateRow,
     Record,
     RewardRow,
@@ -26,7 +28,7 @@ from sketchbandit.service.storage.records import (
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-R = TypeVar("R", Slate, RewardRow, EstimateRow, ActionRow, ScalingRow, Statements)
+R = TypeVar("R", Slate, RewardRow, EstimateRow, ActionRow, ScalingRow, CandidateRow, ChanceRow, Statements)
 
 _MOST_RECORDS = 1000
 _PAUSE = 0.1
@@ -86,6 +88,11 @@ class Journal:
         """Why nothing can be written any more: another server has taken over."""
         self.is_over = asyncio.Event()
         """Set with it: this server must end."""
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the server is shutting down: long work for it is in vain."""
+        return self._is_closing
 
     def new_number(self) -> int:
         """A number that no record and no bandit has had."""

@@ -22,6 +22,12 @@ _GAUGES = {
     "policy_bytes": "Memory of the policy",
     "sketch_rows": "Rows of the sketch",
     "certificate": "Bound on the spectral error of the sketch",
+    "candidates": "Candidates that learn beside the policy",
+}
+_VALUES = {
+    "value": "What a candidate would have earned, on average",
+    "low": "The lower end of its interval",
+    "high": "The upper end of its interval",
 }
 
 
@@ -39,6 +45,9 @@ class Instruments:
         self.damaged_records = self._counter("damaged_records", "Records changed in the database")
         self.estimates_left_out = self._counter(
             "estimates_left_out", "Probabilities that there was no time to estimate"
+        )
+        self.judgements_left_out = self._counter(
+            "judgements_left_out", "Decisions that there was no time to ask candidates about"
         )
         self._request_seconds = self._histogram("request_seconds", "Time of a request", _SECONDS, ("route",))
         self._responses = self._counter("responses", "Responses by status", ("status",))
@@ -85,6 +94,10 @@ class _Bandits(Collector):
             name: GaugeMetricFamily(f"sketchbandit_{name}", text, labels=["bandit"])
             for name, text in _GAUGES.items()
         }
+        values = {
+            name: GaugeMetricFamily(f"sketchbandit_candidate_{name}", text, labels=["bandit", "candidate"])
+            for name, text in _VALUES.items()
+        }
         for bandit in self._bandits():
             label = [bandit.name]
             for name, counter in counters.items():
@@ -97,4 +110,10 @@ class _Bandits(Collector):
             gauges["sketch_rows"].add_metric(label, sketch["rows"])
             if sketch["certificate"] is not None:
                 gauges["certificate"].add_metric(label, sketch["certificate"])
-        return [*counters.values(), *gauges.values()]
+            gauges["candidates"].add_metric(label, len(bandit.shadows))
+            for candidate in bandit.shadows:
+                told = candidate.value
+                for name, value in told.candidate._asdict().items() if told is not None else ():
+                    if value is not None:
+                        values[name].add_metric([bandit.name, candidate.name], value)
+        return [*counters.values(), *gauges.values(), *values.values()]

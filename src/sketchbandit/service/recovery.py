@@ -14,6 +14,7 @@ from sketchbandit.files import replace_file
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.bandit import Bandit, Last
 from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.origins import begin
 from sketchbandit.service.quarantine import Quarantined
 from sketchbandit.service.replaying import Failure, Since, replay, since, without_log
 from sketchbandit.service.storage import tables
@@ -137,6 +138,8 @@ def load(
     snapshot = newest_whole(connection, snapshots, bandit, service, is_owner=is_owner)
     if snapshot is not None:
         bandit.restore(snapshot)
+    else:
+        begin(connection, bandit)
     start = since(connection, bandit, snapshot)
     if max(start.seq, bandit.number) + 1 < service.dropped:
         raise SketchBanditError(
@@ -152,7 +155,7 @@ def build(row: Any) -> Bandit:
     """A bandit that has learned nothing yet, from its row."""
     config = config_of(row)
     try:
-        return Bandit(row.id, row.name, config, created=row.created)
+        return Bandit(row.id, row.name, config, created=row.created, source=row.source)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise _unreadable(row, error) from error
 
@@ -217,7 +220,9 @@ def read_snapshot(
         raise FileError(f"the snapshot at record {snapshot.seq} is ahead of the journal, at {service.seq}")
     if not _is_of_journal(connection, snapshot):
         raise FileError(f"the snapshot at record {snapshot.seq} is of another course of the journal")
-    return snapshot._replace(policy=bandit.config.with_rule(snapshot.policy))
+    if "promoted" in snapshot.state:  # by a version whose snapshots hold the rule
+        return snapshot
+    return snapshot._replace(policy=bandit.original.with_rule(snapshot.policy))
 
 
 def _is_of_journal(connection: sa.Connection, snapshot: Snapshot) -> bool:

@@ -2,16 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from sketchbandit.service import problems
-from sketchbandit.service.bandit import Bandit, Learning
+from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.journal import Journal
+from sketchbandit.service.learner import Learning
 from sketchbandit.service.ordering import Clock, Lane, SingleFlight
 from sketchbandit.service.problems import Conflict, NotFound, Problem
 from sketchbandit.service.quarantine import Quarantined
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 _MOST_THREADS = 16
 _OUT_OF_SERVICE = "the bandit is out of service: a record of it could not be applied; restart the server"
 Job = Callable[[], Any]
+Begin = Callable[[Bandit], Awaitable[None]]
 
 
 class Registry:
@@ -141,16 +143,23 @@ class Registry:
     @property
     def open_bytes(self) -> int:
         """Features of open decisions, of all bandits."""
-        return sum(bandit.open_bytes + bandit.bytes_on_the_way for bandit in self.bandits.values())
+        return sum(
+            one.open_bytes + one.bytes_on_the_way + one.shadows.nbytes for one in self.bandits.values()
+        )
 
     # -- bandits ----------------------------------------------------------------------------------------
 
-    async def create(self, name: str, config: BanditConfig) -> tuple[Bandit, bool]:
-        """A bandit of that name and those settings, and whether it is new."""
+    async def create(
+        self, name: str, config: BanditConfig, *, origin: str | None = None, learn: Begin | None = None
+    ) -> tuple[Bandit, bool]:
+        """A bandit of that name and those settings, and whether it is new.
+
+        ``learn``: what a new one does first, from the log of ``origin``.
+        """
         config = await self._in_thread(config.checked, self._limits)
         await self._creating.over(name)
         if name in self.bandits:
-            if differing := self.bandits[name].config.differences(config):
+            if differing := _differences(self.bandits[name], config, origin):
                 raise Conflict(
                     f"bandit {name!r} exists with other settings ({differing}); DELETE it first, or choose "
                     "another name"
@@ -160,14 +169,17 @@ class Registry:
             self.get(name)  # says why
         if len(self.bandits) + len(self.quarantined) + len(self._creating) >= self._limits.bandits:
             raise Conflict(f"this server keeps up to {self._limits.bandits} bandits; DELETE one first")
-        creating = asyncio.ensure_future(self._create(name, config))
+        creating = asyncio.ensure_future(self._create(name, config, learn))
         self._creating.add(name, creating)
         return await asyncio.shield(creating), True
 
-    async def _create(self, name: str, config: BanditConfig) -> Bandit:
+    async def _create(self, name: str, config: BanditConfig, learn: Begin | None) -> Bandit:
         number, created = self._journal.new_number(), self._clock.now()
         bandit: Bandit = await self._in_thread(_built, partial(Bandit, number, name, config, created=created))
-        row = {"id": number, "name": name, "config": config.to_json(), "created": created}
+        if learn is not None:
+            await learn(bandit)
+        source = None if bandit.origin is None else bandit.origin.to_json()
+        row = {"id": number, "name": name, "config": config.to_json(), "created": created, "source": source}
 
         def apply(_: Statements) -> None:
             self.bandits[name] = bandit
@@ -197,6 +209,15 @@ class Registry:
 
         statement = bandits.update().where(bandits.c.id == number).values(name=None)
         await self._journal.append(Statements((statement,)), apply)
+
+
+def _differences(bandit: Bandit, config: BanditConfig, origin: str | None) -> str:
+    """In which settings a bandit differs from those that are asked for."""
+    mine = None if bandit.origin is None else bandit.origin.name
+    found = bandit.original.differences(config)
+    return ", ".join(
+        [*filter(None, [found]), *([f"from is {mine!r}, not {origin!r}"] if mine != origin else [])]
+    )
 
 
 def _built(make: Callable[[], Bandit]) -> Bandit:

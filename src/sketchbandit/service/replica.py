@@ -8,7 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from sketchbandit.errors import InputError
+from sketchbandit.errors import InputError, SketchBanditError
+from sketchbandit.service.origins import begin
 from sketchbandit.service.recovery import (
     Recovered,
     build,
@@ -116,7 +117,12 @@ class Replica:
         if service.dropped != self._service.dropped and self._misses(connection, service.dropped):
             return "old records were dropped before they were read here"
         self.is_halfway = True
-        self._follow_bandits(connection, is_last)
+        try:
+            self._follow_bandits(connection, is_last)
+        except StorageError:
+            raise
+        except SketchBanditError as error:  # of a new bandit: snapshots may have it, or it is quarantined
+            return str(error)
         newest = max(self._last, _newest(connection))
         start = Since(self._last)
         replay(connection, self.bandits, dict.fromkeys(self.bandits, start), until=newest)
@@ -156,6 +162,7 @@ class Replica:
         for number in sorted(there.keys() - self.bandits.keys() - {one.number for one in quarantined}):
             row = connection.execute(sa.select(table).where(table.c.id == number)).one()
             self.bandits[number] = build(row)
+            begin(connection, self.bandits[number])
             self._arms[number] = _StoredArms(0, 0)
         for number, arms in self._arms.items():
             arms.there = there[number]

@@ -55,12 +55,13 @@ class Retention:
         doomed = [row.seq for row in old if row.first not in waiting.get(row.bandit, ())]
         if not doomed:
             return
-        r, e, s = tables.rewards, tables.estimates, tables.service
+        r, e, c, s = tables.rewards, tables.estimates, tables.chances, tables.service
         dropped = max(engine.rewards.dropped, doomed[-1] + 1)
         statements = (
             d.delete().where(d.c.seq.in_(doomed)),
             r.delete().where(r.c.decision.in_(doomed)),
             e.delete().where(e.c.decision.in_(doomed)),
+            c.delete().where(c.c.seq < dropped),
             s.update().values(dropped=dropped),
         )
 

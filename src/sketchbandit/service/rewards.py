@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.decision_ids import decision_id, parse_decision_id
 from sketchbandit.service.journal import Journal
+from sketchbandit.service.judging import Judge
 from sketchbandit.service.ordering import Clock, SingleFlight
 from sketchbandit.service.problems import Conflict, Expired, Invalid, NotFound
 from sketchbandit.service.registry import Registry
@@ -44,14 +45,16 @@ class Rewards:
         self,
         registry: Registry,
         journal: Journal,
+        judge: Judge,
         scalings: Scalings,
         clock: Clock,
-        limits: Limits,
         *,
+        limits: Limits,
         dropped: int,
     ) -> None:
         self._registry = registry
         self._journal = journal
+        self._judge = judge
         self._scalings = scalings
         self._clock = clock
         self._limits = limits
@@ -92,6 +95,7 @@ class Rewards:
         """Record what became of an arm that waits, and learn from it. Nothing may be awaited before this."""
 
         def apply(row: RewardRow) -> Any:
+            self._judge.before_learning(bandit)
             done = self._registry.apply(bandit, row, then=lambda: due_for(bandit.policy))
             return self._scalings.follow(bandit, done)
 

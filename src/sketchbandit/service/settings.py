@@ -26,6 +26,8 @@ class Limits:
     """Features of open decisions, over all bandits."""
     actions: int = 1000
     """Of one bandit, retired ones included."""
+    candidates: int = 8
+    """Of one bandit."""
     slate: int = 1000
     """Arms shown together, each with a reward of its own."""
     batch: int = 1000

@@ -8,6 +8,7 @@ from typing import Any
 
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.candidates import check_together
 from sketchbandit.service.journal import Journal
 from sketchbandit.service.ordering import SingleFlight, Threads
 from sketchbandit.service.problems import Invalid, NotFound, Problem, TooLarge
@@ -124,7 +125,7 @@ class Stock:
         _check_has_actions(bandit)
         await self._changing.over(bandit.number)
         offered = set(bandit.actions)
-        bandit.config.check_memory(self._limits, len({*offered, *bandit.retired, *actions}))
+        check_together(bandit, self._limits, models=len({*offered, *bandit.retired, *actions}))
         await self._change(bandit, [name for name in actions if name not in offered], ADDED)
 
     async def retire_actions(self, bandit: Bandit, actions: Sequence[str]) -> None:

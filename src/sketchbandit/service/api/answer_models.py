@@ -114,6 +114,21 @@ _Scaling = Annotated[
 ]
 
 
+class OriginAnswer(BaseModel):
+    """The log that a bandit had learned from when it was created."""
+
+    bandit: Annotated[str, Field(description="Whose log it is.")]
+    rewards: Annotated[int, Field(description="How many it has learned from.")]
+    dropped: Annotated[int, Field(description="How many were no longer in the log: --retention-days.")]
+
+
+class PromotedAnswer(BaseModel):
+    """The candidate that became the policy that decides."""
+
+    name: str
+    at: Annotated[float, Field(description="When: seconds since 1970.")]
+
+
 class BanditAnswer(BaseModel):
     """A bandit and its settings."""
 
@@ -144,6 +159,56 @@ class BanditAnswer(BaseModel):
     ]
     forget: Annotated[float | None, Field(description="As given; null: nothing is forgotten.")]
     scaling: _Scaling
+    origin: Annotated[OriginAnswer | None, Field(alias="from", description="null: it began with nothing.")]
+    promoted: Annotated[
+        PromotedAnswer | None, Field(description="By which the settings became these; null: as created.")
+    ]
+    candidates: Annotated[list[str], Field(description="Those that learn beside it.")]
+
+
+class IntervalAnswer(BaseModel):
+    """A mean reward, and an interval that holds at all times together with 95 %."""
+
+    value: float
+    low: Annotated[float | None, Field(description="null: a reward was outside of reward_range.")]
+    high: float | None
+
+
+class ValueAnswer(IntervalAnswer):
+    """What a candidate would have earned, by the decisions of the policy that decides."""
+
+    count: Annotated[int, Field(description="Decisions that it rests on.")]
+    effective: Annotated[float, Field(description="Decisions of equal weight that they are worth.")]
+    live: Annotated[IntervalAnswer, Field(description="What was earned by the same decisions.")]
+
+
+class CandidateAnswer(BaseModel):
+    """A candidate and its settings."""
+
+    name: str
+    created: Annotated[float, Field(description="Seconds since 1970.")]
+    policy: str
+    parameters: dict[str, Any]
+    explore: Annotated[dict[str, Any] | None, Field(description="The rule and all of its settings.")]
+    exploration: float
+    rewards: dict[str, Any] | None
+    forget: float | None
+    defaults: dict[str, Any]
+    reward_range: tuple[float, float]
+    rounds: Annotated[int, Field(description="Rewards that it has learned from.")]
+    refused: Annotated[int, Field(description="Rewards that its reward model has no place for.")]
+    policy_bytes: int
+    scaling: _Scaling
+    health: str
+    is_healthy: bool
+    value: Annotated[ValueAnswer | None, Field(description="null: nothing can be told.")]
+    value_note: Annotated[str | None, Field(description="Why not; or what it takes for granted.")]
+
+
+class CandidatesAnswer(BaseModel):
+    """All candidates of a bandit."""
+
+    candidates: list[CandidateAnswer]
 
 
 class QuarantinedAnswer(BaseModel):
@@ -250,6 +315,7 @@ class StatsAnswer(BaseModel):
     comparison_note: Annotated[str | None, Field(description="Why it cannot; or what it takes for granted.")]
     shares: Annotated[list[ShareAnswer], Field(description="The arms shown most, and all others.")]
     recent: list[RecentAnswer]
+    candidates: Annotated[list[CandidateAnswer], Field(description="Those that learn beside it.")]
 
 
 class StatusAnswer(BaseModel):

@@ -8,16 +8,17 @@ from typing import Any
 
 from sketchbandit.service.accounts import Recent
 from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.candidate import Candidate
 from sketchbandit.service.comparing import compare, doubts
 from sketchbandit.service.decision_ids import decision_id
 from sketchbandit.service.engine import Engine
-from sketchbandit.service.exploring import reaches_all
 from sketchbandit.service.http.messages import JSON, Response
 from sketchbandit.service.http.responses import error_body, utf8
 from sketchbandit.service.politeness import politely
 from sketchbandit.service.problems import Problem
 from sketchbandit.service.storage.records import DecisionRow
 from sketchbandit.service.timeline import OTHERS, View
+from sketchbandit.service.valuing import Valued
 
 _EXACT = "exact"
 _RANKED = '[{"position":'
@@ -98,13 +99,20 @@ def bandit_answer(bandit: Bandit, *, is_one_of_many: bool = False) -> dict[str, 
     """A bandit and its settings."""
     scaling = bandit.about(is_one_of_many=is_one_of_many).described.scaling
     head = {"name": bandit.name, "created": bandit.created, "scaling": scaling}
-    return {**head, **asdict(bandit.config)}
+    promoted = None if bandit.promoted is None else bandit.promoted._asdict()
+    origin = None
+    if bandit.origin is not None:
+        origin = {name: getattr(bandit.origin, name) for name in ("rewards", "dropped")}
+        origin["bandit"] = bandit.origin.name
+    began = {"from": origin, "promoted": promoted, "candidates": [*bandit.shadows.by_name]}
+    return {**head, **asdict(bandit.config), **began}
 
 
 def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
     """Everything that the dashboard shows of a bandit, over a range of time."""
     totals, known, view = bandit.accounts.totals, bandit.about(), bandit.accounts.timeline.view(over, now)
     told, learned = known.described, known.rounds
+    rewarded = bandit.accounts.rewarded
     comparison, note = _comparison(bandit, view, now)
     return {
         "name": bandit.name,
@@ -117,7 +125,7 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
         "decisions": totals.decisions,
         "rewards": totals.rewards,
         "defaults": totals.defaults,
-        "mean_reward": totals.reward_sum / learned if learned else None,
+        "mean_reward": totals.reward_sum / rewarded if rewarded else None,
         "open": len(bandit.open),
         "max_open": bandit.config.max_open,
         "decisions_per_second": bandit.accounts.meter.rate(now, bandit.created),
@@ -137,7 +145,56 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
         "comparison_note": note,
         "shares": _shares(view),
         "recent": [_recent(one) for one in reversed(bandit.accounts.recent)],
+        "candidates": [candidate_answer(bandit, one, now) for one in bandit.shadows],
     }
+
+
+def candidate_answer(bandit: Bandit, candidate: Candidate, now: float) -> dict[str, Any]:
+    """A candidate, its settings, and what it would have earned."""
+    known, valued = candidate.about, bandit.valued(candidate, now)
+    value = None
+    if valued is not None:
+        of_both = {**valued.candidate._asdict(), "live": valued.live._asdict()}
+        value = {"count": valued.count, "effective": valued.effective, **of_both}
+    return {
+        "name": candidate.name,
+        "created": candidate.created,
+        **candidate.config.of_policy,
+        "reward_range": list(candidate.reward_range),
+        "rounds": 0 if known is None else known.rounds,
+        "refused": candidate.refused,
+        "policy_bytes": 0 if known is None else known.nbytes,
+        "scaling": "not known yet" if known is None else known.described.scaling,
+        "health": "not known yet" if known is None else known.described.sentence,
+        "is_healthy": known is None or known.described.is_healthy,
+        "value": value,
+        "value_note": _value_note(bandit, candidate, valued),
+    }
+
+
+def _value_note(bandit: Bandit, candidate: Candidate, valued: Valued | None) -> str | None:
+    """Why a value or its interval cannot be told, or what it takes for granted."""
+    timeout = bandit.config.reward_timeout
+    if valued is None:
+        if not bandit.reaches_all:
+            return (
+                "Some arms are never drawn, so that nothing can be said of what another policy would earn: "
+                "create the bandit with exploration (a share drawn uniformly), or with a rule that draws."
+            )
+        if not bandit.knows_chances:
+            return "The bandit was created with propensities: none, so that nothing can be said."
+        wait = (
+            "" if timeout is None else f" Decisions count when {timeout:g} seconds (reward_timeout) are over."
+        )
+        return f"No decisions yet that tell of it; none count while it warms up.{wait}"
+    if valued.candidate.low is None:
+        least, most = candidate.reward_range
+        return (
+            f"Rewards came that lie outside the reward_range, {least:g} to {most:g}, so that there is no "
+            "interval: add the candidate anew with the range that no reward leaves."
+        )
+    takes_answers = timeout is None or bandit.config.default_reward is None
+    return _ANSWERED if takes_answers else None
 
 
 def _history(history: Any) -> dict[str, Any]:
@@ -154,7 +211,7 @@ def _history(history: Any) -> dict[str, Any]:
 
 def _comparison(bandit: Bandit, view: View, now: float) -> tuple[dict[str, Any] | None, str | None]:
     """Against a uniform choice, and what it takes for granted; or why that cannot be told."""
-    if not reaches_all(bandit.config.rule):
+    if not bandit.reaches_all:
         return None, (
             "Some arms are never drawn, so that nothing can be said of a uniform choice: create the bandit "
             "with exploration (a share drawn uniformly), or with a rule that draws."

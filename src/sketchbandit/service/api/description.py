@@ -24,6 +24,7 @@ _SCHEMAS = "#/components/schemas/"
 _PARAMETERS = {
     "name": "The bandit's name.",
     "arm": "The id of a stored arm; POST /arms/remove takes any, also with slashes.",
+    "candidate": "Its name: as that of a bandit.",
     "action": "Its name; POST /actions/retire takes any, also with slashes.",
 }
 _STYLE = (

@@ -38,7 +38,9 @@ async def create_bandit(call: Call) -> Response:
     except ValueError as error:
         raise Invalid(f"path.name: {error}") from None
     asked = await parse(call, BanditRequest)
-    bandit, is_new = await call.engine.registry.create(name, BanditConfig(**asked.model_dump()))
+    settings = asked.model_dump()
+    origin = settings.pop("origin")
+    bandit, is_new = await call.engine.beginnings.create(name, BanditConfig(**settings), origin)
     return response(bandit_answer(bandit), 201 if is_new else 200)
 
 

@@ -129,7 +129,7 @@ def validated(model: type[M], said: Any) -> M:
 
 def check_field(field: str, said: Collection[str], model: type[RequestModel]) -> None:
     """Refuse one that is not known, or that is there already."""
-    if field not in model.model_fields:
+    if field not in names_of(model):
         raise _no_such_field(field[:100], model)
     if field in said:
         raise Invalid(f"{field}: the field is there twice")
@@ -149,7 +149,12 @@ def complaint(error: ValidationError, model: type[RequestModel]) -> Malformed | 
 
 
 def _no_such_field(where: str, model: type[RequestModel]) -> Invalid:
-    return Invalid(f"{where}: there is no such field; known are {', '.join(model.model_fields)}")
+    return Invalid(f"{where}: there is no such field; known are {', '.join(names_of(model))}")
+
+
+def names_of(model: type[RequestModel]) -> list[str]:
+    """The fields of a request as clients write them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _model_at(path: Sequence[int | str], model: type[RequestModel]) -> type[RequestModel]:

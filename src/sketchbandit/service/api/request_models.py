@@ -3,10 +3,21 @@
 Lists stop at their first error (fail_fast): a body with a million of them is as cheap to refuse as any.
 """
 
+from copy import copy
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    create_model,
+)
+from pydantic.fields import FieldInfo
 
+from sketchbandit.service.config import OF_BANDIT
 from sketchbandit.service.logs import UNSEEN
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -31,7 +42,8 @@ def bandit_name(name: str) -> str:
     """One that a bandit can have: no slash, and more than dots."""
     if "/" in name or not name.strip("."):
         raise ValueError(
-            f"{name!r:.150} cannot be a bandit's name: leave out slashes, and have more than dots"
+            f"{name!r:.150} cannot be the name of a bandit or candidate: leave out slashes, and have more "
+            "than dots"
         )
     return storable(name)
 
@@ -136,6 +148,46 @@ class BanditRequest(RequestModel):
     slates: Annotated[
         Flag, Field(description="All of the top are shown: each has a reward of its own, or the default.")
     ] = False
+    origin: Annotated[
+        str | None,
+        Field(
+            alias="from",
+            max_length=128,
+            description="A bandit from all of whose log the new one learns before it decides anything.",
+        ),
+    ] = None
+
+
+def _of_policy(name: str) -> tuple[Any, FieldInfo]:
+    field = BanditRequest.model_fields[name]
+    return field.annotation, copy(field)
+
+
+class _CandidateBase(RequestModel):
+    """A policy that learns from the same rewards and never decides: settings as those of a bandit."""
+
+    reward_range: Annotated[
+        tuple[Number, Number],
+        Field(description="The least reward there can be, and the most: its interval rests on them."),
+    ] = (0.0, 1.0)
+
+
+CandidateRequest = create_model(
+    "CandidateRequest",
+    __base__=_CandidateBase,
+    __doc__=_CandidateBase.__doc__,
+    **{name: _of_policy(name) for name in BanditRequest.model_fields if name not in (*OF_BANDIT, "origin")},  # type: ignore[call-overload]  # no overload takes fields by name
+)
+"""What is not the bandit's own, and how far rewards reach."""
+
+
+class PromoteRequest(RequestModel):
+    """What becomes of the policy that decides so far."""
+
+    keep: Annotated[
+        Annotated[str, AfterValidator(bandit_name)] | None,
+        Field(description="It goes on as a candidate of this name; null: it is forgotten."),
+    ] = None
 
 
 _FEATURES: dict[str, Any] = {

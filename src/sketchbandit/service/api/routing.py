@@ -58,13 +58,15 @@ class Table:
         self._plain: dict[str, dict[str, Route]] = {}
         self._named: dict[str, dict[str, Route]] = {}
         """By what follows the name of the bandit."""
-        self._by_id: dict[str, dict[str, Route]] = {}
-        """By what stands between the name of the bandit and the id of an arm or action."""
+        self._by_id: dict[str, dict[str, dict[str, Route]]] = {}
+        """By what stands between the name of the bandit and the id of an arm or action, and what follows."""
         for route in routes:
             kept, end = self._plain, route.path
             if route.path.startswith(_NAMED):
                 end, _, parameter = route.path.removeprefix(_NAMED).partition("/{")
-                kept = self._by_id if parameter else self._named
+                kept = self._named
+                if parameter:
+                    kept, end = self._by_id.setdefault(end, {}), parameter.partition("}")[2]
             methods = (route.method, "HEAD") if route.method == "GET" else (route.method,)
             kept.setdefault(end, {}).update(dict.fromkeys(methods, route))
 
@@ -77,6 +79,9 @@ class Table:
             return {}, "", ""
         found = self._named.get(slash + verb, {})
         group, _, rest = verb.partition("/")
-        if rest and (by_id := self._by_id.get(slash + group)):
-            found = {**by_id, **found}
+        for suffix, by_id in self._by_id.get(slash + group, {}).items() if rest else ():
+            if suffix and rest.endswith(suffix) and rest != suffix:
+                return by_id, name, rest.removesuffix(suffix)
+            if not suffix:
+                found = {**by_id, **found}
         return found, name, rest

@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any
 
 from sketchbandit.service.api import answer_models as a
+from sketchbandit.service.api import candidates
 from sketchbandit.service.api import handlers as do
 from sketchbandit.service.api import request_models as asked
 from sketchbandit.service.api.decisions import decide, decide_batch
@@ -56,7 +57,8 @@ _RANGE = {
 @cache
 def table() -> Table:
     """The routes, as they are described too."""
-    return Table((*_of_bandits(), *_of_arms(), *_of_actions(), *_of_decisions(), *_of_the_server()))
+    of_choices = (*_of_arms(), *_of_actions(), *_of_decisions())
+    return Table((*_of_bandits(), *_of_candidates(), *of_choices, *_of_the_server()))
 
 
 def _of_bandits() -> tuple[Route, ...]:
@@ -70,12 +72,45 @@ def _of_bandits() -> tuple[Route, ...]:
             body=asked.BanditRequest,
             scope="admin",
             kinds=(JSON,),
-            statuses=(409,),
+            statuses=(404, 409),
             details={"new": "It is new"},
         ),
         Route("GET", _BANDIT, do.show_bandit, a.BanditAnswer, **_NOT_FOUND),
         Route("DELETE", _BANDIT, do.delete_bandit, a.StatusAnswer, scope="admin", statuses=(404,)),
         Route("GET", f"{_BANDIT}/stats", do.stats, a.StatsAnswer, **_NOT_FOUND, details=_RANGE),
+    )
+
+
+def _of_candidates() -> tuple[Route, ...]:
+    path = f"{_BANDIT}/candidates"
+    one = f"{path}/{{candidate}}"
+    return (
+        Route("GET", path, candidates.list_candidates, a.CandidatesAnswer, **_NOT_FOUND),
+        Route(
+            method="PUT",
+            path=one,
+            handle=candidates.put_candidate,
+            answer=a.CandidateAnswer,
+            body=asked.CandidateRequest,
+            scope="admin",
+            kinds=(JSON,),
+            statuses=(404, 409),
+            details={"new": "It is new"},
+            is_early=True,
+        ),
+        Route("GET", one, candidates.show_candidate, a.CandidateAnswer, **_NOT_FOUND),
+        Route("DELETE", one, candidates.remove_candidate, a.StatusAnswer, scope="admin", statuses=(404,)),
+        Route(
+            method="POST",
+            path=f"{one}/promote",
+            handle=candidates.promote_candidate,
+            answer=a.BanditAnswer,
+            body=asked.PromoteRequest,
+            scope="admin",
+            kinds=(JSON,),
+            statuses=(404, 409),
+            is_early=True,
+        ),
     )
 
 

@@ -74,6 +74,7 @@ function showStats(stats) {
   showRange(stats);
   showComparison(stats);
   showShares(stats.shares);
+  showCandidates(stats.candidates);
   setText("open", whole.format(stats.open));
   setText("most-open", `of ${whole.format(stats.max_open)} at most`);
   showSketch(stats.sketch, stats.policy_bytes);
@@ -139,6 +140,21 @@ function showComparison(stats) {
   setText("comparison-note", found ? `The arms shown first earned ${compact.format(found.mean_reward)}. ` +
     `Estimated from ${whole.format(found.count)} rewards by the probabilities with which their arms were chosen. ` +
     (stats.comparison_note ?? "") : stats.comparison_note);
+}
+
+function interval(found) {
+  return compact.format(found.value) +
+    (found.low === null ? "" : ` (${compact.format(found.low)} to ${compact.format(found.high)})`);
+}
+
+function showCandidates(candidates) {
+  byId("candidates-section").hidden = !candidates.length;
+  byId("candidates").replaceChildren(...candidates.map((one) => row([
+    one.name, one.explore ? `${one.policy}, ${one.explore.rule}` : one.policy, whole.format(one.rounds),
+    one.value ? interval(one.value) : "unknown", one.value ? interval(one.value.live) : "unknown",
+    one.value ? `${whole.format(one.value.count)}, worth ${compact.format(one.value.effective)}` : "–",
+    one.value_note ?? "",
+  ])));
 }
 
 function showShares(shares) {

@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import (
     ActionRow,
+    CandidateRow,
+    ChanceRow,
     DecisionRow,
     EstimateRow,
     RewardRow,
@@ -24,6 +26,8 @@ ROWS: dict[sa.Table, type[Row]] = {
     tables.estimates: EstimateRow,
     tables.actions: ActionRow,
     tables.scalings: ScalingRow,
+    tables.candidates: CandidateRow,
+    tables.chances: ChanceRow,
 }
 """What the rows of the journal's tables are."""
 LOGGED = ("top", "arms")

@@ -9,6 +9,7 @@ NewNumber = Callable[[], int]
 
 GIVEN, DEFAULT = "given", "default"
 ADDED, RETIRED = "added", "retired"
+REMOVED, PROMOTED = "removed", "promoted"
 
 
 class DecisionRow(NamedTuple):
@@ -103,6 +104,29 @@ class ScalingRow(NamedTuple):
     """Whether it is fixed now."""
 
 
+class CandidateRow(NamedTuple):
+    """A row of ``candidates``: one was ADDED to a bandit, REMOVED from it, or PROMOTED."""
+
+    seq: int
+    bandit: int
+    name: str
+    change: str
+    settings: str | None
+    """JSON: what its policy is made with, where it is added."""
+    kept: str | None
+    """Where one is promoted: under which name the policy that decided so far goes on as a candidate."""
+    at: float
+
+
+class ChanceRow(NamedTuple):
+    """A row of ``chances``: with which probability candidates would have chosen arms that were shown."""
+
+    seq: int
+    bandit: int
+    chances: bytes
+    """As ``chances.encode`` writes them."""
+
+
 class Slate(NamedTuple):
     """A decision: the rows of all arms shown, mostly one. They are committed together."""
 
@@ -128,6 +152,6 @@ class Statements(NamedTuple):
     """Rows of ``tables.arms``; an arm that is there gets new features."""
 
 
-Row = DecisionRow | RewardRow | EstimateRow | ActionRow | ScalingRow
+Row = DecisionRow | RewardRow | EstimateRow | ActionRow | ScalingRow | CandidateRow | ChanceRow
 """What a bandit books."""
-Record = Slate | RewardRow | EstimateRow | ActionRow | ScalingRow | Statements
+Record = Slate | RewardRow | EstimateRow | ActionRow | ScalingRow | CandidateRow | ChanceRow | Statements

@@ -9,13 +9,14 @@ import numpy as np
 import sqlalchemy as sa
 
 from sketchbandit import files
+from sketchbandit.arrays import Arrays, taken_from, under
 from sketchbandit.errors import FileError, SketchBanditError
 from sketchbandit.policy import PerAction, Policy
 from sketchbandit.service.storage.database import Database
 from sketchbandit.service.storage.tables import snapshots as table
 
 _KIND = "service-snapshot"
-_OPEN = "service.open"
+_STATE, _CANDIDATE = "service", "candidate{}"
 _PART = 4 * 1024 * 1024
 
 
@@ -26,6 +27,8 @@ class Snapshot(NamedTuple):
     policy: Any
     state: dict[str, Any]
     """What else the bandit keeps: counters, history; ``open``, an array: the rows of arms that wait."""
+    candidates: dict[int, Any] = {}  # noqa: RUF012  (nobody changes it)
+    """The policies of its candidates, by their numbers."""
 
 
 class SnapshotStore(ABC):
@@ -230,11 +233,25 @@ def _is(bandit: int, seq: int) -> sa.ColumnElement[bool]:
 
 def _dump(snapshot: Snapshot) -> list[bytes | memoryview]:
     state = dict(snapshot.state)
-    scalars, arrays = snapshot.policy.dump()
-    if (waiting := state.pop("open", None)) is not None:
-        arrays = {**arrays, _OPEN: np.asarray(waiting, dtype=np.int64)}
-    content = {"policy": {"kind": snapshot.policy.kind, "scalars": scalars}, "state": state}
-    return files.to_parts(_KIND, {"seq": snapshot.seq, **content}, arrays)
+    held = [name for name, value in state.items() if isinstance(value, np.ndarray)]
+    saved, arrays = _dump_policy(snapshot.policy)
+    arrays = arrays | under(_STATE, {name: state.pop(name) for name in held})
+    content: dict[str, Any] = {"seq": snapshot.seq, "policy": saved, "state": state}
+    for number, policy in snapshot.candidates.items():
+        saved, own = _dump_policy(policy)
+        content.setdefault("candidates", {})[str(number)] = saved
+        arrays |= under(_CANDIDATE.format(number), own)
+    return files.to_parts(_KIND, content, arrays)
+
+
+def _dump_policy(policy: Any) -> tuple[dict[str, Any], Arrays]:
+    scalars, arrays = policy.dump()
+    return {"kind": policy.kind, "scalars": scalars}, arrays
+
+
+def _undump_policy(saved: dict[str, Any], arrays: Arrays) -> Any:
+    family = PerAction if PerAction.has_kind(saved["kind"]) else Policy
+    return family.of_kind(saved["kind"]).undump(saved["scalars"], arrays)
 
 
 def _load(contents: files.Contents, name: str) -> Snapshot:
@@ -242,11 +259,13 @@ def _load(contents: files.Contents, name: str) -> Snapshot:
         raise FileError(f"{name} is a {contents.kind}, not a snapshot of the service")
     try:
         saved, state = contents.scalars["policy"], dict(contents.scalars["state"])
-        if (waiting := contents.arrays.pop(_OPEN, None)) is not None:
-            state["open"] = waiting
-        family = PerAction if PerAction.has_kind(saved["kind"]) else Policy
-        policy = family.of_kind(saved["kind"]).undump(saved["scalars"], contents.arrays)
-        return Snapshot(int(contents.scalars["seq"]), policy, state)
+        state |= taken_from(_STATE, contents.arrays)
+        candidates = {
+            int(number): _undump_policy(one, taken_from(_CANDIDATE.format(number), contents.arrays))
+            for number, one in contents.scalars.get("candidates", {}).items()
+        }
+        policy = _undump_policy(saved, contents.arrays)
+        return Snapshot(int(contents.scalars["seq"]), policy, state, candidates)
     except SketchBanditError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:

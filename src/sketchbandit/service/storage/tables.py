@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateColumn
 
-FORMAT = 4
+FORMAT = 5
 
 _PAGE, _MOST_BYTES = 1000, 4 * 1024 * 1024  # rows and bytes read at once
 _ROW = 300  # bytes, besides features and arms
@@ -42,9 +42,10 @@ bandits = sa.Table(
     sa.Column("config", sa.Text, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
     sa.Column("arms_version", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("source", sa.Text),
 )
 """A bandit without a name was deleted, and its rows are being removed. ``arms_version`` grows
-whenever its stored arms change."""
+whenever its stored arms change. ``source``, JSON: the log that it had learned from when it was created."""
 
 arms = sa.Table(
     "sketchbandit_arms",
@@ -123,6 +124,28 @@ scalings = sa.Table(
     sa.Column("scaling", sa.LargeBinary, nullable=False),
     sa.Column("arms", sa.BigInteger, nullable=False),
     sa.Column("is_last", sa.Boolean, nullable=False),
+    _crc(),
+)
+
+candidates = sa.Table(
+    "sketchbandit_candidates",
+    _metadata,
+    sa.Column("seq", _Sequence, primary_key=True, autoincrement=False),
+    sa.Column("bandit", sa.BigInteger, nullable=False),
+    sa.Column("name", sa.String(128), nullable=False),
+    sa.Column("change", sa.String(8), nullable=False),
+    sa.Column("settings", sa.Text),
+    sa.Column("kept", sa.String(128)),
+    sa.Column("at", sa.Double, nullable=False),
+    _crc(),
+)
+
+chances = sa.Table(
+    "sketchbandit_chances",
+    _metadata,
+    sa.Column("seq", _Sequence, primary_key=True, autoincrement=False),
+    sa.Column("bandit", sa.BigInteger, nullable=False),
+    sa.Column("chances", sa.LargeBinary, nullable=False),
     _crc(),
 )
 

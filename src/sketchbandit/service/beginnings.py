@@ -1,0 +1,83 @@
+"""New bandits that have learned from the log of one that is there."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import sqlalchemy as sa
+
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.config import BanditConfig
+from sketchbandit.service.journal import Journal
+from sketchbandit.service.origin import Origin
+from sketchbandit.service.origins import Rewarded, learn_from
+from sketchbandit.service.politeness import politely
+from sketchbandit.service.problems import Invalid, Unavailable
+from sketchbandit.service.registry import Registry
+from sketchbandit.service.storage.database import Database, StorageError
+from sketchbandit.service.storage.snapshots import Snapshot, SnapshotStore
+
+log = logging.getLogger(__name__)
+
+
+class Beginnings:
+    """The desk where bandits are created, from nothing or from a log."""
+
+    def __init__(
+        self, registry: Registry, journal: Journal, database: Database, snapshots: SnapshotStore
+    ) -> None:
+        self._registry = registry
+        self._journal = journal
+        self._database = database
+        self._snapshots = snapshots
+
+    async def create(self, name: str, config: BanditConfig, origin: str | None) -> tuple[Bandit, bool]:
+        """A bandit of that name and those settings, and whether it is new.
+
+        ``origin``: the bandit from whose log a new one learns before it decides anything.
+        """
+        if origin is None:
+            return await self._registry.create(name, config)
+        if (known := self._registry.bandits.get(name)) is not None:
+            same = replace(config, actions=known.original.actions) if config.actions is None else config
+            return await self._registry.create(name, same, origin=origin)
+        before = self._registry.get(origin)
+        if config.dim != before.config.dim:
+            raise Invalid(
+                f"dim is {config.dim}, and {origin!r}, from whose log it learns, has {before.config.dim}"
+            )
+        if config.actions is not None:
+            raise Invalid(f"leave out actions: those of {origin!r}, whose log it learns from, are taken")
+        if before.config.actions is not None:
+            config = replace(config, actions=before.known_actions)
+        return await self._registry.create(name, config, origin=origin, learn=partial(self._learn, before))
+
+    def _while_open(self, items: Iterable[Rewarded]) -> Iterator[Rewarded]:
+        """The items, with pauses for others; a server that stops does not wait for the rest."""
+        for item in politely(items):
+            if self._journal.is_closing:
+                raise Unavailable("the server is shutting down")
+            yield item
+
+    async def _learn(self, before: Bandit, bandit: Bandit) -> None:
+        """All that the log tells up to now; kept in a snapshot before the bandit is there."""
+        booked = before.accounts.rewarded
+        origin = Origin(before.number, before.name, self._journal.applied, retired=tuple(before.retired))
+
+        def read(connection: sa.Connection) -> int:
+            return learn_from(connection, bandit, origin, self._while_open)
+
+        try:
+            found = await asyncio.to_thread(self._database.read, read)
+        except StorageError as error:
+            raise Unavailable(str(error)) from error
+        self._registry.check(before)  # it may be gone, and its rows with it
+        bandit.origin = origin._replace(rewards=found, dropped=booked - found)
+        if booked > found:
+            extra = {"bandit": bandit.name, "from": before.name, "dropped": booked - found}
+            log.warning("a bandit has not learned from rewards that were dropped from the log", extra=extra)
+        snapshot = Snapshot(bandit.number, bandit.policy, bandit.state())
+        await asyncio.to_thread(self._snapshots.write, bandit.number, snapshot)
+        bandit.look()

@@ -1,0 +1,205 @@
+"""Whether candidates would have chosen what was shown: asked after the decision, written to the journal.
+
+A decision waits here with its arms until its candidates are asked: before the next reward of the bandit is
+learned, or a moment later. So they are asked as they were when it was made: nothing that follows from the
+choice has been learned yet, which is what makes the weights honest.
+
+There is a twentieth of a core for it at most. What there is no time or memory for is left out, whatever arm
+was chosen; it does not count for any candidate.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from time import perf_counter
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.candidate import Candidate
+from sketchbandit.service.chances import Chance, encode
+from sketchbandit.service.costs import decide_cost
+from sketchbandit.service.journal import Journal
+from sketchbandit.service.metrics import Instruments
+from sketchbandit.service.offered import ActionSet, Offered
+from sketchbandit.service.problems import Problem
+from sketchbandit.service.registry import Registry
+from sketchbandit.service.storage.records import ChanceRow, DecisionRow
+from sketchbandit.service.vectors import nbytes
+
+log = logging.getLogger(__name__)
+
+_MOST_WAITING = 16
+_MOST_BYTES = 8 * 1024 * 1024  # of arms that wait, over all bandits
+_PAUSE = 0.02  # seconds after which those that wait are asked about
+_TOGETHER = 64  # decisions of one record
+_REST = 19.0  # times as long as it takes to ask
+
+
+class _Shown(NamedTuple):
+    """A decision that candidates are to be asked about."""
+
+    first: int
+    chosen: int
+    offered: Offered
+    held: int
+
+
+class _Desk:
+    """Of one bandit: decisions that wait, probabilities that are to be written."""
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self.random = random
+        self.waiting: list[_Shown] = []
+        self.found: list[Chance] = []
+        self.decisions = 0
+        """So many the probabilities are of."""
+        self.timer: asyncio.TimerHandle | None = None
+        self.not_before = 0.0
+        """When there is time again."""
+
+
+class Judge:
+    """The desk where candidates are asked."""
+
+    def __init__(
+        self, registry: Registry, journal: Journal, instruments: Instruments, *, seed: int | None
+    ) -> None:
+        self._registry = registry
+        self._journal = journal
+        self._instruments = instruments
+        self._random = np.random.default_rng(None if seed is None else [seed, 1])
+        self._desks: WeakKeyDictionary[Bandit, _Desk] = WeakKeyDictionary()
+        self._held = 0
+
+    def decided(self, bandit: Bandit, row: DecisionRow, offered: Offered) -> None:
+        """A decision was committed: nothing is done for it now."""
+        if not (bandit.reaches_all and bandit.knows_chances):  # nothing could be said of other choices
+            return
+        desk = self._desks.get(bandit)
+        if desk is None:
+            desk = self._desks[bandit] = _Desk(self._random.spawn(1)[0])
+        asked, _ = offered.question()
+        held = nbytes(asked)
+        if (
+            len(desk.waiting) >= _MOST_WAITING
+            or self._held + held > _MOST_BYTES
+            or perf_counter() < desk.not_before
+        ):
+            self._instruments.judgements_left_out.inc()
+            return
+        self._held += held
+        desk.waiting.append(_Shown(row.first, row.arm_index, offered, held))
+        if desk.timer is None:
+            desk.timer = asyncio.get_running_loop().call_later(_PAUSE, self._round, bandit)
+
+    def before_learning(self, bandit: Bandit) -> None:
+        """Ask about the decisions that wait: a reward is about to be learned."""
+        desk = self._desks.get(bandit)
+        if desk is not None and desk.waiting:
+            self._ask(bandit, desk)
+
+    def close(self) -> None:
+        """Ask and write what waits; the journal takes nothing more after this."""
+        for bandit in list(self._desks):
+            self._round(bandit)
+
+    def _round(self, bandit: Bandit) -> None:
+        """Ask and write."""
+        desk = self._desks[bandit]
+        desk.timer = None
+        if desk.waiting:
+            self._ask(bandit, desk)
+        self._write(bandit, desk)
+
+    def _ask(self, bandit: Bandit, desk: _Desk) -> None:
+        """In the lane of the bandit, before everything that comes later."""
+        shown, desk.waiting = desk.waiting, []
+        self._held -= sum(one.held for one in shown)
+        candidates = [*bandit.shadows]
+        seconds = sum(
+            decide_cost(candidate.shape, len(one.offered), nonzeros=one.offered.nonzeros)
+            for candidate in candidates
+            for one in shown
+        )
+        work = partial(_judged, candidates, shown, desk.random)
+        try:
+            if bandit.lane.is_free_for(seconds):
+                self._told(desk, len(shown), work())
+            else:
+                later = bandit.lane.put(work, seconds)
+                later.add_done_callback(partial(self._later, bandit, desk, len(shown)))
+        except Exception:  # whatever it is, the reward that comes next is learned
+            log.exception("candidates could not be asked")
+        if desk.decisions >= _TOGETHER:
+            self._write(bandit, desk)
+
+    def _told(self, desk: _Desk, decisions: int, told: tuple[list[Chance], float]) -> None:
+        found, seconds = told
+        desk.found += found
+        desk.decisions += decisions
+        desk.not_before = max(desk.not_before, perf_counter()) + _REST * seconds
+
+    def _later(
+        self, bandit: Bandit, desk: _Desk, decisions: int, done: asyncio.Future[tuple[list[Chance], float]]
+    ) -> None:
+        if done.cancelled() or done.exception() is not None:
+            return
+        self._told(desk, decisions, done.result())
+        if desk.timer is None:
+            desk.timer = asyncio.get_running_loop().call_later(_PAUSE, self._round, bandit)
+
+    def _write(self, bandit: Bandit, desk: _Desk) -> None:
+        """With the next commit: one of its own would hold up decisions and rewards."""
+        found, desk.found, desk.decisions = desk.found, [], 0
+        if not found:
+            return
+        row = ChanceRow(0, bandit.number, encode(found))
+        try:
+            self._registry.check(bandit)
+            future = self._journal.append(row, partial(self._registry.apply, bandit), can_wait=True)
+        except Problem as problem:
+            self._leave_out(problem)
+        else:
+            future.add_done_callback(self._written)
+
+    def _written(self, future: asyncio.Future[None]) -> None:
+        if not future.cancelled() and (problem := future.exception()) is not None:
+            self._leave_out(problem)
+
+    def _leave_out(self, problem: BaseException) -> None:
+        self._instruments.judgements_left_out.inc()
+        log.debug("probabilities of candidates are left out", extra={"reason": str(problem)})
+
+
+def _judged(
+    candidates: Sequence[Candidate], shown: Sequence[_Shown], random: np.random.Generator
+) -> tuple[list[Chance], float]:
+    """The probabilities, and the seconds that it took."""
+    started, found = perf_counter(), []
+    for candidate in candidates:
+        policy = candidate.policy
+        if policy.is_warming_up:  # asking would leave a trace
+            continue
+        for one in shown:
+            with suppress(InputError, InputTypeError):  # its scores overflow
+                found.append(Chance(one.first, candidate.number, _chance(policy, one, random)))
+    return found, perf_counter() - started
+
+
+def _chance(policy: Any, shown: _Shown, random: np.random.Generator) -> float:
+    """The probability with which a policy would have chosen what was shown.
+
+    Exact, but for Thompson sampling: there one arm is drawn, and it is that one or not, which is unbiased.
+    """
+    (asked, options), rule = shown.offered.question(), policy.explore
+    if rule.is_random and rule.exact_probabilities:
+        return float(policy.scores(asked, **options).probabilities()[shown.chosen])
+    chosen = policy.select(asked, random=random, **options)  # many times as quick
+    is_action = isinstance(shown.offered, ActionSet)
+    return float(chosen == (shown.offered.name(shown.chosen) if is_action else shown.chosen))

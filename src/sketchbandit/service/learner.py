@@ -1,0 +1,170 @@
+"""The policy of a bandit, and its candidates: how they learn, and what there is to say of them.
+
+What is here is done in the lane of the bandit, in the order of the journal; but for what changes at once.
+"""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning, WorldChangedWarning
+from sketchbandit.service.candidate import About, Candidate, about
+from sketchbandit.service.config import ESTIMATE, BanditConfig
+from sketchbandit.service.costs import learn_cost
+from sketchbandit.service.exploring import reaches_all
+from sketchbandit.service.ordering import SHORT, Lane
+from sketchbandit.service.problems import Invalid
+from sketchbandit.service.scaling_bytes import decode as decode_scaling
+from sketchbandit.service.shadows import Shadows
+from sketchbandit.service.storage.records import DecisionRow, ScalingRow
+from sketchbandit.service.vectors import decode
+
+Learning = Callable[[], None]
+"""What is left for the policy to learn from a record."""
+
+_ABOUT = 4e-5  # seconds for each model, to describe it
+
+
+def owned(policy: Any) -> Any:
+    """It scales nothing by itself: scalings are records."""
+    policy._scales_itself = False
+    return policy
+
+
+class Learner:
+    """A policy that decides, and others that learn beside it."""
+
+    lane: Lane
+    """In which they work; the registry gives it one."""
+    _about: About
+    _has_news = True
+    """Whether a policy has changed since it was asked."""
+
+    def __init__(self, config: BanditConfig) -> None:
+        self.policy = owned(config.build())
+        self._decides_by(config)
+        self.shadows = Shadows()
+        """Its candidates, which learn and never decide."""
+        self._is_offered = dict.fromkeys(config.actions or (), True)
+
+    def _decides_by(self, config: BanditConfig) -> None:
+        """The settings of the policy that decides."""
+        self.config = config
+        self.model = config.model
+        """What is believed of the rewards: which of them can be learned from."""
+        self.shape = config.shape
+        """What work takes, and memory, follows from it."""
+        self.reaches_all = reaches_all(config.rule)
+        """Whether every arm has a chance, so that something can be said of other policies; ..."""
+        self.knows_chances = config.rule.exact_probabilities or config.propensities == ESTIMATE
+        """... and whether the chances are known."""
+        self._learn_seconds = learn_cost(self.shape)
+
+    @property
+    def actions(self) -> list[str]:
+        """Those that are offered now."""
+        return [action for action, is_offered in self._is_offered.items() if is_offered]
+
+    @property
+    def known_actions(self) -> list[str]:
+        """All of them, in the order in which they came."""
+        return [*self._is_offered]
+
+    @property
+    def retired(self) -> list[str]:
+        """Those that are offered no more."""
+        return [action for action, is_offered in self._is_offered.items() if not is_offered]
+
+    # -- in the lane --------------------------------------------------------------------------------------
+
+    def _learn(self, shown: DecisionRow, reward: float, candidates: Sequence[Candidate]) -> None:
+        """Learn from a reward, candidates too. What a policy refuses it does not learn, nor in a replay."""
+        self._has_news = True
+        features = decode(shown.features, self.config.dim)
+        told = (features, reward) if self.config.actions is None else (features, shown.arm_id, reward)
+        try:
+            with (
+                _refusals("the reward"),
+                suppress(SketchTooSmallWarning, WorldChangedWarning),
+            ):  # health() keeps saying it
+                self.policy.update(*told)
+        finally:
+            for candidate in candidates:
+                candidate.learn(told)
+
+    def learn_again(self, shown: DecisionRow, reward: float) -> None:
+        """Learn from a reward of another bandit, before anything is decided."""
+        with suppress(Invalid):
+            self._learn(shown, reward, ())
+
+    def retire_all(self, actions: Sequence[str]) -> None:
+        """Begin with these actions offered no more."""
+        for action in actions:
+            self._is_offered[action] = False
+            self.policy.retire(action)
+
+    def _add(self, action: str, candidates: Sequence[Candidate]) -> None:
+        self._has_news = True
+        for policy in (self.policy, *(candidate.policy for candidate in candidates)):
+            policy.add(action)
+
+    def _retire(self, action: str, candidates: Sequence[Candidate]) -> None:
+        self._has_news = True
+        for policy in (self.policy, *(candidate.policy for candidate in candidates)):
+            policy.retire(action)
+
+    def _promote(self, candidate: Candidate, kept: Candidate | None) -> None:
+        """Let a candidate decide; neither it nor the one that is kept warms up."""
+        if kept is not None:
+            kept.policy = self.policy
+            kept.policy._scales_itself = True
+        self.policy = owned(candidate.policy)
+
+    def _scale(self, row: ScalingRow) -> None:
+        """Learn anew what was learned so far, with a scaling. The last one is fixed."""
+        self._has_news = True
+        if self.policy.is_warming_up:
+            scaling = decode_scaling(row.scaling, self.config.dim)
+            with _refusals("the scaling"):
+                self.policy.read_by(scaling, is_last=row.is_last, seen=row.arms)
+
+    def about(self, *, is_one_of_many: bool = False) -> "About":
+        """What there is to say of the policy: as it is, or was when it was free to be asked.
+
+        Many models are asked in the lane, and what they say is known the next time; where it is one of many
+        bandits, two models are many.
+        """
+        if self.lane.is_busy or not (self._has_news or self.policy.is_warming_up):
+            return self._about
+        if self._models == 1 or (not is_one_of_many and self.lane.is_free_for(_ABOUT * self._models)):
+            self.look()
+        else:
+            self.lane.put(self.look, SHORT)
+        return self._about
+
+    def look(self) -> None:
+        """Ask the policy what there is to say of it."""
+        self._has_news = False
+        self._about = about(self.policy)
+        for candidate in self.shadows:
+            if candidate.policy is not None:  # else it is about to be made
+                candidate.look()
+
+    @property
+    def _models(self) -> int:
+        return (len(self._is_offered) or 1) * (1 + len(self.shadows))
+
+    def _copied(self, shadows: Sequence[Candidate]) -> tuple[Any, dict[int, Any], list[int]]:
+        """What is changed in the lane: the policies, and how many rewards those of candidates refused."""
+        policies = {one.number: copy.deepcopy(one.policy) for one in shadows}
+        return copy.deepcopy(self.policy), policies, [one.refused for one in shadows]
+
+
+@contextmanager
+def _refusals(what: str) -> Iterator[None]:
+    """What the policy refuses leaves it as it was."""
+    try:
+        yield
+    except (InputError, InputTypeError) as error:
+        raise Invalid(f"{what} is recorded, but cannot be learned from: {error}") from error

@@ -1,0 +1,65 @@
+"""Bandits that begin with what the log of another one tells."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import sqlalchemy as sa
+
+from sketchbandit.errors import SketchBanditError
+from sketchbandit.service.bandit import Bandit
+from sketchbandit.service.origin import Origin
+from sketchbandit.service.storage import tables
+from sketchbandit.service.storage.checksums import LOGGED, unsealed
+from sketchbandit.service.storage.records import DecisionRow, RewardRow
+
+Rewarded = tuple[DecisionRow, float]
+"""An arm that was shown, and its reward."""
+Slowly = Callable[[Iterable[Rewarded]], Iterable[Rewarded]]
+_PAGE, _MOST_BYTES = 500, 4 * 1024 * 1024  # rows and bytes read at once
+
+
+def learn_from(connection: sa.Connection, bandit: Bandit, origin: Origin, slowly: Slowly = iter) -> int:
+    """Have a new bandit learn from all rewards of a log, in their order; how many there are.
+
+    It is the same as ``update`` of its policy with every arm and reward, one after another. ``slowly`` may go
+    through them with pauses.
+    """
+    policy, count = bandit.policy, 0
+    policy._scales_itself = True  # there are no records of that
+    for shown, reward in slowly(_rewarded(connection, bandit, origin)):
+        bandit.learn_again(shown, reward)
+        count += 1
+    policy._scales_itself = False
+    bandit.retire_all(origin.retired)
+    return count
+
+
+def begin(connection: sa.Connection, bandit: Bandit) -> None:
+    """What a bandit had learned when it was created, where that is not in its own journal."""
+    origin = bandit.origin
+    if origin is not None and (found := learn_from(connection, bandit, origin)) != origin.rewards:
+        raise SketchBanditError(
+            f"bandit {bandit.name!r} cannot be restored: no snapshot of it is whole, and the journal has "
+            f"{found} of the {origin.rewards} rewards of {origin.name!r} that it began with; put its "
+            "snapshots back"
+        )
+
+
+def _rewarded(connection: sa.Connection, bandit: Bandit, origin: Origin) -> Iterator[Rewarded]:
+    """The arms of a log that have a reward, each with it."""
+    d, r = tables.decisions, tables.rewards
+    of_arm = [(sa.null() if c.name in LOGGED else c).label(f"arm_{c.name}") for c in d.columns]
+    query = sa.select(*r.columns, *of_arm).join_from(r, d, d.c.seq == r.c.decision)
+    query = query.where(r.c.bandit == origin.bandit, r.c.seq <= origin.until, r.c.reward.is_not(None))
+    page = max(1, min(_PAGE, _MOST_BYTES // (8 * bandit.config.dim)))
+    for row in tables.in_order(connection, query, r.c.seq, page):
+        try:
+            reward, shown = unsealed(r, row[: len(r.columns)]), unsealed(d, row[len(r.columns) :])
+        except ValueError as error:
+            raise SketchBanditError(
+                f"the log of {origin.name!r} is damaged at record {row.seq}: {error}; `sketchbandit service "
+                "check` says more"
+            ) from error
+        assert isinstance(reward, RewardRow)  # noqa: S101  (for the type checker)
+        assert isinstance(shown, DecisionRow)  # noqa: S101
+        if reward.reward is not None:
+            yield shown, reward.reward
