@@ -21,7 +21,7 @@ import sketchbandit
 from sketchbandit.cli.app import app
 from sketchbandit.data import CATALOGUE
 from sketchbandit.experiments import compare, report_readings, reproduce, verify
-from sketchbandit.experiments.claims import CLAIMS, Claim, adaptive, exploration
+from sketchbandit.experiments.claims import Claim, adaptive, exploration
 from sketchbandit.experiments.definitions import EXPERIMENTS
 from sketchbandit.experiments.pool import Failure
 from sketchbandit.experiments.profiles import PROFILES
@@ -320,7 +320,6 @@ def test_the_docs_know_every_command_and_id() -> None:
 @pytest.mark.parametrize(
     ("name", "claims", "least"),
     [
-        ("reproduction.md", CLAIMS, 10),
         ("adaptive.md", adaptive.CLAIMS, 6),
         ("exploration.md", exploration.CLAIMS, 3),
     ],
@@ -331,8 +330,10 @@ def test_the_pages_of_results_have_a_verdict_for_every_claim(
     """And their figures."""
     page = (ROOT / "docs" / name).read_text(encoding="utf-8")
     for claim in claims:
-        (line,) = [line for line in page.splitlines() if line.startswith(f"| {claim.statement}")]
-        assert re.search(r"\*\*(reproduced|partly|not)\*\* \|$", line)
+        lines = [line for line in page.splitlines() if line.startswith(f"| {claim.statement}")]
+        assert lines
+        for line in lines:  # one for each reading
+            assert re.search(r"\*\*(reproduced|partly|not)\*\* \|$", line)
     images = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page)
     assert len(images) >= least
     for image in images:

@@ -1,6 +1,7 @@
 """The page of the reproduction says what the results say, and nothing else."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -53,3 +54,12 @@ def test_the_counts_are_those_of_the_results() -> None:
         for reading in KEPT["readings"]
     ]
     assert [cell.strip() for cell in last.split("|")][2 : 2 + len(counts)] == counts
+
+
+def test_figures_are_there() -> None:
+    """Those of the likely reading, and some of another beside them."""
+    images = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", PAGE)
+    assert len(images) >= 10
+    assert any("unit-each" in image for image in images)
+    for image in images:
+        assert (ROOT / "docs" / image).stat().st_size > 5_000
