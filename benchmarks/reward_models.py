@@ -27,6 +27,7 @@ MODELS: dict[str, Callable[[], dict[str, Any]]] = {
     "logistic": lambda: {"rewards": sb.Logistic()},
     "poisson": lambda: {"rewards": sb.Poisson()},
     "robust": lambda: {"rewards": sb.Robust(scale=0.1)},
+    "forget=0.999": lambda: {"forget": 0.999},
 }
 
 
@@ -83,7 +84,7 @@ def main() -> None:
     print(f"d = {DIM}, size {SIZE}, K = 10, {asked.rounds} rounds, best of {asked.repeats} turns")
     for name, seconds in best.items():
         print(
-            f"{name:10} {asked.rounds / seconds:10,.0f} rounds/s  {best['linear'] / seconds:5.2f} of linear"
+            f"{name:12} {asked.rounds / seconds:10,.0f} rounds/s  {best['linear'] / seconds:5.2f} of linear"
         )
 
 
