@@ -146,10 +146,11 @@ async def test_bad_bandits_and_actions(tmp_path: Path) -> None:
         for request in (
             found.http.get("/v1/bandits/arms/actions"),
             found.http.post("/v1/bandits/arms/actions", json={"actions": ["a"]}),
-            found.http.post("/v1/bandits/arms/decide", json={"context": CONTEXT}),
         ):
             status, message = error_of(await request)
             assert (status, "chooses among arms" in message) == (422, True)
+        context = await found.http.post("/v1/bandits/arms/decide", json={"context": CONTEXT})
+        assert (error_of(context)[0], "stored" in error_of(context)[1]) == (422, True)
         kind = {"content-type": "application/x-npy"}
         npy = await found.http.post("/v1/bandits/b/decide", content=b"x", headers=kind)
         assert (error_of(npy)[0], "as JSON" in error_of(npy)[1]) == (422, True)

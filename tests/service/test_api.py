@@ -232,7 +232,7 @@ async def test_batches(tmp_path: Path) -> None:
         )
         items = worse.json()["decisions"]
         assert [item.get("status_code", 200) for item in items] == [422, 422, 200, 422]
-        assert "known are arms, context, actions, top, key" in items[3]["error"]["message"]
+        assert "known are arms, context, interaction, actions, top, key" in items[3]["error"]["message"]
         assert len(second["top"]) == 2
         again = await found.http.post(
             "/v1/bandits/b/decide/batch", json={"decisions": [{"arms": arms, "top": 2, "key": "k"}]}
@@ -346,7 +346,7 @@ async def test_many_stored_arms(tmp_path: Path) -> None:
         (
             b'{"arms": [[1, 2, 3, 4]], "tpo": 2}',
             422,
-            "tpo: there is no such field; known are arms, context, actions, top",
+            "tpo: there is no such field; known are arms, context, interaction, actions, top",
         ),
         (b'{"arms": [[1, 2, 3, 4]], "top": 0}', 422, "top"),
         (b'{"arms": [{"indices": [4], "values": [1]}]}', 422, "outside 0..3"),

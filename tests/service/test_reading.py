@@ -129,7 +129,7 @@ def test_the_fast_way_agrees_with_the_general_one(arms: list[str], rest: list[st
     if fast is not None:
         slow = reader().from_json(body)
         assert slow.top == fast.top
-        assert np.array_equal(slow.offered.matrix, fast.offered.matrix)  # type: ignore[union-attr]
+        assert np.array_equal(slow.offered.matrix, fast.offered.matrix)  # type: ignore[attr-defined]
     else:
         try:
             reader().from_json(body)

@@ -8,7 +8,7 @@ import httpx
 
 from sketchbandit.client import calls
 from sketchbandit.client.answers import Decision, ServiceError
-from sketchbandit.client.calls import Call, Reward, authorization
+from sketchbandit.client.calls import Call, Interaction, Reward, authorization
 from sketchbandit.client.retries import Addresses, Retries, Trip, outcome
 
 T = TypeVar("T")
@@ -34,8 +34,8 @@ class AsyncClient:
 
         ``settings``: policy, parameters (of the policy: ``{"scaling": "auto", "intercept": True}``, ...),
         rewards (the reward model: ``"logistic"`` for clicks, ...), forget, reward_timeout, default_reward,
-        max_open, explore, exploration, propensities, slates, actions, log_arms; ``from_``: a bandit from all
-        of whose log a new one learns before it decides anything.
+        max_open, explore, exploration, propensities, slates, actions, log_arms, arm_dim; ``from_``: a bandit
+        from all of whose log a new one learns before it decides anything.
         """
         await self.call(calls.create(name, dim, settings))
         return AsyncBandit(self, name)
@@ -84,9 +84,19 @@ class AsyncBandit:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
 
-    async def select(self, arms: Any = None, *, top: int | None = None, key: str | None = None) -> Decision:
+    async def select(
+        self,
+        arms: Any = None,
+        *,
+        context: Any = None,
+        interaction: Interaction | None = None,
+        top: int | None = None,
+        key: str | None = None,
+    ) -> Decision:
         """Choose an arm, as ``Bandit.select``."""
-        return await self._client.call(calls.select(self.name, arms, top, key))
+        return await self._client.call(
+            calls.select(self.name, arms, top, key, calls.Context(context, interaction))
+        )
 
     async def update(self, decision: Decision | str, reward: Reward) -> bool:
         """Tell the reward of a decision, or those of a slate, as ``Bandit.update``."""

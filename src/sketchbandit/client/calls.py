@@ -6,7 +6,7 @@ import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 Reward = float | Mapping[int, float] | Mapping[str, float]
 """Of a decision; or of arms of its slate, by position (from 0) or by id."""
+
+Interaction = Literal["product", "concatenate", "outer"]
 
 JSON = "application/json"
 NPY = "application/x-npy"
@@ -156,16 +158,30 @@ def _without_names(arms: Any) -> Any:
     return np.asarray(arms.to_numpy(), dtype=np.float64) if hasattr(arms, "to_numpy") else arms
 
 
-def select(name: str, arms: Any, top: int | None, key: str | None) -> Call[Decision]:
+class Context(NamedTuple):
+    """What stored arms are chosen for, if anything, and what becomes of it and them."""
+
+    given: Any = None
+    interaction: Interaction | None = None
+
+    def request(self) -> dict[str, Any]:
+        """Its fields."""
+        found = {"context": features(_without_names(self.given)), "interaction": self.interaction}
+        return {field: value for field, value in found.items() if value is not None}
+
+
+def select(name: str, arms: Any, top: int | None, key: str | None, context: Context) -> Call[Decision]:
     """POST a decision: a dense array as npy, everything else as JSON."""
     path, key = bandit_path(name, "decide"), key or uuid.uuid4().hex
     arms = _without_names(arms)
+    if (said := context.request()) and arms is not None and not all(isinstance(arm, str) for arm in arms):
+        raise InputTypeError("a context goes with stored arms: give their ids, or no arms for all of them")
     if isinstance(arms, np.ndarray) and arms.dtype in (np.float32, np.float64):
         buffer = io.BytesIO()
         np.lib.format.write_array(buffer, arms, version=(1, 0), allow_pickle=False)
         path = path if top is None else f"{path}?top={top:d}"
         return Call("POST", path, Decision.of, buffer.getvalue(), NPY, key)
-    return Call("POST", path, Decision.of, _json(_request(arms, top)), key=key)
+    return Call("POST", path, Decision.of, _json({**_request(arms, top), **said}), key=key)
 
 
 def select_action(

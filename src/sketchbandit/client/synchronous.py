@@ -8,7 +8,7 @@ import httpx
 
 from sketchbandit.client import calls
 from sketchbandit.client.answers import Decision, ServiceError
-from sketchbandit.client.calls import Call, Reward, authorization
+from sketchbandit.client.calls import Call, Interaction, Reward, authorization
 from sketchbandit.client.retries import Addresses, Retries, Trip, outcome
 
 T = TypeVar("T")
@@ -47,8 +47,8 @@ class Client:
 
         ``settings``: policy, parameters (of the policy: ``{"scaling": "auto", "intercept": True}``, ...),
         rewards (the reward model: ``"logistic"`` for clicks, ...), forget, reward_timeout, default_reward,
-        max_open, explore, exploration, propensities, slates, actions, log_arms; ``from_``: a bandit from all
-        of whose log a new one learns before it decides anything.
+        max_open, explore, exploration, propensities, slates, actions, log_arms, arm_dim; ``from_``: a bandit
+        from all of whose log a new one learns before it decides anything.
         """
         self.call(calls.create(name, dim, settings))
         return Bandit(self, name)
@@ -97,7 +97,15 @@ class Bandit:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
 
-    def select(self, arms: Any = None, *, top: int | None = None, key: str | None = None) -> Decision:
+    def select(
+        self,
+        arms: Any = None,
+        *,
+        context: Any = None,
+        interaction: Interaction | None = None,
+        top: int | None = None,
+        key: str | None = None,
+    ) -> Decision:
         """Choose an arm.
 
         Parameters
@@ -105,13 +113,19 @@ class Bandit:
         arms
             (K, dim): numpy, a DataFrame of numbers, scipy.sparse or lists; or a list of named features or of
             ids of stored arms; nothing: all stored arms.
+        context, optional
+            Of whom or what an arm is chosen for, where arms are stored: numpy, scipy.sparse or a list; or
+            named features.
+        interaction : {"product", "concatenate", "outer"}, optional
+            How a context u and a stored arm x become the features: ``x * u``, which is the default; ``u``
+            then ``x``; or ``numpy.kron(u, x)``.
         top : int, optional
             Rank so many.
         key : str, optional
             Idempotency key; by default a new one, kept over retries.
 
         """
-        return self._client.call(calls.select(self.name, arms, top, key))
+        return self._client.call(calls.select(self.name, arms, top, key, calls.Context(context, interaction)))
 
     def update(self, decision: Decision | str, reward: Reward) -> bool:
         """Tell the reward of a decision; False if it was known already.

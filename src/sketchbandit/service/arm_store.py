@@ -7,7 +7,7 @@ import numpy as np
 
 from sketchbandit.service.offered import ArmSet
 from sketchbandit.service.problems import Invalid, NotFound
-from sketchbandit.service.vectors import Matrix, Slowly, Vector, decode_rows, joined, nbytes
+from sketchbandit.service.vectors import Matrix, Slowly, Vector, decode_rows, joined, longest_row, nbytes
 
 _ID_BYTES = 150  # of an id in a list and in a dictionary, besides its characters
 
@@ -30,6 +30,9 @@ class ArmStore:
         self._ids, self._matrix = ids, matrix
         self._places = {arm: place for place, arm in enumerate(ids)}
         held = 0 if matrix is None else nbytes(matrix)
+        self.is_dense = matrix is None or isinstance(matrix, np.ndarray)
+        self.longest_arm = longest_row(matrix) if self.is_dense and matrix is not None else 0.0
+        """Its length, where arms are dense."""
         sizes = [len(arm.encode()) for arm in ids]
         self.longest_id = max(sizes, default=0)
         """In bytes."""

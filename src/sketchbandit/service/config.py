@@ -39,10 +39,11 @@ OF_BANDIT = (
     "slates",
     "propensities",
     "actions",
+    "arm_dim",
 )
 """Settings that a bandit keeps whatever policy decides; all others are the policy's."""
-_LATER = ("rewards", "forget")
-"""Settings that 0.12 does not know: where they are not given, it can still read the others."""
+_LATER = ("rewards", "forget", "arm_dim")
+"""Settings that earlier versions do not know: where they are not given, it can still read the others."""
 _KINDS: dict[str, Any] = {
     "dim": int,
     "policy": str,
@@ -59,6 +60,7 @@ _KINDS: dict[str, Any] = {
     "defaults": dict,
     "rewards": (dict, NoneType),
     "forget": (int, float, NoneType),
+    "arm_dim": (int, NoneType),
 }
 """What each setting is, as it is kept."""
 
@@ -88,6 +90,13 @@ class BanditConfig:
     """As ``reward_models.kept_model`` keeps it; None: as by default, and in 0.12 and before: linear."""
     forget: float | None = None
     """As clients write it: up to 1 a factor a reward, above 1 a half-life in rewards; None: nothing is."""
+    arm_dim: int | None = None
+    """Features of a stored arm, where these are not ``dim``: with a context they become so many."""
+
+    @property
+    def stored_dim(self) -> int:
+        """Features of a stored arm."""
+        return self.dim if self.arm_dim is None else self.arm_dim
 
     @property
     def model(self) -> Estimate:
@@ -160,6 +169,7 @@ class BanditConfig:
             self,
             explore=rule_settings(self.explore, self.exploration),
             rewards=kept_model(self.rewards),
+            arm_dim=None if self.arm_dim == self.dim else self.arm_dim,
         )
         try:
             given._check(limits)
@@ -180,6 +190,10 @@ class BanditConfig:
         recipe_of(self.policy)
         if self.dim > limits.dim:
             raise TooLarge(f"dim is {self.dim}; this server takes up to {limits.dim}")
+        if self.arm_dim is not None and self.actions is not None:
+            raise Invalid("arm_dim is of stored arms, and a bandit with actions has none; leave it out")
+        if self.stored_dim > self.dim:
+            raise Invalid(f"arm_dim is {self.arm_dim}, and dim is {self.dim}; give arm_dim up to dim")
         ridge = self.parameters.get("ridge", 1.0)
         if not isinstance(ridge, (int, float)) or not 1e-9 <= ridge <= 1e12:
             raise Invalid(f"ridge must be between 1e-9 and 1e12, got {ridge!r}")

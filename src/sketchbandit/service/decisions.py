@@ -95,7 +95,9 @@ class Decisions:
             return known
         self.admit(bandit)
         self._check_slate(bandit, top)
-        seconds = decide_cost(bandit.shape, len(offered), top=top or 1, nonzeros=offered.nonzeros)
+        seconds = decide_cost(
+            bandit.shape, len(offered), top=top or 1, nonzeros=offered.nonzeros, formed=offered.formed
+        )
         self._admit_seconds(bandit, seconds)
         keyed = (None, None) if key is None else (key, request)
         work = partial(self._choose, bandit, offered, top, keyed, self._draw(bandit))

@@ -30,7 +30,6 @@ from sketchbandit.service.offered import ActionSet, Offered
 from sketchbandit.service.problems import Problem
 from sketchbandit.service.registry import Registry
 from sketchbandit.service.storage.records import ChanceRow, DecisionRow
-from sketchbandit.service.vectors import nbytes
 
 log = logging.getLogger(__name__)
 
@@ -84,8 +83,7 @@ class Judge:
         desk = self._desks.get(bandit)
         if desk is None:
             desk = self._desks[bandit] = _Desk(self._random.spawn(1)[0])
-        asked, _ = offered.question()
-        held = nbytes(asked)
+        held = offered.nbytes
         if (
             len(desk.waiting) >= _MOST_WAITING
             or self._held + held > _MOST_BYTES
@@ -123,7 +121,9 @@ class Judge:
         self._held -= sum(one.held for one in shown)
         candidates = [*bandit.shadows]
         seconds = sum(
-            decide_cost(candidate.shape, len(one.offered), nonzeros=one.offered.nonzeros)
+            decide_cost(
+                candidate.shape, len(one.offered), nonzeros=one.offered.nonzeros, formed=one.offered.formed
+            )
             for candidate in candidates
             for one in shown
         )

@@ -261,7 +261,7 @@ def read_arms(connection: sa.Connection, bandit: Bandit) -> None:
             raise _damaged(bandit, row.arm, "its checksum says that it was changed in the database")
     try:
         payloads = [bytes(row.features) for row in rows]
-        bandit.arms = ArmStore.restored([row.arm for row in rows], payloads, bandit.config.dim)
+        bandit.arms = ArmStore.restored([row.arm for row in rows], payloads, bandit.config.stored_dim)
     except DamagedArm as error:
         raise _damaged(bandit, rows[error.place].arm, str(error)) from error
 

@@ -126,6 +126,11 @@ def check(matrix: Matrix, magnitude: float, name: str | None = None) -> None:
         raise Invalid(f"{called} contains NaN, inf or a number that is too large")
 
 
+def longest_row(matrix: NDArray[np.float64]) -> float:
+    """The length of the longest row."""
+    return float(np.sqrt(np.einsum("ij,ij->i", matrix, matrix).max(initial=0.0)))
+
+
 def _row_squares(matrix: Any) -> NDArray[np.float64]:
     return np.asarray(matrix.power(2).sum(axis=1), dtype=np.float64).ravel()
 

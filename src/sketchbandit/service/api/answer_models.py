@@ -146,6 +146,7 @@ class BanditAnswer(BaseModel):
     explore: Annotated[dict[str, Any] | None, Field(description="The rule and all of its settings.")]
     propensities: Literal["estimate", "none"]
     actions: Annotated[list[str] | None, Field(description="Those that it began with.")]
+    arm_dim: Annotated[int | None, Field(description="Features of a stored arm; null: dim.")]
     defaults: Annotated[
         dict[str, Any],
         Field(

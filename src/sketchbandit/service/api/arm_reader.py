@@ -20,6 +20,7 @@ from sketchbandit.service.api.request_models import (
 from sketchbandit.service.api.rows import Rows
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.budget import Charge
+from sketchbandit.service.interactions import PRODUCT, ContextSet, context_length, longest
 from sketchbandit.service.offered import ActionSet, ArmSet, Offered
 from sketchbandit.service.problems import Invalid, TooLarge
 from sketchbandit.service.settings import Limits
@@ -46,6 +47,7 @@ class ArmReader:
     ) -> None:
         self._bandit, self._charge, self._limits, self._pace = bandit, charge, limits, pace
         self._dim = bandit.config.dim
+        self._stored_dim = bandit.config.stored_dim
         self._is_logged = bandit.config.log_arms
 
     def cursor(self, body: bytes) -> Cursor:
@@ -82,7 +84,7 @@ class ArmReader:
 
     def decision(self, cursor: Cursor, model: type[DecideRequest] = DecideRequest) -> Asked:
         """The decision that the object at the cursor asks for."""
-        has_actions, name = self._bandit.config.actions is not None, self._bandit.name
+        has_actions = self._bandit.config.actions is not None
         said: dict[str, Any] = {}
         arms, sources = None, []
         for field in cursor.members():
@@ -91,27 +93,36 @@ class ArmReader:
             if field == "arms" and cursor.peek() == "[" and not has_actions:
                 arms, said[field] = self._arms(cursor), ()
             else:
-                said[field] = cursor.value()
+                numbers = cursor.numbers() if field == "context" and cursor.peek() == "[" else None
+                said[field] = cursor.value() if numbers is None else numbers
             if field != "key":
                 sources.append((field, begin, cursor.at))
         asked = validated(model, said)
-        if has_actions:
+        offered = self._offered(asked, arms)
+        if not isinstance(asked, KeyedDecideRequest) or asked.key is None:
+            return Asked(offered, asked.top)
+        return Asked(offered, asked.top, asked.key, digest(pieces(cursor.text, sorted(sources))))
+
+    def _offered(self, asked: DecideRequest, arms: ArmSet | None) -> Offered:
+        """What it is made among; ``arms`` are those of its list."""
+        name = self._bandit.name
+        if self._bandit.config.actions is not None:
+            if asked.interaction is not None:
+                raise Invalid(f"bandit {name!r} has actions, and no stored arms: leave out the interaction")
             if asked.arms is not None or asked.context is None:
                 raise Invalid(
                     f"bandit {name!r} has actions: send a context, {self._dim} features, and no arms"
                 )
-            offered: Offered = ActionSet(self._context(asked.context), self._actions(asked.actions))
-        elif asked.context is not None or asked.actions is not None:
+            return ActionSet(self._context(asked.context, self._rows()), self._actions(asked.actions))
+        if asked.actions is not None:
             raise Invalid(f"bandit {name!r} chooses among arms: send arms; it was created without actions")
-        elif asked.arms is None:
-            offered = self._all_stored()
-        elif arms is None:
+        if asked.arms is not None and arms is None:
             raise Invalid("arms: Input should be a valid list")
-        else:
-            offered = arms
-        if not isinstance(asked, KeyedDecideRequest) or asked.key is None:
-            return Asked(offered, asked.top)
-        return Asked(offered, asked.top, asked.key, digest(pieces(cursor.text, sorted(sources))))
+        if asked.context is not None:
+            return self._with_context(arms, asked.context, asked.interaction or PRODUCT)
+        if asked.interaction is not None:
+            raise Invalid("there is an interaction, and no context: send both, or neither")
+        return self._as_they_are(arms)
 
     def from_npy(self, body: bytes) -> Offered:
         """A matrix of arms."""
@@ -127,7 +138,7 @@ class ArmReader:
 
     def stored(self, body: bytes) -> tuple[list[str], Matrix]:
         """Arms for keeping, and their ids."""
-        cursor, rows = self.cursor(body), self._rows()
+        cursor, rows = self.cursor(body), self._stored_rows()
         ids: dict[str, int] = {}
         for field in cursor.members():
             check_field(field, ("arms",) if ids else (), ArmsRequest)
@@ -170,6 +181,7 @@ class ArmReader:
         chosen = stored.choose_from([*places])
         if len(places) == count:
             return chosen
+        self._check_whole()
         rows.put(chosen.matrix, places.values())
         ids: list[str | None] = [None] * count
         for known, at in places.items():
@@ -189,8 +201,51 @@ class ArmReader:
         self._charge.add(stored.nbytes if self._is_logged else 0)
         return stored.choose_from(None)
 
-    def _context(self, given: object) -> Vector:
-        rows = self._rows()
+    def _as_they_are(self, arms: ArmSet | None) -> ArmSet:
+        """Without a context."""
+        if arms is None or arms.ids is not None:
+            self._check_whole()
+        return self._all_stored() if arms is None else arms
+
+    def _check_whole(self) -> None:
+        """Refuse stored arms that have not all features by themselves."""
+        if self._stored_dim != self._dim:
+            raise Invalid(
+                f"stored arms of bandit {self._bandit.name!r} have {self._stored_dim} features, and its dim "
+                f"is {self._dim}: send a context, and the interaction concatenate or outer"
+            )
+
+    def _with_context(self, arms: ArmSet | None, given: object, interaction: str) -> ContextSet:
+        """Stored arms and a context; what it takes is checked before anything is made of them."""
+        name, stored = self._bandit.name, self._bandit.arms
+        if arms is not None and (arms.ids is None or None in arms.ids):
+            raise Invalid(
+                "a context goes with stored arms: name them, or send no arms; arms that are sent have all "
+                "of their features already"
+            )
+        length = context_length(interaction, self._stored_dim, self._dim, name)
+        wanted = f"for the interaction {interaction} with stored arms of bandit {name!r} it takes"
+        context = self._context(given, Rows(length, self._pay, wanted))
+        dense = context if isinstance(context, np.ndarray) else context.toarray()[0]
+        if not stored.is_dense:
+            raise Invalid(
+                f"bandit {name!r} has stored arms that are sparse or named, and a context goes with dense "
+                "ones: PUT them as lists of numbers"
+            )
+        chosen = self._all_stored() if arms is None else arms
+        if not (found := longest(interaction, stored.longest_arm, dense)) <= self._limits.arm_length:
+            most = self._limits.arm_length
+            raise Invalid(f"with the context an arm can have length {found:g}; the limit is {most:g}")
+        made = ContextSet(chosen, dense, interaction)
+        if made.nbytes > self._limits.bandit_bytes:
+            raise TooLarge(
+                f"{len(made)} arms with the context take {made.nbytes} bytes; a bandit may take "
+                f"{self._limits.bandit_bytes}: name fewer arms"
+            )
+        self._charge.add(made.nbytes if self._is_logged else 0)
+        return made
+
+    def _context(self, given: object, rows: Rows) -> Vector:
         rows.add(0, given, "the context", "context")
         return ArmSet(self._checked(rows.matrix(), "the context"), None).row(0)
 
@@ -214,7 +269,11 @@ class ArmReader:
         return asked
 
     def _rows(self) -> Rows:
-        return Rows(self._dim, self._pay, self._bandit.name)
+        return Rows(self._dim, self._pay, f"the dim of bandit {self._bandit.name!r} is")
+
+    def _stored_rows(self) -> Rows:
+        which = "dim" if self._stored_dim == self._dim else "arm_dim"
+        return Rows(self._stored_dim, self._pay, f"the {which} of bandit {self._bandit.name!r} is")
 
     def _pay(self, count: int) -> None:
         """For arms that are made, and for what the log keeps of them."""

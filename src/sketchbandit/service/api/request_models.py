@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from sketchbandit.service.config import OF_BANDIT
+from sketchbandit.service.interactions import Interaction
 from sketchbandit.service.logs import UNSEEN
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -148,6 +149,14 @@ class BanditRequest(RequestModel):
     slates: Annotated[
         Flag, Field(description="All of the top are shown: each has a reward of its own, or the default.")
     ] = False
+    arm_dim: Annotated[
+        Whole | None,
+        Field(
+            ge=1,
+            le=2**31 - 1,
+            description="Features of a stored arm, where a context makes dim of them: concatenate, outer.",
+        ),
+    ] = None
     origin: Annotated[
         str | None,
         Field(
@@ -222,7 +231,7 @@ class DenseDecideRequest(RequestModel):
 
 
 class DecideRequest(RequestModel):
-    """The arms to choose from; or the context, for a bandit with actions."""
+    """The arms to choose from, stored ones maybe with a context; or that of a bandit with actions."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -231,6 +240,7 @@ class DecideRequest(RequestModel):
                 {"arms": [{"user=7": 1, "price": 0.3}, {"user=7": 1, "price": 0.9}], "top": 2},
                 {"arms": ["shoes-42", "shoes-43"]},
                 {},
+                {"context": [0.6, 0.8], "interaction": "product"},
                 {"context": [0.6, 0.8], "actions": ["red", "green"]},
             ]
         }
@@ -244,7 +254,18 @@ class DecideRequest(RequestModel):
     context: Annotated[
         Any,
         WithJsonSchema({"anyOf": [_FEATURES, _NULL]}),
-        Field(description="For a bandit with actions: its features."),
+        Field(
+            description="For a bandit with actions: its features. With stored arms: those of whom or what "
+            "the arm is for."
+        ),
+    ] = None
+    interaction: Annotated[
+        Interaction | None,
+        Field(
+            description="How a context u and a stored arm x become dim features; product (unless it is "
+            "given): x times u, one by one; concatenate: u, then x; outer: u[0] times x, then u[1] times x, "
+            "and so on."
+        ),
     ] = None
     actions: Annotated[
         Annotated[list[ArmId], Field(fail_fast=True)] | None,

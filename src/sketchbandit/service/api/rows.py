@@ -22,12 +22,14 @@ Pay = Callable[[int], None]
 class Rows:
     """Arms of ``dim`` features, each with its place among them. ``pay`` is called before anything is made.
 
+    ``wanted`` says in messages what ``dim`` is.
+
     Those of each form are collected by themselves, so that it costs nothing if forms take turns; in the end
     all are put in order.
     """
 
-    def __init__(self, dim: int, pay: Pay, bandit: str) -> None:
-        self._dim, self._pay, self._bandit = dim, pay, bandit
+    def __init__(self, dim: int, pay: Pay, wanted: str) -> None:
+        self._dim, self._pay, self._wanted = dim, pay, wanted
         self._dense = _Dense(dim, pay)
         self._sparse = _Pieces(partial(_from_sparse, dim), pay)
         self._named = _Pieces(lambda arms, _: from_named(arms, dim), pay)
@@ -38,9 +40,7 @@ class Rows:
         if isinstance(arm, list):
             _check_numbers(arm, _NUMBERS, "number", at)
             if len(arm) != self._dim:
-                raise Invalid(
-                    f"{called} has {len(arm)} features, but the dim of bandit {self._bandit!r} is {self._dim}"
-                )
+                raise Invalid(f"{called} has {len(arm)} features, but {self._wanted} {self._dim}")
             self._dense.add(place, arm, at)
         elif not isinstance(arm, dict):
             raise Invalid(f"{called} must be a list of numbers, {{indices, values}}, named features{or_else}")
