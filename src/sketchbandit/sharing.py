@@ -9,6 +9,7 @@ from types import FunctionType
 from typing import Any, ClassVar, Self, TypeVar
 
 Lock = AbstractContextManager[Any]
+_ReentrantLock: Any = type(threading.RLock())  # threading.RLock itself is a function
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -22,6 +23,39 @@ def needs_the_lock(method: Method) -> Method:
     """Mark a public method that takes no lock: a hook, for whoever holds it already."""
     vars(method)["_holds_the_lock"] = vars(method)["_needs_the_lock"] = True
     return method
+
+
+class SharedLock(_ReentrantLock):  # type: ignore[misc]
+    """A reentrant lock; whoever takes it finds nothing left over.
+
+    An object may put work off until somebody takes the lock: ``put_off`` it, between ``acquire`` and
+    ``release``, which do none of it. The lock is a little slower while there is such work, and only then.
+    """
+
+    def __init__(self) -> None:
+        self._put_off: list[Callable[[], None]] = []
+
+    def put_off(self, work: Callable[[], None]) -> None:
+        """Do this before somebody takes the lock; if it fails, it is put off again."""
+        self._put_off.append(work)
+        self.__class__ = _BusyLock
+
+
+class _BusyLock(SharedLock):
+    """The same while there is work."""
+
+    def __enter__(self) -> bool:
+        self.acquire()
+        while self._put_off:
+            work = self._put_off.pop()  # which may take the lock itself
+            try:
+                work()
+            except BaseException:
+                self.put_off(work)
+                self.release()
+                raise
+        self.__class__ = SharedLock
+        return True
 
 
 class Shared:
@@ -46,7 +80,7 @@ class Shared:
 
     def _make_lock(self) -> Lock:
         """A lock of its own; objects that belong together share one."""
-        return threading.RLock()
+        return SharedLock()
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)  # two objects never share their arrays

@@ -7,10 +7,12 @@ from typing import Any, ClassVar, Self
 
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import InputTypeError, MergeError, MergeKindError
+from sketchbandit.libraries import is_foreign
 from sketchbandit.sharing import both_locks, holds_the_lock, needs_the_lock
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.sketch.columns import ColumnNames
+from sketchbandit.sketch.gathering import device_rows
 from sketchbandit.sketch.rows import read_rows
 from sketchbandit.sketch.tally import Tally
 from sketchbandit.sketch.telling import Telling
@@ -46,9 +48,14 @@ class Sketch(Telling):
     def update(self, rows: Any) -> Change:
         """Take one row (dim,) or many (n, dim): numpy, lists or scipy.sparse; returns what happened to S.
 
+        Arrays of torch, JAX, CuPy and other libraries that follow the array API standard are taken too.
+        Frequent Directions and incremental SVD sum them up where they are, and shrink when somebody reads.
+
         Many at once give the same sketch as one by one, faster. Input that cannot be used raises before
         anything changes.
         """
+        if is_foreign(rows):
+            return self._update_foreign(rows)
         with self._lock:
             batch = read_rows(self.column_names.align(rows), self._dim, self._dtype)
             change = NO_CHANGE
@@ -139,6 +146,11 @@ class Sketch(Telling):
             self._add_gram(gram)
 
     # -- hooks for subclasses -----------------------------------------------------------------------
+
+    def _update_foreign(self, rows: Any) -> Change:
+        """What ``update`` does with an array of another library; nobody holds the lock yet."""
+        library, rows = device_rows(rows, self._dim)
+        return self.update(library.to_host(rows))
 
     @abstractmethod
     def _ingest(self, rows: AnyArray) -> Change:

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from sketchbandit.arrays import Arrays, Matrix, Scalars, taken_from, under
+from sketchbandit.libraries import is_foreign
 from sketchbandit.linalg import add_rows_to_covariance
 from sketchbandit.sharing import Shared, both_locks, holds_the_lock
 from sketchbandit.sketch.base import Sketch
@@ -74,8 +75,14 @@ class BulkReader(Shared):
         self._sketch.tally.check(self._tally.mass + mass)
 
     def update(self, rows: Any) -> None:
-        """Take rows (n, dim), dense or sparse. Input that cannot be used raises before anything changes."""
+        """Take rows (n, dim), dense, sparse or on a device.
+
+        Input that cannot be used raises before anything changes.
+        """
         covariance, sketch = self._covariance, self._sketch
+        if is_foreign(rows):  # which the sketch sums up, where they are
+            sketch.update(rows)
+            return
         batch = read_rows(sketch.column_names.align(rows), sketch.dim, sketch.dtype)
         self.check_room(batch.mass)
         for chunk, norms_sq in batch.chunks():

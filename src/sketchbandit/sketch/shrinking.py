@@ -10,6 +10,9 @@ from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
 from sketchbandit.sketch.buffer import BufferedSketch
 from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.checks import check_compensation, check_count
+from sketchbandit.sketch.cutting import cut
+from sketchbandit.sketch.gathering import Gathering
+from sketchbandit.sketch.gathering_sketch import GatheringSketch
 from sketchbandit.sketch.shrink_ledger import ShrinkLedger
 from sketchbandit.sketch.telling import read_only
 
@@ -17,7 +20,7 @@ GATHER_TIMES_SIZE = 16
 MOST_GATHERED = 2048  # 32 MiB, and a second for its eigenvectors
 
 
-class ShrinkingSketch(ShrinkLedger, BufferedSketch):
+class ShrinkingSketch(GatheringSketch, ShrinkLedger, BufferedSketch):
     """Up to 2·size buffered rows -> at most size - 1, by taking s = sigma_size² from the squared spectrum.
 
     The certificate is the sum of every s so far; ``compensation`` says how much of it alpha gives back.
@@ -92,6 +95,19 @@ class ShrinkingSketch(ShrinkLedger, BufferedSketch):
         self._buffer.append(kept)
         self._charge(done)
         self._charge_rounding(remainder + storing_error(kept, self.dtype))
+
+    def _add_gathered(self, gathered: Gathering) -> None:
+        rows, amount, rounding = cut(
+            gathered.library, gathered.gram, self._buffer.rows, self._size, self._head
+        )
+        self.tally.add(gathered.tally)  # not before: the device may have no memory left for eigenvectors
+        self._buffer.truncate(0)
+        self._buffer.append(rows)
+        # What rounding adds to the spectrum is no part of what a shrink may take.
+        room = max(0.0, self.tally.mass / self.guarantee - (self._error - self._rounding))
+        self._error += min(amount, room)
+        rounding += gathered.rounding + max(0.0, amount - room)
+        self._charge_rounding(rounding + storing_error(rows, self.dtype))
 
     def _absorb(self, other: "ShrinkingSketch") -> None:
         self._take_over(other)

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchbandit.arrays import Matrix, Vector
+from sketchbandit.libraries import Library
 from sketchbandit.linalg import row_norms_sq
 
 _CHUNK_ELEMENTS = 1 << 20  # 8 MiB of float64
@@ -59,13 +60,23 @@ class Centring:
 
     def centred(self, rows: Matrix) -> Matrix:
         """What the rows add, as rows."""
-        n, m = self.count, len(rows)
+        m = len(rows)
         mean = rows.mean(axis=0)
-        shift = mean - self.mean
-        added = np.empty((m + (n > 0), rows.shape[1]))
+        shift = self._move(mean, m)
+        added = np.empty((m + len(shift), rows.shape[1]))
         np.subtract(rows, mean, out=added[:m])
-        if n:
-            added[m] = np.sqrt(n * m / (n + m)) * shift
+        added[m:] = shift
+        return added
+
+    def centred_on_device(self, library: Library, rows: Any) -> Any:
+        """The same of float64 rows of another library, where they are."""
+        mean = library.xp.mean(rows, axis=0)
+        shift = self._move(library.to_host(mean), rows.shape[0])
+        return library.xp.concat([rows - mean[None, :], library.put(shift)], axis=0)
+
+    def _move(self, mean: Vector, m: int) -> Matrix:
+        """Take in the mean of m rows; at most one row, for the shift."""
+        n, shift = self.count, mean - self.mean
         self.mean = self.mean + shift * (m / (n + m))
         self.count = n + m
-        return added
+        return np.sqrt(n * m / (n + m)) * shift[np.newaxis] if n else np.empty((0, len(mean)))

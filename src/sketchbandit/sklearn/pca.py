@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.errors import InputError
+from sketchbandit.libraries import is_foreign
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sklearn.principal import LearnedScatter
 from sketchbandit.sklearn.sketches import Choice, make_sketch
@@ -97,11 +98,27 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
         return self._learn(self._start(X.shape[1]), X)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from some more rows; batches may be of any size, even of one row."""
+        """Learn from some more rows; batches may be of any size, even of one row.
+
+        Arrays of torch, JAX, CuPy and other libraries of the array API standard are centred and summed up
+        where they are.
+        """
         del y
         first = not self.__sklearn_is_fitted__()
+        if is_foreign(X):
+            return self._learn_on_device(X, first)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
         return self._learn(self._start(X.shape[1]) if first else self._learned, X)
+
+    def _learn_on_device(self, X: Any, first: bool) -> Self:
+        if X.ndim != 2 or not X.shape[0]:
+            raise InputError(f"X must have the shape (n_samples, n_features), not {tuple(X.shape)}")
+        dim = int(X.shape[1])
+        if first:
+            self._learn(self._start(dim), X)
+            self.n_features_in_ = dim
+            return self
+        return self._learn(self._learned, X)
 
     def _start(self, dim: int) -> LearnedScatter:
         size = None if self.size is None else check_count("size", self.size, at_least=2)

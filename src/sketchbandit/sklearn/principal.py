@@ -5,8 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.arrays import Matrix, Vector
+from sketchbandit.libraries import is_foreign
 from sketchbandit.sketch import BulkReader, Sketch, spectrum
+from sketchbandit.sketch.gathering import device_norms_sq, device_rows, pieces
+from sketchbandit.sketch.rows import read_rows
 from sketchbandit.sklearn.centring import Centring, dense_chunks, most_scatter
+
+_ROWS_AT_ONCE = 8192  # of a tensor
 
 
 class Principal(NamedTuple):
@@ -38,11 +43,28 @@ class LearnedScatter:
         return self.principal.sketch
 
     def update(self, X: Any) -> None:
-        """Learn from some more rows."""
+        """Learn from some more rows, numpy's or another library's."""
+        if is_foreign(X):
+            self._update_on_device(X)
+            return
         self._bulk.check_room(most_scatter(X, self.centring.mean))  # nothing is refused after that
         self._principal = None
         for (rows,) in dense_chunks(X):
             self._bulk.update(self.centring.centred(rows))
+
+    def _update_on_device(self, X: Any) -> None:
+        library, rows = device_rows(X, len(self.centring.mean))
+        norms_sq = device_norms_sq(library, rows)
+        if library.widest != library.xp.float64 or not np.isfinite(norms_sq).all():
+            host = library.to_host(rows).astype(np.float64)
+            read_rows(host, host.shape[1], host.dtype)  # which says what is wrong, if anything is
+            self.update(host)
+            return
+        mean = self.centring.mean
+        self._bulk.check_room(2.0 * (float(norms_sq.sum()) + len(norms_sq) * float(mean @ mean)))
+        self._principal = None
+        for piece in pieces(rows, _ROWS_AT_ONCE):
+            self._bulk.update(self.centring.centred_on_device(library, library.cast(piece, library.widest)))
 
     @property
     def principal(self) -> Principal:

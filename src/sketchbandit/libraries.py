@@ -1,0 +1,202 @@
+"""Arrays of other libraries: torch, JAX, CuPy and whatever else follows the array API standard."""
+
+import importlib
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sketchbandit.arrays import AnyArray
+from sketchbandit.errors import InputError, InputTypeError
+
+_UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}
+"""Half the distance from 1 to the next number: no rounding changes a number by a larger share."""
+_NUMBERS = 1 << 24  # of a piece that is converted at a time
+_COPIES = ("array_api_compat", "scipy._external.array_api_compat", "scipy._lib.array_api_compat")
+_TF32 = 2.0**-11  # to which matrix units round the entries of float32 where a user allows it
+
+
+def is_foreign(array: Any) -> bool:
+    """Whether it is an array of another library than numpy, by the array API standard."""
+    if isinstance(array, (np.ndarray, np.generic)) or not hasattr(array, "shape"):
+        return False
+    return hasattr(array, "__array_namespace__") or _is_torch(array)
+
+
+def _is_torch(array: Any) -> bool:
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
+class Library(NamedTuple):
+    """Where an array lives: its namespace ``xp`` of the array API, its name and its device."""
+
+    xp: Any
+    name: str
+    device: Any
+
+    @property
+    def on_host(self) -> bool:
+        """Whether it is numpy."""
+        return self.name == "numpy"
+
+    @property
+    def widest(self) -> Any:
+        """The widest real dtype there is: float64, or float32 where that is all."""
+        return _widest(self.xp, self.name, str(self.device))
+
+    def put(self, array: AnyArray, dtype: Any = None) -> Any:
+        """A numpy array, as an array of this library on this device."""
+        if self.on_host:
+            return np.asarray(array, dtype=dtype)
+        if self.name == "torch":
+            return self.xp.tensor(np.ascontiguousarray(array), dtype=dtype, device=self.device)
+        given = self.xp.asarray(np.asarray(array), device=self.device)
+        return given if dtype is None else self.xp.astype(given, dtype)
+
+    def to_host(self, array: Any) -> AnyArray:
+        """A numpy array of the same numbers; bfloat16, which numpy does not have, as float32."""
+        if self.on_host:
+            return np.asarray(array)
+        if self.name == "torch":
+            detached = array.detach()
+            wide = detached.float() if str(detached.dtype) == "torch.bfloat16" else detached
+            return np.asarray(wide.cpu().numpy())
+        if self.name == "cupy":
+            return np.asarray(array.get())
+        found = np.asarray(array)
+        return found.astype(np.float32) if dtype_name(array) == "bfloat16" else found
+
+    def cast(self, array: Any, dtype: Any) -> Any:
+        """The same numbers in another dtype; no copy if it has that already."""
+        if array.dtype == dtype:
+            return array
+        if self.name == "torch":
+            return array.to(dtype)
+        return array.astype(dtype) if self.on_host else self.xp.astype(array, dtype)
+
+    def product(self, one: Any, other: Any) -> Any:
+        """``one @ other``, to the precision that ``product_unit`` says."""
+        if self.name == "jax":  # which rounds the factors on some devices, unless it is told not to
+            return self.xp.matmul(one, other, precision="highest")
+        if self.name == "torch" and (kind := self.device.type) and _torch().is_autocast_enabled(kind):
+            with _torch().autocast(kind, enabled=False):  # which would multiply in half precision
+                return one @ other
+        return one @ other
+
+    @property
+    def doubles_are_fast(self) -> bool:
+        """Whether products of float64 cost about what those of float32 do: on CPUs, on A100 and H100 too."""
+        if self.widest != self.xp.float64:
+            return False
+        if self.name == "torch":
+            if self.device.type == "cuda":
+                return _torch().cuda.get_device_capability(self.device) in ((8, 0), (9, 0))
+            return bool(self.device.type == "cpu")
+        capability = str(getattr(self.device, "compute_capability", "9.0"))  # of CuPy and JAX; CPUs have none
+        return capability.replace(".", "") in ("80", "90")
+
+    def product_unit(self, dtype: Any) -> float:
+        """By which share a product may round each entry of its factors, beyond what the dtype has."""
+        name = str(dtype).removeprefix("torch.")
+        if self.name == "torch" and name == "float32" and _torch_is_coarse(self.xp):
+            return _TF32 if _torch_is_coarse(self.xp) == "high" else _UNITS["bfloat16"]
+        if self.name == "cupy" and name == "float32":
+            return _TF32  # what CUPY_TF32 allows
+        return 0.0
+
+
+def library_of(array: Any) -> Library:
+    """The library of an array, numpy's own among them; clear errors where it is not usable."""
+    if isinstance(array, np.ndarray):
+        return Library(np, "numpy", "cpu")
+    name = type(array).__module__.partition(".")[0].replace("jaxlib", "jax")
+    if name in {"torch", "cupy"}:
+        if name == "torch" and array.layout != _torch().strided:
+            raise InputTypeError(f"the tensor's layout is {array.layout}; give a dense one: x.to_dense()")
+        return Library(_compat(name), name, array.device)
+    if not hasattr(array, "__array_namespace__"):
+        raise InputTypeError(f"{type(array).__name__} does not follow the array API standard")
+    return Library(array.__array_namespace__(), name, getattr(array, "device", None))
+
+
+@cache
+def _compat(name: str) -> Any:
+    """The namespace of a library that needs a little help to follow the standard."""
+    for package in _COPIES:
+        try:
+            return importlib.import_module(f"{package}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name is None or not package.startswith(error.name.partition(".")[0]):
+                raise
+    raise InputTypeError(f"{name} arrays need the package array-api-compat: pip install array-api-compat")
+
+
+@cache
+def _widest(xp: Any, name: str, device: str) -> Any:
+    if name == "torch":
+        return xp.float32 if device.startswith(("mps", "xpu")) else xp.float64
+    if name == "jax":  # which has float64 only where the user has switched it on
+        return xp.asarray(np.zeros(1)).dtype
+    return xp.float64
+
+
+def _torch_is_coarse(xp: Any) -> str:
+    """What the user allows for products of float32: "" is nothing but float32."""
+    del xp
+    allowed: str = _torch().get_float32_matmul_precision()
+    return "" if allowed == "highest" else allowed
+
+
+def _torch() -> Any:
+    """Torch itself, which is there if one of its tensors is."""
+    return importlib.import_module("torch")
+
+
+def dtype_name(array: Any) -> str:
+    """``float32``, ``bfloat16`` and so on, whatever the library calls it."""
+    return str(array.dtype).rpartition(".")[2].strip("'>").removeprefix("array_api_strict.")
+
+
+def check_real_dtype(array: Any, noun: str = "arms") -> None:
+    """Refuse what is no array of real floating-point numbers."""
+    if dtype_name(array) not in _UNITS:
+        raise InputTypeError(f"{noun} are of dtype {array.dtype}; give float32, float64, bfloat16 or float16")
+
+
+def unit_of(array: Any) -> float:
+    """The unit roundoff of an array's dtype."""
+    return _UNITS[dtype_name(array)]
+
+
+def check_same_place(one: Library, other: Library) -> None:
+    """Refuse arrays of two libraries, or of two devices."""
+    if one.name != other.name or str(one.device) != str(other.device):
+        raise InputError(
+            f"arrays of {one.name} on {one.device} and of {other.name} on {other.device} do not mix; "
+            "bring them to one library and one device first"
+        )
+
+
+def half_product(library: Library, array: Any, vector: AnyArray) -> tuple[Any, float]:
+    """x'v of rows in half precision, summed in float32, and the share by which v may have been rounded."""
+    xp = library.xp
+    if library.name == "torch" and array.is_cuda:
+        kernel = importlib.import_module("sketchbandit.triton_products")
+        return kernel.products(array, library.put(vector, xp.float32))[0], 0.0
+    if library.name == "jax" and dtype_name(array) == "bfloat16":
+        short = library.put(vector, array.dtype)
+        made = xp.matmul(array, short, preferred_element_type=xp.float32, precision="highest")
+        return made, 1.02 * unit_of(array)
+    single, count = library.put(vector, xp.float32), array.shape[0]
+    step = max(1, _NUMBERS // max(1, array.shape[1]))
+    pieces = [
+        library.product(library.cast(array[start : min(start + step, count), :], xp.float32), single)
+        for start in range(0, count, step)
+    ]
+    unit = 3.0 * library.product_unit(xp.float32)
+    return (pieces[0] if len(pieces) == 1 else xp.concat(pieces)), unit
+
+
+def on_host(array: Any) -> Any:
+    """An array of another library as one of numpy; anything else as it is."""
+    return library_of(array).to_host(array) if is_foreign(array) else array

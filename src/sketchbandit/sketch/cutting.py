@@ -1,0 +1,69 @@
+"""The leading part of a symmetric matrix, wherever that is, with a bound on what rounding did to it."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sketchbandit.arrays import AnyArray, Matrix
+from sketchbandit.libraries import Library
+
+_UNIT = 2.0**-53
+
+
+class Cut(NamedTuple):
+    """Rows S, and what they leave: -rounding·I ⪯ C - S'S ⪯ (amount + rounding)·I."""
+
+    rows: Matrix
+    amount: float
+    rounding: float
+
+
+def cut(library: Library, gram: Any, rows: AnyArray, size: int, head: int) -> Cut:
+    """At most size - 1 rows for C = gram + rows'rows: its spectrum less the size-th eigenvalue, as in FD.
+
+    The first ``head`` eigenvalues stay as they are. The eigenvectors are computed where the matrix is, or
+    by numpy if there is no float64 there. They are not trusted: what they get wrong is measured,
+
+        |C - V diag V'|_F    and    |V'V - I|_F,
+
+    and part of the rounding.
+    """
+    if library.widest != library.xp.float64:
+        gram, library = library.to_host(gram).astype(np.float64), Library(np, "numpy", "cpu")
+    xp, dim = library.xp, gram.shape[0]
+    kept_mass = 0.0
+    if len(rows):
+        wide = rows.astype(np.float64)
+        kept_mass = float(np.vdot(wide, wide))
+        given = library.put(wide)
+        gram = gram + library.product(given.T, given)
+    exponent = _exponent(float(xp.max(xp.abs(gram))))
+    gram = (gram + gram.T) * (0.5 * 2.0 ** (-2 * exponent))  # so that no square of it overflows
+    found = xp.linalg.eigh(gram)
+    ascending, vectors = found[0], found[1]
+    residual = _norm(library, gram - library.product(vectors * ascending[None, :], vectors.T))
+    identity = library.put(np.eye(dim))
+    skew = _norm(library, library.product(vectors.T, vectors) - identity)
+
+    values = library.to_host(ascending)[::-1]
+    amount = max(0.0, float(values[size - 1])) if size <= dim else 0.0
+    left = values[: size - 1].copy()
+    left[head:] -= amount
+    count = int(np.count_nonzero(left > 0.0))  # a leading part: they descend
+    directions = library.to_host(vectors[:, dim - count :])[:, ::-1].T if count else np.empty((0, dim))
+    below = max(0.0, -float(values[-1]))
+    summed = (dim + 16) * _UNIT * float(np.abs(values).sum())
+    rounding = 1.001 * (residual + skew * (amount + below) + below + summed)
+    kept = np.ldexp(np.sqrt(left[:count])[:, np.newaxis] * directions, exponent)
+    amount, rounding = (float(np.ldexp(part, 2 * exponent)) for part in (amount, rounding))
+    return Cut(np.ascontiguousarray(kept), amount, rounding + (len(rows) + 2) * _UNIT * kept_mass)
+
+
+def _exponent(largest: float) -> int:
+    """The binary exponent of the root of a number, as far as its square can be undone."""
+    return int(np.clip(np.frexp(largest)[1] // 2, -500, 500))
+
+
+def _norm(library: Library, matrix: Any) -> float:
+    """|matrix|_F."""
+    return float(np.sqrt(float(library.xp.sum(matrix * matrix))))

@@ -1,0 +1,88 @@
+"""Sketches that sum up rows of other libraries on their device, until somebody reads."""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.arrays import AnyArray
+from sketchbandit.libraries import Library, dtype_name
+from sketchbandit.sharing import SharedLock
+from sketchbandit.sketch.base import Sketch
+from sketchbandit.sketch.change import NO_CHANGE, Change
+from sketchbandit.sketch.gathering import MOST_DIM, Gathering, device_norms_sq, device_rows
+from sketchbandit.sketch.rows import read_rows
+
+
+class GatheringSketch(Sketch):
+    """A sketch that takes rows of torch, JAX or CuPy where they are, up to dim = 16384.
+
+    They are gathered in X'X on the device. Nothing is shrunk until somebody takes the lock, as every public
+    call does, and so every read, copy, merge and file: the gathered rows go into the sketch first. So every
+    read after new rows costs a shrink, and may lose something.
+    """
+
+    _lock: SharedLock
+    _gathered: Gathering | None = None
+
+    @abstractmethod
+    def _add_gathered(self, gathered: Gathering) -> None:
+        """Take in the rows of which there is X'X on a device, and their tally; all or nothing."""
+
+    def _update_foreign(self, rows: Any) -> Change:
+        library, rows = device_rows(rows, self._dim)
+        if not rows.shape[0]:
+            return NO_CHANGE
+        if self._dim > MOST_DIM:
+            return self.update(library.to_host(rows))
+        if self._dtype == np.float32 and dtype_name(rows) == "float64":
+            rows = library.cast(rows, library.xp.float32)
+        norms_sq = device_norms_sq(library, rows)
+        if not np.isfinite(norms_sq).all():
+            return self._update_too_long(library.to_host(rows))
+        self._lock.acquire()  # as it is: what was gathered stays so
+        try:
+            fits = self._gather(library, rows, norms_sq)
+        finally:
+            self._lock.release()
+        return Change(rebuilt=True) if fits else self.update(library.to_host(rows))
+
+    def _update_too_long(self, rows: AnyArray) -> Change:
+        """Rows of which the device found some to be infinite: with the reason, or in float64 after all."""
+        read_rows(rows, self._dim, self._dtype)
+        return self.update(rows)
+
+    def _gather(self, library: Library, rows: Any, norms_sq: Any) -> bool:
+        """Add rows to the gathered ones, if they fit in float32."""
+        mass, gathered = float(norms_sq.sum()), self._gathered
+        self.tally.check(mass + (gathered.tally.mass if gathered else 0.0))
+        if gathered is not None and (gathered.is_full or not gathered.is_for(library)):
+            with self._lock:
+                gathered = None
+        fresh = gathered is None
+        gathered = gathered or Gathering(library, self._dim, self._dtype)
+        if not gathered.has_room(rows, mass):
+            return False
+        gathered.add(rows, norms_sq)
+        if fresh:
+            self._gathered = gathered
+            self._lock.put_off(self._settle)
+        return True
+
+    def _settle(self) -> None:
+        """Take in what was gathered."""
+        gathered = self._gathered
+        if gathered is None:
+            return
+        waiting = gathered.waiting
+        if waiting is None:
+            self._add_gathered(gathered)
+            self._gathered = None
+            return
+        self._gathered = None
+        for rows in waiting:
+            for chunk, norms_sq in read_rows(rows, self._dim, self._dtype).chunks():
+                self.take(chunk, norms_sq)
+
+    def _unlocked(self) -> dict[str, Any]:
+        return {**super()._unlocked(), "_gathered": None}  # a copy is made when all was taken in
