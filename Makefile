@@ -9,10 +9,10 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: help run serve test lint bench bakeoff soak docs clean
+.PHONY: help run serve test test-device lint bench bakeoff soak docs clean
 
 help:  ## list the commands
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -34,6 +34,10 @@ $(BROWSER): $(READY)
 
 test: $(READY) $(BROWSER)  ## run the tests
 	$(BIN)/python -m pytest -n 2
+
+# On a machine with a GPU, with its own Python: torch, numpy, scipy, safetensors and pytest are enough.
+test-device:  ## the tests that need torch, on the GPU there is
+	PYTHONPATH=src $(PYTHON) -m pytest -c /dev/null --rootdir . --noconftest -q tests/device
 
 lint: $(READY)  ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .

@@ -24,6 +24,8 @@ def test_exported_names() -> None:
         "ActionChoice",
         "Block",
         "Candidates",
+        "Catalogue",
+        "Offer",
         "Choice",
         "EpsilonGreedy",
         "Greedy",

@@ -23,6 +23,7 @@ from typing import Any
 
 from sketchbandit import data, theory
 from sketchbandit._version import __version__
+from sketchbandit.arms import Catalogue, Offer
 from sketchbandit.environment import (
     Classification,
     Clicks,
@@ -98,6 +99,7 @@ __all__ = [
     "Block",
     "BulkReader",
     "Candidates",
+    "Catalogue",
     "Change",
     "Choice",
     "Classification",
@@ -124,6 +126,7 @@ __all__ = [
     "Logistic",
     "MergeError",
     "MergeKindError",
+    "Offer",
     "PerAction",
     "Poisson",
     "Policy",

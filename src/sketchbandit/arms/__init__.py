@@ -1,6 +1,8 @@
 """Arms as everything below a policy reads them."""
 
 from sketchbandit.arms.batches import Batch, batch_of, in_set, read_sets
+from sketchbandit.arms.catalogue import Catalogue, Offer, read_context
+from sketchbandit.arms.offered import OfferedArms, offered_array
 from sketchbandit.arms.reading import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
 from sketchbandit.arms.sets import (
     Arms,
@@ -20,8 +22,11 @@ from sketchbandit.arms.views import View, row_of, rows_of
 __all__ = [
     "Arms",
     "Batch",
+    "Catalogue",
     "DenseArms",
     "Images",
+    "Offer",
+    "OfferedArms",
     "ScaledArms",
     "Scan",
     "SparseArms",
@@ -32,9 +37,11 @@ __all__ = [
     "is_scalar",
     "is_vector",
     "norm_sq_of",
+    "offered_array",
     "own_copy",
     "project_arms",
     "read_arms",
+    "read_context",
     "read_reward",
     "read_rewards",
     "read_sets",

@@ -9,6 +9,7 @@ from sketchbandit.arms.sets import DenseArms, dense_arms
 from sketchbandit.arms.views import View
 from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError, InputTypeError, RowError
+from sketchbandit.libraries import is_foreign
 
 _MOST_COPIED = 1 << 20  # numbers in sets that are put together, to be read in one go
 
@@ -32,10 +33,12 @@ def read_sets(batch: Any) -> AnyArray | list[Any]:
             f"a batch is an array (sets, arms, dim) or a list of sets, got {batch.ndim} dimensions; "
             "for one set there are select and choose"
         )
-    if isinstance(batch, (str, bytes)) or not hasattr(batch, "__iter__"):
+    if isinstance(batch, (str, bytes)) or not (hasattr(batch, "__iter__") or is_foreign(batch)):
         raise InputTypeError(
             f"a batch is an array (sets, arms, dim) or a list of sets, got {type(batch).__name__}"
         )
+    if is_foreign(batch):
+        return [batch[number, :, :] for number in range(batch.shape[0])]
     return batch if type(batch) is np.ndarray else list(batch)
 
 

@@ -1,7 +1,7 @@
 """A set of arms, checked in shape and type: dense or sparse."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import numpy as np
 
@@ -9,6 +9,9 @@ from sketchbandit.arms.views import View, row_of, rows_of
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.kernels import kernels, loops
 from sketchbandit.linalg import AnyVector, SparseVector, row_norms_sq
+
+if TYPE_CHECKING:
+    from sketchbandit.arms.offered import OfferedArms
 
 
 class DenseArms:
@@ -193,7 +196,7 @@ class SparseArms:
         return sums
 
 
-Arms = DenseArms | SparseArms
+Arms = Union[DenseArms, SparseArms, "OfferedArms"]
 
 
 class Scan(NamedTuple):

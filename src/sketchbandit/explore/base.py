@@ -12,6 +12,7 @@ from sketchbandit.arms import Batch, View
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore.candidates import Candidates
+from sketchbandit.explore.screening import Aim
 from sketchbandit.kinds import Kinds, setting_names
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_count, check_real
@@ -150,6 +151,19 @@ class Explore(Kinds, ABC):
         chances = np.repeat(np.where(is_found, 0.0, np.nan), counts)
         chances[(batch.bounds[:-1] + found)[is_found]] = 1.0
         return chances
+
+    def aim(self, theta: Vector, radius: float) -> Aim | None:
+        """What ``choose`` looks for among arms whose margins are x'theta, if that is a largest score.
+
+        Then most of many arms are excluded at a glance (``explore.screening``). None: it needs all of them.
+        """
+        del theta, radius
+        return None
+
+    def settled(self, precision: Precision, random: np.random.Generator) -> "Explore":
+        """The rule by which one choice is made, with all that it draws drawn: itself, if that is nothing."""
+        del precision, random
+        return self
 
     def for_batch(self, precision: Precision, random: np.random.Generator) -> "Explore":
         """The rule by which a batch of requests is decided: itself, unless a batch shares what is drawn."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import DenseArms, Scan, SparseArms, own_copy
+from sketchbandit.arms import Arms, DenseArms, OfferedArms, Scan, SparseArms, own_copy
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.precision import Leverage, Precision
@@ -276,8 +276,10 @@ class ArmCandidates(Candidates):
             self._precision.last_choice = own_copy(self._scan.arms.vector(index)), leverage
 
 
-def _bytes_of(arms: DenseArms | SparseArms) -> Iterator[bytes]:
+def _bytes_of(arms: Arms) -> Iterator[bytes]:
     """Those of every arm: equal for equal arms, and no others."""
+    if isinstance(arms, OfferedArms):
+        arms = arms.some(slice(None))
     if isinstance(arms, DenseArms):
         wide = arms.array.astype(np.float64, copy=False) + 0.0
         together, length = wide.tobytes(), wide.itemsize * wide.shape[1]
@@ -289,6 +291,6 @@ def _bytes_of(arms: DenseArms | SparseArms) -> Iterator[bytes]:
         yield bytes(indices[there].astype(np.int64).tobytes() + values[there].tobytes())
 
 
-def _dense(arms: DenseArms | SparseArms, index: int) -> Vector:
+def _dense(arms: Arms, index: int) -> Vector:
     x: Vector = arms.row(index, np.dtype(np.float64))[0]
     return x

@@ -7,6 +7,7 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.base import Explore
 from sketchbandit.explore.candidates import Candidates
 from sketchbandit.explore.largest import largest
+from sketchbandit.explore.screening import Aim
 from sketchbandit.kernels import kernels, loops
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_real
@@ -42,6 +43,11 @@ class Greedy(Explore):
         means = np.empty(len(arms.array))
         best: int = compiled.best_mean(*arms, theta, means)
         return best
+
+    def aim(self, theta: Vector, radius: float) -> Aim | None:
+        """The mean."""
+        del radius
+        return Aim(theta, 0.0) if type(self).choose is Greedy.choose else None
 
     def search_many(
         self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator

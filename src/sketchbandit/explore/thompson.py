@@ -12,6 +12,7 @@ from sketchbandit.errors import InputError
 from sketchbandit.explore.base import Auto, Explore, check_strength, one_hot
 from sketchbandit.explore.candidates import Candidates
 from sketchbandit.explore.largest import largest
+from sketchbandit.explore.screening import Aim
 from sketchbandit.kernels import kernels, loops
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_count
@@ -98,6 +99,11 @@ class Thompson(Explore):
         index: int = compiled.best_along(*arms, means, precision.half(random), radius)
         return index
 
+    def settled(self, precision: Precision, random: np.random.Generator) -> Explore:
+        """One draw."""
+        is_own = type(self).choose is Thompson.choose
+        return _Drawn(precision.half(random)) if is_own else self
+
     def for_batch(self, precision: Precision, random: np.random.Generator) -> Explore:
         """One draw, where a batch shares it."""
         shares = self.per == "batch" and type(self).choose is Thompson.choose
@@ -115,6 +121,10 @@ class _Drawn(Explore):
     def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
         del random
         return largest(candidates.along(self._direction), count)
+
+    def aim(self, theta: Vector, radius: float) -> Aim | None:
+        """The mean of the theta that was drawn."""
+        return Aim(theta + radius * self._direction, 0.0)
 
     def search_many(
         self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator

@@ -11,6 +11,7 @@ from sketchbandit.explore.best_scores import best_scores
 from sketchbandit.explore.candidates import Candidates
 from sketchbandit.explore.compiled_search import search_dense, search_many, search_rows
 from sketchbandit.explore.largest import largest
+from sketchbandit.explore.screening import Aim
 from sketchbandit.precision import DenseInverse, LowRankInverse, Precision
 from sketchbandit.theory import Confidence
 
@@ -77,6 +78,10 @@ class UCB(Explore):
         if isinstance(inverse, DenseInverse):
             return search_dense(arms, theta, precision, inverse, radius)
         return None
+
+    def aim(self, theta: Vector, radius: float) -> Aim | None:
+        """The upper confidence bound itself."""
+        return Aim(theta, radius) if self._is_plain else None
 
     def search_many(
         self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator

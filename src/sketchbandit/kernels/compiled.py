@@ -18,6 +18,7 @@ from sketchbandit.kernels.chances import (
     pick_by_gap,
     pick_from_each,
 )
+from sketchbandit.kernels.coarse import coarse_products, weighted_products
 from sketchbandit.kernels.dense import draw_dense, grow_dense, leverage_dense, turn_row
 from sketchbandit.kernels.per_action import leverage_above, may_win_dense, score_models
 from sketchbandit.kernels.reading import fill_row, fill_rows, scan
@@ -37,6 +38,7 @@ __all__ = [
     "best_mean",
     "best_means",
     "best_of_each",
+    "coarse_products",
     "draw_dense",
     "draw_rows",
     "equal",
@@ -64,5 +66,6 @@ __all__ = [
     "search_many_rows",
     "search_rows",
     "turn_row",
+    "weighted_products",
     "write_row",
 ]

@@ -6,7 +6,7 @@ To let go of the interpreter and to get it back takes up to milliseconds where o
 pays for a call that takes as long. ``backend.loops`` knows which to use.
 """
 
-from sketchbandit.kernels import chances, dense, reading, rows, search, sums
+from sketchbandit.kernels import chances, coarse, dense, reading, rows, search, sums
 from sketchbandit.kernels.compiling import unlocked
 
 
@@ -93,3 +93,13 @@ def search_rows(*given):
 @unlocked
 def project_arms(*given):
     return sums.project_arms(*given)
+
+
+@unlocked
+def coarse_products(*given):
+    return coarse.coarse_products(*given)
+
+
+@unlocked
+def weighted_products(*given):
+    return coarse.weighted_products(*given)

@@ -85,11 +85,16 @@ def ranked(
     """Arms one after another, each by the rule, or uniformly, among those that are left."""
     if rule.draws:
         return _drawn_one_by_one(candidates, count, rule, random, with_chances=with_chances)
-    order, share = best_of(candidates, count, rule, random), rule.uniform_share
+    return placed(best_of(candidates, count, rule, random), len(candidates), rule.uniform_share, random)
+
+
+def placed(order: list[int], arms: int, share: float, random: np.random.Generator) -> Places:
+    """The best of so many arms in their order, but for the share of places that is drawn uniformly."""
+    count = len(order)
     if not share:
         return Places(order, [1.0] * count)
     places = Places([], [])
-    left = list(range(len(candidates)))
+    left = list(range(arms))
     where = left.copy()  # of an arm in that list; -1: it was chosen
     ahead = iter(order)
     own = next(ahead)

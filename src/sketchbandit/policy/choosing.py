@@ -9,6 +9,8 @@ from sketchbandit.arms import (
     Arms,
     Batch,
     DenseArms,
+    Offer,
+    OfferedArms,
     View,
     batch_of,
     in_set,
@@ -18,11 +20,14 @@ from sketchbandit.arms import (
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import Candidates, Choice, Explore, Scores, upper_bound
+from sketchbandit.explore.screening import Aim, screened
+from sketchbandit.explore.screening_many import best_of_each, can_share
 from sketchbandit.policy.chance import best_of, chance_of, check_generator, shared_with_all
-from sketchbandit.policy.scoring import Scoring
+from sketchbandit.policy.scoring import Scoring, given_back
 from sketchbandit.sharing import holds_the_lock
 
 Random = np.random.Generator
+_FEW_ARMS = 2_000  # of a catalogue: their probabilities are worked out on the host
 
 
 class Choosing(Scoring):
@@ -83,17 +88,17 @@ class Choosing(Scoring):
         return choice
 
     @holds_the_lock
-    def probabilities(self, arms: Any) -> Vector:
+    def probabilities(self, arms: Any) -> Any:
         """The probability with which the next choice falls on each arm, (K,).
 
         Exact, but for Thompson sampling, where it is an estimate (``sketchbandit.Thompson``). Asking leaves
         no trace, neither in what is learned nor in the generator.
         """
-        return self.scores(arms).probabilities()
+        return given_back(self.scores(arms).probabilities(), arms)
 
     def scores(self, arms: Any) -> Scores:
         """What ``probabilities`` follow from, for whoever wants to know them later."""
-        return Scores.of(self._candidates(self._read(arms)), self._explore)
+        return Scores.of(self._candidates(self._on_host_if_few(self._read(arms))), self._explore)
 
     # -- several sets of arms -------------------------------------------------------------------------
 
@@ -115,6 +120,8 @@ class Choosing(Scoring):
             rule = self._explore.for_batch(self._precision, generator)
             ready = None if self._is_warming else self._ready(sets)
             found = None if ready is None else self._search_many(ready, rule, generator)
+            if found is None and not share:
+                found = self._best_of_offers(sets, rule)
             chosen = np.full(len(sets), -1, dtype=np.intp) if found is None else found
             number = 0
             try:
@@ -200,8 +207,48 @@ class Choosing(Scoring):
 
     def _own(self, arms: Arms, rule: Explore, random: Random) -> int:
         """What the rule chooses, before the uniform share."""
+        if isinstance(arms, OfferedArms):
+            return self._best_offered(arms, 1, rule, random)[0]
         own = self._search(arms.view, rule, random) if isinstance(arms, DenseArms) else None
         return best_of(self._candidates(arms), 1, rule, random)[0] if own is None else own
+
+    def _on_host_if_few(self, arms: Any) -> Any:
+        """Arms of a small catalogue as others, for rules that compare every arm with every other."""
+        is_few = isinstance(arms, OfferedArms) and len(arms) <= _FEW_ARMS
+        return self._read(arms.raw_rows(slice(None))) if is_few else arms
+
+    def _best_offered(self, arms: OfferedArms, count: int, rule: Explore, random: Random) -> list[int]:
+        """What the rule chooses of a catalogue: most arms are excluded at a glance, where it can be."""
+        theta, settled = self._estimate.linear_theta, rule.settled(self._precision, random)
+        aim = None if theta is None else self._aim_of(settled, theta)
+        if aim is None:
+            return best_of(self._candidates(arms), count, settled, random)
+        found, is_settled = screened(arms, aim, self._precision, count)
+        if is_settled:
+            return [int(index) for index in found[:count]]
+        some = self._read(arms.raw_rows(found))
+        chosen = best_of(self._candidates(some), count, settled, random) if count > 1 else None
+        return [int(found[i]) for i in chosen or [self._own(some, settled, random)]]
+
+    def _best_of_offers(self, sets: Any, rule: Explore) -> AnyArray | None:
+        """The best of every offer of one catalogue, -1 where scores are too close; None: one by one."""
+        theta = self._estimate.linear_theta
+        if theta is None or rule.draws or self._is_warming or not len(sets):
+            return None
+        if not all(isinstance(one, Offer) for one in sets):
+            return None
+        read = [self._read(one) for one in sets]
+        offers = [one for one in read if isinstance(one, OfferedArms)]
+        aim = self._aim_of(rule, theta)
+        if aim is None or len(offers) < len(read) or not can_share(offers):
+            return None
+        return best_of_each(offers, aim, self._precision)
+
+    def _aim_of(self, rule: Explore, theta: Vector) -> Aim | None:
+        aim = rule.aim(theta, self.radius)
+        if aim is None or self._dtype == np.float64:
+            return aim
+        return aim._replace(rounding=float(np.finfo(self._dtype).eps))
 
     def _search(self, arms: View, rule: Explore, random: Random) -> int | None:
         """The same among dense arms in one call; None: there is none, or a score is not finite."""
@@ -227,7 +274,12 @@ class Choosing(Scoring):
         """``choose`` by a rule that may be one draw of the policy's."""
         own = self._own(arms, rule, random)
         index = shared_with_all(own, len(arms), self._share, random)
-        candidates = self._candidates(arms)
+        if isinstance(arms, OfferedArms) and not self._explore.draws:  # one arm is enough
+            share, one = self._share, self._candidates(self._read(arms.raw_rows(slice(index, index + 1))))
+            choice = told(one, 0, share / len(arms) + (1.0 - share) * (index == own))._replace(index=index)
+            one.keep()
+            return choice
+        candidates = self._candidates(self._on_host_if_few(arms))
         choice = told(candidates, index, chance_of(self._explore, candidates, index, own))
         candidates.keep()
         return choice

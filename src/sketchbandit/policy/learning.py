@@ -21,6 +21,7 @@ from sketchbandit.arms import (
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError, MergeError, WorldChangedWarning
 from sketchbandit.explore import Choice
+from sketchbandit.libraries import on_host
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.forgetting import Clock
 from sketchbandit.policy.health import Complaints, say
@@ -70,6 +71,7 @@ class Policy(RankingPolicy):
             if not norm_sq < math.inf:  # NaN ends here too
                 raise refuse(DenseArms(arm[np.newaxis]), np.array([norm_sq]))
             return self._learn_one(x, row[np.newaxis], norm_sq, leverage, float(reward))
+        arm, reward = on_host(arm), on_host(reward)
         if isinstance(arm, Choice):
             raise InputTypeError("the arm is a Choice: give the arm itself, arms[choice.index]")
         if isinstance(arm, (int, np.integer)):

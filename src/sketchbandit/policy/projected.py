@@ -5,11 +5,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arms import Arms, Batch, DenseArms, Images, View, project_arms, read_arms, refuse
+from sketchbandit.arms import (
+    Arms,
+    Batch,
+    DenseArms,
+    Images,
+    Offer,
+    SparseArms,
+    View,
+    project_arms,
+    read_arms,
+    refuse,
+)
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
+from sketchbandit.libraries import is_foreign
 from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.precision.products import project_sparse
@@ -39,6 +51,7 @@ class ProjectedLinUCB(LinUCB):
     """
 
     kind = "projected-linucb"
+    _is_projected = True
 
     def __init__(
         self,
@@ -141,6 +154,8 @@ class ProjectedLinUCB(LinUCB):
         return super()._learn(arm, reward)
 
     def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
+        if isinstance(arms, Offer) or is_foreign(arms):
+            return self._read_offered(arms, may_be_empty=may_be_empty)
         read = read_arms(self._columns.align(arms), self._dim, self._dtype, may_be_empty=may_be_empty)
         return Images(self._images(read), read.raw)
 
@@ -165,7 +180,7 @@ class ProjectedLinUCB(LinUCB):
             images = project_arms(read.array, self._projection)
             if images is not None:
                 return images
-        else:
+        elif isinstance(read, SparseArms):
             with np.errstate(over="ignore", invalid="ignore"):
                 images = np.ascontiguousarray(project_sparse((self._projection.T,), read).T)
             if np.isfinite(images).all():

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sketchbandit.arms import Arms, DenseArms, View
+from sketchbandit.arms import Arms, DenseArms, OfferedArms, View
 from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError
 from sketchbandit.explore import ArmCandidates, Choice, Ranking, upper_bound
 from sketchbandit.kernels import kernels
-from sketchbandit.policy.chance import Places, ranked, shared_with_all
+from sketchbandit.policy.chance import Places, placed, ranked, shared_with_all
 from sketchbandit.policy.choosing import Choosing, told
 from sketchbandit.precision import DenseInverse, LowRankInverse
 from sketchbandit.sharing import holds_the_lock
@@ -42,7 +42,14 @@ class RankingPolicy(Choosing):
         [0.75, 1.0]
         """
         places, candidates, read = self._ranked(arms, k, random, with_chances=True)
-        chosen = [told(candidates, *place) for place in zip(*places, strict=True)]
+        if candidates is None:  # those that were chosen are enough
+            candidates = self._candidates(self._read(read.raw_rows(np.array(places.indices))))
+            chosen = [
+                told(candidates, at, chance)._replace(index=index)
+                for at, (index, chance) in enumerate(zip(*places, strict=True))
+            ]
+        else:
+            chosen = [told(candidates, *place) for place in zip(*places, strict=True)]
         self._saw(read)
         return chosen
 
@@ -107,7 +114,7 @@ class RankingPolicy(Choosing):
     def _rank_many(self, arms: Any, k: int, random: Random | None, *, with_chances: bool) -> Ranking:
         places, candidates, read = self._ranked(arms, k, random, with_chances=with_chances)
         index, chances = np.array(places.indices, dtype=np.intp), np.array(places.chances)
-        if isinstance(read, DenseArms) and len(index) > _MOST_PICKED * len(read):
+        if candidates is not None and isinstance(read, DenseArms) and len(index) > _MOST_PICKED * len(read):
             margin, width = candidates.means[index], candidates.widths()[index]
             score = upper_bound(margin, candidates.radius, width)
             found = Ranking(index, chances, candidates.rewards[index], width, score)
@@ -125,12 +132,17 @@ class RankingPolicy(Choosing):
 
     def _ranked(
         self, arms: Any, k: int, random: Random | None, *, with_chances: bool
-    ) -> tuple[Places, ArmCandidates, Arms]:
-        """Whoever asks says at the end that the arms were seen."""
+    ) -> tuple[Places, ArmCandidates | None, Any]:
+        """Whoever asks says at the end that the arms were seen. None: few of the arms were looked at."""
         wanted, read, rule = check_count("k", k, at_least=1), self._read(arms), self._explore
         if wanted > len(read):
             raise InputError(f"k is {wanted}, but there are {len(read)} arms")
-        generator, candidates = self._generator(random), self._candidates(read)
+        generator = self._generator(random)
+        if isinstance(read, OfferedArms) and not rule.draws:
+            with self._unless_refused(generator):
+                order = self._best_offered(read, wanted, rule, generator)
+                return placed(order, len(read), rule.uniform_share, generator), None, read
+        candidates = self._candidates(read)
         with self._unless_refused(generator):
             places = ranked(candidates, wanted, rule, generator, with_chances=with_chances)
         self._columns.remember(arms)

@@ -1,16 +1,27 @@
 """What a policy does before it reads arms: it learns how to scale them, then holds on to that."""
 
 import copy
+import math
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arms import Arms, is_scalar, is_vector, read_arms, read_reward, read_rewards
+from sketchbandit.arms import (
+    Arms,
+    Offer,
+    is_scalar,
+    is_vector,
+    offered_array,
+    read_arms,
+    read_reward,
+    read_rewards,
+)
 from sketchbandit.arrays import Arrays, Scalars, Vector, taken_from, under
-from sketchbandit.errors import RowError
+from sketchbandit.errors import InputError, RowError
 from sketchbandit.estimate import Estimate
+from sketchbandit.libraries import check_real_dtype, is_foreign, library_of
 from sketchbandit.policy.blank import Blank
 from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.joined import JoinedPolicy
@@ -19,11 +30,14 @@ from sketchbandit.scaling.sample import as_arrays, from_arrays, stacked
 from sketchbandit.sketch.rows import RowBatch, complaint, read_rows, row_source
 from sketchbandit.theory import Confidence
 
+_FEW_NUMBERS = 1 << 18  # of arms on a device: so few are brought to the host at once
+
 
 class ScaledPolicy(JoinedPolicy):
     """Reads arms through a scaling; during the warm-up, what was learned from is kept."""
 
     _blank: Blank | None = None  # to begin anew with, while it warms up
+    _is_projected = False  # whether arms are turned into others before they are scored
     _kept: list[tuple[Any, float]]  # arms as they came, (1, dim), and rewards, while it warms up
 
     def _begin(self, *parts: Any, **options: Any) -> None:
@@ -72,8 +86,26 @@ class ScaledPolicy(JoinedPolicy):
     # -- reading ------------------------------------------------------------------------------------
 
     def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
+        if isinstance(arms, Offer) or is_foreign(arms):
+            return self._read_offered(arms, may_be_empty=may_be_empty)
         read = read_arms(self._columns.align(arms), self._dim, self._dtype, may_be_empty=may_be_empty)
         return read if self._reader is None else self._reader.scaling.read(read)
+
+    def _read_offered(self, arms: Any, *, may_be_empty: bool) -> Arms:
+        """Arms of a catalogue, or of another library: on the host where they are few."""
+        if isinstance(arms, Offer):
+            offered = arms.arms
+        else:
+            check_real_dtype(arms)
+            library = library_of(arms)
+            if arms.ndim != 2 or math.prod(arms.shape) <= _FEW_NUMBERS or self._is_projected:
+                return self._read(library.to_host(arms), may_be_empty=may_be_empty)
+            offered = offered_array(arms)
+        if offered.dim != self._dim:
+            raise InputError(f"arms have length {offered.dim}, but dim is {self._dim}")
+        if self._is_projected:
+            return self._read(offered.raw_rows(slice(None)))
+        return offered if self._reader is None else self._reader.scaling.read(offered)
 
     def _read_rows(self, arms: Any) -> RowBatch:
         if self._reader is None:

@@ -5,9 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import Arms, Scan, is_vector, refuse
+from sketchbandit.arms import Arms, Offer, Scan, is_vector, refuse
+from sketchbandit.arrays import Vector
 from sketchbandit.explore import ArmCandidates, upper_bound
+from sketchbandit.libraries import is_foreign, library_of
 from sketchbandit.policy.scaled import ScaledPolicy
+
+
+def given_back(values: Vector, arms: Any) -> Any:
+    """Numbers of arms, as an array of the library and on the device that the arms came from."""
+    library = arms.arms.library if isinstance(arms, Offer) else library_of(arms) if is_foreign(arms) else None
+    return values if library is None or library.on_host else library.put(values, library.widest)
 
 
 class Scoring(ScaledPolicy):
@@ -19,7 +27,7 @@ class Scoring(ScaledPolicy):
         Of ``Logistic`` rewards it is a probability.
         """
         means = self._estimate.expected(self._scan(self._read(arms)).means)
-        return float(means[0]) if is_vector(arms) else means
+        return float(means[0]) if is_vector(arms) else given_back(means, arms)
 
     def margin(self, arms: Any) -> Any:
         """x'theta of every arm, (K,), a number for a single arm: the mean reward, if rewards are linear.
@@ -30,12 +38,12 @@ class Scoring(ScaledPolicy):
         (0.0, 0.5)
         """
         margins = self._scan(self._read(arms)).means
-        return float(margins[0]) if is_vector(arms) else margins
+        return float(margins[0]) if is_vector(arms) else given_back(margins, arms)
 
     def width(self, arms: Any) -> Any:
         """sqrt(x'A^-1 x) for every arm, (K,); a number for a single arm (dim,)."""
         widths = self._candidates(self._read(arms)).widths()
-        return float(widths[0]) if is_vector(arms) else widths
+        return float(widths[0]) if is_vector(arms) else given_back(widths, arms)
 
     def ucb(self, arms: Any) -> Any:
         """margin + radius·width for every arm, (K,); a number for a single arm (dim,).
@@ -44,7 +52,7 @@ class Scoring(ScaledPolicy):
         """
         candidates = self._candidates(self._read(arms))
         scores = upper_bound(candidates.means, candidates.radius, candidates.widths())
-        return float(scores[0]) if is_vector(arms) else scores
+        return float(scores[0]) if is_vector(arms) else given_back(scores, arms)
 
     def _candidates(self, arms: Arms) -> ArmCandidates:
         """The arms as a rule sees them, if all of their scores are finite."""

@@ -163,6 +163,12 @@ class DenseInverse:
         self.count_row(math.log1p(quadratic))
         return Step(leverage, quadratic, pivot, lambda: image)
 
+    def for_device(self) -> Matrix:
+        """A^-1."""
+        rows = self.pending[: self.pending_count]
+        whole: Matrix = self.inverse - rows.T @ rows
+        return whole
+
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same inverse."""
         scalars = {"log_det": self.log_det, "shift": self.shift, "updates": self.updates}

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sketchbandit.arrays import Arrays, Scalars, Vector
+from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.linalg import AnyVector
 from sketchbandit.sketch import Change
 
@@ -101,6 +101,9 @@ class Inverse(Protocol):
 
     def half(self, random: np.random.Generator) -> Vector:
         """A draw from N(0, A^-1)."""
+
+    def for_device(self) -> Matrix:
+        """What widths of arms on a device are made with, (dim, n)."""
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays from which the same inverse is made again."""

@@ -215,6 +215,12 @@ class LowRankInverse:
         means: Vector = (arms.times(b) - (weights @ self.factor.matrix) @ products) / self.shift
         return means, products
 
+    def for_device(self) -> Matrix:
+        """(W S)', (dim, r): |W S x|² is what the sketch takes from |x|²."""
+        factor = self.factor.matrix
+        rows = np.concatenate([part.astype(np.float64, copy=False) for part in self._parts])
+        return np.ascontiguousarray((factor @ rows[: len(factor)]).T)
+
     # -- files ----------------------------------------------------------------------------------------
 
     def dump(self) -> tuple[Scalars, Arrays]:

@@ -1,10 +1,13 @@
 """A^-1 through a sketch, in step with it."""
 
+from typing import Any
+
 import numpy as np
 
-from sketchbandit.arms import Arms, DenseArms, Scan, SparseArms, norm_sq_of
+from sketchbandit.arms import Arms, DenseArms, OfferedArms, Scan, SparseArms, norm_sq_of
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.kernels import kernels
+from sketchbandit.libraries import Library
 from sketchbandit.linalg import AnyVector, SparseVector, as_dense, same_vector
 from sketchbandit.precision.dense import DenseInverse
 from sketchbandit.precision.determinant import DeterminantBound
@@ -51,6 +54,7 @@ class Precision:
         """How often everything was derived anew: whoever holds something derived from it looks here."""
         self.inverse: Inverse
         self._determinant = DeterminantBound(sketch, ridge) if with_determinant else None
+        self._carried: tuple[Any, Any] | None = None  # what quadratics_on has brought to a device
         self.seen_version = -1
         """Of the sketch, with which it is in step."""
         self.last_choice: tuple[AnyVector, Leverage] | None = None
@@ -164,11 +168,42 @@ class Precision:
     def quadratics(self, scan: Scan) -> Vector | None:
         """x'A^-1 x of dense arms, each to the bit as by itself; None: there is no quicker way."""
         self.sync()
+        if isinstance(scan.arms, OfferedArms):
+            return self._quadratics_of_offered(scan.arms)
         if not isinstance(scan.arms, DenseArms) or not isinstance(
             self.inverse, (LowRankInverse, DenseInverse)
         ):
             return None
         return self.inverse.quadratics_of(scan.arms.view, scan.norms_sq)
+
+    def _quadratics_of_offered(self, arms: OfferedArms) -> Vector:
+        library, xp = arms.library, arms.library.xp
+
+        def of_piece(rows: Any) -> Any:
+            squares = xp.sum(rows * rows, axis=1)
+            found = self.quadratics_on(library, rows, squares)
+            most = squares / self.inverse.shift
+            return xp.where(found > 0.0, xp.where(found < most, found, most), xp.zeros_like(found))
+
+        return library.to_host(arms.by_piece(of_piece)).astype(np.float64, copy=False)
+
+    def quadratics_on(self, library: Library, rows: Any, squares: Any) -> Any:
+        """x'A^-1 x of arms on a device, in the widest dtype; ``squares``: their |x|².
+
+        What of A^-1 that takes goes there once for every change of the sketch.
+        """
+        inverse, xp = self.inverse, library.xp
+        seen = library.product(rows, self.carry_to(library))
+        if isinstance(inverse, LowRankInverse):
+            return (squares - xp.sum(seen * seen, axis=1)) / inverse.shift
+        return xp.sum(seen * rows, axis=1)
+
+    def carry_to(self, library: Library) -> Any:
+        """What ``quadratics_on`` needs on a device."""
+        key = library.name, str(library.device), self.sketch.tally.version, self.rebuilds
+        if self._carried is None or self._carried[0] != key:
+            self._carried = key, library.put(self.inverse.for_device(), library.widest)
+        return self._carried[1]
 
     def gram(self, scan: Scan) -> Matrix | None:
         """X A^-1 X' of few sparse arms, (K, K), to rounding of the longest; None: a draw is quicker."""

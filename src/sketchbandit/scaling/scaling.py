@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arms import Arms, DenseArms, ScaledArms, SparseArms, View, rows_of
+from sketchbandit.arms import Arms, DenseArms, OfferedArms, ScaledArms, SparseArms, View, rows_of
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.errors import FileError, InputError, InputTypeError
 from sketchbandit.kernels.view import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, ROWS
@@ -156,6 +156,8 @@ class Scaling:
         """The same of arms that were checked in shape and type; dense ones are not copied."""
         if isinstance(arms, DenseArms):
             return ScaledArms(View(arms.given, self.lens))
+        if isinstance(arms, OfferedArms):
+            return arms.through(self.lens)
         if self.centres:
             return ScaledArms(View(arms.matrix.toarray(), self.lens))
         return SparseArms(self._of_sparse(arms.matrix), arms.matrix)

@@ -1,0 +1,288 @@
+"""A fixed set of arms, prepared once, to be chosen from many times."""
+
+import threading
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.arms.offered import OfferedArms
+from sketchbandit.arms.store import Store, joined, make_store
+from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.libraries import check_same_place, dtype_name, is_foreign, library_of
+
+INTERACTIONS = ("product", "concatenate", "outer")
+
+
+class Offer:
+    """What one request offers of a catalogue: all arms or some, alone or with a context.
+
+    Made by ``Catalogue.times``, ``beside``, ``outer`` and ``among``, and given to a policy like a catalogue.
+    A choice is an index into the catalogue as it was then: ``offer.ids[index]`` says which arm that is.
+    """
+
+    def __init__(self, arms: OfferedArms, ids: Sequence[Hashable]) -> None:
+        self.arms = arms
+        """As policies read them."""
+        self._all_ids = ids
+
+    def __len__(self) -> int:
+        return len(self.arms)
+
+    def __repr__(self) -> str:
+        how = "" if self.arms.interaction is None else f", {self.arms.interaction} with a context"
+        return f"<Offer: {len(self):,} arms of dim {self.dim:,}{how}>"
+
+    @property
+    def dim(self) -> int:
+        """Length of an arm, context included."""
+        return self.arms.dim
+
+    @property
+    def ids(self) -> Sequence[Hashable]:
+        """The ids of the arms, in the order of indices."""
+        places = self.arms.places
+        return self._all_ids if places is None else [self._all_ids[place] for place in places.tolist()]
+
+    def arm(self, index: int) -> Vector:
+        """One arm as a policy is to learn from it, (dim,): for ``policy.update``."""
+        if not -len(self) <= index < len(self):
+            raise InputError(f"the index is {index}, but there are {len(self)} arms")
+        place = index % len(self)
+        row: Vector = self.arms.raw_rows(slice(place, place + 1))[0].astype(np.float64)
+        return row
+
+    def times(self, context: Any) -> "Offer":
+        """Arms whose features are multiplied by the context's, entry by entry; K x dim is not formed."""
+        return self._with(context, "product")
+
+    def beside(self, context: Any) -> "Offer":
+        """Arms that have the context's features before their own."""
+        return self._with(context, "concatenate")
+
+    def outer(self, context: Any) -> "Offer":
+        """Arms whose features are all products u_i·x_j, those of u_0 first."""
+        return self._with(context, "outer")
+
+    def among(self, which: Any) -> "Offer":
+        """Some of the arms: a mask of booleans, (K,), or their indices, in ascending order."""
+        if self.arms.places is not None:
+            raise InputError("these are some of the arms already; call among once")
+        count = len(self)
+        try:
+            given = library_of(which).to_host(which) if is_foreign(which) else np.asarray(which)
+        except ValueError as error:
+            raise InputError(f"give a mask of {count} booleans, or indices: {error}") from error
+        if given.dtype == np.bool_:
+            if given.shape != (count,):
+                raise InputError(f"the mask has shape {given.shape}, but there are {count} arms")
+            places = np.flatnonzero(given)
+        elif given.dtype.kind in "iu" and given.ndim == 1:
+            places = given.astype(np.intp)
+            if len(places) and not (places[0] >= 0 and places[-1] < count and (np.diff(places) > 0).all()):
+                raise InputError(f"indices must ascend from 0 to {count - 1}, each once")
+        else:
+            raise InputTypeError(f"give a mask of {count} booleans or indices, got dtype {given.dtype}")
+        if not len(places):
+            raise InputError("no arms are left to choose from")
+        return Offer(
+            OfferedArms(self.arms.store, self.arms.context, self.arms.interaction, places), self._all_ids
+        )
+
+    def _with(self, context: Any, interaction: str) -> "Offer":
+        if self.arms.interaction is not None:
+            raise InputError(f"these arms have a context already ({self.arms.interaction}); give one")
+        vector = read_context(context)
+        width = self.arms.store.width
+        if interaction == "product" and len(vector) != width:
+            raise InputError(f"the context has {len(vector)} numbers, but arms have {width}")
+        return Offer(OfferedArms(self.arms.store, vector, interaction, self.arms.places), self._all_ids)
+
+
+def read_context(context: Any) -> Vector:
+    """A vector of finite numbers, from any library."""
+    try:
+        given = library_of(context).to_host(context) if is_foreign(context) else np.asarray(context)
+        vector = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"a context is a vector of numbers: {error}") from error
+    if vector.ndim != 1 or not len(vector):
+        raise InputError(f"a context is a vector of numbers, got an array of shape {vector.shape}")
+    bad = np.flatnonzero(~(np.abs(vector) < 1e150))
+    if len(bad):
+        raise InputError(f"entry {bad[0]} of the context is {vector[bad[0]]}; it must be finite, below 1e150")
+    return vector
+
+
+class Catalogue(Offer):
+    """Arms prepared once, on any device: numpy, torch, JAX, CuPy, or a memory-mapped file.
+
+    A policy chooses from it as from an array, and finds the same arm: a quick look with a rigorous bound on
+    its rounding excludes most arms, what is left is scored in float64 (docs/catalogues.md).
+
+    Threads may share a catalogue. A change takes effect at once for later choices; those that run, and offers
+    that were made before, see the catalogue as it was.
+
+    Parameters
+    ----------
+    arms : array
+        (K, dim), float32, float64, bfloat16 or float16. It is not copied: do not write to it.
+    ids : sequence
+        A name for every arm, each once; 0 to K - 1 unless they are given.
+    half : bool
+        Whether to keep a copy in fewer bits (eight in numpy, bfloat16 elsewhere) for the quick look. The
+        choice is the same; the look reads a quarter or half of the memory.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> shoes = sb.Catalogue(np.eye(3, dtype=np.float32), ids=["boot", "clog", "pump"])
+    >>> policy = sb.oful(3)
+    >>> index = policy.select(shoes.times([1.0, 3.0, 2.0]))
+    >>> shoes.ids[index]
+    'clog'
+    >>> shoes.retire(["clog"])
+    >>> len(shoes), shoes.ids
+    (2, ['boot', 'pump'])
+
+    """
+
+    def __init__(self, arms: Any, ids: Iterable[Hashable] | None = None, *, half: bool = False) -> None:
+        self._half = bool(half)
+        self._lock = threading.Lock()
+        array = arms if is_foreign(arms) else _of_numpy(arms)
+        count = array.shape[0] if array.ndim else 0
+        names: Sequence[Hashable] = range(count) if ids is None else list(ids)
+        _check_ids(names, count)
+        self._set(make_store(array, half=self._half, label=names.__getitem__), names)
+
+    def _set(self, store: Store, ids: Sequence[Hashable]) -> None:
+        super().__init__(OfferedArms(store), ids)
+        self._rows_of: dict[Hashable, int] | None = None
+
+    def __repr__(self) -> str:
+        store = self.arms.store
+        place = (
+            store.library.name if store.library.on_host else f"{store.library.name}, {store.library.device}"
+        )
+        return f"<Catalogue: {len(self):,} arms of dim {self.dim:,}, {dtype_name(store.array)} ({place})>"
+
+    def __getstate__(self) -> Any:
+        raise TypeError("a catalogue is not copied or pickled: make another of the same arms")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arms and of what was prepared."""
+        return self.arms.store.nbytes
+
+    def index_of(self, name: Hashable) -> int:
+        """The index of the arm with this id."""
+        with self._lock:
+            return self._row(name)
+
+    def _row(self, name: Hashable) -> int:
+        if self._rows_of is None:
+            self._rows_of = {known: row for row, known in enumerate(self._all_ids)}
+        try:
+            return self._rows_of[name]
+        except KeyError:
+            raise InputError(f"no arm has the id {name!r}") from None
+
+    # -- changes: each makes a new store, so that one that fails leaves everything as it was -----------
+
+    def add(self, arms: Any, ids: Iterable[Hashable]) -> None:
+        """More arms, behind those there are. All are copied: add many at a time."""
+        with self._lock:
+            more, names = self._more(arms, ids)
+            _check_ids([*self._all_ids, *names], len(self) + len(names))
+            store = self.arms.store
+            whole = joined(store.library, [store.array, more.array])
+            self._set(self._made(whole, [store, more]), [*self._all_ids, *names])
+
+    def replace(self, arms: Any, ids: Iterable[Hashable]) -> None:
+        """Other features for arms there are."""
+        with self._lock:
+            more, names = self._more(arms, ids)
+            rows = np.array([self._row(name) for name in names], dtype=np.intp)
+            order = np.arange(len(self))
+            order[rows] = len(self) + np.arange(len(names))
+            store, kept = self.arms.store, (self._all_ids, self._rows_of)
+            whole = joined(store.library, [store.array, more.array])
+            self._set(_rows_taken(self._made(whole, [store, more]), order), kept[0])
+            self._rows_of = kept[1]
+
+    def retire(self, ids: Iterable[Hashable]) -> None:
+        """Arms that are no longer to be chosen; the others move up."""
+        with self._lock:
+            gone = {self._row(name) for name in ids}
+            left = np.array([row for row in range(len(self)) if row not in gone], dtype=np.intp)
+            if not len(left):
+                raise InputError("a catalogue needs at least one arm: these are all")
+            names = [self._all_ids[row] for row in left.tolist()]
+            self._set(_rows_taken(self.arms.store, left), names)
+
+    def _more(self, arms: Any, ids: Iterable[Hashable]) -> tuple[Store, list[Hashable]]:
+        store, names = self.arms.store, list(ids)
+        array = arms if is_foreign(arms) else _of_numpy(arms)
+        check_same_place(store.library, library_of(array))
+        if array.ndim != 2 or array.shape[1] != store.width:
+            raise InputError(
+                f"the arms have shape {tuple(array.shape)}, but those there are (K, {store.width})"
+            )
+        _check_ids(names, array.shape[0])
+        same = store.library.cast(array, store.array.dtype)
+        return make_store(same, half=self._half, label=names.__getitem__), names
+
+    def _made(self, array: Any, parts: list[Store]) -> Store:
+        """A store of all of them, of what was prepared of its parts."""
+        library = parts[0].library
+
+        def both(values: list[Any]) -> Any:
+            return None if values[0] is None else joined(library, values)
+
+        coarse = parts[0].coarse
+        if coarse is not None:
+            coarse = type(coarse)(
+                *(both(list(pair)) for pair in zip(*(part.coarse for part in parts), strict=True))
+            )
+        return Store(array, library, both([p.norms for p in parts]), both([p.bands for p in parts]), coarse)
+
+
+def _rows_taken(store: Store, rows: AnyArray) -> Store:
+    """The store of some of the arms."""
+    library = store.library
+    where = rows if library.on_host else library.put(rows)
+
+    def taken(values: Any) -> Any:
+        return None if values is None else library.xp.take(values, where, axis=0)
+
+    coarse = store.coarse if store.coarse is None else type(store.coarse)(*map(taken, store.coarse))
+    return Store(taken(store.array), library, taken(store.norms), taken(store.bands), coarse)
+
+
+def _of_numpy(arms: Any) -> AnyArray:
+    try:
+        array = arms if isinstance(arms, np.ndarray) else np.asarray(arms)
+    except ValueError as error:
+        raise InputError(f"arms do not form a matrix: {error}") from error
+    if array.dtype.kind in "iub":
+        return array.astype(np.float64)
+    if array.dtype.kind != "f":
+        raise InputTypeError(f"arms must be real numbers, got an array of dtype {array.dtype}")
+    return array.astype(np.float32) if array.dtype == np.float16 else array
+
+
+def _check_ids(ids: Sequence[Hashable], count: int) -> None:
+    if len(ids) != count:
+        raise InputError(f"{count} arms need {count} ids, got {len(ids)}")
+    if isinstance(ids, range):
+        return
+    try:
+        seen: set[Hashable] = set()
+        for name in ids:
+            if name in seen:
+                raise InputError(f"the id {name!r} is given twice; every arm needs its own")
+            seen.add(name)
+    except TypeError as error:
+        raise InputTypeError(f"ids must be hashable, such as strings or numbers: {error}") from error

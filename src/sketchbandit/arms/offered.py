@@ -1,0 +1,230 @@
+"""Arms of a store as one request offers them: re-weighted, beside shared features, some of them, scaled."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.arms.sets import DenseArms, dense_arms, norm_sq_of
+from sketchbandit.arms.store import Store, joined, make_store
+from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.kernels.view import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, PLAIN, ROWS, View
+from sketchbandit.libraries import Library
+
+HOST = Library(np, "numpy", "cpu")
+
+
+@dataclass(frozen=True, eq=False)
+class OfferedArms:
+    """K arms z, each made of a row x of a store. Nothing of size K x dim is formed unless a scaling needs it.
+
+    Of a context u: "product" is z = x·u entry by entry, "concatenate" [u, x], "outer" all u_i·x_j.
+    ``places``: the rows that are offered, in order; None: all. ``lens``: the scaling, as views have it.
+    """
+
+    store: Store
+    context: Vector | None = None
+    interaction: str | None = None
+    places: AnyArray | None = None
+    lens: Vector = field(default_factory=lambda: PLAIN)
+
+    def __len__(self) -> int:
+        return len(self.store) if self.places is None else len(self.places)
+
+    @property
+    def dim(self) -> int:
+        """Length of an arm before it is scaled."""
+        width = self.store.width
+        if self.context is None or self.interaction == "product":
+            return width
+        size = len(self.context)
+        return width + size if self.interaction == "concatenate" else width * size
+
+    @property
+    def library(self) -> Library:
+        """Where the arms are."""
+        return self.store.library
+
+    def through(self, lens: Vector) -> "OfferedArms":
+        """The same, seen through a lens."""
+        return replace(self, lens=lens)
+
+    # -- on the host ----------------------------------------------------------------------------------
+
+    def some(self, which: AnyArray | slice) -> DenseArms:
+        """The set that has just these arms, on the host."""
+        return dense_arms(View(self.raw_rows(which), self.lens))
+
+    def raw_rows(self, which: AnyArray | slice) -> AnyArray:
+        """Arms on the host, before they are scaled."""
+        places = which if self.places is None else self.places[which]
+        rows, context = self.store.to_host(places), self.context
+        if context is None:
+            return rows
+        wide = rows.astype(np.float64, copy=False)
+        if self.interaction == "product":
+            return wide * context
+        if self.interaction == "concatenate":
+            return np.hstack([np.broadcast_to(context, (len(wide), len(context))), wide])
+        return np.ascontiguousarray((context[:, np.newaxis] * wide[:, np.newaxis, :]).reshape(len(wide), -1))
+
+    @property
+    def raw(self) -> "OfferedArms":
+        """As they came: what a sample of them is taken from."""
+        return self
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(K, dim)."""
+        return len(self), self.dim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of arms on the host."""
+        return np.dtype(np.float64)
+
+    def __getitem__(self, which: Any) -> AnyArray:
+        """Some of the arms as they came, on the host."""
+        if isinstance(which, int):
+            one: AnyArray = self.raw_rows(slice(which, which + 1))[0]
+            return one
+        return self.raw_rows(which)
+
+    def vector(self, index: int) -> Vector:
+        """One arm, in float64."""
+        return self.some(slice(index, index + 1)).vector(0)
+
+    def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
+        """One arm as a sketch of that dtype stores it, (1, dim)."""
+        return self.some(slice(index, index + 1)).row(0, dtype)
+
+    def norm_sq(self, index: int) -> float:
+        """|z|² of one arm."""
+        return norm_sq_of(self.vector(index))
+
+    # -- where they are -------------------------------------------------------------------------------
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether z'v is x'(something of v), over the length of z where arms are scaled to length one."""
+        return not len(self.lens) or self.lens[KIND] != COLUMNS
+
+    def folded(self, vector: Vector) -> tuple[Vector, float]:
+        """w and c with z'v = x'w + c of arms that are not scaled."""
+        context, width = self.context, self.store.width
+        if context is None:
+            return vector[:width], 0.0
+        if self.interaction == "product":
+            return context * vector[:width], 0.0
+        if self.interaction == "concatenate":
+            size = len(context)
+            return vector[size : size + width], float(context @ vector[:size])
+        return context @ vector[: len(context) * width].reshape(len(context), width), 0.0
+
+    def times(self, vector: Vector) -> Vector:
+        """z'v of every arm, on the host."""
+        return self._to_host(self.products(vector))
+
+    def norms_sq(self) -> Vector:
+        """|z|² of every arm, on the host."""
+        return self._to_host(self.squares())
+
+    def scan(self, vector: Vector) -> tuple[Vector, Vector]:
+        """z'v and |z|² of every arm, on the host."""
+        return self.times(vector), self.norms_sq()
+
+    def products(self, vector: Vector) -> Any:
+        """z'v of every arm, in the widest dtype, where they are."""
+        if not self.is_linear:
+            wide = self._put(vector)
+            return self.by_piece(lambda rows: self.library.product(rows, wide))
+        weights, shared = self.folded(vector)
+        found = self.taken(self.store.products(weights)) + shared
+        if not len(self.lens):
+            return found
+        if self.lens[KIND] == ROWS:
+            found = found / self._lengths()
+        constant = float(self.lens[CONSTANT])
+        return found + constant * float(vector[-1]) if constant else found
+
+    def squares(self) -> Any:
+        """|z|² of every arm, in the widest dtype, where they are."""
+        xp = self.library.xp
+        if len(self.lens) and self.lens[KIND] == ROWS:
+            return self.raw_squares() * 0.0 + (1.0 + float(self.lens[CONSTANT]) ** 2)
+        return self.by_piece(lambda rows: xp.sum(rows * rows, axis=1))
+
+    def raw_squares(self) -> Any:
+        """|z|² before they are scaled."""
+        xp = self.library.xp
+        return replace(self, lens=PLAIN).by_piece(lambda rows: xp.sum(rows * rows, axis=1))
+
+    def _lengths(self) -> Any:
+        lengths = self.library.xp.sqrt(self.raw_squares())
+        return self.library.xp.where(lengths > 0.0, lengths, self.library.xp.ones_like(lengths))
+
+    def pieces(self) -> list[AnyArray | slice]:
+        """Places of arms that are worked on at a time."""
+        width = self.dim
+        if self.places is None:
+            return list(self.store.pieces(width))
+        step = self.store.pieces(width)[0].stop
+        return [self.places[start : start + step] for start in range(0, len(self.places), step)]
+
+    def rows(self, which: AnyArray | slice) -> Any:
+        """Some arms z, in the widest dtype, where they are; ``which``: rows of the store."""
+        library = self.library
+        xp, rows = library.xp, self.store.rows(which, library.widest)
+        if self.context is not None:
+            context = self._put(self.context)
+            if self.interaction == "product":
+                rows = rows * context
+            elif self.interaction == "concatenate":
+                rows = xp.concat([xp.broadcast_to(context, (rows.shape[0], len(self.context))), rows], axis=1)
+            else:
+                rows = xp.reshape(context[None, :, None] * rows[:, None, :], (rows.shape[0], self.dim))
+        return rows if not len(self.lens) else self._scaled(rows)
+
+    def _scaled(self, rows: Any) -> Any:
+        xp, lens, dim = self.library.xp, self.lens, self.dim
+        if lens[KIND] == COLUMNS:
+            bound = float(lens[BOUND])
+            rows = (rows - self._put(lens[HEAD : HEAD + dim])) * self._put(lens[HEAD + dim :])
+            rows = xp.clip(rows, -bound, bound)
+        elif lens[KIND] != AS_IS:
+            lengths = xp.sqrt(xp.sum(rows * rows, axis=1))
+            rows = rows / xp.where(lengths > 0.0, lengths, xp.ones_like(lengths))[:, None]
+        if lens[CONSTANT]:
+            more = xp.ones_like(rows[:, :1]) * float(lens[CONSTANT])
+            rows = xp.concat([rows, more], axis=1)
+        return rows
+
+    def by_piece(self, compute: Any) -> Any:
+        """What ``compute`` makes of arms in the widest dtype, a piece of them at a time, (K,)."""
+        return joined(self.library, [compute(self.rows(which)) for which in self.pieces()])
+
+    def rows_at(self, indices: Any) -> Any:
+        """The arms z of some indices, which are an array where the arms are."""
+        if self.places is not None:
+            places = self.places if self.library.on_host else self.library.put(self.places)
+            indices = self.library.xp.take(places, indices, axis=0)
+        return self.rows(indices)
+
+    def taken(self, values: Any) -> Any:
+        """Those of the arms that are offered, of those of all."""
+        if self.places is None:
+            return values
+        if self.library.on_host:
+            return values[self.places]
+        return self.library.xp.take(values, self.library.put(self.places), axis=0)
+
+    def _put(self, vector: Vector) -> Any:
+        return self.library.put(np.asarray(vector, dtype=np.float64), self.library.widest)
+
+    def _to_host(self, values: Any) -> Vector:
+        return self.library.to_host(values).astype(np.float64, copy=False)
+
+
+def offered_array(arms: Any) -> OfferedArms:
+    """An array of another library, as it is."""
+    return OfferedArms(make_store(arms, half=False))

@@ -1,0 +1,280 @@
+"""Arms that stay where they are: on a device, in memory or in a file; prepared once to be screened."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sketchbandit.arrays import AnyArray, Matrix, Vector
+from sketchbandit.errors import InputError, RowError
+from sketchbandit.kernels import loops
+from sketchbandit.libraries import Library, check_real_dtype, dtype_name, half_product, library_of, unit_of
+
+_NUMBERS = 1 << 24  # of a piece that is worked on at a time
+_UP = 1.0 + 2.0**-20  # more than the rounding of a few operations in float32
+_HALF = 2.0**-20  # units above are of half precision
+_LEVELS = 127.0  # of an entry in eight bits, to either side
+BANDS = 16
+"""Bands of columns whose lengths are kept, for bounds on re-weighted arms."""
+
+
+class Coarse(NamedTuple):
+    """A copy in fewer bits: bfloat16, or eight bits and the step of every row."""
+
+    array: Any
+    steps: Any
+    slack: Any
+    """|x - copy| of every arm, at least, (K,) float32."""
+
+
+@dataclass(frozen=True, eq=False)
+class Store:
+    """Arms (K, width) of some library on its device, never written to.
+
+    ``norms`` are at least |x|, ``bands`` at least |x_b|² of each band of columns; both float32, there too.
+    """
+
+    array: Any
+    library: Library
+    norms: Any
+    bands: Any
+    coarse: Coarse | None
+
+    @property
+    def width(self) -> int:
+        """Length of an arm as it is stored."""
+        return int(self.array.shape[1])
+
+    def __len__(self) -> int:
+        return int(self.array.shape[0])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arms, and of what was prepared."""
+        count, width = len(self), self.width
+        bits = 8 * np.dtype(np.float64).itemsize if dtype_name(self.array) == "float64" else 32
+        bits = 16 if dtype_name(self.array) in ("bfloat16", "float16") else bits
+        held = count * width * bits // 8 + 4 * count * (1 + BANDS)
+        if self.coarse is not None:
+            held += count * width * (1 if self.coarse.steps is not None else 2) + 8 * count
+        return held
+
+    def rows(self, which: Any, dtype: Any = None) -> Any:
+        """Some arms, where they are: a slice, or indices of numpy or of their library."""
+        if isinstance(which, slice) or self.library.on_host:
+            some = self.array[which, :]
+        else:
+            places = self.library.put(which) if isinstance(which, np.ndarray) else which
+            some = self.library.xp.take(self.array, places, axis=0)
+        return some if dtype is None else self.library.cast(some, dtype)
+
+    def to_host(self, which: AnyArray | slice) -> AnyArray:
+        """Some arms as float64 or float32 of numpy."""
+        found = self.library.to_host(self.rows(which))
+        wide = found if found.dtype == np.float64 else found.astype(np.float32, copy=False)
+        return np.ascontiguousarray(wide)
+
+    def pieces(self, width: int) -> list[slice]:
+        """Slices of arms that are worked on at a time, where each makes so many numbers."""
+        step, count = max(1, _NUMBERS // max(1, width)), len(self)
+        return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+
+    def products(self, vector: Vector) -> Any:
+        """x'v of every arm, (K,), in the widest dtype there is."""
+        library, dtype = self.library, self.library.widest
+        wide = library.put(vector, dtype)
+        return joined(library, [library.product(self.rows(s, dtype), wide) for s in self.pieces(self.width)])
+
+    def screen(self, vector: Vector) -> tuple[Any, float, float]:
+        """x'v of every arm, quickly and roughly: (K,) float32 or float64, ``a`` and ``b``.
+
+        None is off by more than a·norm + b·slack, whatever the order of the sums.
+        """
+        library, length, coarse = self.library, float(np.linalg.norm(vector)) * _UP, self.coarse
+        if coarse is not None and coarse.steps is not None:
+            share = 1.02 * (self.width + 4) * 2.0**-24
+            return _of_codes(coarse, vector.astype(np.float32)), (share + 2.0**-23) * length, 1.02 * length
+        if coarse is not None:
+            found, unit = half_product(library, coarse.array, vector)
+        elif unit_of(self.array) > _HALF:
+            found, unit = half_product(library, self.array, vector)
+        else:
+            found = library.product(self.array, library.put(vector, self.array.dtype))
+            unit = 3.0 * library.product_unit(self.array.dtype)
+        share = 1.02 * (self.width + 4) * (2.0**-53 if dtype_name(found) == "float64" else 2.0**-24) + unit
+        return found, (share + 2.0**-22) * length, 1.02 * length
+
+    @property
+    def norms_share(self) -> float:
+        """By how much of |x|² the square of ``norms`` may be more."""
+        return 2.0**-17 + 2.2 * (self.width + 4) * unit_of(
+            self.library.xp.zeros(1, dtype=self.library.widest)
+        )
+
+    def weighted_screen(self, vector: Vector, weights: Vector) -> tuple[Any, float, Any, Any]:
+        """x'v of every arm, roughly; ``a`` as ``screen`` has it; and bounds on Σ (x_j·weights_j)².
+
+        One pass over the arms. The bounds are at least, and at most, the sum.
+        """
+        library, largest = self.library, float(np.abs(weights).max(initial=0.0)) or 1.0
+        dtype = self.array.dtype if unit_of(self.array) <= _HALF else library.xp.float32
+        squared = np.square(weights / largest)
+        unit = 3.0 * library.product_unit(dtype)
+        rough, squares = self._in_one_pass(vector, squared, dtype)
+        share = (
+            2.2 * (self.width + 8) * (2.0**-53 if dtype_name(rough) == "float64" else 2.0**-24) + 2.0 * unit
+        )
+        lost = self.norms * self.norms * 1e-37  # what is too small for float32
+        factor = largest * largest
+        per_norm = (0.5 * share + unit + 2.0**-22) * float(np.linalg.norm(vector)) * _UP
+        return (
+            rough,
+            per_norm,
+            (squares * (1.0 + share + 2.0**-22) + lost) * factor,
+            (squares * (1.0 - share - 2.0**-22) - lost) * factor,
+        )
+
+    def _in_one_pass(self, vector: Vector, squared: Vector, dtype: Any) -> tuple[Any, Any]:
+        library = self.library
+        one, other = library.put(vector, dtype), library.put(squared, dtype)
+        compiled = loops(self.array.size) if library.on_host and self.array.dtype == dtype else None
+        if compiled is not None:
+            rough, squares = np.empty(len(self), dtype), np.empty(len(self), dtype)
+            compiled.weighted_products(self.array, one, other, rough, squares)
+            return rough, squares
+        found = []
+        for some in self.pieces(self.width):
+            rows = self.rows(some, dtype)
+            found.append((library.product(rows, one), library.product(rows * rows, other)))
+        return joined(library, [pair[0] for pair in found]), joined(library, [pair[1] for pair in found])
+
+    def norms_of(self, weights: Vector | None) -> Any:
+        """At least the length of every arm, each entry times its weight; (K,) float32."""
+        if weights is None:
+            return self.norms
+        return self.norms_of_each(weights[np.newaxis])[0, :]
+
+    def norms_of_each(self, weights: Matrix) -> Any:
+        """The same for every row of weights, (rows, K)."""
+        squares = np.zeros((len(weights), BANDS))
+        for band, columns in enumerate(band_slices(self.width)):
+            squares[:, band] = np.square(weights[:, columns]).max(axis=1, initial=0.0) * _UP
+        library = self.library
+        products = library.product(library.put(squares, self.bands.dtype), self.bands.T)
+        coarse = 1.0 + 3.0 * library.product_unit(self.bands.dtype) * 2.0
+        return library.xp.sqrt(products * (_UP * coarse)) * _UP
+
+
+def band_slices(width: int) -> list[slice]:
+    """The columns of every band."""
+    step = -(-width // BANDS)
+    return [slice(start, min(start + step, width)) for start in range(0, width, step)]
+
+
+def joined(library: Library, pieces: list[Any]) -> Any:
+    """Arrays one after another."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return np.concatenate(pieces) if library.on_host else library.xp.concat(pieces)
+
+
+def make_store(arms: Any, *, half: bool, label: Any = None) -> Store:
+    """Arms as they lie, checked and measured. ``label``: says of a row which arm it is."""
+    library = library_of(arms)
+    check_real_dtype(arms)
+    if arms.ndim != 2 or not arms.shape[1]:
+        raise InputError(f"a catalogue has arms (K, dim), got an array of shape {tuple(arms.shape)}")
+    if not arms.shape[0]:
+        raise InputError("there are no arms: a catalogue needs at least one arm")
+    array = _contiguous(arms, library)
+    try:
+        bare = Store(array, library, None, None, None)
+        squares = _band_squares(bare)
+        lengths_sq = library.xp.sum(squares, axis=1)
+        _check_finite(bare, lengths_sq, label)
+        single = library.xp.float32
+        norms = library.cast(library.xp.sqrt(lengths_sq), single) * _UP
+        bare = replace(bare, norms=norms, bands=library.cast(squares, single) * _UP)
+        return replace(bare, coarse=_coarse_copy(bare) if half else None)
+    except (RuntimeError, MemoryError) as error:
+        if "memory" not in str(error).lower() and not isinstance(error, MemoryError):
+            raise
+        raise InputError(
+            f"{array.shape[0]:,} arms of {array.shape[1]:,} numbers leave no memory on {library.device} to "
+            "prepare them; use fewer, a smaller dtype, or no half-precision copy"
+        ) from error
+
+
+def _contiguous(arms: Any, library: Library) -> Any:
+    if library.on_host:
+        return arms if arms.flags.c_contiguous and arms.flags.aligned else np.ascontiguousarray(arms)
+    return arms.detach().contiguous() if library.name == "torch" else arms
+
+
+def _band_squares(store: Store) -> Any:
+    """At least |x_b|² of every band, (K, BANDS), in the widest dtype."""
+    library, dtype = store.library, store.library.widest
+    rise = 1.0 + (store.width + 4) * 1.01 * unit_of(library.xp.zeros(1, dtype=dtype))
+    found = []
+    for some in store.pieces(store.width):
+        rows = store.rows(some, dtype)
+        sums = [library.xp.sum(rows[:, band] * rows[:, band], axis=1) for band in band_slices(store.width)]
+        sums += [library.xp.zeros_like(sums[0])] * (BANDS - len(sums))
+        found.append(library.xp.stack(sums, axis=1) * rise)
+    return joined(library, found)
+
+
+def _check_finite(store: Store, lengths_sq: Any, label: Any) -> None:
+    """Refuse arms that are not finite, or too long for the sums of a screen."""
+    host = store.library.to_host(lengths_sq)
+    bad = np.flatnonzero(~(host < 1e37))  # NaN too
+    if not len(bad):
+        return
+    at = int(bad[0])
+    row = store.to_host(slice(at, at + 1))[0]
+    which = "" if label is None else f" (id {label(at)!r})"
+    wrong = row[~np.isfinite(row)]
+    if len(wrong):
+        raise RowError("arm", at, f"contains {wrong[0]}{which}; arms must be finite")
+    raise RowError("arm", at, f"is too long{which}: its length is {math.sqrt(host[at]):g}; rescale the arms")
+
+
+def _coarse_copy(store: Store) -> Coarse:
+    """Eight bits for numpy, bfloat16 for other libraries."""
+    library, xp, dtype = store.library, store.library.xp, store.library.widest
+    arrays, steps, slacks = [], [], []
+    for some in store.pieces(store.width):
+        rows = store.rows(some, dtype)
+        if library.on_host:
+            step = np.maximum(np.abs(rows).max(axis=1) / _LEVELS, 1e-30).astype(np.float32)
+            codes = np.clip(np.rint(rows / step[:, np.newaxis]), -_LEVELS, _LEVELS).astype(np.int8)
+            back = codes * step[:, np.newaxis].astype(np.float64)
+            steps.append(step)
+        else:
+            codes = library.cast(rows, _bfloat16(library))
+            back = library.cast(codes, dtype)
+        off = rows - back
+        arrays.append(codes)
+        slacks.append(library.cast(xp.sqrt(xp.sum(off * off, axis=1)), xp.float32) * _UP)
+    return Coarse(joined(library, arrays), np.concatenate(steps) if steps else None, joined(library, slacks))
+
+
+def _bfloat16(library: Library) -> Any:
+    found = getattr(library.xp, "bfloat16", None)
+    if found is None:
+        raise InputError(f"{library.name} has no bfloat16 for a half-precision copy; leave out half")
+    return found
+
+
+def _of_codes(coarse: Coarse, vector: AnyArray) -> AnyArray:
+    products = np.empty(len(coarse.array), dtype=np.float32)
+    compiled = loops(coarse.array.size)
+    if compiled is not None:
+        compiled.coarse_products(coarse.array, coarse.steps, vector, products)
+        return products
+    step = max(1, _NUMBERS // max(1, coarse.array.shape[1]))
+    for start in range(0, len(products), step):
+        some = slice(start, start + step)
+        products[some] = (coarse.array[some].astype(np.float32) @ vector) * coarse.steps[some]
+    return products

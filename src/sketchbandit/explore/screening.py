@@ -1,0 +1,238 @@
+"""Which arms of many can be the best: a quick look with a rigorous bound, then float64 for what is left."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sketchbandit.arms import OfferedArms
+from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.explore import cuda_screen
+from sketchbandit.explore.cuda_screen import CudaBounds, has_quick_way
+from sketchbandit.kernels.view import CONSTANT, KIND, ROWS
+from sketchbandit.libraries import Library
+from sketchbandit.precision import Precision
+
+_FEW = 64  # arms that are left: the host scores them at once
+_LEAST_SQUARE = 1e-28  # of an arm: less is not trusted in float32
+_UP = 1.0 + 2.0**-20  # more than the rounding of a few operations in float32
+
+
+class Aim(NamedTuple):
+    """What a rule looks for: the largest x'vector + bonus·width."""
+
+    vector: Vector
+    bonus: float
+    rounding: float = 0.0
+    """By which share a policy rounds the entries of arms before it scores them."""
+
+
+class Screened(NamedTuple):
+    """Arms among which the best certainly are; ``is_settled``: they are just those, the best first."""
+
+    indices: AnyArray
+    is_settled: bool
+
+
+class _Bounds(NamedTuple):
+    """At least the score of every arm, where they are, less ``offset``, which all of them have."""
+
+    upper: Any
+    offset: float
+
+
+class Intervals(NamedTuple):
+    """Between which two numbers the scores of some arms lie, where they are."""
+
+    low: Any
+    high: Any
+
+
+def screened(arms: OfferedArms, aim: Aim, precision: Precision, count: int) -> Screened:
+    """The arms that can be among the ``count`` of the largest scores, ascending unless they are settled."""
+    precision.sync()
+    library, quick = arms.library, None
+    if has_quick_way(arms, aim.vector, precision):
+        precision.carry_to(library)  # first: a transfer waits for the long product
+        quick = cuda_screen.bounds(arms, aim.vector, aim.bonus, aim.rounding, precision.shift)
+    score = Scorer(arms, aim, precision, None if quick is None else quick.wide)
+    if quick is not None:
+        settled = _quickly(score, quick, count)
+        if settled is not None:
+            return settled
+    upper, offset = (quick.upper, 0.0) if quick is not None else _bounds(arms, aim, precision)
+    leaders = score(largest_of(library, upper, count))
+    least = library.xp.min(leaders.low) - offset
+    least = least - 2.0**-20 * library.xp.abs(least)  # compared in float32
+    (found,) = library.xp.nonzero(upper >= least)
+    indices = library.to_host(found).astype(np.intp, copy=False)
+    if len(indices) == 1:
+        return Screened(indices, True)
+    if library.on_host and len(indices) <= _FEW:
+        return Screened(indices, False)
+    return _settled(score, found, indices, count)
+
+
+def _quickly(score: "Scorer", quick: CudaBounds, count: int) -> Screened | None:
+    """What is settled with one answer of a CUDA device; None: more arms must be looked at."""
+    arms = score.arms
+    if count == 1:
+        only = cuda_screen.only_survivor(
+            arms, quick, score.bonus, score.precision, off=score.off, slack=score.slack
+        )
+        return None if only is None else Screened(np.array([only], dtype=np.intp), True)
+    wanted = min(len(arms), 2 * count + _FEW)
+    values, found = cuda_screen.largest(quick, wanted)
+    low, high = score(found)
+    xp = arms.library.xp
+    told = arms.library.to_host(xp.stack([found.double(), values.double(), low, high]))
+    least = np.partition(told[2], wanted - count)[-count]
+    if wanted < len(arms) and told[1].min() >= least - 2.0**-20 * abs(least):
+        return None
+    return _in_order(told[0].astype(np.intp), told[2], told[3], count)
+
+
+def _settled(score: "Scorer", found: Any, indices: AnyArray, count: int) -> Screened:
+    """The best in order, if their scores in the widest dtype tell them apart; else what is left of them."""
+    library, step = score.arms.library, max(count, (1 << 24) // max(1, score.arms.dim))
+    pieces = [score(found[start : min(start + step, len(indices))]) for start in range(0, len(indices), step)]
+    low, high = (
+        np.concatenate([library.to_host(piece[side]) for piece in pieces]).astype(np.float64)
+        for side in (0, 1)
+    )
+    return _in_order(indices, low, high, count)
+
+
+def _in_order(indices: AnyArray, low: Vector, high: Vector, count: int) -> Screened:
+    """Of arms whose scores lie between two numbers, those that can be among the best."""
+    left = np.flatnonzero(high >= np.partition(low, len(low) - count)[-count])
+    order = left[np.argsort(-low[left], kind="stable")]
+    best, rest = order[:count], order[count:]
+    next_high = np.append(high[best[1:]], high[rest].max(initial=-np.inf))
+    if (low[best] > next_high).all():
+        return Screened(indices[best], True)
+    return Screened(np.sort(indices[left]), False)
+
+
+def _bounds(arms: OfferedArms, aim: Aim, precision: Precision) -> _Bounds:
+    library, lens, store = arms.library, arms.lens, arms.store
+    reach = aim.bonus / math.sqrt(precision.shift) * _UP * (1.0 + 2.0 * aim.rounding)
+    if arms.is_linear and not (len(lens) and lens[KIND] == ROWS):
+        weights, shared = arms.folded(aim.vector)
+        rough, per_norm, per_slack = store.screen(weights)
+        constant = float(lens[CONSTANT]) if len(lens) else 0.0
+        per_norm += aim.rounding * float(np.linalg.norm(weights))
+        is_plain = arms.context is None and not constant
+        over = store.norms * (per_norm + (reach if is_plain else 0.0))
+        if not is_plain:
+            over = over + _lengths(arms, constant) * reach
+        if store.coarse is not None:
+            over = over + store.coarse.slack * per_slack
+        offset = shared + (constant * float(aim.vector[-1]) if constant else 0.0)
+        return _Bounds(arms.taken(rough + over), offset)
+    if arms.is_linear:
+        return _bounds_of_rows(arms, aim, reach)
+    scores, longest = arms.products(aim.vector), library.xp.sqrt(arms.squares()) * _UP
+    error = (8.0 * (arms.dim + 8) * _unit(library) + aim.rounding) * float(np.linalg.norm(aim.vector))
+    return _Bounds(scores + longest * (reach + error), 0.0)
+
+
+def _bounds_of_rows(arms: OfferedArms, aim: Aim, reach: float) -> _Bounds:
+    """Of arms that are scaled to length one: |z| is bounded from both sides."""
+    store, context, xp = arms.store, arms.context, arms.library.xp
+    weights, shared = arms.folded(aim.vector)
+    if context is not None and arms.interaction == "product":
+        rough, per_norm, over, under = store.weighted_screen(weights, context)
+        top = rough + store.norms * per_norm
+    else:
+        rough, per_norm, per_slack = store.screen(weights)
+        top = rough + store.norms * per_norm + (shared + 2.0**-22 * abs(shared))
+        if store.coarse is not None:
+            top = top + store.coarse.slack * per_slack
+        more = 0.0 if arms.interaction != "concatenate" or context is None else float(context @ context)
+        factor = float(context @ context) if arms.interaction == "outer" and context is not None else 1.0
+        over = store.norms * store.norms * (factor * _UP) + more * _UP
+        under = store.norms * store.norms * (factor * (1.0 - store.norms_share)) + more * (1.0 - 2.0**-20)
+    longest = xp.sqrt(over) * _UP
+    is_known = under > _LEAST_SQUARE
+    shortest = xp.sqrt(xp.where(is_known, under, xp.ones_like(under))) * (1.0 - 2.0**-20)
+    cap = float(np.linalg.norm(aim.vector)) * _UP
+    found = top / xp.where(top >= 0.0, shortest, longest)
+    found = xp.where(is_known & (found < cap), found, xp.ones_like(found) * cap)
+    constant = float(arms.lens[CONSTANT])
+    more = reach * math.sqrt(1.0 + constant * constant) + (aim.rounding + 2.0**-20) * cap * (1.0 + constant)
+    offset = constant * float(aim.vector[-1]) if constant else 0.0
+    return _Bounds(arms.taken(found + more * _UP), offset)
+
+
+def _unit(library: Library) -> float:
+    return (
+        2.0**-53 if library.widest == library.xp.float64 else 2.0**-24 + 3.0 * library.product_unit("float32")
+    )
+
+
+def _lengths(arms: OfferedArms, constant: float) -> Any:
+    """At least the length of every arm of the store, with its context and the constant."""
+    store, context = arms.store, arms.context
+    if arms.interaction == "product":
+        norms = store.norms_of(context)
+    elif arms.interaction == "outer" and context is not None:
+        norms = store.norms * (float(np.linalg.norm(context)) * _UP)
+    else:
+        norms = store.norms
+    more = constant * constant
+    if arms.interaction == "concatenate" and context is not None:
+        more += float(context @ context) * _UP
+    return norms if not more else store.library.xp.sqrt(norms * norms + more) * _UP
+
+
+def _shares(arms: OfferedArms, aim: Aim, precision: Precision) -> tuple[float, float]:
+    """By how much of |x| a mean, and of |x|² a squared width, may be off in the widest dtype."""
+    unit, shift = _unit(arms.library), precision.shift
+    off = (8.0 * (arms.dim + 8) * unit + aim.rounding) * float(np.linalg.norm(aim.vector))
+    # W S x cancels up to the root of the condition of A.
+    share = 16.0 * (arms.dim + precision.sketch.row_count + 8) * unit + 4.0 * aim.rounding
+    return off, share * math.sqrt(1.0 + precision.sketch.mass / shift) / shift
+
+
+class Scorer:
+    """The scores of some arms, in the widest dtype, where they are."""
+
+    def __init__(self, arms: OfferedArms, aim: Aim, precision: Precision, there: Any = None) -> None:
+        """``there``: the aim's vector, if it is where the arms are already."""
+        self.arms, self.bonus, self.precision = arms, aim.bonus, precision
+        library = arms.library
+        self._vector = library.put(aim.vector, library.widest) if there is None else there
+        if aim.bonus:
+            precision.carry_to(library)
+        self.off, self.slack = _shares(arms, aim, precision)
+
+    def __call__(self, indices: Any) -> Intervals:
+        """Of these arms; ``indices`` are an array where the arms are."""
+        return self.of(self.arms.rows_at(indices))
+
+    def of(self, rows: Any) -> Intervals:
+        """Of these rows, in the widest dtype."""
+        library = self.arms.library
+        xp, means = library.xp, library.product(rows, self._vector)
+        squares = xp.sum(rows * rows, axis=1)
+        off = xp.sqrt(squares) * self.off
+        if not self.bonus:
+            return Intervals(means - off, means + off)
+        found = self.precision.quadratics_on(library, rows, squares)
+        slack, most = squares * self.slack, squares * (_UP / self.precision.shift)
+        zero, low, high = xp.zeros_like(squares), found - slack, found + slack
+        low, high = xp.sqrt(xp.where(low > 0.0, low, zero)), xp.sqrt(xp.where(high < most, high, most))
+        return Intervals(means - off + low * self.bonus, means + off + high * (self.bonus * _UP))
+
+
+def largest_of(library: Library, values: Any, count: int) -> Any:
+    """The indices of the ``count`` largest values, in any order, where they are."""
+    xp = library.xp
+    if count == 1:
+        return xp.reshape(xp.argmax(values), (1,))
+    if library.on_host:
+        return np.argpartition(values, len(values) - count)[-count:]
+    if library.name == "torch":
+        return values.topk(count, sorted=False).indices
+    return xp.argsort(values)[-count:]

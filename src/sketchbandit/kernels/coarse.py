@@ -1,0 +1,41 @@
+# mypy: allow-untyped-defs, allow-untyped-calls
+"""Quick products with many arms: those kept in eight bits, and those re-weighted by a context."""
+
+import numpy as np
+
+from sketchbandit.kernels.compiling import compiled, compiled_sum
+from sketchbandit.kernels.sums import need
+
+
+@compiled_sum
+def _coarse_dot(codes, vector):
+    total = np.float32(0.0)
+    for j in range(len(codes)):
+        total += np.float32(codes[j]) * vector[j]
+    return total
+
+
+@compiled
+def coarse_products(codes, steps, vector, products):
+    """The step of each row times codes'v, summed in float32."""
+    need(codes.shape[1] == len(vector) and len(steps) == len(products) == len(codes))
+    for k in range(len(codes)):
+        products[k] = steps[k] * _coarse_dot(codes[k], vector)
+
+
+@compiled_sum
+def _weighted_dots(row, vector, weights):
+    product, square = row[0] * vector[0], row[0] * row[0] * weights[0]
+    for j in range(1, len(row)):
+        product += row[j] * vector[j]
+        square += row[j] * row[j] * weights[j]
+    return product, square
+
+
+@compiled
+def weighted_products(arms, vector, weights, products, squares):
+    """x'v and Σ weights_j·x_j² of every row, summed in the dtype of the arms."""
+    need(arms.shape[1] == len(vector) == len(weights) and len(products) == len(squares) == len(arms))
+    need(len(vector) > 0)
+    for k in range(len(arms)):
+        products[k], squares[k] = _weighted_dots(arms[k], vector, weights)

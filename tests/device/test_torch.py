@@ -1,0 +1,92 @@
+"""What torch tensors get on the device there is: `make test-device` needs nothing but torch and pytest."""
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sketchbandit as sb
+
+torch: Any = pytest.importorskip(
+    "torch",
+    reason="torch is not installed: its wheel is too large for make test; make test-device runs these",
+)
+DEVICE = os.environ.get("SKETCHBANDIT_DEVICE") or ("cuda:0" if torch.cuda.is_available() else "cpu")
+DIM = 48
+
+
+def offered(count: int = 20_000, seed: int = 0) -> Any:
+    """Arms on the device."""
+    generator = torch.Generator(device=DEVICE).manual_seed(seed)
+    return torch.randn(count, DIM, generator=generator, device=DEVICE) / DIM**0.5
+
+
+def learned(arms: Any, rule: Any, **settings: Any) -> Any:
+    """A policy that has learned from some of the arms."""
+    policy = sb.soful(DIM, size=12, explore=rule, **settings)
+    random = np.random.default_rng(1)
+    some = arms[:200].double().cpu().numpy()
+    policy.update(some, some @ random.standard_normal(DIM))
+    return policy
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("scaling", [None, "rows", "columns"])
+@pytest.mark.parametrize("beta", [0.0, 0.1, 5.0])
+def test_choices_are_those_of_float64(beta: float, scaling: Any, half: bool) -> None:
+    """Select and top, whatever survives the screen."""
+    arms = offered()
+    host = arms.double().cpu().numpy()
+    policy = learned(arms, sb.UCB(beta), scaling=scaling)
+    policy.select(host)  # so that a warm-up is over
+    catalogue = sb.Catalogue(arms, half=half)
+    assert policy.select(catalogue) == policy.select(host)
+    assert policy.top(catalogue, 20).tolist() == policy.top(host, 20).tolist()
+    assert policy.select(arms) == policy.select(host)
+
+
+@pytest.mark.parametrize("interaction", ["times", "beside", "outer"])
+def test_contexts(interaction: str) -> None:
+    """A context with stored arms is what formed features are."""
+    arms = offered(3_000)
+    random = np.random.default_rng(2)
+    context = random.standard_normal(DIM if interaction == "times" else 3)
+    offer = getattr(sb.Catalogue(arms), interaction)(context)
+    formed = offer.arms.raw_rows(slice(None))
+    policy = sb.soful(formed.shape[1], size=12, beta=0.2)
+    policy.update(formed[:100], formed[:100] @ random.standard_normal(formed.shape[1]))
+    assert policy.select(offer) == policy.select(formed)
+
+
+def test_numbers_stay_on_the_device() -> None:
+    """Means, widths and bounds come back as tensors there, in float64."""
+    arms = offered()
+    policy = learned(arms, sb.UCB(0.1))
+    for verb in ("mean", "width", "ucb"):
+        found = getattr(policy, verb)(arms)
+        assert found.device == arms.device
+        wanted = getattr(policy, verb)(arms.double().cpu().numpy())
+        np.testing.assert_allclose(found.cpu().numpy(), wanted, rtol=1e-8, atol=1e-10)
+
+
+def test_draws_are_those_of_the_same_generator() -> None:
+    """Thompson sampling on a device draws what it draws on the host."""
+    arms = offered()
+    mine, theirs = (learned(arms, sb.Thompson(0.3, seed=4)) for _ in range(2))
+    for _ in range(5):
+        assert mine.select(arms) == theirs.select(arms.double().cpu().numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_the_certificate_of_rows_on_a_device(dtype: str) -> None:
+    """S'S ⪯ X'X ⪯ S'S + e I against float64, with all that was rounded on the way."""
+    rows = (offered(4_000, seed=5) * 0.9 ** torch.arange(DIM, device=DEVICE)).to(getattr(torch, dtype))
+    exact = rows.double().cpu().numpy()
+    sketch = sb.FrequentDirections(DIM, size=12)
+    for start in range(0, 4_000, 500):
+        sketch.update(rows[start : start + 500])
+    off = np.linalg.eigvalsh(exact.T @ exact - sketch.covariance())
+    assert off.max() <= sketch.error_bound
+    assert off.min() >= -sketch.rounding - 1e-9 * sketch.mass
+    assert sketch.count == 4_000
