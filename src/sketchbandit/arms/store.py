@@ -1,7 +1,8 @@
 """Arms that stay where they are: on a device, in memory or in a file; prepared once to be screened."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,14 +41,20 @@ class Store:
     norms: Any
     bands: Any
     coarse: Coarse | None
+    kept: dict[str, Any] = field(default_factory=dict)
+    """What those who read it keep with it, by name: buffers of a device."""
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Length of an arm as it is stored."""
         return int(self.array.shape[1])
 
-    def __len__(self) -> int:
+    @cached_property
+    def _count(self) -> int:
         return int(self.array.shape[0])
+
+    def __len__(self) -> int:
+        return self._count
 
     @property
     def nbytes(self) -> int:

@@ -51,12 +51,19 @@ class Choosing(Scoring):
                     if self._is_warming:
                         self._saw(DenseArms(arms))
                     return shared_with_all(own, len(arms), self._share, generator) if self._share else own
+            if isinstance(arms, Offer) and self._leaves_no_trace:
+                return self._own(self._read(arms), self._explore, generator)
             with self._unless_refused(generator):
                 read = self._read(arms)
                 own = self._own(read, self._explore, generator)
                 self._columns.remember(arms)
             self._saw(read)
             return shared_with_all(own, len(read), self._share, generator)
+
+    @property
+    def _leaves_no_trace(self) -> bool:
+        """Whether a choice changes nothing, not even the generator: then nothing is to be restored."""
+        return not (self._explore.draws or self._share or self._is_warming)
 
     def _is_plain(self, arms: Any) -> bool:
         """Whether the loops read them as they are."""
