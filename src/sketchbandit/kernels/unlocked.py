@@ -101,5 +101,10 @@ def coarse_products(*given):
 
 
 @unlocked
+def row_products(*given):
+    return coarse.row_products(*given)
+
+
+@unlocked
 def weighted_products(*given):
     return coarse.weighted_products(*given)
