@@ -44,7 +44,7 @@ def _products(
         total += some.to(tl.float32) * factor[None, :]
     known = rows < count
     over = tl.load(norms + rows, mask=known, other=0.0) * per_norm
-    over += tl.load(slack + rows, mask=known, other=0.0) * per_slack
+    over += tl.load(slack + rows, mask=known, other=0.0) * per_slack + 1e-30
     value = tl.where(known, tl.sum(total, axis=1) + over, float("-inf"))
     tl.store(out + rows, value, mask=known)
     tl.store(best + block, tl.max(value, axis=0))

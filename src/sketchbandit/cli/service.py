@@ -76,6 +76,10 @@ def serve(  # noqa: PLR0917  (typer takes options so)
     max_bandit_mib: Annotated[
         int, typer.Option(min=1, help="Memory that the policy of one bandit may come to need.")
     ] = Limits.bandit_bytes // MIB,
+    device: Annotated[
+        str | None,
+        typer.Option(help="Keep bandits' many stored arms on this device of torch, such as cuda:0."),
+    ] = None,
     max_connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = Limits.connections,
     log_format: Annotated[LogFormat, typer.Option(help="For machines or for people.")] = LogFormat.json,
     demo: Annotated[
@@ -112,6 +116,7 @@ def serve(  # noqa: PLR0917  (typer takes options so)
         snapshot_seconds=snapshot_seconds,
         retention_seconds=None if retention_days is None else retention_days * 86_400,
         accept_clock=accept_clock,
+        device=device,
     )
     if demo and token_file is not None:
         raise typer.BadParameter("the demo needs no token: leave --token-file out")

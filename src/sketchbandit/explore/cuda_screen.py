@@ -14,7 +14,6 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.precision import LowRankInverse, Precision
 
 _UP = 1.0 + 2.0**-20
-_LONGEST = 1e15  # of a vector: its products with arms stay within float32
 _NAME = "cuda"  # of what a store keeps for this module
 
 
@@ -93,14 +92,11 @@ class Space:
         return told
 
 
-def space_for(arms: OfferedArms, length_sq: float, precision: Precision) -> Space | None:
-    """Buffers to look at these arms with, taken; None: there is no quick way.
-
-    ``length_sq``: of the vector.
-    """
+def space_for(arms: OfferedArms, precision: Precision) -> Space | None:
+    """Buffers to look at these arms with, taken; None: there is no quick way."""
     store = arms.store
     is_plain = arms.context is None and arms.places is None and not len(arms.lens)
-    if store.library.name != "torch" or not is_plain or not length_sq < _LONGEST * _LONGEST:
+    if store.library.name != "torch" or not is_plain:
         return None
     if not isinstance(precision.inverse, LowRankInverse):
         return None
@@ -118,9 +114,9 @@ def _is_quick(store: Store) -> bool:
     return bool(store.array.is_cuda) and str(store.array.dtype) in ("torch.float32", "torch.bfloat16")
 
 
-def bounds(space: Space, aim: Any, arms: OfferedArms, length_sq: float, shift: float) -> CudaBounds:
+def bounds(space: Space, aim: Any, arms: OfferedArms, shift: float) -> CudaBounds:
     """Of the scores that the aim looks for."""
-    length = math.sqrt(length_sq) * _UP
+    length = math.sqrt(float(aim.vector @ aim.vector)) * _UP
     reach = aim.bonus / math.sqrt(shift) * _UP * (1.0 + 2.0 * aim.rounding)
     share = 1.02 * (arms.store.width + 4) * 2.0**-24 + 2.0**-22 + aim.rounding
     return space.bounds(aim.vector, length, share * length + reach)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.arms import OfferedArms
+from sketchbandit.arms.store import LEAST
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore import cuda_screen
 from sketchbandit.explore.cuda_screen import Space
@@ -15,6 +16,7 @@ from sketchbandit.precision import Precision
 
 _FEW = 64  # arms that are left: the host scores them at once
 _TIMES_WANTED = (1.25, 4.0, 20.0)  # arms that are looked at first, second and last, where many are wanted
+_SQUARED, _MULTIPLIED = 1e9, 1e12  # how far from one a factor may be whose square, which itself, is used
 _LEAST_SQUARE = 1e-28  # of an arm: less is not trusted in float32
 _UP = 1.0 + 2.0**-20  # more than the rounding of a few operations in float32
 
@@ -52,14 +54,13 @@ class Intervals(NamedTuple):
 def screened(arms: OfferedArms, aim: Aim, precision: Precision, count: int) -> Screened:
     """The arms that can be among the ``count`` of the largest scores, ascending unless they are settled."""
     precision.sync()
-    length_sq = float(aim.vector @ aim.vector)
-    space = cuda_screen.space_for(arms, length_sq, precision)
+    space = cuda_screen.space_for(arms, precision) if is_moderate(arms, aim, precision) else None
     if space is None:
         return _excluded(Scorer(arms, aim, precision), _bounds(arms, aim, precision), count)
     with space:
         if aim.bonus:
             precision.carry_to(arms.library)  # first: a transfer waits for the long product
-        quick = cuda_screen.bounds(space, aim, arms, length_sq, precision.shift)
+        quick = cuda_screen.bounds(space, aim, arms, precision.shift)
         score = Scorer(arms, aim, precision, quick.wide)
         if count == 1:
             only = cuda_screen.only_survivor(space, aim.bonus, precision, off=score.off, slack=score.slack)
@@ -123,7 +124,8 @@ def _in_order(indices: AnyArray, low: Vector, high: Vector, count: int) -> Scree
 def _bounds(arms: OfferedArms, aim: Aim, precision: Precision) -> _Bounds:
     library, lens, store = arms.library, arms.lens, arms.store
     reach = aim.bonus / math.sqrt(precision.shift) * _UP * (1.0 + 2.0 * aim.rounding)
-    if arms.is_linear and not (len(lens) and lens[KIND] == ROWS):
+    is_linear = arms.is_linear and is_moderate(arms, aim, precision)
+    if is_linear and not (len(lens) and lens[KIND] == ROWS):
         weights, shared = arms.folded(aim.vector)
         rough, per_norm, per_slack = store.screen(weights)
         constant = float(lens[CONSTANT]) if len(lens) else 0.0
@@ -135,12 +137,23 @@ def _bounds(arms: OfferedArms, aim: Aim, precision: Precision) -> _Bounds:
         if store.coarse is not None:
             over = over + store.coarse.slack * per_slack
         offset = shared + (constant * float(aim.vector[-1]) if constant else 0.0)
-        return _Bounds(arms.taken(rough + over), offset)
-    if arms.is_linear:
+        return _Bounds(arms.taken(rough + (over + LEAST)), offset)
+    if is_linear:
         return _bounds_of_rows(arms, aim, reach)
     scores, longest = arms.products(aim.vector), library.xp.sqrt(arms.squares()) * _UP
     error = (8.0 * (arms.dim + 8) * _unit(library) + aim.rounding) * float(np.linalg.norm(aim.vector))
     return _Bounds(scores + longest * (reach + error), 0.0)
+
+
+def is_moderate(arms: OfferedArms, aim: Aim, precision: Precision) -> bool:
+    """Whether all products and squares of a screen are far from the limits of float32."""
+    context = 1.0 if arms.context is None else math.sqrt(float(arms.context @ arms.context))
+    length, reach = math.sqrt(float(aim.vector @ aim.vector)), aim.bonus / math.sqrt(precision.shift)
+    return (
+        1.0 / _SQUARED < arms.store.longest < _SQUARED
+        and 1.0 / _SQUARED < context < _SQUARED
+        and all(not factor or 1.0 / _MULTIPLIED < factor < _MULTIPLIED for factor in (length, reach))
+    )
 
 
 def _bounds_of_rows(arms: OfferedArms, aim: Aim, reach: float) -> _Bounds:

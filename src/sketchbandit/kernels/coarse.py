@@ -23,6 +23,25 @@ def coarse_products(codes, steps, vector, products):
         products[k] = steps[k] * _coarse_dot(codes[k], vector)
 
 
+@compiled
+def to_codes(rows, levels, codes, steps, slack):
+    """Rows in eight bits: codes times the step of the row, and how far the row is from that, squared."""
+    need(codes.shape == rows.shape and len(steps) == len(slack) == len(rows))
+    for k in range(len(rows)):
+        row, most = rows[k], 0.0
+        for j in range(len(row)):
+            most = max(most, abs(np.float64(row[j])))
+        step = np.float32(max(most / levels, 1e-30))
+        total = 0.0
+        for j in range(len(row)):
+            entry = np.float64(row[j])
+            code = min(max(np.rint(entry / step), -levels), levels)
+            codes[k, j] = np.int8(code)
+            off = entry - code * step
+            total += off * off
+        steps[k], slack[k] = step, total
+
+
 @compiled_sum
 def _dot(row, vector):
     total = row[0] * vector[0]

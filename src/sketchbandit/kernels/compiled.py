@@ -18,7 +18,7 @@ from sketchbandit.kernels.chances import (
     pick_by_gap,
     pick_from_each,
 )
-from sketchbandit.kernels.coarse import coarse_products, row_products, weighted_products
+from sketchbandit.kernels.coarse import coarse_products, row_products, to_codes, weighted_products
 from sketchbandit.kernels.dense import draw_dense, grow_dense, leverage_dense, turn_row
 from sketchbandit.kernels.per_action import leverage_above, may_win_dense, score_models
 from sketchbandit.kernels.reading import fill_row, fill_rows, scan
@@ -66,6 +66,7 @@ __all__ = [
     "search_many_dense",
     "search_many_rows",
     "search_rows",
+    "to_codes",
     "turn_row",
     "weighted_products",
     "write_row",

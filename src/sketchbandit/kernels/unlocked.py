@@ -106,5 +106,10 @@ def row_products(*given):
 
 
 @unlocked
+def to_codes(*given):
+    return coarse.to_codes(*given)
+
+
+@unlocked
 def weighted_products(*given):
     return coarse.weighted_products(*given)
