@@ -113,7 +113,8 @@ def test_the_readme_can_be_read_at_once() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.split()) <= 900
     top = text.split("## ", 1)[0]
-    assert "\nmake run " in top and "\nmake test " in top
+    assert "\nmake run " in top
+    assert "\nmake test " in top
     assert max(len(line) for line in text.splitlines() if not line.startswith(("|", "!["))) <= 110
 
 
