@@ -100,6 +100,9 @@ for cost in (0.02, 0.05, 0.10):
     shares = [((truth - cost) * (predicted[name] > cost)).sum() / most for name in models]
     print(f"{cost:.2f}  " + "  ".join(f"{share:8.1%}" for share in shares))
 
+# %% [markdown]
+# When showing is cheap, Linear misses most: it throws away what it wrongly believes to be worth nothing.
+
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.8))
 for name, runs in played.items():
@@ -123,8 +126,8 @@ right.legend()
 plt.show()
 
 # %% [markdown]
-# Left: the mean, lowest and highest of ten worlds. Right: new advertisements in twenty groups of equal size, by
-# their true click rate.
+# Left: the mean, lowest and highest of ten worlds. Right: new advertisements in twenty groups of equal
+# size, by their true click rate.
 #
 # **Take away:**
 #
