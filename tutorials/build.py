@@ -85,7 +85,8 @@ class Results(NamedTuple):
         parts = []
         if self.printed.strip():
             fence = "````" if "```" in self.printed else "```"
-            parts.append(f"\n{fence}text\n{self.printed.rstrip()}\n{fence}\n")
+            printed = "\n".join(line.rstrip() for line in self.printed.rstrip().split("\n"))
+            parts.append(f"\n{fence}text\n{printed}\n{fence}\n")
         parts += [f"\n![{text}](../images/tutorials/{name})\n" for text, name in self.pictures]
         return "".join(parts)
 

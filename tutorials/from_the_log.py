@@ -146,7 +146,7 @@ print(found)
 # %% [markdown]
 # What runs today is no better than drawing at random. Its ridge hides the columns with tiny numbers. And it
 # has no constant feature, so price and days have to explain the mean click rate: it prefers products that are
-# dear and old.
+# expensive and old.
 #
 # The three estimators agree, which is a good sign. The question is the difference to what runs today.
 # `differences` answers it with a paired interval: what is good or bad luck for both cancels. `weights` says

@@ -8,7 +8,7 @@
 # learns what rewards to expect. The library has models for plain rewards, clicks, counts and outliers.
 #
 # Ours is for rewards that are **not equally noisy**. A shop earns money on each visitor. For a cheap product
-# the result is nearly certain, for a dear one it is a gamble. Ordinary regression believes every reward
+# the result is nearly certain, for an expensive one it is a gamble. Ordinary regression believes every reward
 # alike, so the gambles drown the rest. If you know how the noise grows, weigh each reward by 1/variance:
 # weighted least squares.
 #
@@ -36,7 +36,7 @@ class Weighted(sb.Estimate):
 
     kind = "tutorial-weighted"  # the name that files use
     weighs = True  # arms go into the sketch by their weight
-    is_normalised = True  # weights are 1/variance, so a width of one is one standard deviation
+    is_normalised = True  # weights are 1/variance, so a radius of one is a standard deviation
 
     def __init__(self, *, column=0, base=0.1, slope=1.0):
         if not base > 0.0:

@@ -109,8 +109,8 @@ for start in (0, 100, 200):
 #
 # All features have the same scale here, so the policies read them as they are: `scaling=None,
 # intercept=False`. The default learns the scale of each column from the first 200 arms, which are only seven
-# visitors here, and cuts what lies beyond three deviations. In world A that makes the shared model lose nine
-# times as much.
+# visitors here, and cuts what lies beyond three deviations. In world A that makes the shared model lose
+# nearly nine times as much.
 
 # %%
 rounds = 6_000  # short: 300
