@@ -228,7 +228,7 @@ def build(
 
 def _footer(script: Path) -> str:
     return (
-        f"\n*This page shows what `tutorials/{script.name}` printed and drew. "
+        f"\n*This page shows what `tutorials/{script.name}` printed and drew.\n"
         f"Run it yourself: `python tutorials/{script.name}`.*\n"
     )
 
