@@ -184,6 +184,7 @@ def _run_cell(script: Path, cell: Cell, module: types.ModuleType, *, short: bool
     try:
         with contextlib.redirect_stdout(printed), warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.filterwarnings("ignore", "The figure layout has changed")  # a script may choose its own
             exec(compile(code, script, "exec"), module.__dict__)  # noqa: S102 - our own scripts
     except Exception as error:
         where = [
@@ -227,7 +228,7 @@ def build(
 
 def _footer(script: Path) -> str:
     return (
-        f"\n*This page shows what `tutorials/{script.name}` printed and drew. "
+        f"\n*This page shows what `tutorials/{script.name}` printed and drew.\n"
         f"Run it yourself: `python tutorials/{script.name}`.*\n"
     )
 

@@ -104,7 +104,7 @@ for cost in (0.02, 0.05, 0.10):
 # When showing is cheap, Linear misses most: it throws away what it wrongly believes to be worth nothing.
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.8))
+figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.8), layout="constrained")
 for name, runs in played.items():
     curves = np.array([curve for _, curve in runs])
     (line,) = left.plot(np.arange(1, rounds + 1), curves.mean(axis=0), lw=2, label=name)

@@ -130,7 +130,7 @@ noisy = [play(sudden(seed, noise=0.3), seed, starts_again=True)[1] for seed in r
 print(f"noticed in {sum(bool(alarms) for alarms in noisy)} of {repeats} runs")
 
 # %%
-figure, panels = plt.subplots(1, 2, figsize=(8.0, 3.8), sharey=True)
+figure, panels = plt.subplots(1, 2, figsize=(8.0, 3.8), layout="constrained", sharey=True)
 for axes, where in zip(panels, worlds, strict=True):
     for how in ways:
         curves = np.array([curve for curve, _ in played[where, how]])
