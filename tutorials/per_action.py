@@ -190,7 +190,8 @@ for world, totals in regret.items():
 # In world A the shared model is far ahead: it learns 40 numbers, and the separate models learn 300. In world
 # B the shared model cannot express what is special about an action. It keeps losing at the same rate, for
 # ever. The separate models pay for their 300 numbers at first, in both worlds, and then lose little. The
-# hybrid model is close to the better of the two in both worlds. In world B it even leads for the first half.
+# hybrid model ends between the two in both worlds, nearer to the better one. In world B it even leads for the
+# first half.
 
 # %%
 figure, panels = plt.subplots(1, 2, figsize=(9, 3.8), sharey=True, layout="constrained")
