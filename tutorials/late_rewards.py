@@ -66,8 +66,8 @@ print("after 2 decisions:", list(queue.due(2)))
 print("after 4 decisions:", list(queue.due(4)))
 
 # %% [markdown]
-# In production the queue has to survive a restart: use a table of a database. The [decision
-# service](../service.md) has one, with a timeout and a default reward.
+# In production the queue has to survive a restart: use a table of a database. The
+# [decision service](../service.md) has one, with a timeout and a default reward.
 #
 # ## Three ways to learn
 #
@@ -75,8 +75,8 @@ print("after 4 decisions:", list(queue.due(4)))
 # - **as they come**: a purchase at once, the zeros at the deadline;
 # - **purchases only**: silence is ignored.
 #
-# The first looks slow. We shall see. Purchases here come 150 decisions later on average, and we wait for 500;
-# 4 % of the purchases come too late.
+# The first looks slow. We shall see. Purchases here come 150 decisions later on average, and we wait for
+# 500; 4 % of the purchases come too late.
 
 # %%
 rounds = 6_000  # short: 700
@@ -122,17 +122,17 @@ for name, runs in played.items():
 # %% [markdown]
 # **Purchases only** learns that everything sells. It never sees a 0, so it cannot tell offers apart.
 #
-# **As they come** is better, but still biased: the good news arrives first. Every offer looks like a success,
-# until its zeros arrive. The policy follows whatever it has just sold. It even noticed that its predictions
-# suddenly got worse, and warned that the world had changed:
+# **As they come** is better, but still biased: the good news arrives first. Every offer looks like a
+# success, until its zeros arrive. The policy follows whatever it has just sold. It even noticed that its
+# predictions suddenly got worse, and warned that the world had changed:
 
 # %%
 for name, runs in played.items():
     print(f"{name:26} warned in {sum(warned for _, warned in runs)} of {repeats} runs")
 
 # %% [markdown]
-# **At the deadline** every offer is judged by complete answers. That is worth more than being early. (Where a
-# "no" is reported as fast as a "yes", there is no such bias. Then learn from both as they come.)
+# **At the deadline** every offer is judged by complete answers. That is worth more than being early. (Where
+# a "no" is reported as fast as a "yes", there is no such bias. Then learn from both as they come.)
 #
 # ## Why chance
 #
@@ -165,11 +165,11 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# Lines are means of eight worlds. Up to the first deadline nobody knows anything, so the lines rise together.
-# That part cannot be avoided; a shorter patience makes it shorter, but more purchases come too late and count
-# as 0.
+# Lines are means of eight worlds. Up to the first deadline nobody knows anything, so the lines rise
+# together. That part cannot be avoided; a shorter patience makes it shorter, but more purchases come too
+# late and count as 0.
 #
-# This holds for the same offers in every round. Where every round brings other arms, UCB tries many things as
-# well, and loses no more than Thompson sampling ([measured](../exploration.md#late-rewards)).
+# This holds for the same offers in every round. Where every round brings other arms, UCB tries many things
+# as well, and loses no more than Thompson sampling ([measured](../exploration.md#late-rewards)).
 #
 # **Next:** [Drift](drift.md): what was learned may no longer be true.
