@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: help run serve test test-device lint bench bakeoff soak docs clean
+.PHONY: help run serve test test-device lint bench bakeoff soak tutorials docs clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,10 @@ bench: $(READY)  ## speed beside the rivals, and the scaling plots (twenty minut
 
 bakeoff: $(READY)  ## the default beside other libraries on raw features; writes docs/bakeoff.md (hours, resumable)
 	$(BIN)/python -m benchmarks.bakeoff
+
+NAMES ?=
+tutorials: $(READY)  ## run the tutorials and write their pages into docs/ (minutes); NAMES='clicks drift' for some
+	$(BIN)/python -m tutorials.build $(NAMES)
 
 docs: $(READY)  ## build the documentation into site/
 	$(BIN)/mkdocs build --strict --quiet
