@@ -12,8 +12,21 @@ from latex2mathml.converter import convert
 from mkdocs.exceptions import PluginError
 
 MARKED = re.compile(
-    r'<(?P<tag>span|div) class="arithmatex">\\(?P<open>[(\[])(?P<latex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL
+    r'(?P<before>\(?)<(?P<tag>span|div) class="arithmatex">'
+    r"\\[(\[](?P<latex>.*?)\\[)\]]"
+    r"</(?P=tag)>(?P<after>[.,;:)]*)",
+    re.DOTALL,
 )
+# The converter takes these for letters, which have no space around them.
+RELATIONS = re.compile(r"<mi>(&#x02AAF;|&#x02AB0;)</mi>")
+FUNCTIONS = re.compile(r"<mi>(ln|log|exp)</mi>")
+SPACED = r'<mo lspace="0.17em" rspace="0.17em">\1</mo>'
+
+
+def mathml(latex: str, *, in_line: bool) -> str:
+    """One equation."""
+    made = convert(latex, display="inline" if in_line else "block")
+    return FUNCTIONS.sub(SPACED, RELATIONS.sub(r"<mo>\1</mo>", made))
 
 
 def on_page_content(content: str, *, page: Any, **_: Any) -> str:
@@ -23,11 +36,13 @@ def on_page_content(content: str, *, page: Any, **_: Any) -> str:
         latex = html.unescape(found["latex"]).strip()
         in_line = found["tag"] == "span"
         try:
-            mathml = convert(latex, display="inline" if in_line else "block")
+            made = mathml(latex, in_line=in_line)
         except Exception as error:  # the converter raises many kinds, none with the equation in it
             raise PluginError(
                 f"{page.file.src_uri}: cannot read the equation {latex!r}: {error!r}"
             ) from error
-        return f'<{found["tag"]} class="equation">{mathml}</{found["tag"]}>'
+        if in_line:  # a full stop stays in the line of what it ends
+            return f'<span class="equation">{found["before"]}{made}{found["after"]}</span>'
+        return f'{found["before"]}<div class="equation">{made}</div>{found["after"]}'
 
     return MARKED.sub(drawn, content)
