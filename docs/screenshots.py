@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTHS = {1280: 900, 390: 844}  # and their heights
-PAGES = {  # name: page, what of it, colours
+PAGES = {  # by name: the page, perhaps with a place on it, and the colours
     "landing": ("index.html", "light"),
     "bandits": ("bandits.html#which-policy", "light"),
     "tutorial": ("tutorials/dataframe.html", "dark"),
@@ -56,16 +56,24 @@ def take(browser: Browser, url: str, width: int, colours: str) -> Image.Image:
     return taken
 
 
+def named(page: str) -> tuple[str, tuple[str, str]]:
+    """One of the six, or any page by its path."""
+    if page in PAGES:
+        return page, PAGES[page]
+    path, _, colours = page.rpartition(":")
+    return Path(path.partition("#")[0]).stem, (path, colours)
+
+
 def main() -> None:
     """Take all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--site", type=Path, default=ROOT / "site", help="the built site")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images" / "site")
-    parser.add_argument("--page", action="append", default=[], help="other pages, as PATH:COLOURS")
+    parser.add_argument("--page", action="append", help="instead: PATH:COLOURS, or one of the six by name")
     chosen = parser.parse_args()
-    pages = dict(PAGES)
+    pages = PAGES
     if chosen.page:
-        pages = {Path(p.split(":")[0]).stem: (p.split(":")[0], p.split(":")[1]) for p in chosen.page}
+        pages = dict(map(named, chosen.page))
     chosen.out.mkdir(parents=True, exist_ok=True)
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     with served(chosen.site) as address, sync_playwright() as playwright:
