@@ -315,6 +315,19 @@ def test_lengths_of_one_are_bounded_from_both_sides(interaction: str, scale: flo
         )
 
 
+@pytest.mark.parametrize("interaction", ["times", "beside", "outer"])
+def test_several_arms_to_learn_from(interaction: str) -> None:
+    """Those that ``arm`` gives one by one, of some of the arms too."""
+    arms = drawn_arms(4, count=30, dim=5)
+    offer = getattr(sb.Catalogue(arms).among([1, 4, 7, 20]), interaction)(np.arange(5.0))
+    wanted = np.stack([offer.arm(index) for index in (3, 0)])
+    np.testing.assert_array_equal(offer.arms_at([3, 0]), wanted)
+    with pytest.raises(sb.InputError, match="index is 4, but there are 4 arms"):
+        offer.arms_at([0, 4])
+    with pytest.raises(TypeError, match="a list of indices"):
+        offer.arms_at([0.5])
+
+
 @pytest.mark.parametrize("half", [False, True])
 @given(
     scales=st.tuples(st.integers(-25, 17), st.integers(-20, 12), st.integers(-20, 20)),

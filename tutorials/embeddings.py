@@ -112,7 +112,7 @@ def play(policy, seed):
             offer = catalogue.times(scaled[which])
             shown = policy.top(offer, 5)
             clicks = visits.random(5) < chances[shown]
-            policy.update(np.array([offer.arm(index) for index in shown]), clicks.astype(float))
+            policy.update(offer.arms_at(shown), clicks.astype(float))
         best = np.argsort(chances)[-5:]
         new = [np.mean([catalogue.ids[i].startswith("new") for i in five]) for five in (shown, best)]
         result.append((chances[shown].mean(), chances[best].mean(), *new))

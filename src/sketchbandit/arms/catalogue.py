@@ -55,7 +55,13 @@ class Offer:
 
     def arms_at(self, indices: Any) -> Matrix:
         """Several arms as a policy is to learn from them, (n, dim), such as those of a slate."""
-        return np.stack([self.arm(int(index)) for index in indices])
+        places = np.asarray(indices)
+        if places.ndim != 1 or places.dtype.kind not in "iu":
+            raise InputTypeError(f"give a list of indices, got an array of {places.dtype} {places.shape}")
+        bad = places[(places < 0) | (places >= len(self))]
+        if len(bad):
+            raise InputError(f"the index is {bad[0]}, but there are {len(self)} arms")
+        return self.arms.raw_rows(places.astype(np.intp)).astype(np.float64, copy=False)
 
     def times(self, context: Any) -> "Offer":
         """Arms whose features are multiplied by the context's, entry by entry; K x dim is not formed."""
