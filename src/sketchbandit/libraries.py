@@ -196,7 +196,7 @@ def half_product(library: Library, array: Any, vector: AnyArray) -> tuple[Any, f
     xp = library.xp
     if library.name == "torch" and array.is_cuda:
         kernel = importlib.import_module("sketchbandit.triton_products")
-        return kernel.products(array, library.put(vector, xp.float32))[0], 0.0
+        return kernel.products(array, library.put(vector, xp.float32)), 0.0
     if library.name == "jax" and dtype_name(array) == "bfloat16":
         short = library.put(vector, array.dtype)
         made = xp.matmul(array, short, preferred_element_type=xp.float32, precision="highest")

@@ -9,10 +9,10 @@ ROWS = 32
 """Arms of a block."""
 _COLUMNS = 128
 _WARPS = 4
-_LANES = 4096
+_LANES = 8192
 _TAKEN_ROWS, _TAKEN_COLUMNS = 256, 16  # of a tile
 _BLOCKS = 32768  # largest values that are held in registers
-_HALVINGS = 30
+_HALVINGS = 16
 _STEP = 1024  # arms that a program looks through
 HEAD, TOLD = 2, 4
 """Numbers before those of the rows that are told, and numbers of each."""
@@ -26,20 +26,26 @@ def _products(
     slack,
     out,
     best,
-    per_norm,
-    per_slack,
+    factors,
     count,
     width,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
+    per_norm = tl.load(factors).to(tl.float32)
+    per_slack = tl.load(factors + 1).to(tl.float32)
     block = tl.program_id(0).to(tl.int64)
     rows = block * ROWS + tl.arange(0, ROWS)
     total = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
     for start in range(0, width, COLUMNS):
         columns = start + tl.arange(0, COLUMNS)
         here = (rows[:, None] < count) & (columns[None, :] < width)
-        some = tl.load(arms + rows[:, None] * width + columns[None, :], mask=here, other=0.0)
+        some = tl.load(
+            arms + rows[:, None] * width + columns[None, :],
+            mask=here,
+            other=0.0,
+            eviction_policy="evict_first",
+        )
         factor = tl.load(vector + columns, mask=columns < width, other=0.0).to(tl.float32)
         total += some.to(tl.float32) * factor[None, :]
     known = rows < count
@@ -190,48 +196,25 @@ def _tell_taken(seen, told, rank, HEAD: tl.constexpr, TOLD: tl.constexpr, COLUMN
     tl.store(told + HEAD + place * TOLD + 3, tl.sum(total, axis=0))
 
 
-def products(arms, vector, norms=None, slack=None, per_norm=0.0, per_slack=0.0):
-    """x'v + per_norm·norm + per_slack·slack of every row, (K,) float32, and the largest of every block."""
-    count, width = arms.shape
-    blocks = triton.cdiv(count, ROWS)
-    made = torch.empty(count + blocks, dtype=torch.float32, device=arms.device)
+def products(arms, vector):
+    """x'v of every row, (K,) float32."""
+    count = len(arms)
+    made = torch.empty(count + triton.cdiv(count, ROWS), dtype=torch.float32, device=arms.device)
     out, best = made[:count], made[count:]
-    if norms is None:
-        norms = out.zero_()  # what is multiplied by 0 must be a number
-    slack = norms if slack is None else slack
+    norms = out.zero_()  # what is multiplied by 0 must be a number
+    factors = torch.zeros(2, dtype=torch.float64, device=arms.device)
     with torch.cuda.device(arms.device):
-        _products[(blocks,)](
-            arms,
-            vector,
-            norms,
-            slack,
-            out,
-            best,
-            per_norm,
-            per_slack,
-            count,
-            width,
-            ROWS,
-            _COLUMNS,
-            num_warps=_WARPS,
-        )
-    return out, best
+        write_bounds(arms, vector, norms, None, out, best, factors)
+    return out
 
 
-def prepared(arms, vector, norms, slack, out, best):
-    """A call (per_norm, per_slack) that writes x'v + per_norm·norm + per_slack·slack to ``out``, and ``best``.
-
-    It works on the same arrays every time, so the launch needs no look at them.
-    """
+def write_bounds(arms, vector, norms, slack, out, best, factors):
+    """x'v + factors[0]·norm + factors[1]·slack of every row into ``out``; of every block the largest."""
     count, width = arms.shape
-    arrays = (arms, vector, norms, norms if slack is None else slack, out, best)
-    rest = (count, width, ROWS, _COLUMNS)
-    launch = _products[(len(best),)](*arrays, 0.0, 0.0, *rest, num_warps=_WARPS)[(len(best), 1, 1)]
-
-    def run(per_norm, per_slack):
-        launch(*arrays, per_norm, per_slack, *rest)
-
-    return run
+    slack = norms if slack is None else slack
+    _products[(len(best),)](
+        arms, vector, norms, slack, out, best, factors, count, width, ROWS, _COLUMNS, num_warps=_WARPS
+    )
 
 
 def leader(arms, vector, upper, best, told):

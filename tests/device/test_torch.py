@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sketchbandit as sb
+from sketchbandit.explore.screening import Scorer
 
 torch: Any = pytest.importorskip(
     "torch",
@@ -124,3 +125,17 @@ def test_threads_share_a_catalogue() -> None:
         answers = [threads.submit(policy.select, catalogue) for policy in policies for _ in range(20)]
         found = [answer.result() for answer in answers]
     assert found == [policy.select(host) for policy in policies for _ in range(20)]
+
+
+def test_few_arms_are_looked_at_closely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds are tight: where one arm is clearly best, nothing but that one is looked at."""
+    arms = offered(50_000)
+    policy = learned(arms, sb.UCB(0.01))
+    best = policy.select(arms.double().cpu().numpy())
+    arms[best] *= 1.5
+    looked_at: list[int] = []
+    plain = Scorer.of
+    monkeypatch.setattr(Scorer, "of", lambda score, rows: looked_at.append(len(rows)) or plain(score, rows))
+    for half in (False, True):
+        assert policy.select(sb.Catalogue(arms, half=half)) == best
+    assert sum(looked_at) <= 10

@@ -32,27 +32,54 @@ def _modules() -> tuple[Any, Any]:
 
 
 class Space:
-    """Buffers for one choice at a time from a store: to make them anew takes longer than to fill them."""
+    """Buffers for one choice at a time from a store: to make them anew takes longer than to fill them.
+
+    The first launches are always the same but for the numbers in ``_pinned``: they are recorded as a graph,
+    which takes a fraction of the time to launch.
+    """
 
     def __init__(self, store: Store) -> None:
         torch, kernel = _modules()
-        coarse, width = store.coarse, store.width
-        self._store, self._device = store, store.array.device
+        width, self._store, self._device = store.width, store, store.array.device
         self._lock = threading.Lock()
-        read = store.array if coarse is None else coarse.array
-        self._pinned = torch.empty(width, dtype=torch.float64, pin_memory=True)
+        self._pinned = torch.zeros(width + 2, dtype=torch.float64, pin_memory=True)
         self._on_host = self._pinned.numpy()
-        self._wide = torch.empty(width, dtype=torch.float64, device=self._device)
-        blocks = -(-len(store) // kernel.ROWS)
-        upper = torch.empty(len(store), dtype=torch.float32, device=self._device)
-        best = torch.empty(blocks, dtype=torch.float32, device=self._device)
+        self._there = torch.zeros(width + 2, dtype=torch.float64, device=self._device)
+        made = torch.empty(len(store), dtype=torch.float32, device=self._device)
+        best = torch.empty(-(-len(store) // kernel.ROWS), dtype=torch.float32, device=self._device)
+        self.found = CudaBounds(made, best, self._there[:width])
+        """What ``bounds`` has found last."""
         self._told = torch.empty(5 + width, dtype=torch.float64, device=self._device)
         self._first, self._answer = self._told[:5], torch.empty(5, dtype=torch.float64, pin_memory=True)
-        self.found = CudaBounds(upper, best, self._wide)
-        """What ``bounds`` has found last."""
         with torch.cuda.device(self._device):
-            slack = None if coarse is None else coarse.slack
-            self._products = kernel.prepared(read, self._wide, store.norms, slack, upper, best)
+            self._launch()  # which compiles the kernels
+            self._start = self._recorded()
+
+    def _launch(self) -> None:
+        _, kernel = _modules()
+        store, (upper, best, wide) = self._store, self.found
+        read, slack = (
+            (store.array, None) if store.coarse is None else (store.coarse.array, store.coarse.slack)
+        )
+        self._there.copy_(self._pinned, non_blocking=True)
+        kernel.write_bounds(read, wide, store.norms, slack, upper, best, self._there[-2:])
+        kernel.leader(store.array, wide, upper, best, self._told)
+
+    def _recorded(self) -> Any:
+        """``_launch`` as a graph; where there are none, itself."""
+        torch, _ = _modules()
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        torch.cuda.synchronize()
+        try:
+            with torch.cuda.stream(stream):
+                graph.capture_begin(capture_error_mode="thread_local")
+                try:
+                    self._launch()
+                finally:
+                    graph.capture_end()
+        except RuntimeError:
+            return self._launch
+        return graph.replay
 
     def try_to_take(self) -> bool:
         """Whether the caller has it now, for itself, until ``with`` ends."""
@@ -64,26 +91,22 @@ class Space:
     def __exit__(self, *failure: object) -> None:
         self._lock.release()
 
-    def bounds(self, vector: Vector, length: float, per_norm: float) -> CudaBounds:
-        """Of x'vector + per_norm·norm; ``length``: at least that of the vector."""
-        self._on_host[:] = vector
-        torch, per_slack = _modules()[0], 0.0 if self._store.coarse is None else 1.02 * length
-        if torch.cuda.current_device() != self._device.index:
+    def bounds(self, vector: Vector, per_norm: float, per_slack: float) -> CudaBounds:
+        """Of x'vector + per_norm·norm + per_slack·slack."""
+        self._on_host[:-2] = vector
+        self._on_host[-2:] = per_norm, per_slack
+        torch, _ = _modules()
+        if torch.cuda.current_device() == self._device.index:
+            self._start()
+        else:
             with torch.cuda.device(self._device):
-                return self._launched(per_norm, per_slack)
-        return self._launched(per_norm, per_slack)
-
-    def _launched(self, per_norm: float, per_slack: float) -> CudaBounds:
-        self._wide.copy_(self._pinned, non_blocking=True)
-        self._products(per_norm, per_slack)
+                self._start()
         return self.found
 
     def leader(self, carried: Any) -> list[float]:
         """The arm of the largest bound: its index, the next largest bound, x'vector, |x|², |carried'x|²."""
         torch, kernel = _modules()
-        found = self.found
         with torch.cuda.device(self._device):
-            kernel.leader(self._store.array, found.wide, found.upper, found.best, self._told)
             if carried is not None and carried.shape[1]:
                 kernel.add_taken(carried, self._told)
             self._answer.copy_(self._first, non_blocking=True)
@@ -119,7 +142,9 @@ def bounds(space: Space, aim: Any, arms: OfferedArms, shift: float) -> CudaBound
     length = math.sqrt(float(aim.vector @ aim.vector)) * _UP
     reach = aim.bonus / math.sqrt(shift) * _UP * (1.0 + 2.0 * aim.rounding)
     share = 1.02 * (arms.store.width + 4) * 2.0**-24 + 2.0**-22 + aim.rounding
-    return space.bounds(aim.vector, length, share * length + reach)
+    return space.bounds(
+        aim.vector, share * length + reach, 0.0 if arms.store.coarse is None else 1.02 * length
+    )
 
 
 def only_survivor(
@@ -162,7 +187,7 @@ def leaders(
     if reached > room:
         return None
     lines = on_host[kernel.HEAD :].reshape(room, kernel.TOLD)[: int(reached)]
-    lines = lines[np.argsort(lines[:, 0])]  # the device has put them down in any order
-    indices, means, squares, taken = lines.T
+    # The device has put them down in any order.
+    indices, means, squares, taken = np.ascontiguousarray(lines[lines[:, 0].argsort()].T)
     quadratics = (squares - taken) / precision.inverse.shift
     return Leaders(float(threshold), indices.astype(np.intp), means, squares, quadratics)

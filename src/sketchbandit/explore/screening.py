@@ -15,7 +15,7 @@ from sketchbandit.libraries import Library
 from sketchbandit.precision import Precision
 
 _FEW = 64  # arms that are left: the host scores them at once
-_TIMES_WANTED = (1.25, 4.0, 20.0)  # arms that are looked at first, second and last, where many are wanted
+_TIMES_WANTED = (2.0, 6.0, 30.0)  # arms that are looked at first, second and last, where many are wanted
 _SQUARED, _MULTIPLIED = 1e9, 1e12  # how far from one a factor may be whose square, which itself, is used
 _LEAST_SQUARE = 1e-28  # of an arm: less is not trusted in float32
 _UP = 1.0 + 2.0**-20  # more than the rounding of a few operations in float32

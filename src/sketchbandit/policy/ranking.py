@@ -1,6 +1,7 @@
 """How a policy chooses several arms, one after another."""
 
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,7 @@ class RankingPolicy(Choosing):
             raise InputError(f"k is {wanted}, but there are {len(read)} arms")
         generator = self._generator(random)
         if isinstance(read, OfferedArms) and not rule.draws:
-            with self._unless_refused(generator):
+            with nullcontext() if self._leaves_no_trace else self._unless_refused(generator):
                 order = self._best_offered(read, wanted, rule, generator)
                 return placed(order, len(read), rule.uniform_share, generator), None, read
         candidates = self._candidates(read)
