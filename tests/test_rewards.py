@@ -426,7 +426,7 @@ def test_settings_that_make_no_sense() -> None:
     ):
         with pytest.raises(sb.InputError, match="must be finite"):
             make()
-    with pytest.raises(sb.InputTypeError, match="rewards is the class Logistic; give one of it"):
+    with pytest.raises(sb.InputTypeError, match="rewards is the class Logistic; give an instance"):
         sb.oful(3, rewards=sb.Logistic)  # type: ignore[arg-type]
 
 
