@@ -1,4 +1,4 @@
-"""A plain catalogue on a CUDA device: few launches and one answer, as latency is what counts there."""
+"""Screening of a plain catalogue on a CUDA device. Latency dominates, so: few launches, one answer."""
 
 import importlib
 import math
@@ -12,16 +12,16 @@ from sketchbandit.arrays import Vector
 from sketchbandit.precision import LowRankInverse, Precision
 
 _UP = 1.0 + 2.0**-20
-_LONGEST = 1e15  # of a vector: its products with arms stay within float32
+_LONGEST = 1e15  # length of a vector whose products with arms stay within float32
 
 
 class CudaBounds(NamedTuple):
-    """At least the score of every arm, and of every block of them the largest; both float32, there."""
+    """Upper bounds on the scores of all arms, and the largest bound per block; float32, on the device."""
 
     upper: Any
     best: Any
     wide: Any
-    """The vector in float64, there."""
+    """The vector in float64, on the device."""
 
 
 @cache
@@ -30,7 +30,7 @@ def _modules() -> tuple[Any, Any]:
 
 
 def has_quick_way(arms: OfferedArms, vector: Vector, precision: Precision) -> bool:
-    """Whether the functions below can be asked."""
+    """Whether the functions below can handle these arms."""
     store = arms.store
     return (
         store.library.name == "torch"
@@ -45,7 +45,7 @@ def has_quick_way(arms: OfferedArms, vector: Vector, precision: Precision) -> bo
 
 
 def bounds(arms: OfferedArms, vector: Vector, bonus: float, rounding: float, shift: float) -> CudaBounds:
-    """Of x'vector + bonus·width; ``rounding``: by which share a policy rounds the entries of arms."""
+    """Upper bounds on x'vector + bonus·width. ``rounding`` is the relative rounding of the arms' entries."""
     torch, kernel = _modules()
     store, coarse, width = arms.store, arms.store.coarse, arms.store.width
     length = math.sqrt(float(vector @ vector)) * _UP
@@ -69,9 +69,10 @@ def bounds(arms: OfferedArms, vector: Vector, bonus: float, rounding: float, shi
 def only_survivor(
     arms: OfferedArms, found: CudaBounds, bonus: float, precision: Precision, *, off: float, slack: float
 ) -> int | None:
-    """The index of the only arm that can have the largest score; None: there are others.
+    """The index of the only arm that can have the largest score; None if there are others.
 
-    ``off`` and ``slack``: by how much of |x| a mean, and of |x|² a squared width, may be off in float64.
+    ``off`` and ``slack`` are the float64 errors: of a mean relative to |x|, of a squared width relative to
+    |x|².
     """
     torch, kernel = _modules()
     store = arms.store
@@ -87,7 +88,7 @@ def only_survivor(
 
 
 def largest(found: CudaBounds, count: int) -> tuple[Any, Any]:
-    """The ``count`` largest bounds and their indices, there."""
+    """The ``count`` largest bounds and their indices, on the device."""
     torch, kernel = _modules()
     rows = kernel.ROWS
     upper, best = found.upper, found.best
