@@ -1,4 +1,4 @@
-"""How much error a sketch may have made after t rows."""
+"""Error budgets: how large the error bound of a sketch may be after t rows."""
 
 import math
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ def order_of_error(regret_order: float, compensation: float) -> float:
 
 
 class Budget(Protocol):
-    """A function of the rows seen that never falls."""
+    """An increasing function of the number of rows seen."""
 
     def __call__(self, rows: int) -> float:
-        """What the certificate may be after so many rows."""
+        """The largest error bound allowed after so many rows."""
 
     @property
     def limit(self) -> float:
-        """What it never exceeds; inf if it grows for ever."""
+        """What the budget never exceeds; inf if it grows for ever."""
 
     @property
     def order(self) -> float:
@@ -40,7 +40,7 @@ class Budget(Protocol):
 
 @dataclass(frozen=True)
 class Horizon:
-    """epsilon·t/T: a constant rate of loss, all spent after T rows, and nothing to spend after that.
+    """epsilon·t/T: a constant rate up to T rows, and nothing more after that.
 
     >>> budget = Horizon(4.0, horizon=1000)
     >>> budget(250), budget(1000), budget(5000)
@@ -63,7 +63,7 @@ class Horizon:
 
 @dataclass(frozen=True)
 class Anytime:
-    """Below epsilon for ever: 3/5 of it at a constant rate over n = 2000 rows, the rest slower and slower.
+    """Below epsilon for ever: 3/5 of it at a constant rate over n = 2000 rows, the rest more and more slowly.
 
         epsilon · 3t / 5n                        t <= n,
         epsilon · (1 - 1 / (2.5 + log2(t/n)))    t > n.
@@ -80,7 +80,7 @@ class Anytime:
     order = 0.0
 
     def __call__(self, rows: int) -> float:
-        """Linear, then concave."""
+        """The budget: linear, then concave."""
         if rows <= _FIRST_ROWS:
             return self.epsilon * (_FIRST_SHARE * rows / _FIRST_ROWS)
         return self.epsilon * (1.0 - 1.0 / (_JOIN + math.log2(rows / _FIRST_ROWS)))
@@ -93,7 +93,7 @@ class Anytime:
 
 @dataclass(frozen=True)
 class Growing:
-    """epsilon·t^p, for a regret of a promised order at every horizon.
+    """epsilon·t^p, for a regret of a given order at every t.
 
     >>> budget = Growing(2.0, order=0.5)
     >>> budget(100), budget.limit
@@ -104,7 +104,7 @@ class Growing:
     order: float
 
     def __call__(self, rows: int) -> float:
-        """A power of the rows seen; nothing before the first."""
+        """epsilon times a power of the number of rows; 0 before the first row."""
         return self.epsilon * float(rows) ** self.order if rows else 0.0
 
     @property
