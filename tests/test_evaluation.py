@@ -473,7 +473,7 @@ def test_learning_and_judging_apart() -> None:
     log = Log(arms=arms, chosen=chosen, reward=random.random(600), probability=np.full(600, 1 / 3))
     judged = train_and_judge(log, {"greedy": lambda: sb.oful(60, explore=sb.Greedy())}, ("snips",), parts=3)
     assert judged[0].low < 0.5 < judged[0].high
-    with pytest.raises(TypeError, match="makes a fresh one"):
+    with pytest.raises(TypeError, match="returns a fresh policy"):
         train_and_judge(w.log, {"mine": rival()})
     with pytest.raises(TypeError, match="mine: a maker takes no arguments"):
         train_and_judge(w.log, {"mine": lambda arms: np.eye(len(arms))[0]})
