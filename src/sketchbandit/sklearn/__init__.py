@@ -1,4 +1,4 @@
-"""Estimators for scikit-learn pipelines, on sketches: data of any length, an error that is certified.
+"""scikit-learn estimators on sketches: for data of any length, with a certified error.
 
 >>> import numpy as np
 >>> from sketchbandit.sklearn import SketchedPCA, SketchedRidge
