@@ -536,5 +536,5 @@ def test_replay_says_when_the_log_does_not_hold_what_is_played() -> None:
     chosen = random.integers(2, size=3000)
     log = Log(arms=np.eye(3), chosen=chosen, reward=random.random(3000), probability=np.full(3000, 0.5))
     found = replay(log, {"u": lambda: sb.oful(3, explore=sb.EpsilonGreedy(1.0, seed=0))})["u"]
-    assert "1500 are due" in found.verdict
+    assert "1500 were expected" in found.verdict
     assert np.isnan(found.estimate.low)

@@ -16,8 +16,11 @@ def implicit_margin(pull: Callable[[float], tuple[float, float]], *, margin: flo
     method between two bounds. Its first iterate is the step of the second-order surrogate (Zhang et al. 2025,
     eq. of the OMD estimator).
 
+    Examples
+    --------
     >>> round(implicit_margin(lambda z: (3.0 - z, 1.0), margin=0.0, reach=1.0), 12)
     1.5
+
     """
     slope, curvature = pull(margin)
     if not slope or not reach > 0.0:

@@ -29,8 +29,11 @@ def model_parameters(name: Any) -> list[str]:
 def model_of(given: Any) -> Estimate:
     """A reward model: given as such, by its name, or as a mapping of ``model``, its name, and its settings.
 
+    Examples
+    --------
     >>> model_of({"model": "robust", "scale": 0.5})
     Robust(moment=1.5, scale=0.5, threshold=0.25, caution=1.0)
+
     """
     if isinstance(given, Estimate):
         return given
@@ -53,7 +56,10 @@ def model_of(given: Any) -> Estimate:
 def model_settings(model: Estimate) -> Scalars:
     """The settings as JSON values, with the name as ``model``: the input of ``model_of``.
 
+    Examples
+    --------
     >>> model_settings(model_of("linear"))
     {'model': 'linear'}
+
     """
     return {"model": model.kind, **model.settings()}

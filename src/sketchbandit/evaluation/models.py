@@ -47,7 +47,7 @@ class Ridge:
     >>> model = Ridge(1.0, size=50)
     >>> model.learn(np.eye(3), np.array([1.0, 2.0, 3.0]))
     >>> model.finish()(np.eye(3)).round(2)
-    array([1.6, 2.1, 2.6])
+    array([1.1, 1.6, 2.1])
 
     """
 

@@ -24,11 +24,14 @@ def train(policy: Any, *logs: Log) -> Any:
 
     The rows are remembered: ``evaluate`` refuses to judge the policy on the same rows.
 
+    Examples
+    --------
     >>> import numpy as np, sketchbandit as sb
     >>> log = Log(arms=np.eye(2), chosen=[0, 1], reward=[1.0, 0.0], probability=[0.5, 0.5])
     >>> past, future = log.split(0.5)
     >>> train(sb.oful(2), past).rounds
     1
+
     """
     for log in logs:
         for chunk in log.chunks():

@@ -24,7 +24,7 @@ FIELDS = {field.name for field in fields(Confidence)}
 
 
 class Explore(Kinds, ABC):
-    """Base class of exploration rules. A rule has settings and no state. A policy copies the rule given to it.
+    """Base class of exploration rules. A rule has settings, but no state. A policy makes a copy.
 
     The policy owns the random generator of a rule. It seeds it with ``seed``, and saves its state. A subclass
     needs a ``kind``, a name of its own, if policies with it are to be saved. Constructor arguments that it

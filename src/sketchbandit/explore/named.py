@@ -32,8 +32,11 @@ def rule_parameters(name: str) -> list[str]:
 def rule_of(given: Any) -> Explore:
     """A rule, given as such, by its name, or as a mapping with its name as ``rule`` and its settings.
 
+    Examples
+    --------
     >>> rule_of({"rule": "thompson", "scale": 0.5}).settings()["scale"]
     0.5
+
     """
     if isinstance(given, Explore):
         return given

@@ -22,7 +22,8 @@ _MOST_LOOKED_AT = 0.25  # of all arms: if more are wanted, it is cheaper to comp
 class UCB(Explore):
     """Choose the arm with the largest upper confidence bound, margin + beta·width.
 
-    Ties go to the lowest index. The margin is x'theta. For linear rewards it is the mean; otherwise the mean increases with it.
+    Ties go to the lowest index. The margin is x'theta. For linear rewards it is the mean.
+    Otherwise the mean increases with it.
 
     Parameters
     ----------

@@ -223,12 +223,15 @@ class Policy(RankingPolicy):
 
         The scaling of the features and the column names stay. A warm-up that is not over goes on with the
         arms it has seen. The random generator continues from its present state.
+        Examples
+        --------
         >>> import sketchbandit as sb
         >>> policy = sb.oful(2)
         >>> policy.update([1.0, 0.0], 1.0)
         >>> policy.reset()
         >>> policy.rounds, policy.mean([1.0, 0.0])
         (0, 0.0)
+
         """
         if self._is_part:
             raise InputError("this model belongs to a PerAction; reset it there: models.reset(action)")

@@ -98,12 +98,15 @@ def build(name: str, dim: int, **settings: Any) -> Policy:
     ``explore`` is a rule, its name, or a mapping (``explore.named.rule_of``). ``rewards`` is a reward model,
     its name, or a mapping (``estimate.named.model_of``).
 
+    Examples
+    --------
     >>> build("soful", 30, size=5).sketch.size
     5
     >>> build("soful", 30, explore="thompson", scale=0.5).explore
     Thompson(scale=0.5)
     >>> build("soful", 30, **{"rewards": "logistic", "rewards.step": 2.0}).estimate
     Logistic(arm_norm=1.0, step=2.0)
+
     """
     own, known = parameters(name), parameters(name, settings.get("explore"), settings.get("rewards"))
     of_rule = [key for key in known[len(own) :] if not key.startswith(_OF_MODEL)]

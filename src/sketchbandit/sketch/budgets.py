@@ -16,8 +16,11 @@ def order_of_error(regret_order: float, compensation: float) -> float:
     (2·order - 1)/3 without compensation (the paper's remark on choosing parameters), 2·order - 1 with one,
     whose bound has e^(1/2) in it instead of e^(3/2).
 
+    Examples
+    --------
     >>> order_of_error(0.75, compensation=1.0)
     0.5
+
     """
     exponent = 2.0 * regret_order - 1.0
     return exponent if compensation else exponent / 3.0
@@ -42,9 +45,12 @@ class Budget(Protocol):
 class Horizon:
     """epsilon·t/T: a constant rate up to T rows, and nothing more after that.
 
+    Examples
+    --------
     >>> budget = Horizon(4.0, horizon=1000)
     >>> budget(250), budget(1000), budget(5000)
     (1.0, 4.0, 4.0)
+
     """
 
     epsilon: float
@@ -71,9 +77,12 @@ class Anytime:
     Any budget that is bounded must slow down: its rate at t, times t, has a finite integral over log t.
     That of this one falls like 1/log² t.
 
+    Examples
+    --------
     >>> budget = Anytime(10.0)
     >>> budget(1000), budget(2000), round(budget(32_000), 3), budget(10**30) < 10.0
     (3.0, 6.0, 8.462, True)
+
     """
 
     epsilon: float
@@ -95,9 +104,12 @@ class Anytime:
 class Growing:
     """epsilon·t^p, for a regret of a given order at every t.
 
+    Examples
+    --------
     >>> budget = Growing(2.0, order=0.5)
     >>> budget(100), budget.limit
     (20.0, inf)
+
     """
 
     epsilon: float

@@ -14,6 +14,8 @@ class ColumnNames:
 
     Names are strings and integers. Names 0, 1, ... are positions, and carry no other information.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> columns = ColumnNames()
     >>> frame = pd.DataFrame({"age": [20.0], "price": [3.0]})
@@ -22,6 +24,7 @@ class ColumnNames:
     ('age', 'price')
     >>> columns.align(frame[["price", "age"]]).to_numpy().tolist()
     [[20.0, 3.0]]
+
     """
 
     def __init__(self, names: Any = None) -> None:

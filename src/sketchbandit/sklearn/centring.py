@@ -46,12 +46,15 @@ class Centring:
     So the rows x - nu of the batch and the one row sqrt(n·m/(n + m)) (nu - mu) add to a sketch exactly what
     the batch adds to the centred scatter, and its certificate stays what it is.
 
+    Examples
+    --------
     >>> centring = Centring(1)
     >>> centring.centred(np.array([[1.0], [3.0]])).ravel().tolist()
     [-1.0, 1.0]
     >>> rows = centring.centred(np.array([[5.0]]))
     >>> centring.mean.tolist(), round(float(2.0 + (rows**2).sum()), 9)  # (1, 3, 5): scatter 4 + 0 + 4
     ([3.0], 8.0)
+
     """
 
     def __init__(self, dim: int) -> None:

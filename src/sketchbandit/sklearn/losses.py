@@ -59,9 +59,12 @@ class Squared:
 class Logistic:
     """ln(1 + exp(-y z)), y = -1 or 1.
 
+    Examples
+    --------
     >>> loss = Logistic()
     >>> round(loss.local(0.0, bound=1e-6), 6), round(loss.local(0.0, bound=5.0), 3)
     (0.25, 0.145)
+
     """
 
     most_weight = 0.25
