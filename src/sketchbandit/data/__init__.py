@@ -4,9 +4,12 @@ A named data set is first looked for in the folder ``SKETCHBANDIT_DATA``, then i
 in neither, it is downloaded from OpenML, checked and cached. ``digits`` comes with scikit-learn and needs no
 download. ``load_open_bandit`` reads logs of the Open Bandit Dataset, for ``sketchbandit.evaluation``.
 
+Examples
+--------
 >>> digits = load("digits")
 >>> digits.features.shape, digits.classes
 ((1797, 64), 10)
+
 """
 
 from sketchbandit.data.catalogue import CATALOGUE, Source
