@@ -31,7 +31,18 @@ __all__ = [
 
 
 class SketchBanditError(Exception):
-    """Base class of all errors below. Catch it to catch them all."""
+    """Base class of all errors below. Catch it to catch them all.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> try:
+    ...     sb.oful(2).update([1.0, 0.0], float("nan"))
+    ... except sb.SketchBanditError as error:
+    ...     print(error)
+    the reward is nan; rewards must be finite
+
+    """
 
 
 class InputError(SketchBanditError, ValueError):

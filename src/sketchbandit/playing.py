@@ -33,6 +33,13 @@ class RoundResult(NamedTuple):
         The error bound e of the sketch, and what it may be by now. inf if nothing is certified (CBRAP), or
         nothing is promised.
 
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> *_, last = sb.play(sb.oful(20), sb.GaussianArms(dim=20, arms=5), 30)
+    >>> last.round, last.total_regret > 0.0, last.certificate
+    (30, True, 0.0)
+
     """
 
     round: int

@@ -22,6 +22,20 @@ class Evaluation(Sequence[Estimate]):
     level : float
         The confidence level.
 
+    Examples
+    --------
+    >>> import numpy as np, sketchbandit as sb
+    >>> random = np.random.default_rng(0)
+    >>> log = sb.evaluation.Log(
+    ...     arms=random.standard_normal((500, 4, 3)),
+    ...     chosen=random.integers(4, size=500),
+    ...     reward=random.random(500),
+    ...     probability=np.full(500, 0.25),
+    ... )
+    >>> found = sb.evaluation.evaluate(log, {"uniform": "uniform"}, methods=("ips",))
+    >>> found.policies, found.difference("uniform").is_clear, found.verdicts()
+    (['uniform'], False, {})
+
     """
 
     def __init__(

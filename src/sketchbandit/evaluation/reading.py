@@ -64,7 +64,25 @@ def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = N
 
 
 def write_log(log: Log, path: str | Path) -> None:
-    """Write a log as Parquet, some rows at a time. An existing file is replaced when all rows are written."""
+    """Write a log as Parquet, some rows at a time. An existing file is replaced when all rows are written.
+
+    Parameters
+    ----------
+    log : Log
+        The log.
+    path : str or Path
+        The file to write, called something.parquet.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> log = Log(arms=np.eye(2), chosen=[0, 1], reward=[1.0, 0.0], probability=[0.5, 0.5])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_log(log, f"{folder}/log.parquet")
+    ...     len(read_log(f"{folder}/log.parquet"))
+    2
+
+    """
     from sketchbandit.evaluation import parquet  # noqa: PLC0415  (an extra, and slow to import)
 
     parquet.write(log, Path(path))

@@ -24,6 +24,13 @@ def train(policy: Any, *logs: Log) -> Any:
 
     The rows are remembered: ``evaluate`` refuses to judge the policy on the same rows.
 
+    Parameters
+    ----------
+    policy : Policy or PerAction
+        The policy. It learns.
+    logs : Log
+        One or more logs, or parts of logs.
+
     Examples
     --------
     >>> import numpy as np, sketchbandit as sb

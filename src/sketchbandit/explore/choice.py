@@ -29,6 +29,13 @@ class Choice(NamedTuple):
         margin + radius·width. The margin is x'theta, which is the mean for linear rewards; with other reward
         models arms are ordered by it (``policy.margin``). For rules that use no widths the radius is 0.
 
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> choice = sb.oful(2, beta=0.5).choose([[1.0, 0.0], [0.0, 2.0]])
+    >>> choice.index, choice.probability, choice.score
+    (1, 1.0, 1.0)
+
     """
 
     index: int  # type: ignore[assignment]  # tuples have a method of that name
@@ -39,7 +46,15 @@ class Choice(NamedTuple):
 
 
 class ActionChoice(NamedTuple):
-    """An action that ``PerAction`` has chosen, by its name. The other fields are those of ``Choice``."""
+    """An action that ``PerAction`` has chosen, by its name. The other fields are those of ``Choice``.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> sb.PerAction(["red", "green"], lambda: sb.oful(2)).choose([1.0, 0.0]).action
+    'red'
+
+    """
 
     action: str | int
     probability: float

@@ -40,6 +40,14 @@ class Policy(RankingPolicy):
     """The interface of every policy over arms: choose an arm, rank arms, learn from rewards, merge.
 
     ``sketchbandit.adaptive`` makes one with defaults for everything; ``LinUCB`` takes all parts one by one.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> policy = sb.adaptive(3, seed=0)
+    >>> isinstance(policy, sb.Policy), policy.dim, policy.rounds
+    (True, 3, 0)
+
     """
 
     @holds_the_lock

@@ -38,6 +38,13 @@ class Block(NamedTuple):
     exact : bool
         Whether it loses nothing.
 
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> (block,) = sb.DyadicBlockSketch(100, size=8).blocks
+    >>> block.size, block.active, block.exact
+    (8, True, False)
+
     """
 
     size: int

@@ -27,6 +27,14 @@ class Spectrum(NamedTuple):
         32·eps·mass, with the eps of its dtype. If the sketch certifies nothing, the interval is [0, mass].
     directions : array
         The right singular vectors of S, as rows.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> sketch = sb.FrequentDirections(2, size=2)
+    >>> change = sketch.update([[3.0, 0.0], [0.0, 1.0]])
+    >>> spectrum(sketch).sigma_sq
+    array([9., 1.])
     """
 
     sigma_sq: Matrix

@@ -100,6 +100,15 @@ def epsilon_for(horizon: int, order: float, *, compensation: float = 0.0) -> flo
     It is T^((2·order - 1)/3) for DBSLinUCB-FD (the paper's remark on choosing parameters). With compensation
     it is T^(2·order - 1), because that bound has epsilon^(1/2) instead of epsilon^(3/2).
 
+    Parameters
+    ----------
+    horizon : int
+        T, the number of rounds.
+    order : float
+        The exponent of the regret, at least 1/2 and below 1.
+    compensation : float
+        0, 0.5 or 1, as for ``dbslinucb``.
+
     Examples
     --------
     >>> epsilon_for(10_000, 0.5), round(epsilon_for(10_000, 0.8), 2)
@@ -129,6 +138,15 @@ def inflation_of(error: float, *, ridge: float, compensation: float) -> float:
 
 def epsilon_within(inflation: float, *, ridge: float, compensation: float) -> float:
     """The largest spectral error that widens the regret bound by at most ``inflation``.
+
+    Parameters
+    ----------
+    inflation : float
+        The factor allowed, above 1.
+    ridge : float
+        lambda.
+    compensation : float
+        0, 0.5 or 1.
 
     Examples
     --------

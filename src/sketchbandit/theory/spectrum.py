@@ -13,6 +13,13 @@ from sketchbandit.sketch.checks import check_count
 def spectral_error_of(stream: Any, size: int) -> float:
     """Delta_T of eq. (spectral error): min over k < size of |X - X_k|_F² / (size - k), for the rows X.
 
+    Parameters
+    ----------
+    stream : array or sparse matrix of shape (n, dim)
+        The rows X, for instance all arms played.
+    size : int
+        l, the sketch size.
+
     Examples
     --------
     >>> spectral_error_of(np.eye(4), size=2)
