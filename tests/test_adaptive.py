@@ -415,7 +415,7 @@ def test_a_merged_budget_is_saved(tmp_path: Path) -> None:
         ({"compensation": 0.3}, ValueError, "compensation"),
         ({"order": 0.4}, ValueError, "order"),
         ({"order": 1.0}, ValueError, "order"),
-        ({"order": 0.7, "horizon": 10}, ValueError, "give one"),
+        ({"order": 0.7, "horizon": 10}, ValueError, "give only one of them"),
         ({"dtype": np.int32}, TypeError, "dtype"),
     ],
 )

@@ -473,7 +473,7 @@ def test_learning_and_judging_apart() -> None:
     log = Log(arms=arms, chosen=chosen, reward=random.random(600), probability=np.full(600, 1 / 3))
     judged = train_and_judge(log, {"greedy": lambda: sb.oful(60, explore=sb.Greedy())}, ("snips",), parts=3)
     assert judged[0].low < 0.5 < judged[0].high
-    with pytest.raises(TypeError, match="makes a fresh one"):
+    with pytest.raises(TypeError, match="returns a fresh policy"):
         train_and_judge(w.log, {"mine": rival()})
     with pytest.raises(TypeError, match="mine: a maker takes no arguments"):
         train_and_judge(w.log, {"mine": lambda arms: np.eye(len(arms))[0]})
@@ -536,5 +536,5 @@ def test_replay_says_when_the_log_does_not_hold_what_is_played() -> None:
     chosen = random.integers(2, size=3000)
     log = Log(arms=np.eye(3), chosen=chosen, reward=random.random(3000), probability=np.full(3000, 0.5))
     found = replay(log, {"u": lambda: sb.oful(3, explore=sb.EpsilonGreedy(1.0, seed=0))})["u"]
-    assert "1500 are due" in found.verdict
+    assert "1500 were expected" in found.verdict
     assert np.isnan(found.estimate.low)

@@ -104,8 +104,8 @@ def test_it_says_when_nothing_can_be_said(tmp_path: Path) -> None:
         (["--policy", "oful:delay=3"], "delay"),
         (["--policy", "oful", "--methods", "magic"], "unknown method"),
         (["--policy", "oful", "--split", "2"], "between 0 and 1"),
-        (["--policy", "oful", "--split", "0.5", "--parts", "3"], "choose one"),
-        (["--policy", "oful", "--interval", "anytime"], "no any-time interval of snips"),
+        (["--policy", "oful", "--split", "0.5", "--parts", "3"], "give only one"),
+        (["--policy", "oful", "--interval", "anytime"], "no any-time interval for snips"),
         (["--policy", "oful", "--reward-range", "one"], "LEAST,MOST"),
         (["--policy", "oful", "--bandit", "shop"], "names no bandits"),
         (

@@ -48,12 +48,12 @@ def changed(name: str, at: int, value: Any) -> Any:
         ({"reward": pd.array([1] * 39 + [None], dtype="Int64").astype(object)}, "reward 39 is missing"),
         ({"arms": np.array([["a", "b"]])}, "arms must be real numbers"),
         ({"arms": [[["a"]]] * 40}, "arms must be real numbers"),
-        ({"arms": [[[1.0], [1.0, 2.0]]] * 40}, "decision 0: a set of arms is numbers"),
+        ({"arms": [[[1.0], [1.0, 2.0]]] * 40}, "decision 0: a set of arms must be numbers"),
         ({"arms": np.zeros((0, 2))}, "there are no arms"),
-        ({"arms": GOOD["arms"][:30]}, "arms for 30 decisions, and 40"),
-        ({"arms": None}, "give what was offered"),
+        ({"arms": GOOD["arms"][:30]}, "arms for 30 decisions, but 40"),
+        ({"arms": None}, "give the arms that were offered"),
         ({"arms": 7}, "arms are an array"),
-        ({"arms": None, "context": np.ones((40, 2))}, "contexts need actions"),
+        ({"arms": None, "context": np.ones((40, 2))}, "context needs actions"),
         ({"time": np.arange(40)[::-1]}, "sort the rows by time"),
     ],
 )
@@ -80,14 +80,14 @@ def test_arms_that_cannot_be_used() -> None:
 @pytest.mark.parametrize(
     ("candidate", "said"),
     [
-        (sb.oful(5), "reads arms of dimension 5, and those of the log have 2"),
+        (sb.oful(5), "reads arms of dimension 5, but those of the log have 2"),
         (sb.PerAction(["a"], lambda: sb.oful(2)), "no contexts"),
         ("greedy", "unknown candidate"),
         (np.full((39, 3), 1 / 3), "40 decisions need as many rows"),
         (np.full((40, 3), 0.5), r"decision 0: its probabilities sum to 1\.5"),
-        (lambda _: [1.2, -0.2, 0.0], "no probability"),
-        (lambda _: [0.5, 0.5], "a probability for each of"),
-        (3, "a candidate is a policy"),
+        (lambda _: [1.2, -0.2, 0.0], "not a probability"),
+        (lambda _: [0.5, 0.5], "one probability for each of"),
+        (3, "a candidate must be a policy"),
     ],
 )
 def test_candidates_that_cannot_be_judged(candidate: Any, said: str) -> None:
@@ -106,7 +106,7 @@ def test_settings_that_make_no_sense() -> None:
         ({"level": 1.0}, "level"),
         ({"folds": 1}, "folds"),
         ({"model": 3}, "model must be"),
-        ({"model": lambda _: np.zeros(3)}, "a number a row"),
+        ({"model": lambda _: np.zeros(3)}, "one number per row"),
         (
             {"interval": "anytime", "methods": ("ips",), "reward_range": (0.0, 0.5)},
             "reward_range is 0 to 0.5",
@@ -160,7 +160,7 @@ def test_too_few_and_never_logged_actions() -> None:
     assert "30% of its choices are actions that were never logged" in unseen.verdicts()["third"]
     arms = np.broadcast_to(np.eye(3), (500, 3, 3)).copy()
     hidden = evaluate(Log(arms=arms, probability=np.full(500, 0.5), **columns), {"third": [0.4, 0.3, 0.3]})
-    assert "weights are 0.70 on average" in hidden.weights["third"].verdict
+    assert "the mean weight is 0.70, not 1" in hidden.weights["third"].verdict
     none = evaluate(fixed, {"third": [0.0, 0.0, 1.0]}, ("ips", "snips", "clipped"))
     assert "no overlap" in none.weights["third"].verdict
     assert np.isnan([row.low for row in none]).all()
@@ -236,15 +236,15 @@ def test_damaged_files(tmp_path: Path) -> None:
         read_log(tmp_path / "absent.parquet")
     with pytest.raises(sb.InputError, match="service evaluate"):
         read_log(tmp_path)
-    with pytest.raises(sb.InputError, match="says otherwise"):
+    with pytest.raises(sb.InputError, match=r"the name is log\.csv"):
         write_log(Log(**GOOD), tmp_path / "log.csv")
 
 
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"arms": [[1.0, 2.0], [3.0, 4.0]]}, "arms must be a list of lists of numbers a row, got list<"),
-        ({"arms": [1.0, 2.0]}, "arms must be a list of lists of numbers a row, got double"),
+        ({"arms": [[1.0, 2.0], [3.0, 4.0]]}, "arms must be a list of lists of numbers per row, got list<"),
+        ({"arms": [1.0, 2.0]}, "arms must be a list of lists of numbers per row, got double"),
         ({"arms": [[["a"]], [["b"]]]}, "arms must be a list of lists"),
         ({"context": [[1.0], [2.0]]}, "a log of contexts needs a column actions"),
         ({"context": [1.0, 2.0], "actions": [["a"], ["a"]]}, "context must be a list of numbers"),

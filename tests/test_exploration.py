@@ -403,7 +403,7 @@ def test_a_rule_is_replaced_not_changed() -> None:
     models.update(ARMS["one"][0], "a", 1.0)
     models.explore = sb.EpsilonGreedy(0.5, seed=1)
     assert models.probabilities(ARMS["one"][0]).tolist() == [0.75, 0.25]
-    with pytest.raises(sb.InputError, match="one of several; set the rule of all"):
+    with pytest.raises(sb.InputError, match=r"belongs to a PerAction; set the rule there: models\.explore"):
         models["a"].explore = sb.UCB(2.0)
     models.explore = sb.UCB(2.0)
     assert models.ucb(ARMS["one"][0]).tolist() == pytest.approx([0.5 + np.sqrt(2.0), 2.0])
@@ -415,7 +415,7 @@ def test_likely_slips() -> None:
     policy: Any = sb.oful(5, explore=sb.Thompson(0.1, seed=0))
     before = saved(policy)
     choice = policy.choose(arms, random=np.random.default_rng(0))
-    with pytest.raises(sb.InputTypeError, match=r"give the arm itself, arms\[choice.index\]"):
+    with pytest.raises(sb.InputTypeError, match=r"give the arm itself: arms\[choice.index\]"):
         policy.update(choice, 1.0)
     with pytest.raises(sb.InputTypeError, match=r"policy.explore = sb.UCB\(0.5\)"):
         policy.beta = 0.5
@@ -550,7 +550,7 @@ def test_subclasses_of_thompson_are_heard() -> None:
         (lambda: sb.cbrap(3, size=2, explore=sb.Thompson(THEOREM)), "CBRAP takes a constant beta"),
         (
             lambda: sb.cbrap(9, size=2, explore=WRONG),
-            "explore is 'theorem'; give a rule, such as sb.Thompson",
+            "explore is 'theorem'; give a rule, for instance sb.Thompson",
         ),
         (lambda: rule_of("softmax"), "unknown exploration rule 'softmax'; choose from ucb, thompson"),
         (lambda: rule_of({"rule": "ucb", "scale": 1}), "ucb has no setting 'scale'; it takes beta, floor"),
@@ -635,7 +635,7 @@ def test_a_rule_that_fails_draws_nothing() -> None:
     policy.explore.answer = 1
     with pytest.raises(sb.InputError, match="must return 1 different indices"):
         policy.select(np.eye(2))
-    with pytest.raises(sb.InputError, match="Broken does not tell its probabilities; give it a method"):
+    with pytest.raises(sb.InputError, match="Broken cannot compute its probabilities; give it a method"):
         policy.probabilities(np.eye(2))
     assert policy.random.bit_generator.state == state
 

@@ -310,7 +310,7 @@ def test_health_promises_no_sublinear_regret_where_rounds_are_forgotten(name: st
         assert "regret" not in sentence
         assert f"{policy.sketch.effective_count:.4g} rounds are remembered" in sentence
     policy._world.changed_at = policy.rounds
-    assert policy.health().sentence.endswith(f"the policy forgets, and follows. {sentence}")
+    assert policy.health().sentence.endswith(f"The policy forgets, so it adapts. {sentence}")
 
 
 # -- start again ----------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ def test_models_of_actions_forget_and_are_reset() -> None:
     assert models.select(x) == "b"
     with pytest.raises(sb.InputError, match="unknown action"):
         models.reset("c")
-    with pytest.raises(sb.InputError, match="one of several"):
+    with pytest.raises(sb.InputError, match=r"belongs to a PerAction; reset it there: models\.reset"):
         models["b"].reset()
     models.reset()
     assert models.rounds == 0

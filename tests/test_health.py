@@ -69,7 +69,7 @@ def test_slow_linear_growth_is_called_linear() -> None:
     assert rate < 0.25, "not the case this test is about"
     assert health.growth > 0.9
     assert health.heading_for_linear_regret
-    assert "the regret bound is linear, though with a small factor" in health.sentence
+    assert "The regret bound is linear, but with a small factor" in health.sentence
 
 
 def test_what_the_ridge_outweighs_is_bearable() -> None:

@@ -80,9 +80,9 @@ def test_logs_that_are_damaged(folder: Path) -> None:
     for text, said in (
         ("\n".join([*lines[:4], ",".join(row[:4])]), "row 3 has no click: it was cut off"),
         (lines[0], "no rows"),
-        ("\n".join([lines[0], ",".join([row[0], "yesterday", *row[2:]])]), "a timestamp is no time"),
-        ("\n".join([lines[0], ",".join([*row[:2], "9", *row[3:]])]), "item_id is 0 to 3, got 9"),
-        ("\n".join([lines[0], ",".join([*row[:3], "0", *row[4:]])]), "position is 1 to 3, got 0"),
+        ("\n".join([lines[0], ",".join([row[0], "yesterday", *row[2:]])]), "a timestamp is not a time"),
+        ("\n".join([lines[0], ",".join([*row[:2], "9", *row[3:]])]), "item_id must be 0 to 3, got 9"),
+        ("\n".join([lines[0], ",".join([*row[:3], "0", *row[4:]])]), "position must be 1 to 3, got 0"),
     ):
         path.write_text(text + "\n")
         with pytest.raises(sb.FileError, match=said):

@@ -380,7 +380,7 @@ def test_a_retired_action_is_not_offered_but_learns() -> None:
     assert models.select(x) == "b"
     models.remove("b")
     assert "b" not in models.policies
-    with pytest.raises(sb.InputError, match="unknown action 'b'; there are 'a', 'c', 7; add"):
+    with pytest.raises(sb.InputError, match="unknown action 'b'; there are 'a', 'c', 7; use add"):
         models.update(x, "b", 1.0)
     for action in ("a", "c", 7):
         models.retire(action)
@@ -429,9 +429,9 @@ BAD: dict[str, tuple[Callable[[sb.PerAction], Any], str]] = {
     "nan among many": (lambda m: m.select_many([X[0], NAN]), "context 1 contains nan"),
     "nan among many updates": (lambda m: m.update([X[0], NAN], ["a", "b"], [1.0, 1.0]), "context 1 contains"),
     "too long": (lambda m: m.select(np.full(DIM, 1e200)), "context 0 is too long"),
-    "many for one": (lambda m: m.select(X), r"one context \(dim,\) is asked for, got 3"),
-    "none for one": (lambda m: m.select([]), r"one context \(dim,\) is asked for, got 0"),
-    "one for many": (lambda m: m.select_many(X[0]), "for one context there is select"),
+    "many for one": (lambda m: m.select(X), r"give one context of shape \(dim,\), got 3"),
+    "none for one": (lambda m: m.select([]), r"give one context of shape \(dim,\), got 0"),
+    "one for many": (lambda m: m.select_many(X[0]), "for one context use select"),
     "k": (lambda m: m.top(X[0], 5), "k is 5, but there are 4 actions"),
     "k of some": (lambda m: m.slate(X[0], 3, ["a", 7]), "k is 3, but there are 2 actions"),
     "nan reward": (lambda m: m.update(X[0], "a", float("nan")), "the reward is nan"),
@@ -477,8 +477,8 @@ def test_what_it_is_made_of_is_checked() -> None:
         ([["a"]], make, "string or an integer"),
         (["a"], sb.oful(3), "factory is a LinUCB; give a function"),
         (["a"], None, "factory is a NoneType"),
-        (["a"], lambda: sb.ExactSketch(3), "has made a ExactSketch"),
-        (["a"], lambda: play(of_rule(sb.UCB(0.4)), 9)["a"], "a policy of .* rounds; let it make a fresh one"),
+        (["a"], lambda: sb.ExactSketch(3), "returned a ExactSketch"),
+        (["a"], lambda: play(of_rule(sb.UCB(0.4)), 9)["a"], "of .* rounds; let it return a fresh one"),
     ):
         with pytest.raises(sb.SketchBanditError, match=message):
             sb.PerAction(actions, factory)  # type: ignore[arg-type]

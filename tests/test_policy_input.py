@@ -213,6 +213,6 @@ def test_repr_says_what_it_is() -> None:
 def test_an_index_is_not_an_arm() -> None:
     """A likely slip, and what to do about it."""
     policy = sb.oful(3)
-    with pytest.raises(sb.InputTypeError, match=r"the arm is 2: give the arm itself, arms\[2\]"):
+    with pytest.raises(sb.InputTypeError, match=r"the arm is 2, an index; give the arm itself: arms\[2\]"):
         policy.update(policy.select(np.eye(3)) + 2, 1.0)
     assert policy.rounds == 0

@@ -147,7 +147,7 @@ def test_float64_says_that_it_has_too_few_digits(make: Callable[..., sb.LinUCB])
     """Where rounding exceeds the ridge there is a warning, once, and health() keeps saying it."""
     stream = Stream(2**40, 400)
     policy = make(DIM, ridge=1.0)
-    with pytest.warns(sb.TooFewDigitsWarning, match="scale the columns") as caught:
+    with pytest.warns(sb.TooFewDigitsWarning, match="Scale the columns") as caught:
         policy.update(stream.rows, stream.rows[:, 1])
     assert [warning.filename for warning in caught] == [__file__]
     for row in stream.rows[:50]:

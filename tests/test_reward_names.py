@@ -73,7 +73,7 @@ def test_bad_models_are_refused(given: Any, says: str) -> None:
     ("settings", "says"),
     [
         ({"rewards": "robust", "rewards.speed": 1}, "no setting 'rewards.speed'; it takes .*rewards.moment"),
-        ({"rewards.scale": 1}, "rewards.scale is a setting of a reward model; name it too"),
+        ({"rewards.scale": 1}, "rewards.scale is a setting of a reward model; name the model too"),
         ({"rewards": "robust", "explore.rewards.scale": 1}, "no setting 'explore.rewards.scale'"),
         ({"rewards": "robust", "scale": 1}, "no setting 'scale'"),
     ],

@@ -426,7 +426,7 @@ def test_settings_that_make_no_sense() -> None:
     ):
         with pytest.raises(sb.InputError, match="must be finite"):
             make()
-    with pytest.raises(sb.InputTypeError, match="rewards is the class Logistic; give one of it"):
+    with pytest.raises(sb.InputTypeError, match="rewards is the class Logistic; give an instance"):
         sb.oful(3, rewards=sb.Logistic)  # type: ignore[arg-type]
 
 
@@ -434,9 +434,9 @@ def test_radii_that_no_theorem_gives() -> None:
     """Each refusal says what to write instead; a rule that is set later is refused too."""
     beta = sb.Confidence(theta_norm=2.0)
     for rewards in (sb.Logistic(), sb.Poisson(theta_norm=1.0), sb.Logistic(theta_norm=2.0, arm_norm=3.0)):
-        with pytest.raises(sb.InputError, match=r"say rewards=\w+\(theta_norm=2, arm_norm=1\)"):
+        with pytest.raises(sb.InputError, match=r"give rewards=\w+\(theta_norm=2, arm_norm=1\)"):
             sb.oful(3, rewards=rewards, beta=beta)
-    with pytest.raises(sb.InputError, match="needs a step of at least 3, got 1; leave it out"):
+    with pytest.raises(sb.InputError, match="needs a step of at least 3, got 1; leave out step"):
         sb.oful(3, rewards=sb.Logistic(theta_norm=2.0, step=1.0), beta=beta)
     policy = sb.oful(3, rewards=sb.Robust())
     with pytest.raises(sb.InputError, match="no theorem gives the radius of Robust rewards"):

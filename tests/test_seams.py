@@ -347,10 +347,10 @@ def test_names_that_are_taken() -> None:
     with pytest.raises(sb.InputTypeError, match=r"kind 'ucb' is that of sketchbandit\.explore\.ucb\.UCB"):
         type("Mine", (sb.Explore,), {"kind": "ucb"})
     assert type(sb.LinUCB(sb.ExactSketch(2)).explore) is sb.UCB
-    with pytest.raises(sb.InputError, match="there is a policy 'oful' already"):
+    with pytest.raises(sb.InputError, match="there is a policy called 'oful' already"):
         sb.register("oful", lambda dim: sb.soful(dim, size=3), title="Mine", can_turn_exact=False)
     wrong: Any = 3
-    with pytest.raises(sb.InputTypeError, match="make must make a policy"):
+    with pytest.raises(sb.InputTypeError, match=r"make must be a function \(dim, \*\*settings\) -> Policy"):
         sb.register("three", wrong, title="3", can_turn_exact=False)
 
 
@@ -374,7 +374,7 @@ def test_a_rule_whose_state_a_file_would_lose(tmp_path: Path) -> None:
 def test_parts_given_as_classes() -> None:
     """A likely slip."""
     rule: Any = sb.UCB
-    with pytest.raises(sb.InputTypeError, match="explore is the class UCB; give one of it"):
+    with pytest.raises(sb.InputTypeError, match="explore is the class UCB; give an instance"):
         sb.LinUCB(sb.ExactSketch(2), explore=rule)
 
 
@@ -382,7 +382,7 @@ def test_a_vector_is_no_set() -> None:
     """One set given as a list of arms is not read as many sets of one."""
     policy = sb.oful(4)
     for sets in (np.eye(4).tolist(), list(np.eye(4)), [np.eye(4), np.eye(4)[0]]):
-        with pytest.raises(sb.InputError, match="one vector is no set of arms"):
+        with pytest.raises(sb.InputError, match=r"a set of arms must have shape .*, got one vector"):
             policy.select_many(sets)
 
 

@@ -90,10 +90,10 @@ def test_theta_turns() -> None:
         (lambda: sb.HeavyTails(GAUSSIAN, degrees=2.0, outliers=0.1), "either"),
         (lambda: sb.HeavyTails(GAUSSIAN, degrees=1.0), "degrees"),
         (lambda: sb.HeavyTails(GAUSSIAN, outliers=1.5), "at most 1"),
-        (lambda: sb.Switching(GAUSSIAN, sb.GaussianArms(dim=5, arms=4), at=3), "one dimension"),
+        (lambda: sb.Switching(GAUSSIAN, sb.GaussianArms(dim=5, arms=4), at=3), "both need the same dim"),
         (lambda: sb.Switching(GAUSSIAN, GAUSSIAN, at=0), "at"),
         (lambda: sb.Rotating(GAUSSIAN, turn=1), "turn"),
-        (lambda: sb.Rotating(sb.GaussianArms(dim=1, arms=4), turn=9), "two dimensions"),
+        (lambda: sb.Rotating(sb.GaussianArms(dim=1, arms=4), turn=9), "dim must be at least 2"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make: Any, message: str) -> None:

@@ -331,7 +331,7 @@ def test_scalings_that_cannot_be_set() -> None:
         (sb.Scaling.rows(DIM, constant=1.0), "no intercept"),
         ("rows", "give a Scaling"),
         (None, "give a Scaling"),
-        (sb.Scaling.columns(np.zeros(DIM), np.full(DIM, 1e300)), "cannot be read by that scaling"),
+        (sb.Scaling.columns(np.zeros(DIM), np.full(DIM, 1e300)), "cannot be read with that scaling"),
     ):
         with pytest.raises((sb.InputError, sb.InputTypeError), match=says):
             policy.scaling = scaling

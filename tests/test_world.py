@@ -164,7 +164,7 @@ def test_what_forgets_is_not_warned_but_says_so() -> None:
     assert not policy.health().world_changed  # three memories later
     near = play(sb.oful(20, forget=0.996), labels(noticed + 10, 0, switch=1200))
     assert near.health().world_changed
-    assert "forgets, and follows" in near.health().sentence
+    assert "forgets, so it adapts" in near.health().sentence
 
 
 def test_arms_never_seen_are_not_blamed_on_the_world() -> None:

@@ -1,6 +1,12 @@
 """Linear contextual bandits in high dimension, on matrix sketches that certify their own error.
 
-A policy chooses among arms described by features, and learns from the reward of the one chosen:
+A policy chooses among arms, which are described by features, and learns from the reward of the arm chosen.
+The sketch below it reads a stream of rows X. It keeps a small matrix S, a scalar alpha and an error bound e
+with S'S ⪯ X'X ⪯ S'S + e I at every moment.
+
+Examples
+--------
+A bandit:
 
 >>> import numpy as np, sketchbandit as sb
 >>> policy = sb.dbslinucb(200, size=10, epsilon=8.0)
@@ -9,14 +15,14 @@ A policy chooses among arms described by features, and learns from the reward of
 >>> chosen = policy.select(arms)
 >>> policy.update(arms[chosen], reward=1.0)
 
-The sketch below it reads a stream of rows X and keeps a small S, a scalar alpha and a certificate e with
-S'S ⪯ X'X ⪯ S'S + e I at every moment:
+A sketch of a matrix:
 
 >>> X = random.standard_normal((5000, 200)) * 0.9 ** np.arange(200)
 >>> sketch = sb.FrequentDirections(200, size=50)
 >>> change = sketch.update(X)
 >>> bool(np.linalg.norm(X.T @ X - sketch.covariance(), 2) <= sketch.error_bound)
 True
+
 """
 
 from typing import Any
@@ -165,7 +171,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """``sb.evaluation``, imported when it is asked for."""
+    """Import ``sb.evaluation`` when it is first used."""
     if name != "evaluation":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415

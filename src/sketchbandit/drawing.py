@@ -103,8 +103,11 @@ def label_ends(axis: Axes, ends: Sequence[End], x: float, room: float = 0.34, *,
 def spread(heights: Sequence[float], gap: float, floor: float = -np.inf) -> NDArray[np.float64]:
     """The heights, moved as little as it takes for neighbours to be ``gap`` apart; none below ``floor``.
 
+    Examples
+    --------
     >>> spread([0.0, 0.1, 5.0], gap=1.0).round(2).tolist()
     [-0.45, 0.55, 5.0]
+
     """
     order = np.argsort(heights, kind="stable")
     groups: list[list[float]] = []  # [sum of the wished bottoms, count]: each is stacked tightly

@@ -1,19 +1,19 @@
-"""Every exception the library raises on purpose.
+"""All exceptions that the library raises on purpose.
 
     SketchBanditError
     ├── InputError         (ValueError)  a value that cannot be used
     │   └── RowError                     one row of many that cannot be used
-    ├── InputTypeError     (TypeError)   a thing of the wrong type
-    ├── MergeError         (ValueError)  sketches whose settings differ
-    │   └── MergeKindError (TypeError)   sketches of different kinds
+    ├── InputTypeError     (TypeError)   an object of the wrong type
+    ├── MergeError         (ValueError)  sketches or policies whose settings differ
+    │   └── MergeKindError (TypeError)   objects of different kinds
     └── FileError          (ValueError)  a file that is damaged, foreign or newer
 
-    SketchTooSmallWarning  (UserWarning) a fixed sketch size whose error makes the regret bound vacuous
-    └── TooFewDigitsWarning              arms so long that float64 has no digits for the ridge or the promise
-    WorldChangedWarning    (UserWarning) predictions that have become worse than they were
+    SketchTooSmallWarning  (UserWarning) a fixed sketch size with which the regret bound is linear
+    └── TooFewDigitsWarning              arms so long that float64 has too few digits
+    WorldChangedWarning    (UserWarning) predictions that have become worse than before (drift)
 
-Each message quotes the value seen and names the remedy. A call that raises one of these errors has
-changed nothing. (The warning comes when everything is done, also where warnings are turned into errors.)
+Each message names the value seen and what to do. A call that raises one of these errors has changed nothing.
+Warnings are given after the work is done, even if they are turned into errors.
 """
 
 __all__ = [
@@ -31,15 +31,37 @@ __all__ = [
 
 
 class SketchBanditError(Exception):
-    """Base of everything below: catch this to catch them all."""
+    """Base class of all errors below. Catch it to catch them all.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> try:
+    ...     sb.oful(2).update([1.0, 0.0], float("nan"))
+    ... except sb.SketchBanditError as error:
+    ...     print(error)
+    the reward is nan; rewards must be finite
+
+    """
 
 
 class InputError(SketchBanditError, ValueError):
-    """A value that cannot be used: wrong shape, NaN, out of range."""
+    """A value cannot be used: wrong shape, NaN, or out of range."""
 
 
 class RowError(InputError):
-    """One row of many cannot be used: ``row`` is its index in what was given, ``why`` says what is wrong."""
+    """One row of many cannot be used.
+
+    Attributes
+    ----------
+    noun : str
+        What the message calls the row, such as "arm".
+    row : int
+        The index of the row in the input.
+    why : str
+        What is wrong with it.
+
+    """
 
     def __init__(self, noun: str, row: int, why: str) -> None:
         super().__init__(noun, row, why)
@@ -50,28 +72,28 @@ class RowError(InputError):
 
 
 class InputTypeError(SketchBanditError, TypeError):
-    """A thing of the wrong type: an object array, a float where a count is meant."""
+    """An object has the wrong type, for instance an object array, or a float instead of a count."""
 
 
 class MergeError(SketchBanditError, ValueError):
-    """Two sketches whose dimension or settings differ cannot be merged."""
+    """Two sketches or policies cannot be merged, because their dimensions or settings differ."""
 
 
 class MergeKindError(MergeError, TypeError):
-    """Two sketches of different kinds cannot be merged."""
+    """Two objects of different kinds cannot be merged."""
 
 
 class FileError(SketchBanditError, ValueError):
-    """A file that is not ours, is damaged, or was written by a newer version."""
+    """A file was not written by sketchbandit, is damaged, or was written by a newer version."""
 
 
 class SketchTooSmallWarning(UserWarning):
-    """A fixed-size sketch loses so much that the policy's regret bound is linear."""
+    """A sketch of fixed size loses so much that the regret bound of the policy is linear."""
 
 
 class TooFewDigitsWarning(SketchTooSmallWarning):
-    """The arms are so long that rounding alone exceeds the ridge, or the error that the sketch promises."""
+    """The arms are so long that rounding alone exceeds the ridge, or the promised error of the sketch."""
 
 
 class WorldChangedWarning(UserWarning):
-    """The predictions of a policy have become worse than they were, beyond noise and widths."""
+    """The predictions of a policy have become worse than before (drift), by more than noise explains."""

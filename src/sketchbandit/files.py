@@ -35,11 +35,11 @@ _DTYPES = {
     "uint8": "U8",
     "bool": "BOOL",
 }
-"""As safetensors calls them."""
+"""The names of dtypes in safetensors."""
 
 
 class Contents(NamedTuple):
-    """What a file holds."""
+    """The contents of a file."""
 
     kind: str
     scalars: dict[str, Any]
@@ -47,14 +47,14 @@ class Contents(NamedTuple):
 
 
 def write(path: Path, kind: str, scalars: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
-    """Write arrays and JSON scalars, safely."""
+    """Write arrays and JSON values, atomically."""
     replace_file(path, *to_parts(kind, scalars, arrays))
 
 
 def to_parts(kind: str, scalars: dict[str, Any], arrays: dict[str, AnyArray]) -> list[bytes | memoryview]:
-    """What ``write`` writes, in the format of safetensors: a header, and the arrays, which are not copied.
+    """The bytes that ``write`` writes, in safetensors format: a header, and the arrays without a copy.
 
-    Its own writer would copy all of them twice, and hold up other threads meanwhile.
+    The writer of safetensors would copy all arrays twice, and block other threads meanwhile.
     """
     text = json.dumps(scalars, sort_keys=True)
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
@@ -78,11 +78,11 @@ def to_parts(kind: str, scalars: dict[str, Any], arrays: dict[str, AnyArray]) ->
 
 def _buffer(array: AnyArray) -> memoryview:
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    return memoryview(little.reshape(-1).view(np.uint8))  # type: ignore[arg-type]  # numpy says less than it does
+    return memoryview(little.reshape(-1).view(np.uint8))  # type: ignore[arg-type]  # numpy's hints are incomplete
 
 
 def replace_file(path: Path, *parts: bytes | memoryview) -> None:
-    """Write a temporary file beside ``path``, sync it, rename it: a crash leaves the old file or the new."""
+    """Write a temporary file, sync it, rename it to ``path``: a crash leaves the old file or the new one."""
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {path}: it is a folder")
     if not path.parent.is_dir():
@@ -101,7 +101,7 @@ def replace_file(path: Path, *parts: bytes | memoryview) -> None:
 
 
 def read(path: Path) -> Contents:
-    """The contents of a file that ``write`` made; anything else raises FileError."""
+    """Read a file that ``write`` made. Any other file raises FileError."""
     if path.is_dir():
         raise IsADirectoryError(f"cannot read {path}: it is a folder")
     if not path.is_file():
@@ -118,12 +118,12 @@ def read(path: Path) -> Contents:
 
 
 def from_bytes(content: bytes, name: str) -> Contents:
-    """The contents of the bytes that ``to_parts`` made, called ``name``; anything else raises FileError."""
+    """Read bytes that ``to_parts`` made; messages call them ``name``. Other bytes raise FileError."""
     try:
         arrays = from_safetensors(content)
     except SafetensorError as error:
         raise FileError(f"{name} is damaged or not a safetensors file: {error}") from error
-    length = int.from_bytes(content[:8], "little")  # safetensors: the header's length, the header, the arrays
+    length = int.from_bytes(content[:8], "little")  # then come the header and the arrays
     metadata = json.loads(content[8 : 8 + length]).get("__metadata__", {})
     _check_format(name, metadata)
     return _checked(name, metadata, arrays)
@@ -137,7 +137,7 @@ def _checked(path: Path | str, metadata: dict[str, str], arrays: dict[str, AnyAr
     if _digest(kind, text, arrays) != expected:
         raise FileError(f"{path} is damaged: its contents do not match their checksum; restore a copy")
     if not all(np.isfinite(array).all() for array in arrays.values()):
-        raise FileError(f"{path} holds NaN or inf: whatever wrote it was not sketchbandit")
+        raise FileError(f"{path} holds NaN or inf, so sketchbandit did not write it; restore a copy")
     return Contents(kind, json.loads(text), arrays)
 
 
@@ -169,7 +169,7 @@ def _digest(kind: str, text: str, arrays: dict[str, AnyArray]) -> str:
 
 
 def _sync_directory(directory: Path) -> None:
-    if os.name != "posix":  # elsewhere a directory cannot be opened for syncing
+    if os.name != "posix":  # on other systems a folder cannot be opened for syncing
         return
     handle = os.open(directory, os.O_RDONLY)
     try:

@@ -1,4 +1,4 @@
-"""Classes by the name under which files know them."""
+"""Classes by the names that files use for them."""
 
 import inspect
 from functools import cache
@@ -8,15 +8,15 @@ from sketchbandit.errors import FileError, InputTypeError
 
 
 class Kinds:
-    """A family of classes, each known by its ``kind``; the root of a family has a dict ``_kinds`` of its own.
+    """A family of classes, each with a name, its ``kind``. The root of a family has its own dict ``_kinds``.
 
-    A class that sets ``kind`` is known from then on: there is no list to add it to.
+    A class that sets ``kind`` is registered by that; there is no list to add it to.
     """
 
     kind: ClassVar[str]
     _kinds: ClassVar[dict[str, type[Any]]]
     _noun: ClassVar[str]
-    """What a message calls the family."""
+    """The name of the family in messages."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -26,16 +26,16 @@ class Kinds:
                 raise InputTypeError(
                     f"kind {cls.kind!r} is that of {known.__module__}.{known.__qualname__}; choose another"
                 )
-            cls._kinds[cls.kind] = cls  # the same class, defined anew
+            cls._kinds[cls.kind] = cls  # the same class, defined again
 
     @classmethod
     def has_kind(cls, kind: str) -> bool:
-        """Whether the family has a class of that name."""
+        """Whether the family has a class of this kind."""
         return kind in cls._kinds
 
     @classmethod
     def of_kind(cls, kind: str) -> type[Self]:
-        """The class that files call ``kind``."""
+        """The class of this kind."""
         if kind not in cls._kinds:
             raise FileError(
                 f"unknown kind of {cls._noun} {kind!r} (known: {', '.join(sorted(cls._kinds))}); "
@@ -44,7 +44,7 @@ class Kinds:
         return cls._kinds[kind]
 
     def check_kind(self) -> None:
-        """Refuse a subclass that goes by the name of another: a file would not know the two apart."""
+        """Raise if a subclass uses the kind of another class: a file could not tell them apart."""
         known = self._kinds.get(getattr(self, "kind", ""))
         if known is not type(self):
             named = "" if known is None else f"; {self.kind!r} names {known.__name__}"
@@ -53,7 +53,7 @@ class Kinds:
 
 @cache
 def setting_names(kind: type[Kinds]) -> tuple[str, ...]:
-    """The arguments of a constructor."""
+    """The names of the constructor's arguments."""
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     named = list(inspect.signature(kind).parameters.values())
     return tuple(parameter.name for parameter in named if parameter.kind in kinds)

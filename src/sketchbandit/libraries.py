@@ -1,4 +1,4 @@
-"""Arrays of other libraries: torch, JAX, CuPy and whatever else follows the array API standard."""
+"""Arrays of other libraries: torch, JAX, CuPy, and all that follow the array API standard."""
 
 import importlib
 from functools import cache
@@ -10,14 +10,14 @@ from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError, InputTypeError
 
 _UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}
-"""Half the distance from 1 to the next number: no rounding changes a number by a larger share."""
-_NUMBERS = 1 << 24  # of a piece that is converted at a time
+"""The unit roundoff: half the distance from 1 to the next number."""
+_NUMBERS = 1 << 24  # numbers converted at a time
 _COPIES = ("array_api_compat", "scipy._external.array_api_compat", "scipy._lib.array_api_compat")
-_TF32 = 2.0**-11  # to which matrix units round the entries of float32 where a user allows it
+_TF32 = 2.0**-11  # the rounding of float32 entries in tensor cores, if the user allows it
 
 
 def is_foreign(array: Any) -> bool:
-    """Whether it is an array of another library than numpy, by the array API standard."""
+    """Whether it is an array of a library other than numpy that follows the array API standard."""
     if isinstance(array, (np.ndarray, np.generic)) or not hasattr(array, "shape"):
         return False
     return hasattr(array, "__array_namespace__") or _is_torch(array)
@@ -28,7 +28,7 @@ def _is_torch(array: Any) -> bool:
 
 
 class Library(NamedTuple):
-    """Where an array lives: its namespace ``xp`` of the array API, its name and its device."""
+    """The library of an array: its array API namespace ``xp``, its name and the device."""
 
     xp: Any
     name: str
@@ -41,11 +41,11 @@ class Library(NamedTuple):
 
     @property
     def widest(self) -> Any:
-        """The widest real dtype there is: float64, or float32 where that is all."""
+        """The widest real dtype available: float64, or else float32."""
         return _widest(self.xp, self.name, str(self.device))
 
     def put(self, array: AnyArray, dtype: Any = None) -> Any:
-        """A numpy array, as an array of this library on this device."""
+        """Copy a numpy array to this library and this device."""
         if self.on_host:
             return np.asarray(array, dtype=dtype)
         if self.name == "torch":
@@ -54,7 +54,7 @@ class Library(NamedTuple):
         return given if dtype is None else self.xp.astype(given, dtype)
 
     def to_host(self, array: Any) -> AnyArray:
-        """A numpy array of the same numbers; bfloat16, which numpy does not have, as float32."""
+        """Copy to a numpy array. bfloat16, which numpy does not have, becomes float32."""
         if self.on_host:
             return np.asarray(array)
         if self.name == "torch":
@@ -67,7 +67,7 @@ class Library(NamedTuple):
         return found.astype(np.float32) if dtype_name(array) == "bfloat16" else found
 
     def cast(self, array: Any, dtype: Any) -> Any:
-        """The same numbers in another dtype; no copy if it has that already."""
+        """Convert to another dtype, without a copy if it has that dtype already."""
         if array.dtype == dtype:
             return array
         if self.name == "torch":
@@ -75,17 +75,17 @@ class Library(NamedTuple):
         return array.astype(dtype) if self.on_host else self.xp.astype(array, dtype)
 
     def product(self, one: Any, other: Any) -> Any:
-        """``one @ other``, to the precision that ``product_unit`` says."""
-        if self.name == "jax":  # which rounds the factors on some devices, unless it is told not to
+        """``one @ other``, with the precision that ``product_unit`` returns."""
+        if self.name == "jax":  # JAX rounds the factors on some devices by default
             return self.xp.matmul(one, other, precision="highest")
         if self.name == "torch" and (kind := self.device.type) and _torch().is_autocast_enabled(kind):
-            with _torch().autocast(kind, enabled=False):  # which would multiply in half precision
+            with _torch().autocast(kind, enabled=False):  # autocast would multiply in half precision
                 return one @ other
         return one @ other
 
     @property
     def doubles_are_fast(self) -> bool:
-        """Whether products of float64 cost about what those of float32 do: on CPUs, on A100 and H100 too."""
+        """Whether float64 products are about as fast as float32 ones: on CPUs, and on A100 and H100."""
         if self.widest != self.xp.float64:
             return False
         if self.name == "torch":
@@ -96,7 +96,7 @@ class Library(NamedTuple):
         return capability.replace(".", "") in ("80", "90")
 
     def product_unit(self, dtype: Any) -> float:
-        """By which share a product may round each entry of its factors, beyond what the dtype has."""
+        """The relative rounding of each entry of the factors of a product, beyond that of the dtype."""
         name = str(dtype).removeprefix("torch.")
         if self.name == "torch" and name == "float32" and _torch_is_coarse(self.xp):
             return _TF32 if _torch_is_coarse(self.xp) == "high" else _UNITS["bfloat16"]
@@ -106,7 +106,7 @@ class Library(NamedTuple):
 
 
 def library_of(array: Any) -> Library:
-    """The library of an array, numpy's own among them; clear errors where it is not usable."""
+    """The library of an array, also for numpy. Raises if the array cannot be used."""
     if isinstance(array, np.ndarray):
         return Library(np, "numpy", "cpu")
     name = type(array).__module__.partition(".")[0].replace("jaxlib", "jax")
@@ -135,7 +135,7 @@ def torch_on(device: str) -> Library:
 
 @cache
 def _compat(name: str) -> Any:
-    """The namespace of a library that needs a little help to follow the standard."""
+    """The namespace of a library that follows the standard only with array-api-compat."""
     for package in _COPIES:
         try:
             return importlib.import_module(f"{package}.{name}")
@@ -149,30 +149,30 @@ def _compat(name: str) -> Any:
 def _widest(xp: Any, name: str, device: str) -> Any:
     if name == "torch":
         return xp.float32 if device.startswith(("mps", "xpu")) else xp.float64
-    if name == "jax":  # which has float64 only where the user has switched it on
+    if name == "jax":  # JAX has float64 only if the user has switched it on
         return xp.asarray(np.zeros(1)).dtype
     return xp.float64
 
 
 def _torch_is_coarse(xp: Any) -> str:
-    """What the user allows for products of float32: "" is nothing but float32."""
+    """The precision that the user allows for float32 products; "" is plain float32."""
     del xp
     allowed: str = _torch().get_float32_matmul_precision()
     return "" if allowed == "highest" else allowed
 
 
 def _torch() -> Any:
-    """Torch itself, which is there if one of its tensors is."""
+    """The module torch. It is installed if there is a tensor."""
     return importlib.import_module("torch")
 
 
 def dtype_name(array: Any) -> str:
-    """``float32``, ``bfloat16`` and so on, whatever the library calls it."""
+    """The name of the dtype, such as ``float32`` or ``bfloat16``, for every library."""
     return str(array.dtype).rpartition(".")[2].strip("'>").removeprefix("array_api_strict.")
 
 
 def check_real_dtype(array: Any, noun: str = "arms") -> None:
-    """Refuse what is no array of real floating-point numbers."""
+    """Raise unless it is an array of real floating-point numbers."""
     if dtype_name(array) not in _UNITS:
         raise InputTypeError(f"{noun} are of dtype {array.dtype}; give float32, float64, bfloat16 or float16")
 
@@ -183,7 +183,7 @@ def unit_of(array: Any) -> float:
 
 
 def check_same_place(one: Library, other: Library) -> None:
-    """Refuse arrays of two libraries, or of two devices."""
+    """Raise for arrays of different libraries or devices."""
     if one.name != other.name or str(one.device) != str(other.device):
         raise InputError(
             f"arrays of {one.name} on {one.device} and of {other.name} on {other.device} do not mix; "
@@ -212,5 +212,5 @@ def half_product(library: Library, array: Any, vector: AnyArray) -> tuple[Any, f
 
 
 def on_host(array: Any) -> Any:
-    """An array of another library as one of numpy; anything else as it is."""
+    """Convert an array of another library to numpy. Anything else is returned as it is."""
     return library_of(array).to_host(array) if is_foreign(array) else array

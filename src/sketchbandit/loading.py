@@ -1,4 +1,4 @@
-"""Reading a sketch or a policy back from its file."""
+"""Reading a sketch or a policy from its file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,20 +23,36 @@ def load(path: str | Path, expected: Callable[..., Wanted], *, base: Any = ...) 
 
 
 def load(path: str | Path, expected: Any = Stored, **extra: Any) -> Any:
-    """The sketch or policy that ``save`` wrote to ``path``; continuing it equals never having stopped.
+    """Read the sketch or policy that ``save`` wrote. It continues as if it had never been saved.
 
-    Say what is ``expected``, ``sb.Sketch`` or ``sb.LinUCB`` for instance, and anything else raises FileError;
-    then type checkers know what they get.
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    expected : class, optional
+        What the file must hold, for instance ``sb.Sketch`` or ``sb.LinUCB``. Anything else raises FileError.
+        With it, type checkers know the type of the result.
+    base : callable, optional
+        The ``base`` of a DyadicBlockSketch, if it was made with one. Files hold no code.
 
-    A DyadicBlockSketch with a ``base`` of your own needs it again, because files hold no code:
-    ``load(path, base=...)``. Damaged, foreign and newer files raise FileError.
+    Returns
+    -------
+    Sketch, Policy or PerAction
 
+    Raises
+    ------
+    FileError
+        If the file is damaged, was not written by sketchbandit, or was written by a newer version.
+
+    Examples
+    --------
     >>> import tempfile, sketchbandit as sb
     >>> sketch = sb.FrequentDirections(9, size=2)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     sketch.save(f"{folder}/s.safetensors")
     ...     load(f"{folder}/s.safetensors")
     <FrequentDirections(dim=9, size=2, compensation=0.0, dtype='float64'): 0 rows seen, 0 kept, error <= 0>
+
     """
     unknown = set(extra) - {"base"}
     if unknown:
@@ -58,5 +74,5 @@ def load(path: str | Path, expected: Any = Stored, **extra: Any) -> Any:
 
 
 def policy_from(kind: str, scalars: Scalars, arrays: Arrays) -> Policy:
-    """The policy of that ``kind`` that ``dump`` described, for whoever keeps it in a file of their own."""
+    """The policy of this ``kind`` that ``dump`` described, for callers with a file format of their own."""
     return Policy.of_kind(kind).undump(scalars, arrays)

@@ -10,7 +10,7 @@ from sketchbandit.errors import InputError
 def lock_folder(folder: Path) -> io.TextIOWrapper:
     """Keep other processes out of ``folder`` until the file returned is closed, or the process ends."""
     lock = (folder / ".lock").open("a", encoding="utf-8")
-    if os.name == "posix":  # elsewhere two processes on one folder are the user's to avoid
+    if os.name == "posix":  # on other systems users must not run two processes in one folder
         import fcntl  # noqa: PLC0415  (not everywhere)
 
         try:

@@ -1,4 +1,4 @@
-"""The loop: a policy plays an environment, and every round becomes a flat row."""
+"""The loop in which a policy plays an environment. Every round becomes a flat row."""
 
 import time
 from collections import deque
@@ -12,26 +12,33 @@ from sketchbandit.sketch.checks import check_count
 
 
 class RoundResult(NamedTuple):
-    """One round, flat: ``pandas.DataFrame(sb.play(...))`` is a table.
+    """One round as a flat row: ``pandas.DataFrame(sb.play(...))`` is a table.
 
     Attributes
     ----------
     round : int
-        1, 2, ...
+        The number of the round: 1, 2, ...
     chosen : int
         The index of the arm chosen.
     reward, regret, seconds : float
-        Of this round: the reward, the pseudo-regret (true means), the time in select and update.
+        The reward of this round, its pseudo-regret (from true means), and the time in select and update.
     total_reward, total_regret, total_seconds : float
         The same, summed from the first round on.
     bytes, peak_bytes : int
-        Of every array the policy holds, now and at most so far.
+        The bytes of all arrays of the policy, now and at most so far.
     sketch_size, sketch_rows : int
-        l of the active block, and the rows of the sketch, buffered ones included (the dimension where it
-        holds a dense matrix).
+        The sketch size l (of the active block), and the number of rows of the sketch, including buffered
+        ones. The latter is the dimension if the sketch holds a dense matrix.
     certificate, budget : float
-        The sketch's error bound e, and what it may be by now; inf where nothing is certified (CBRAP), or
-        nothing promised.
+        The error bound e of the sketch, and what it may be by now. inf if nothing is certified (CBRAP), or
+        nothing is promised.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> *_, last = sb.play(sb.oful(20), sb.GaussianArms(dim=20, arms=5), 30)
+    >>> last.round, last.total_regret > 0.0, last.certificate
+    (30, True, 0.0)
 
     """
 
@@ -52,11 +59,14 @@ class RoundResult(NamedTuple):
 
 
 class LateRewards:
-    """Rewards on their way: that of a choice arrives ``delay`` choices later.
+    """Delayed rewards: the reward of a choice arrives ``delay`` choices later.
 
+    Examples
+    --------
     >>> mail = LateRewards(delay=1)
     >>> mail.send([1.0, 0.0], 0.5), mail.send([0.0, 1.0], 0.7)
     (None, ([1.0, 0.0], 0.5))
+
     """
 
     def __init__(self, delay: int) -> None:
@@ -64,10 +74,10 @@ class LateRewards:
         self._waiting: deque[tuple[Any, float]] = deque()
 
     def send(self, arm: Any, reward: float) -> tuple[Any, float] | None:
-        """What arrives now that this arm was chosen: an older arm with its reward, or nothing yet."""
+        """Send an arm with its reward. Return the older pair that arrives now, or None."""
         if not self._delay:
             return arm, reward
-        self._waiting.append((arm.copy(), reward))  # a view would keep the other arms of its round
+        self._waiting.append((arm.copy(), reward))  # a view would keep all arms of its round in memory
         return self._waiting.popleft() if len(self._waiting) > self._delay else None
 
 
@@ -81,24 +91,43 @@ def play(
     clock: Callable[[], float] = time.perf_counter,
     watch: Callable[[Any], None] | None = None,
 ) -> Iterator[RoundResult]:
-    """Play ``rounds`` rounds and yield a row for every ``every``-th of them, and for the last.
+    """Play ``rounds`` rounds. Yield a row for every ``every``-th round, and for the last.
 
-    The policy learns the reward of a round after ``delay`` further choices: at once by default. Those still
-    on their way at the end are not learned; the rows count every reward in the round that earned it.
+    Parameters
+    ----------
+    policy : Policy
+        The policy. It learns.
+    environment : Environment
+        The source of arms and rewards, for instance ``GaussianArms`` or ``Classification``.
+    rounds : int
+        The number of rounds. One round is one choice with one reward.
+    delay : int
+        The policy learns the reward of a round after so many further choices. Default 0: at once. Rewards
+        that have not arrived at the end are not learned. The rows count a reward in the round that earned it.
+    every : int
+        Yield only every so many rounds.
+    clock : callable
+        Returns seconds. Default: the wall clock. ``time.thread_time`` is fairer on a busy machine, as long as
+        BLAS has one thread. The time of the environment is not counted.
+    watch : callable, optional
+        Called with every arm that is chosen.
 
-    The environment's own work is not timed. ``clock`` gives seconds: the wall clock by default;
-    ``time.thread_time`` is fairer on a busy machine as long as BLAS has one thread. ``watch`` is shown every
-    arm chosen.
+    Returns
+    -------
+    iterator of RoundResult
 
+    Examples
+    --------
     >>> import sketchbandit as sb
     >>> rows = list(sb.play(sb.oful(20), sb.GaussianArms(dim=20, arms=5), 30, every=10))
     >>> [row.round for row in rows]
     [10, 20, 30]
+
     """
     rounds, every = check_count("rounds", rounds, at_least=1), check_count("every", every, at_least=1)
     rewards = LateRewards(delay)
     if hasattr(policy, "actions"):
-        raise InputTypeError("play needs a policy over arms, and this one has a model per action")
+        raise InputTypeError("play needs a policy over arms, but this one has a model per action")
     if not hasattr(policy, "select") or not hasattr(environment, "rounds"):
         raise InputTypeError(f"play takes a policy, then an environment; got {policy!r} and {environment!r}")
     if policy.dim != environment.dim:

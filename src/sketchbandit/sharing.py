@@ -1,4 +1,4 @@
-"""Objects that threads may share: every public call holds the object's lock, so that it is atomic."""
+"""Objects that threads may share: every public call holds the lock of the object, so it is atomic."""
 
 import copy
 import threading
@@ -14,40 +14,40 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def holds_the_lock(method: Method) -> Method:
-    """Mark a public method that takes the lock by itself: a busy one, or one that needs two locks."""
+    """Mark a public method that takes the lock itself: a frequent one, or one that needs two locks."""
     vars(method)["_holds_the_lock"] = True
     return method
 
 
 def needs_the_lock(method: Method) -> Method:
-    """Mark a public method that takes no lock: a hook, for whoever holds it already."""
+    """Mark a public method that takes no lock: a hook for callers that hold it already."""
     vars(method)["_holds_the_lock"] = vars(method)["_needs_the_lock"] = True
     return method
 
 
 class SharedLock(_ReentrantLock):  # type: ignore[misc]
-    """A reentrant lock; whoever takes it finds nothing left over.
+    """A reentrant lock that first does work which was put off.
 
-    An object may put work off until somebody takes the lock: ``put_off`` it, between ``acquire`` and
-    ``release``, which do none of it. The lock is a little slower while there is such work, and only then.
+    An object may put work off until somebody takes the lock. It calls ``put_off`` between ``acquire`` and
+    ``release``, which do none of the work. The lock is a little slower only while there is such work.
     """
 
     def __init__(self) -> None:
         self._put_off: list[Callable[[], None]] = []
 
     def put_off(self, work: Callable[[], None]) -> None:
-        """Do this before somebody takes the lock; if it fails, it is put off again."""
+        """Do this work before somebody takes the lock. If it fails, it is put off again."""
         self._put_off.append(work)
         self.__class__ = _BusyLock
 
 
 class _BusyLock(SharedLock):
-    """The same while there is work."""
+    """The lock while there is work to do."""
 
     def __enter__(self) -> bool:
         self.acquire()
         while self._put_off:
-            work = self._put_off.pop()  # which may take the lock itself
+            work = self._put_off.pop()  # the work may take the lock itself
             try:
                 work()
             except BaseException:
@@ -59,13 +59,14 @@ class _BusyLock(SharedLock):
 
 
 class Shared:
-    """An object whose public methods and properties hold its one lock, those of subclasses too.
+    """An object whose public methods and properties hold its lock, including those of subclasses.
 
-    So every public call is atomic, whichever threads call. A copy, deep or pickled, is made under the lock,
-    and has a lock of its own.
+    So every public call is atomic, from any thread. Copies, deep or pickled, are made under the lock, and
+    have a lock of their own.
 
-    Not locked are the names in ``_never_change``, and methods marked with ``holds_the_lock`` or
-    ``needs_the_lock``. Nor are hooks that start with an underscore: whoever calls them holds the lock.
+    The names in ``_never_change`` are not locked, nor are methods marked with ``holds_the_lock`` or
+    ``needs_the_lock``. Hooks that start with an underscore are not locked either: their callers hold the
+    lock.
     """
 
     _lock: Lock
@@ -79,7 +80,7 @@ class Shared:
                 setattr(cls, name, _locked(member))
 
     def _make_lock(self) -> Lock:
-        """A lock of its own; objects that belong together share one."""
+        """A lock for this object. Objects that belong together share one."""
         return SharedLock()
 
     def __copy__(self) -> Self:
@@ -93,11 +94,11 @@ class Shared:
             return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:  # a copy: what is pickled is written after this returns
+        with self._lock:  # a copy, because pickling goes on after this returns
             return copy.deepcopy(self._unlocked())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():  # vars(self) would make every attribute slower from then on
+        for name, value in state.items():  # vars(self) would make later attribute access slower
             setattr(self, name, value)
         self._lock = self._make_lock()
 
@@ -107,14 +108,14 @@ class Shared:
 
 @contextmanager
 def both_locks(one: Shared, other: Shared) -> Iterator[None]:
-    """Hold the locks of two objects, always taken in the same order: no two threads wait for each other."""
+    """Hold the locks of two objects. They are always taken in the same order, so there is no deadlock."""
     first, second = sorted((one._lock, other._lock), key=id)
     with first, second:
         yield
 
 
 def _locked(member: Any) -> Any:
-    """The same method or property, holding the lock; anything else as it is."""
+    """The method or property with the lock held; anything else as it is."""
     if isinstance(member, property):
         return property(_locked(member.fget), member.fset, member.fdel, member.__doc__)
     if not isinstance(member, FunctionType) or hasattr(member, "_holds_the_lock"):

@@ -1,4 +1,4 @@
-"""What sketches and policies have in common: files, copies, and that threads may share them."""
+"""What sketches and policies have in common: files, copies, and use from several threads."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -11,10 +11,30 @@ from sketchbandit.sharing import Shared, needs_the_lock
 
 
 class Stored(Kinds, Shared, ABC):
-    """An object that can be saved; ``sketchbandit.load`` knows it by its ``kind``."""
+    """An object that can be saved. ``sketchbandit.load`` recognises it by its ``kind``."""
 
     def save(self, path: str | Path) -> None:
-        """Write it to ``path`` (safetensors, atomically); ``sketchbandit.load`` reads it back."""
+        """Save it to a file, which ``sketchbandit.load`` reads.
+
+        The file is in safetensors format. It is written atomically: a crash leaves the old file or the new
+        one.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write. An existing file is replaced.
+
+        Examples
+        --------
+        >>> import tempfile, sketchbandit as sb
+        >>> policy = sb.oful(3)
+        >>> policy.update([1.0, 0.0, 0.0], 1.0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     policy.save(f"{folder}/policy.safetensors")
+        ...     sb.load(f"{folder}/policy.safetensors").rounds
+        1
+
+        """
         scalars, arrays = self.content()
         files.write(Path(path), self.kind, scalars, arrays)
 
@@ -25,15 +45,15 @@ class Stored(Kinds, Shared, ABC):
 
     @needs_the_lock
     def content(self) -> tuple[Scalars, Arrays]:
-        """What ``dump`` tells, not copied: for whoever holds the lock, and writes it at once."""
+        """What ``dump`` returns, without a copy. For callers that hold the lock and write it at once."""
         self.check_kind()
         return self._content()
 
     @abstractmethod
     def _content(self) -> tuple[Scalars, Arrays]:
-        """What ``content`` tells."""
+        """What ``content`` returns."""
 
     @classmethod
     @abstractmethod
     def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
-        """The object that ``dump`` described."""
+        """Return the object that ``dump`` described."""

@@ -225,7 +225,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"parameters": {"forget": 0.9}}, "forget stands beside parameters"),
     ({"rewards": "logistic", "default_reward": -1}, "default_reward: the reward is -1, but Logistic"),
     ({"rewards": "poisson", "default_reward": -1}, "default_reward: the reward is -1, but Poisson"),
-    ({"rewards": "logistic", "parameters": {"beta": THEOREM}}, "say rewards=Logistic(theta_norm=2"),
+    ({"rewards": "logistic", "parameters": {"beta": THEOREM}}, "give rewards=Logistic(theta_norm=2"),
     ({"rewards": "robust", "explore": {"rule": "ucb", "beta": THEOREM}}, "no theorem gives the radius"),
 ]
 

@@ -1,4 +1,4 @@
-"""Arms as everything below a policy reads them."""
+"""Sets of arms, in the form that policies read."""
 
 from sketchbandit.arms.batches import Batch, batch_of, in_set, read_sets
 from sketchbandit.arms.catalogue import Catalogue, Offer, read_context

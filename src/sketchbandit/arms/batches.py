@@ -11,11 +11,11 @@ from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.libraries import is_foreign
 
-_MOST_COPIED = 1 << 20  # numbers in sets that are put together, to be read in one go
+_MOST_COPIED = 1 << 20  # numbers in a list of sets that is copied into one array
 
 
 class Batch(NamedTuple):
-    """Sets of arms one below the other: the i-th has the rows bounds[i] to bounds[i + 1]."""
+    """Sets of arms, concatenated. Set i has the rows from bounds[i] to bounds[i + 1]."""
 
     arms: View
     bounds: AnyArray
@@ -27,15 +27,15 @@ class Batch(NamedTuple):
 
 
 def read_sets(batch: Any) -> AnyArray | list[Any]:
-    """The sets of a batch, as they came: an array (sets, arms, dim), or a list."""
+    """The sets of a batch, as given: an array (sets, arms, dim), or a list."""
     if hasattr(batch, "ndim") and batch.ndim != 3:
         raise InputError(
-            f"a batch is an array (sets, arms, dim) or a list of sets, got {batch.ndim} dimensions; "
-            "for one set there are select and choose"
+            f"a batch must be an array (sets, arms, dim) or a list of sets, got {batch.ndim} dimensions; "
+            "for a single set use select or choose"
         )
     if isinstance(batch, (str, bytes)) or not (hasattr(batch, "__iter__") or is_foreign(batch)):
         raise InputTypeError(
-            f"a batch is an array (sets, arms, dim) or a list of sets, got {type(batch).__name__}"
+            f"a batch must be an array (sets, arms, dim) or a list of sets, got {type(batch).__name__}"
         )
     if is_foreign(batch):
         return [batch[number, :, :] for number in range(batch.shape[0])]
@@ -43,14 +43,14 @@ def read_sets(batch: Any) -> AnyArray | list[Any]:
 
 
 def in_set(number: int, error: InputError | InputTypeError) -> Exception:
-    """The same complaint, of one set among many."""
+    """The same error, with the number of the set."""
     if isinstance(error, RowError):
         return RowError(f"set {number}: {error.noun}", error.row, error.why)
     return type(error)(f"set {number}: {error}")
 
 
 def batch_of(batch: Any, dim: int, dtype: np.dtype[Any]) -> Batch | None:
-    """The sets as one, if all of them are dense, and ready to be read as they are; an array is not copied."""
+    """The sets as one array, if all are dense and need no conversion; else None. An array is not copied."""
     if type(batch) is np.ndarray and batch.shape[2] == dim and all(batch.shape) and is_ready(batch, dtype):
         count, each = batch.shape[:2]
         return Batch(View(batch.reshape(count * each, dim)), np.arange(0, (count + 1) * each, each))

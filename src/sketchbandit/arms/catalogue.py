@@ -1,4 +1,4 @@
-"""A fixed set of arms, prepared once, to be chosen from many times."""
+"""A catalogue: a fixed set of arms, prepared once, to be chosen from many times."""
 
 import threading
 from collections.abc import Hashable, Iterable, Sequence
@@ -16,15 +16,25 @@ INTERACTIONS = ("product", "concatenate", "outer")
 
 
 class Offer:
-    """What one request offers of a catalogue: all arms or some, alone or with a context.
+    """The arms of a catalogue that one request offers: all or some, with or without a context.
 
-    Made by ``Catalogue.times``, ``beside``, ``outer`` and ``among``, and given to a policy like a catalogue.
-    A choice is an index into the catalogue as it was then: ``offer.ids[index]`` says which arm that is.
+    ``Catalogue.times``, ``beside``, ``outer`` and ``among`` make offers. Policies take an offer like an array
+    of arms. A choice is an index into the offer: ``offer.ids[index]`` is the id of the arm.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> shoes = sb.Catalogue(np.eye(3), ids=["boot", "clog", "pump"])
+    >>> offer = shoes.among([0, 2])
+    >>> offer.ids
+    ['boot', 'pump']
+    >>> sb.oful(3).select(offer)
+    0
     """
 
     def __init__(self, arms: OfferedArms, ids: Sequence[Hashable]) -> None:
         self.arms = arms
-        """As policies read them."""
+        """The arms, in the form that policies read."""
         self._all_ids = ids
 
     def __len__(self) -> int:
@@ -36,17 +46,17 @@ class Offer:
 
     @property
     def dim(self) -> int:
-        """Length of an arm, context included."""
+        """The number of features of an arm, including the context."""
         return self.arms.dim
 
     @property
     def ids(self) -> Sequence[Hashable]:
-        """The ids of the arms, in the order of indices."""
+        """The ids of the arms, by index."""
         places = self.arms.places
         return self._all_ids if places is None else [self._all_ids[place] for place in places.tolist()]
 
     def arm(self, index: int) -> Vector:
-        """One arm as a policy is to learn from it, (dim,): for ``policy.update``."""
+        """One arm, shape (dim,), with its context: what ``policy.update`` needs."""
         if not -len(self) <= index < len(self):
             raise InputError(f"the index is {index}, but there are {len(self)} arms")
         place = index % len(self)
@@ -64,21 +74,21 @@ class Offer:
         return self.arms.raw_rows(places.astype(np.intp)).astype(np.float64, copy=False)
 
     def times(self, context: Any) -> "Offer":
-        """Arms whose features are multiplied by the context's, entry by entry; K x dim is not formed."""
+        """Multiply the features of every arm by those of the context, entry by entry, without a copy."""
         return self._with(context, "product")
 
     def beside(self, context: Any) -> "Offer":
-        """Arms that have the context's features before their own."""
+        """Put the features of the context before those of every arm."""
         return self._with(context, "concatenate")
 
     def outer(self, context: Any) -> "Offer":
-        """Arms whose features are all products u_i·x_j, those of u_0 first."""
+        """Use all products u_i·x_j of context and arm as features, those of u_0 first."""
         return self._with(context, "outer")
 
     def among(self, which: Any) -> "Offer":
-        """Some of the arms: a mask of booleans, (K,), or their indices, in ascending order."""
+        """Offer some of the arms: a boolean mask (K,), or their indices in ascending order."""
         if self.arms.places is not None:
-            raise InputError("these are some of the arms already; call among once")
+            raise InputError("this offer has some of the arms already; call among only once")
         count = len(self)
         try:
             given = library_of(which).to_host(which) if is_foreign(which) else np.asarray(which)
@@ -91,58 +101,64 @@ class Offer:
         elif given.dtype.kind in "iu" and given.ndim == 1:
             places = given.astype(np.intp)
             if len(places) and not (places[0] >= 0 and places[-1] < count and (np.diff(places) > 0).all()):
-                raise InputError(f"indices must ascend from 0 to {count - 1}, each once")
+                raise InputError(f"indices must ascend from 0 to {count - 1}, without repetition")
         else:
             raise InputTypeError(f"give a mask of {count} booleans or indices, got dtype {given.dtype}")
         if not len(places):
-            raise InputError("no arms are left to choose from")
+            raise InputError("no arms are left to choose from; select at least one")
         return Offer(
             OfferedArms(self.arms.store, self.arms.context, self.arms.interaction, places), self._all_ids
         )
 
     def _with(self, context: Any, interaction: str) -> "Offer":
         if self.arms.interaction is not None:
-            raise InputError(f"these arms have a context already ({self.arms.interaction}); give one")
+            raise InputError(
+                f"these arms have a context already ({self.arms.interaction}); start from the catalogue"
+            )
         vector = read_context(context)
         width = self.arms.store.width
         if interaction == "product" and len(vector) != width:
-            raise InputError(f"the context has {len(vector)} numbers, but arms have {width}")
+            raise InputError(
+                f"the context has {len(vector)} numbers, but arms have {width}; give one number per feature"
+            )
         return Offer(OfferedArms(self.arms.store, vector, interaction, self.arms.places), self._all_ids)
 
 
 def read_context(context: Any) -> Vector:
-    """A vector of finite numbers, from any library."""
+    """Read a context: a vector of finite numbers, from any library."""
     try:
         given = library_of(context).to_host(context) if is_foreign(context) else np.asarray(context)
         vector = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputTypeError(f"a context is a vector of numbers: {error}") from error
+        raise InputTypeError(f"a context must be a vector of numbers: {error}") from error
     if vector.ndim != 1 or not len(vector):
-        raise InputError(f"a context is a vector of numbers, got an array of shape {vector.shape}")
+        raise InputError(f"a context must be a vector of numbers, got an array of shape {vector.shape}")
     bad = np.flatnonzero(~(np.abs(vector) < 1e150))
     if len(bad):
-        raise InputError(f"entry {bad[0]} of the context is {vector[bad[0]]}; it must be finite, below 1e150")
+        raise InputError(
+            f"entry {bad[0]} of the context is {vector[bad[0]]}; it must be finite and below 1e150"
+        )
     return vector
 
 
 class Catalogue(Offer):
-    """Arms prepared once, on any device: numpy, torch, JAX, CuPy, or a memory-mapped file.
+    """Many arms, prepared once, on any device: numpy, torch, JAX, CuPy, or a memory-mapped file.
 
-    A policy chooses from it as from an array, and finds the same arm: a quick look with a rigorous bound on
-    its rounding excludes most arms, what is left is scored in float64 (docs/catalogues.md).
+    A policy chooses from a catalogue as from an array, and finds the same arm, but faster. A cheap bound,
+    rigorous in spite of rounding, excludes most arms. The rest is scored in float64 (docs/catalogues.md).
 
-    Threads may share a catalogue. A change takes effect at once for later choices; those that run, and offers
-    that were made before, see the catalogue as it was.
+    Threads may share a catalogue. A change takes effect for later choices. Choices that are running, and
+    offers made before, see the catalogue as it was.
 
     Parameters
     ----------
-    arms : array
-        (K, dim), float32, float64, bfloat16 or float16. It is not copied: do not write to it.
-    ids : sequence
-        A name for every arm, each once; 0 to K - 1 unless they are given.
+    arms : array of shape (K, dim)
+        float32, float64, bfloat16 or float16. It is not copied, so do not write to it.
+    ids : sequence, optional
+        A different id for every arm. Default: 0 to K - 1.
     half : bool
-        Whether to keep a copy in fewer bits (eight in numpy, bfloat16 elsewhere) for the quick look. The
-        choice is the same; the look reads a quarter or half of the memory.
+        Whether to keep a copy in fewer bits (8 bits with numpy, bfloat16 elsewhere) for the cheap bound. The
+        choices are the same. The bound then reads a quarter or a half of the memory.
 
     Examples
     --------
@@ -179,11 +195,11 @@ class Catalogue(Offer):
         return f"<Catalogue: {len(self):,} arms of dim {self.dim:,}, {dtype_name(store.array)} ({place})>"
 
     def __getstate__(self) -> Any:
-        raise TypeError("a catalogue is not copied or pickled: make another of the same arms")
+        raise TypeError("a catalogue cannot be copied or pickled; make another one from the same arms")
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arms and of what was prepared."""
+        """Bytes of the arms, and of what was prepared for them."""
         return self.arms.store.nbytes
 
     def index_of(self, name: Hashable) -> int:
@@ -199,10 +215,10 @@ class Catalogue(Offer):
         except KeyError:
             raise InputError(f"no arm has the id {name!r}") from None
 
-    # -- changes: each makes a new store, so that one that fails leaves everything as it was -----------
+    # -- changes: each makes a new store, so that a failed one leaves everything as it was --------------
 
     def add(self, arms: Any, ids: Iterable[Hashable]) -> None:
-        """More arms, behind those there are. All are copied: add many at a time."""
+        """Add arms after the present ones. All arms are copied, so add many at a time."""
         with self._lock:
             more, names = self._more(arms, ids)
             _check_ids([*self._all_ids, *names], len(self) + len(names))
@@ -211,7 +227,7 @@ class Catalogue(Offer):
             self._set(self._made(whole, [store, more]), [*self._all_ids, *names])
 
     def replace(self, arms: Any, ids: Iterable[Hashable]) -> None:
-        """Other features for arms there are."""
+        """Replace the features of arms."""
         with self._lock:
             more, names = self._more(arms, ids)
             rows = np.array([self._row(name) for name in names], dtype=np.intp)
@@ -223,12 +239,12 @@ class Catalogue(Offer):
             self._rows_of = kept[1]
 
     def retire(self, ids: Iterable[Hashable]) -> None:
-        """Arms that are no longer to be chosen; the others move up."""
+        """Remove arms. Later arms move up."""
         with self._lock:
             gone = {self._row(name) for name in ids}
             left = np.array([row for row in range(len(self)) if row not in gone], dtype=np.intp)
             if not len(left):
-                raise InputError("a catalogue needs at least one arm: these are all")
+                raise InputError("a catalogue needs at least one arm; these are all of them")
             names = [self._all_ids[row] for row in left.tolist()]
             self._set(_rows_taken(self.arms.store, left), names)
 
@@ -238,14 +254,14 @@ class Catalogue(Offer):
         check_same_place(store.library, library_of(array))
         if array.ndim != 2 or array.shape[1] != store.width:
             raise InputError(
-                f"the arms have shape {tuple(array.shape)}, but those there are (K, {store.width})"
+                f"the new arms have shape {tuple(array.shape)}, but must have shape (n, {store.width})"
             )
         _check_ids(names, array.shape[0])
         same = store.library.cast(array, store.array.dtype)
         return make_store(same, half=self._half, label=names.__getitem__), names
 
     def _made(self, array: Any, parts: list[Store]) -> Store:
-        """A store of all of them, of what was prepared of its parts."""
+        """A store of all arms, from what was prepared for its parts."""
         library = parts[0].library
 
         def both(values: list[Any]) -> Any:

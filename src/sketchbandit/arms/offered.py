@@ -1,4 +1,4 @@
-"""Arms of a store as one request offers them: re-weighted, beside shared features, some of them, scaled."""
+"""The arms of a store as one request offers them: with a context, a subset, scaled."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -33,7 +33,7 @@ class OfferedArms:
 
     @property
     def dim(self) -> int:
-        """Length of an arm before it is scaled."""
+        """The number of features of an arm before scaling."""
         width = self.store.width
         if self.context is None or self.interaction == "product":
             return width
@@ -42,21 +42,21 @@ class OfferedArms:
 
     @property
     def library(self) -> Library:
-        """Where the arms are."""
+        """The array library and the device of the arms."""
         return self.store.library
 
     def through(self, lens: Vector) -> "OfferedArms":
-        """The same, seen through a lens."""
+        """The same arms, with another scaling."""
         return replace(self, lens=lens)
 
     # -- on the host ----------------------------------------------------------------------------------
 
     def some(self, which: AnyArray | slice) -> DenseArms:
-        """The set that has just these arms, on the host."""
+        """The set with exactly these arms, on the host."""
         return dense_arms(View(self.raw_rows(which), self.lens))
 
     def raw_rows(self, which: AnyArray | slice) -> AnyArray:
-        """Arms on the host, before they are scaled."""
+        """Some arms on the host, before scaling."""
         places = which if self.places is None else self.places[which]
         rows, context = self.store.to_host(places), self.context
         if context is None:
@@ -65,21 +65,21 @@ class OfferedArms:
 
     @property
     def raw(self) -> "OfferedArms":
-        """As they came: what a sample of them is taken from."""
+        """The arms before scaling, for the sample of a warm-up."""
         return self
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(K, dim)."""
+        """The shape (K, dim)."""
         return len(self), self.dim
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """That of arms on the host."""
+        """The dtype of the arms on the host."""
         return np.dtype(np.float64)
 
     def __getitem__(self, which: Any) -> AnyArray:
-        """Some of the arms as they came, on the host."""
+        """Some of the arms before scaling, on the host."""
         if isinstance(which, int):
             one: AnyArray = self.raw_rows(slice(which, which + 1))[0]
             return one
@@ -90,22 +90,22 @@ class OfferedArms:
         return self.some(slice(index, index + 1)).vector(0)
 
     def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
-        """One arm as a sketch of that dtype stores it, (1, dim)."""
+        """One arm (1, dim) in the dtype in which a sketch stores it."""
         return self.some(slice(index, index + 1)).row(0, dtype)
 
     def norm_sq(self, index: int) -> float:
         """|z|² of one arm."""
         return norm_sq_of(self.vector(index))
 
-    # -- where they are -------------------------------------------------------------------------------
+    # -- on their device ------------------------------------------------------------------------------
 
     @property
     def is_linear(self) -> bool:
-        """Whether z'v is x'(something of v), over the length of z where arms are scaled to length one."""
+        """Whether z'v is linear in x, up to the length of z if arms are scaled to length one."""
         return not len(self.lens) or self.lens[KIND] != COLUMNS
 
     def folded(self, vector: Vector) -> tuple[Vector, float]:
-        """w and c with z'v = x'w + c of arms that are not scaled."""
+        """w and c with z'v = x'w + c, for arms without scaling."""
         context, width = self.context, self.store.width
         if context is None:
             return vector[:width], 0.0
@@ -129,7 +129,7 @@ class OfferedArms:
         return self.times(vector), self.norms_sq()
 
     def products(self, vector: Vector) -> Any:
-        """z'v of every arm, in the widest dtype, where they are."""
+        """z'v of every arm, in the widest dtype, on their device."""
         if not self.is_linear:
             wide = self._put(vector)
             return self.by_piece(lambda rows: self.library.product(rows, wide))
@@ -143,14 +143,14 @@ class OfferedArms:
         return found + constant * float(vector[-1]) if constant else found
 
     def squares(self) -> Any:
-        """|z|² of every arm, in the widest dtype, where they are."""
+        """|z|² of every arm, in the widest dtype, on their device."""
         xp = self.library.xp
         if len(self.lens) and self.lens[KIND] == ROWS:
             return self.raw_squares() * 0.0 + (1.0 + float(self.lens[CONSTANT]) ** 2)
         return self.by_piece(lambda rows: xp.sum(rows * rows, axis=1))
 
     def raw_squares(self) -> Any:
-        """|z|² before they are scaled."""
+        """|z|² before scaling."""
         xp = self.library.xp
         return replace(self, lens=PLAIN).by_piece(lambda rows: xp.sum(rows * rows, axis=1))
 
@@ -159,7 +159,7 @@ class OfferedArms:
         return self.library.xp.where(lengths > 0.0, lengths, self.library.xp.ones_like(lengths))
 
     def pieces(self) -> list[AnyArray | slice]:
-        """Places of arms that are worked on at a time."""
+        """Slices of arms that are worked on at a time."""
         width = self.dim
         if self.places is None:
             return list(self.store.pieces(width))
@@ -167,7 +167,7 @@ class OfferedArms:
         return [self.places[start : start + step] for start in range(0, len(self.places), step)]
 
     def rows(self, which: AnyArray | slice) -> Any:
-        """Some arms z, in the widest dtype, where they are; ``which``: rows of the store."""
+        """Some arms z, in the widest dtype, on their device. ``which`` are rows of the store."""
         library = self.library
         xp, rows = library.xp, self.store.rows(which, library.widest)
         if self.context is not None:
@@ -195,18 +195,18 @@ class OfferedArms:
         return rows
 
     def by_piece(self, compute: Any) -> Any:
-        """What ``compute`` makes of arms in the widest dtype, a piece of them at a time, (K,)."""
+        """Apply ``compute`` to all arms in the widest dtype, one piece at a time; shape (K,)."""
         return joined(self.library, [compute(self.rows(which)) for which in self.pieces()])
 
     def rows_at(self, indices: Any) -> Any:
-        """The arms z of some indices, which are an array where the arms are."""
+        """The arms z at some indices. ``indices`` is an array on their device."""
         if self.places is not None:
             places = self.places if self.library.on_host else self.library.put(self.places)
             indices = self.library.xp.take(places, indices, axis=0)
         return self.rows(indices)
 
     def taken(self, values: Any) -> Any:
-        """Those of the arms that are offered, of those of all."""
+        """The values of the arms on offer, from the values of all arms."""
         if self.places is None:
             return values
         if self.library.on_host:
@@ -238,5 +238,5 @@ def with_context(rows: Matrix, context: Vector, interaction: str | None) -> Matr
 
 
 def offered_array(arms: Any) -> OfferedArms:
-    """An array of another library, as it is."""
+    """An array of another library as a set of arms."""
     return OfferedArms(make_store(arms, half=False))

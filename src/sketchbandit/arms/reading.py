@@ -1,4 +1,4 @@
-"""Reading arms and rewards from whatever the user has."""
+"""Reading arms and rewards from any input."""
 
 import math
 from numbers import Real
@@ -27,21 +27,21 @@ def read_arms(arms: Any, dim: int, dtype: np.dtype[Any], *, may_be_empty: bool =
             return DenseArms(arms[np.newaxis])
     source = row_source(arms, dim, "arms")
     if not source.shape[0] and not may_be_empty:
-        raise InputError("there are no arms to choose from: the set is empty")
-    with np.errstate(over="ignore"):  # what is not finite is reported by whoever takes the norms
+        raise InputError("there are no arms to choose from: the set is empty; give at least one arm")
+    with np.errstate(over="ignore"):  # values that are not finite are found in the norms
         if sparse.issparse(source):
             return SparseArms(source.astype(dtype))
         return DenseArms(source if is_ready(source, dtype) else np.require(source, dtype, ["C", "A"]))
 
 
 def is_ready(arms: AnyArray, dtype: np.dtype[Any]) -> bool:
-    """Whether arms can be read as they are."""
+    """Whether arms need no conversion."""
     fits = arms.dtype == dtype or (arms.dtype == np.float32 and dtype == np.float64)
     return fits and arms.flags.c_contiguous and arms.flags.aligned
 
 
 def refuse(arms: Arms, norms_sq: Vector, means: Vector | None = None) -> InputError:
-    """Why these arms have no finite scores."""
+    """The error for arms whose scores are not finite."""
     bad = np.flatnonzero(~np.isfinite(norms_sq))
     source = arms.raw
     if len(bad):
@@ -69,9 +69,9 @@ def is_scalar(reward: Any) -> bool:
 
 
 def read_reward(reward: Any) -> float:
-    """One finite reward."""
+    """Read one finite reward."""
     if np.ma.is_masked(reward):
-        raise InputError("the reward is masked; leave that arm out, or say what its reward is")
+        raise InputError("the reward is masked; leave out this arm, or give its reward")
     if isinstance(reward, np.ndarray) and reward.size == 1:
         reward = reward.item()
     elif isinstance(reward, (list, tuple)) and len(reward) == 1:
@@ -90,9 +90,9 @@ def read_reward(reward: Any) -> float:
 
 
 def read_rewards(rewards: Any, count: int) -> Vector:
-    """``count`` finite rewards."""
+    """Read ``count`` finite rewards."""
     if np.ma.is_masked(rewards):
-        raise InputError("some rewards are masked; leave those arms out, or say what their rewards are")
+        raise InputError("some rewards are masked; leave out these arms, or give their rewards")
     try:
         array = np.asarray(rewards)
     except ValueError as error:

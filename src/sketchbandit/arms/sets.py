@@ -1,4 +1,4 @@
-"""A set of arms, checked in shape and type: dense or sparse."""
+"""A set of arms, dense or sparse. Shape and type are checked."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
 
 
 class DenseArms:
-    """K arms as the rows of a C-ordered array of float64 or float32; sums are float64."""
+    """K arms as the rows of a C-ordered array of float64 or float32. Sums are float64."""
 
     __slots__ = ("given",)
 
     def __init__(self, given: AnyArray) -> None:
         self.given = given
-        """What the loops start from."""
+        """The dtype from which the loops start."""
 
     def __len__(self) -> int:
         return len(self.given)
 
     @property
     def view(self) -> View:
-        """As the loops read them."""
+        """The arms in the form that the loops read."""
         return View(self.given)
 
     @property
     def array(self) -> AnyArray:
-        """As an array (K, dim)."""
+        """The arms as an array (K, dim)."""
         return self.given
 
     @property
     def raw(self) -> AnyArray:
-        """As they came."""
+        """The arms before scaling."""
         return self.given
 
     @property
     def is_float64(self) -> bool:
-        """Whether the loops read just the numbers that an update will."""
+        """Whether the loops read exactly the numbers that an update reads."""
         return bool(self.given.dtype == np.float64)
 
     def norms_sq(self) -> Vector:
@@ -55,7 +55,7 @@ class DenseArms:
         return norm_sq_of(self.vector(index))
 
     def times(self, vector: Vector) -> Vector:
-        """x'v for every arm x. An arm's value does not depend on which others stand beside it."""
+        """x'v for every arm x. The value of an arm does not depend on the other arms."""
         return self.scan(vector)[0]
 
     def scan(self, vector: Vector) -> tuple[Vector, Vector]:
@@ -74,16 +74,16 @@ class DenseArms:
         return x
 
     def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
-        """One arm as a sketch of that dtype stores it, (1, dim)."""
+        """One arm (1, dim) in the dtype in which a sketch stores it."""
         return self.given[index : index + 1].astype(dtype, copy=False)
 
     def some(self, which: AnyArray | slice) -> "DenseArms":
-        """The set that has just these arms."""
+        """The set with exactly these arms."""
         return dense_arms(self.view._replace(array=self.given[which]))
 
 
 class ScaledArms(DenseArms):
-    """K arms seen through a scaling: nothing is copied until an array is asked for."""
+    """K arms with a scaling. Nothing is copied until an array is needed."""
 
     __slots__ = ("_array", "_lens")
 
@@ -93,19 +93,19 @@ class ScaledArms(DenseArms):
 
     @property
     def view(self) -> View:
-        """As the loops read them."""
+        """The arms in the form that the loops read."""
         return View(self.given, self._lens)
 
     @property
     def array(self) -> AnyArray:
-        """As an array (K, dim)."""
+        """The arms as an array (K, dim)."""
         if self._array is None:
             self._array = rows_of(self.view, slice(None))
         return self._array
 
     @property
     def is_float64(self) -> bool:
-        """What is summed in one pass differs in rounding from the sum over the row itself."""
+        """False: a sum in one pass rounds differently from the sum over the scaled row."""
         return False
 
     def vector(self, index: int) -> Vector:
@@ -113,12 +113,12 @@ class ScaledArms(DenseArms):
         return row_of(self.given[index], self._lens)
 
     def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
-        """One arm as a sketch of that dtype stores it, (1, dim)."""
+        """One arm (1, dim) in the dtype in which a sketch stores it."""
         return self.vector(index)[np.newaxis].astype(dtype, copy=False)
 
 
 class Images(DenseArms):
-    """What a projection made of arms, which are kept."""
+    """Projected arms, together with the original ones."""
 
     __slots__ = ("_raw",)
 
@@ -128,18 +128,18 @@ class Images(DenseArms):
 
     @property
     def raw(self) -> Any:
-        """As they came."""
+        """The arms before the projection."""
         return self._raw
 
 
 def dense_arms(view: View) -> DenseArms:
-    """The arms that loops read so."""
+    """The set of arms with this view."""
     return ScaledArms(view) if len(view.lens) else DenseArms(view.array)
 
 
 @dataclass(frozen=True)
 class SparseArms:
-    """K arms as the rows of a canonical CSR matrix; ``came_as``: before they were scaled."""
+    """K arms as the rows of a canonical CSR matrix. ``came_as`` is the matrix before scaling."""
 
     matrix: Any
     came_as: Any = None
@@ -149,12 +149,12 @@ class SparseArms:
 
     @property
     def raw(self) -> Any:
-        """As they came."""
+        """The arms before scaling."""
         return self.matrix if self.came_as is None else self.came_as
 
     @property
     def nonzeros(self) -> int:
-        """Entries that a product with the arms reads."""
+        """The number of entries that a product with the arms reads."""
         return int(self.matrix.nnz)
 
     def norms_sq(self) -> Vector:
@@ -180,18 +180,18 @@ class SparseArms:
         return SparseVector(self.matrix.indices[start:stop], values)
 
     def some(self, which: AnyArray | slice) -> "SparseArms":
-        """The set that has just these arms."""
+        """The set with exactly these arms."""
         return SparseArms(self.matrix[which])
 
     def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
-        """One arm as a sketch of that dtype stores it, (1, dim)."""
+        """One arm (1, dim) in the dtype in which a sketch stores it."""
         row = np.zeros((1, self.matrix.shape[1]), dtype)
         indices, values = self.vector(index)
         row[0, indices] = values
         return row
 
     def _sums(self, values: Vector) -> Vector:
-        """The sum of ``values`` over each row's entries; 0 for an empty row."""
+        """The sum of ``values`` over the entries of each row; 0 for an empty row."""
         sums: Vector = sum_runs(values[np.newaxis], self.matrix.indptr)[0]
         return sums
 
@@ -200,7 +200,7 @@ Arms = Union[DenseArms, SparseArms, "OfferedArms"]
 
 
 class Scan(NamedTuple):
-    """The first look at a set of arms: their means and squared norms, and S X' where it came for free."""
+    """The first pass over a set of arms: means and squared norms, and S X' if it came for free."""
 
     arms: Arms
     means: Vector
@@ -208,7 +208,7 @@ class Scan(NamedTuple):
     products: Matrix | None = None
 
     def norm_sq(self, index: int) -> float:
-        """|x|² of one arm as an update will compute it: of float64 numbers."""
+        """|x|² of one arm as an update computes it, from float64 numbers."""
         if isinstance(self.arms, DenseArms) and not self.arms.is_float64:
             return self.arms.norm_sq(index)
         return float(self.norms_sq[index])
@@ -224,7 +224,7 @@ def sum_runs(values: AnyArray, bounds: AnyArray) -> Vector:
 
 
 def norm_sq_of(x: AnyArray) -> float:
-    """|x|² of a dense vector; inf or NaN without a warning."""
+    """|x|² of a dense vector; inf or NaN are returned without a warning."""
     compiled = kernels()
     if compiled is not None:
         wide = x.astype(np.float64, copy=False)
@@ -234,7 +234,7 @@ def norm_sq_of(x: AnyArray) -> float:
 
 
 def project_arms(arms: AnyArray, projection: AnyArray) -> Matrix | None:
-    """``arms @ projection``, each arm for itself, so that equal arms have equal images to the bit.
+    """``arms @ projection``, computed per arm, so that equal arms have equal images to the bit.
 
     None if an image is not finite.
     """
@@ -250,7 +250,7 @@ def project_arms(arms: AnyArray, projection: AnyArray) -> Matrix | None:
 
 
 def own_copy(row: AnyVector) -> AnyVector:
-    """A copy that nobody else can change."""
+    """A copy that no other code can change."""
     if isinstance(row, SparseVector):
         return SparseVector(row.indices.copy(), row.values.copy())
     return row.copy()

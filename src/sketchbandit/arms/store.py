@@ -1,4 +1,4 @@
-"""Arms that stay where they are: on a device, in memory or in a file; prepared once to be screened."""
+"""Arms that stay where they are (device, memory or file), prepared once for screening."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -19,23 +19,24 @@ _LEVELS = 127.0  # of an entry in eight bits, to either side
 LEAST = 1e-30
 """Added to bounds: sums in float32 may lose as much where numbers are too small for it."""
 BANDS = 16
-"""Bands of columns whose lengths are kept, for bounds on re-weighted arms."""
+"""The number of column bands whose lengths are kept, for bounds on arms that are multiplied by a context."""
 
 
 class Coarse(NamedTuple):
-    """A copy in fewer bits: bfloat16, or eight bits and the step of every row."""
+    """A copy in fewer bits: bfloat16, or 8 bits with a step per row."""
 
     array: Any
     steps: Any
     slack: Any
-    """|x - copy| of every arm, at least, (K,) float32."""
+    """Upper bounds on |x - copy| of every arm, (K,) float32."""
 
 
 @dataclass(frozen=True, eq=False)
 class Store:
-    """Arms (K, width) of some library on its device, never written to.
+    """Arms (K, width) of some library on its device. They are never written to.
 
-    ``norms`` are at least |x|, ``bands`` at least |x_b|² of each band of columns; both float32, there too.
+    ``norms`` are upper bounds on |x|, ``bands`` upper bounds on |x_b|² for each band of columns. Both are
+    float32, on the same device.
     """
 
     array: Any
@@ -48,7 +49,7 @@ class Store:
 
     @cached_property
     def width(self) -> int:
-        """Length of an arm as it is stored."""
+        """The number of stored features of an arm."""
         return int(self.array.shape[1])
 
     @cached_property
@@ -65,7 +66,7 @@ class Store:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arms, and of what was prepared."""
+        """Bytes of the arms, and of what was prepared for them."""
         count, width = len(self), self.width
         bits = 8 * np.dtype(np.float64).itemsize if dtype_name(self.array) == "float64" else 32
         bits = 16 if dtype_name(self.array) in ("bfloat16", "float16") else bits
@@ -75,7 +76,7 @@ class Store:
         return held
 
     def rows(self, which: Any, dtype: Any = None) -> Any:
-        """Some arms, where they are: a slice, or indices of numpy or of their library."""
+        """Some arms, on their device. ``which`` is a slice, or indices of numpy or of their library."""
         if isinstance(which, slice) or self.library.on_host:
             some = self.array[which, :]
         else:
@@ -84,26 +85,26 @@ class Store:
         return some if dtype is None else self.library.cast(some, dtype)
 
     def to_host(self, which: AnyArray | slice) -> AnyArray:
-        """Some arms as float64 or float32 of numpy."""
+        """Some arms as float64 or float32 numpy arrays."""
         found = self.library.to_host(self.rows(which))
         wide = found if found.dtype == np.float64 else found.astype(np.float32, copy=False)
         return np.ascontiguousarray(wide)
 
     def pieces(self, width: int) -> list[slice]:
-        """Slices of arms that are worked on at a time, where each makes so many numbers."""
+        """Slices of arms to work on at a time, if each arm makes ``width`` numbers."""
         step, count = max(1, _NUMBERS // max(1, width)), len(self)
         return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
     def products(self, vector: Vector) -> Any:
-        """x'v of every arm, (K,), in the widest dtype there is."""
+        """x'v of every arm, (K,), in the widest dtype."""
         library, dtype = self.library, self.library.widest
         wide = library.put(vector, dtype)
         return joined(library, [library.product(self.rows(s, dtype), wide) for s in self.pieces(self.width)])
 
     def screen(self, vector: Vector) -> tuple[Any, float, float]:
-        """x'v of every arm, quickly and roughly: (K,) float32 or float64, ``a`` and ``b``.
+        """A fast approximation of x'v of every arm, (K,) float32 or float64, with its error ``a`` and ``b``.
 
-        None is off by more than a·norm + b·slack, whatever the order of the sums.
+        Every value is off by at most a·norm + b·slack, whatever the order of the sums.
         """
         library, length, coarse = self.library, float(np.linalg.norm(vector)) * _UP, self.coarse
         if coarse is not None and coarse.steps is not None:
@@ -130,15 +131,15 @@ class Store:
 
     @property
     def norms_share(self) -> float:
-        """By how much of |x|² the square of ``norms`` may be more."""
+        """The relative excess of the square of ``norms`` over |x|², at most."""
         return 2.0**-17 + 2.2 * (self.width + 4) * unit_of(
             self.library.xp.zeros(1, dtype=self.library.widest)
         )
 
     def weighted_screen(self, vector: Vector, weights: Vector) -> tuple[Any, float, Any, Any]:
-        """x'v of every arm, roughly; ``a`` as ``screen`` has it; and bounds on Σ (x_j·weights_j)².
+        """An approximation of x'v of every arm; its ``a`` as in ``screen``; and bounds on Σ (x_j·weights_j)².
 
-        One pass over the arms. The bounds are at least, and at most, the sum.
+        It takes one pass over the arms. The bounds are an upper and a lower one.
         """
         library, largest = self.library, float(np.abs(weights).max(initial=0.0)) or 1.0
         dtype = self.array.dtype if unit_of(self.array) <= _HALF else library.xp.float32
@@ -148,7 +149,7 @@ class Store:
         share = (
             2.2 * (self.width + 8) * (2.0**-53 if dtype_name(rough) == "float64" else 2.0**-24) + 2.0 * unit
         )
-        lost = self.norms * self.norms * 1e-37  # what is too small for float32
+        lost = self.norms * self.norms * 1e-37  # values too small for float32
         factor = largest * largest
         per_norm = (0.5 * share + unit + 2.0**-22) * float(np.linalg.norm(vector)) * _UP
         return (
@@ -173,13 +174,13 @@ class Store:
         return joined(library, [pair[0] for pair in found]), joined(library, [pair[1] for pair in found])
 
     def norms_of(self, weights: Vector | None) -> Any:
-        """At least the length of every arm, each entry times its weight; (K,) float32."""
+        """Upper bounds on the length of every arm with its entries multiplied by weights; (K,) float32."""
         if weights is None:
             return self.norms
         return self.norms_of_each(weights[np.newaxis])[0, :]
 
     def norms_of_each(self, weights: Matrix) -> Any:
-        """The same for every row of weights, (rows, K)."""
+        """The same for every row of weights, shape (rows, K)."""
         squares = np.zeros((len(weights), BANDS))
         for band, columns in enumerate(band_slices(self.width)):
             squares[:, band] = np.square(weights[:, columns]).max(axis=1, initial=0.0) * _UP
@@ -196,18 +197,18 @@ def band_slices(width: int) -> list[slice]:
 
 
 def joined(library: Library, pieces: list[Any]) -> Any:
-    """Arrays one after another."""
+    """Concatenate arrays."""
     if len(pieces) == 1:
         return pieces[0]
     return np.concatenate(pieces) if library.on_host else library.xp.concat(pieces)
 
 
 def make_store(arms: Any, *, half: bool, label: Any = None) -> Store:
-    """Arms as they lie, checked and measured. ``label``: says of a row which arm it is."""
+    """Check and measure arms, without a copy. ``label`` maps a row to the id of the arm."""
     library = library_of(arms)
     check_real_dtype(arms)
     if arms.ndim != 2 or not arms.shape[1]:
-        raise InputError(f"a catalogue has arms (K, dim), got an array of shape {tuple(arms.shape)}")
+        raise InputError(f"a catalogue needs arms (K, dim), got an array of shape {tuple(arms.shape)}")
     if not arms.shape[0]:
         raise InputError("there are no arms: a catalogue needs at least one arm")
     array = _contiguous(arms, library)
@@ -225,7 +226,7 @@ def make_store(arms: Any, *, half: bool, label: Any = None) -> Store:
             raise
         raise InputError(
             f"{array.shape[0]:,} arms of {array.shape[1]:,} numbers leave no memory on {library.device} to "
-            "prepare them; use fewer, a smaller dtype, or no half-precision copy"
+            "prepare them; use fewer arms or a smaller dtype, or leave out half"
         ) from error
 
 
@@ -236,7 +237,7 @@ def _contiguous(arms: Any, library: Library) -> Any:
 
 
 def _band_squares(store: Store) -> Any:
-    """At least |x_b|² of every band, (K, BANDS), in the widest dtype."""
+    """Upper bounds on |x_b|² of every band, (K, BANDS), in the widest dtype."""
     library, dtype = store.library, store.library.widest
     rise = 1.0 + (store.width + 4) * 1.01 * unit_of(library.xp.zeros(1, dtype=dtype))
     found = []
@@ -249,7 +250,7 @@ def _band_squares(store: Store) -> Any:
 
 
 def _check_finite(store: Store, lengths_sq: Any, label: Any) -> None:
-    """Refuse arms that are not finite, or too long for the sums of a screen."""
+    """Raise for arms that are not finite, or too long for the sums of a screen."""
     host = store.library.to_host(lengths_sq)
     bad = np.flatnonzero(~(host < 1e37))  # NaN too
     if not len(bad):
@@ -264,7 +265,7 @@ def _check_finite(store: Store, lengths_sq: Any, label: Any) -> None:
 
 
 def _coarse_copy(store: Store) -> Coarse:
-    """Eight bits for numpy, bfloat16 for other libraries."""
+    """A coarse copy: 8 bits with numpy, bfloat16 with other libraries."""
     library, xp, dtype = store.library, store.library.xp, store.library.widest
     if library.on_host:
         return _in_eight_bits(store)
@@ -296,7 +297,7 @@ def _in_eight_bits(store: Store) -> Coarse:
 def _bfloat16(library: Library) -> Any:
     found = getattr(library.xp, "bfloat16", None)
     if found is None:
-        raise InputError(f"{library.name} has no bfloat16 for a half-precision copy; leave out half")
+        raise InputError(f"{library.name} has no bfloat16 for the coarse copy; leave out half")
     return found
 
 

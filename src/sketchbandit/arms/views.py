@@ -1,4 +1,4 @@
-"""Arms seen through a lens, as arrays."""
+"""Arms as arrays, after scaling."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ __all__ = ["View", "row_of", "rows_of"]
 
 
 def rows_of(view: View, which: AnyArray | slice) -> AnyArray:
-    """Some arms as the loops read them; a copy, if there is a lens or ``which`` is an array."""
+    """Some arms, scaled, as the loops read them. A copy if there is a scaling or ``which`` is an array."""
     given, lens = view.array[which], view.lens
     if not len(lens):
         return given
@@ -25,7 +25,7 @@ def rows_of(view: View, which: AnyArray | slice) -> AnyArray:
 
 
 def row_of(x: AnyArray, lens: Vector) -> Vector:
-    """One arm through a lens, as ``rows_of`` has it."""
+    """One arm, scaled, as in ``rows_of``."""
     compiled = kernels()
     if compiled is None:
         one: Vector = rows_of(View(x[np.newaxis], lens), slice(None))[0]

@@ -1,11 +1,14 @@
-"""Sketches, policies and their certificates on Dask: each partition read where it lies, small things merged.
+"""Sketches and policies of Dask collections: partitions are read where they are, small results are merged.
 
+Examples
+--------
 >>> import dask.array as da, sketchbandit as sb
 >>> from sketchbandit.dask import sketch
 >>> X = da.random.default_rng(0).standard_normal((4000, 30), chunks=(500, 30))
 >>> made = sketch(X, lambda dim: sb.FrequentDirections(dim, size=10))
 >>> made.count, made.error_bound <= made.mass / 10
 (4000, True)
+
 """
 
 try:

@@ -1,4 +1,4 @@
-"""Where a graph is computed: on the scheduler at an address, or wherever Dask would."""
+"""Computing a graph: on the scheduler at an address, or where Dask does it by default."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def result_of(graph: Any, address: str | None) -> Any:
 
 
 def connect(address: str) -> Any:
-    """A client of the scheduler at an address; it is closed by the ``with`` that it is used in."""
+    """A client of the scheduler at an address. Use it in a ``with`` block, which closes it."""
     try:
         from distributed import Client  # noqa: PLC0415  (a part of Dask that not everybody has)
     except ModuleNotFoundError as error:

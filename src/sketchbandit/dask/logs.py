@@ -1,4 +1,4 @@
-"""A policy from a log that lies in partitions."""
+"""A policy that learns from a log in partitions."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from sketchbandit.sketch.checks import check_count
 
 
 class Place(NamedTuple):
-    """Which partition it is, of how many."""
+    """The number of a partition, and how many there are."""
 
     number: int
     of: int
@@ -29,24 +29,24 @@ def fit_logged(
     split_every: int = 8,
     address: str | None = None,
 ) -> Any:
-    """The policy that has learned from a whole log, each partition of it where it lies.
+    """Make a policy that has learned from a whole log. Each partition is read where it is.
 
-    Policies merge: for an exact one (``oful``) the result is, to rounding, the policy that read the log in
-    order; for a sketched one certificates add, and stay true.
+    The policies of the partitions are merged. For an exact one (``oful``) the result equals, up to rounding,
+    a policy that read the log in order. For a sketched one the error bounds add up, and stay true.
 
     Parameters
     ----------
     arms : dask.array or list of (delayed) blocks
-        The arms offered, (n, K, dim), or those chosen alone, (n, dim), dense or sparse.
+        The arms offered, (n, K, dim), or only those chosen, (n, dim), dense or sparse.
     chosen : dask.array, list or None
-        The index of the arm chosen in every round, (n,); None where ``arms`` are the chosen ones.
+        The index of the arm chosen in every round, (n,); None if ``arms`` are the chosen ones.
     rewards : dask.array or list
         The rewards, (n,).
     factory : callable
-        Makes a fresh policy: ``lambda dim: sb.dbslinucb(dim, size=20)``. A scaling has to be given, not
-        learned: ``lambda dim: sb.adaptive(dim, scaling=known)``. Models that learn in one pass (``Logistic``,
-        ``Poisson``, ``Robust``) do not merge, and neither do policies that forget, because partitions follow
-        one another: they take a log in one partition, and no other.
+        Makes a fresh policy: ``lambda dim: sb.dbslinucb(dim, size=20)``. A scaling must be given, not
+        learned: ``lambda dim: sb.adaptive(dim, scaling=known)``. One-pass reward models (``Logistic``,
+        ``Poisson``, ``Robust``) cannot be merged, nor can policies that forget, because partitions follow
+        one another. They need a log in one partition.
     split_every, address
         As for ``sketch``.
 
@@ -83,7 +83,7 @@ def fit_logged(
 
 
 def _blocks(collection: Any, name: str, edges: Any) -> tuple[list[Any], Any]:
-    """The partitions along the rounds, and where they are cut; ``edges``: where they have to be."""
+    """The partitions along the rounds, and their edges. ``edges`` are those that they must have."""
     if isinstance(collection, Array):
         if edges is not None and collection.chunks[0] != edges:
             if sum(collection.chunks[0]) != sum(edges):
@@ -98,7 +98,7 @@ def _blocks(collection: Any, name: str, edges: Any) -> tuple[list[Any], Any]:
 
 
 def _check_policy(policy: Policy, partitions: int) -> None:
-    """Refuse one that could not be merged, before it learns anything."""
+    """Raise if the policy cannot be merged, before it learns anything."""
     if policy.is_warming_up:
         raise InputError(
             "every partition would learn a scaling of its own, and such policies do not merge; give all the "
@@ -118,7 +118,7 @@ def _check_policy(policy: Policy, partitions: int) -> None:
 
 
 def learn_partition(arms: Any, chosen: Any, rewards: Any, place: Place, factory: Factory) -> Part | None:
-    """A policy that has learned from one partition; None where it has no rounds and no width either."""
+    """A policy that has learned from one partition; None if the partition has neither rounds nor a width."""
     name = f"partition {place.number}"
     arms, rewards = as_rows(arms), np.asarray(rewards)
     if arms.shape == (0,):

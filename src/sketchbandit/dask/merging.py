@@ -1,4 +1,4 @@
-"""One result from those of the partitions, in a tree that does not depend on who computes it."""
+"""Merging the results of the partitions, in a tree that does not depend on the scheduler."""
 
 import copy
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ from sketchbandit.errors import InputError
 
 
 class Part(NamedTuple):
-    """What some partitions came to (it has ``dim`` and ``merge``), and the name of the first."""
+    """The result of some partitions (with ``dim`` and ``merge``), and the name of the first."""
 
     content: Any
     name: str
@@ -20,14 +20,14 @@ class Part(NamedTuple):
 def merge_partitions(
     read: Callable[..., Part | None], arguments: Iterable[Any], split_every: int, address: str | None
 ) -> Any:
-    """What ``read`` makes of the arguments for each partition, merged; None where no partition has rows."""
+    """Merge what ``read`` returns for each partition; None if no partition has rows."""
     read_later = delayed(read, pure=False)
     found: Part | None = result_of(_tree([read_later(*some) for some in arguments], split_every), address)
     return None if found is None else found.content
 
 
 def _tree(parts: list[Any], split_every: int) -> Any:
-    """All parts, delayed ones, merged in groups of neighbours."""
+    """Merge delayed parts in groups of neighbours."""
     while len(parts) > 1:
         groups = [parts[i : i + split_every] for i in range(0, len(parts), split_every)]
         parts = [delayed(merge_all, pure=False)(group) for group in groups]
@@ -35,7 +35,7 @@ def _tree(parts: list[Any], split_every: int) -> Any:
 
 
 def merge_all(parts: list[Part | None]) -> Part | None:
-    """A copy of the first with the others merged in; those without rows are left out."""
+    """A copy of the first part with the others merged in. Parts without rows are left out."""
     present = [part for part in parts if part is not None]
     if not present:
         return None

@@ -1,4 +1,4 @@
-"""What the user has, as a list of partitions: Dask arrays, Dask dataframes, delayed or plain blocks."""
+"""Collections as lists of partitions: Dask arrays, Dask dataframes, delayed or plain blocks."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,14 +11,14 @@ from sketchbandit.errors import InputError, InputTypeError
 
 
 class Partition(NamedTuple):
-    """A block of rows, still to be computed perhaps, and how messages call it."""
+    """A block of rows, computed or delayed, and its name in messages."""
 
     block: Any
     name: str
 
 
 class Partitions(NamedTuple):
-    """All blocks, in order, and how long a row is, where that is known."""
+    """All blocks in order, and the length of a row if it is known."""
 
     blocks: list[Partition]
     dim: int | None
@@ -56,7 +56,7 @@ def _of_array(array: Any) -> tuple[list[Any], int | None]:
 
 
 def whole_rows(array: Any) -> list[Any]:
-    """The partitions of an array that is cut along its first axis alone: no row is ever cut."""
+    """The partitions of an array that is cut along its first axis only, so that rows are whole."""
     if max(array.numblocks[1:], default=1) > 1:
         array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
     return list(array.to_delayed().ravel())
@@ -78,7 +78,7 @@ def as_rows(block: Any) -> Any:
 
 
 def _check_columns(frame: Any) -> None:
-    """Refuse a frame with columns that are no numbers, and name some of them."""
+    """Raise if columns of a DataFrame are not numbers, and name some of them."""
     wrong = [str(name) for name, kind in frame.dtypes.items() if getattr(kind, "kind", "O") not in "fiub"]
     if wrong:
         raise InputTypeError(

@@ -19,35 +19,35 @@ def sketch(
     split_every: int = 8,
     address: str | None = None,
 ) -> Sketch:
-    """The sketch of all rows of a Dask collection, with its certificate: S'S ⪯ X'X ⪯ S'S + e I.
+    """Sketch all rows of a Dask collection, with a certified error: S'S ⪯ X'X ⪯ S'S + e I.
 
-    Each partition is read where it lies; what travels is small: sketches, or X'X where dim is at most about
-    16·size (see ``BulkReader``). Neighbours are merged in a tree that does not depend on who computes it: the
+    Each partition is read where it is. Only small results are sent: sketches, or X'X if dim is at most about
+    16·size (see ``BulkReader``). They are merged in a tree that does not depend on the scheduler. So the
     same collection gives the same bits on any scheduler whose BLAS uses as many threads (Dask gives its
-    workers one), also when workers die on the way.
+    workers one), even if workers die on the way.
 
     Parameters
     ----------
     collection : dask.array, dask.dataframe or list
-        Rows: a matrix, a dataframe of numbers, or (delayed) blocks, dense and sparse ones mixed if you like.
+        The rows: a matrix, a dataframe of numbers, or (delayed) blocks, which may be dense or sparse.
     factory : callable
-        Makes a fresh sketch: ``lambda: sb.FrequentDirections(100, size=20)``, or from the length of a row:
-        ``functools.partial(sb.FrequentDirections, size=20)``, or ``lambda dim, part: ...`` for sketches that
+        Makes a fresh sketch: ``lambda: sb.FrequentDirections(100, size=20)``. Or from the length of a row:
+        ``functools.partial(sb.FrequentDirections, size=20)``. Or ``lambda dim, part: ...`` for sketches that
         need a seed for each partition.
     names : sequence of str, optional
-        What messages call the partitions, e.g. the files they come from.
+        Names of the partitions for messages, for instance the files they come from.
     split_every : int
-        How many are merged at a time.
+        How many partial results are merged at a time.
     address : str, optional
-        Of a scheduler, e.g. "tcp://10.0.0.1:8786". Without it Dask computes as it always does: on the client
-        of this session, or on threads.
+        The address of a scheduler, such as "tcp://10.0.0.1:8786". By default Dask computes on the current
+        client, or on threads.
 
     """
     check_factory(factory)
     split_every = check_count("split_every", split_every, at_least=2)
     partitions = partitions_of(collection, names)
     if partitions.dim is not None:
-        _fresh(factory, partitions.dim, 0)  # what cannot be made is said here, not by a worker
+        _fresh(factory, partitions.dim, 0)  # so that a bad factory raises here, not on a worker
     arguments = ((block, number, factory, partitions.dim) for number, block in enumerate(partitions.blocks))
     bulk: BulkReader | None = merge_partitions(read_partition, arguments, split_every, address)
     if bulk is None:
@@ -63,7 +63,7 @@ def _fresh(factory: Factory, dim: int, number: int) -> Sketch:
 
 
 def read_partition(partition: Any, number: int, factory: Factory, dim: int | None) -> Part | None:
-    """What a partition comes to; None where it has no rows and no width either."""
+    """The result of a partition; None if it has neither rows nor a width."""
     block, name = partition
     try:
         block = as_rows(block)

@@ -1,12 +1,15 @@
-"""Data sets by name, and the user's own files: features and labels for online classification.
+"""Data sets by name, and files of your own: features and labels for online classification.
 
-A named data set is looked for in the folder ``SKETCHBANDIT_DATA``, then in the user's cache, then it is
-downloaded from OpenML, checked and cached. ``digits`` ships with scikit-learn and needs none of that.
-``load_open_bandit`` reads logs of the Open Bandit Dataset, for ``sketchbandit.evaluation``.
+A named data set is first looked for in the folder ``SKETCHBANDIT_DATA``, then in the user's cache. If it is
+in neither, it is downloaded from OpenML, checked and cached. ``digits`` comes with scikit-learn and needs no
+download. ``load_open_bandit`` reads logs of the Open Bandit Dataset, for ``sketchbandit.evaluation``.
 
+Examples
+--------
 >>> digits = load("digits")
 >>> digits.features.shape, digits.classes
 ((1797, 64), 10)
+
 """
 
 from sketchbandit.data.catalogue import CATALOGUE, Source

@@ -1,4 +1,4 @@
-"""What is known of each data set: where it comes from, under which licence, and what it must look like."""
+"""What is known about each data set: its origin, its licence, and its shape."""
 
 from typing import NamedTuple
 
@@ -16,20 +16,20 @@ class Source(NamedTuple):
     dim: int
     classes: int
     openml: int | None
-    """Its OpenML id; None where OpenML does not have it."""
+    """Its OpenML id; None if OpenML does not have it."""
     dtype: str
     digest: str
     """``DataSet.digest`` of the copy that the reproduction was made with."""
     elsewhere: str = ""
-    """Where a data set that OpenML does not have comes from, and how to make the file."""
+    """For a data set that is not on OpenML: its origin, and how to make the file."""
 
     @property
     def embedded(self) -> bool:
-        """Whether it ships with a package and needs no file."""
+        """Whether it comes with a package and needs no file."""
         return self.name == "digits"
 
     def check(self, data: DataSet, where: str) -> None:
-        """Refuse what has another shape or other classes."""
+        """Raise unless the data have the right shape and classes."""
         if (data.features.shape, data.classes) != ((self.rows, self.dim), self.classes):
             raise FileError(
                 f"{where} is not {self.name}: it has shape {data.features.shape} and {data.classes} classes, "
@@ -38,12 +38,12 @@ class Source(NamedTuple):
 
     @property
     def file(self) -> str:
-        """Its name in ``SKETCHBANDIT_DATA`` and in the cache."""
+        """The file name in ``SKETCHBANDIT_DATA`` and in the cache."""
         return f"{self.name}.npz"
 
     @property
     def origin(self) -> str:
-        """Where it comes from, in a few words."""
+        """The origin, in a few words."""
         if self.openml is not None:
             return f"OpenML {self.openml}"
         return "scikit-learn" if self.embedded else "UCI 218"

@@ -1,4 +1,4 @@
-"""A data set, and the checks that every one passes before any work starts."""
+"""A data set, and the checks that are made before any work starts."""
 
 import hashlib
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from sketchbandit.errors import InputError
 
 
 class DataSet(NamedTuple):
-    """Rows of features, dense or CSR, as they were stored, and a label 0, 1, ... for each."""
+    """A data set: rows of features as stored, dense or CSR, and a label 0, 1, ... per row."""
 
     name: str
     features: Any
@@ -19,17 +19,17 @@ class DataSet(NamedTuple):
 
     @property
     def dim(self) -> int:
-        """Features in a row."""
+        """The number of features."""
         return int(self.features.shape[1])
 
     @property
     def classes(self) -> int:
-        """How many labels there are."""
+        """The number of labels."""
         return int(self.labels.max()) + 1
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the arrays, which tells whether two copies are the same."""
+        """SHA-256 of the arrays, to tell whether two copies are equal."""
         digest = hashlib.sha256()
         for array in (*_arrays(self.features), self.labels):
             digest.update(np.ascontiguousarray(array).data)
@@ -37,12 +37,12 @@ class DataSet(NamedTuple):
 
 
 def checked(name: str, features: Any, labels: Any) -> DataSet:
-    """The data set, with labels numbered from 0, or an InputError that says what is wrong with it."""
+    """Make a data set with labels numbered from 0. Raises an InputError that says what is wrong."""
     if not sparse.issparse(features):
-        features = np.asarray(features, order="C")  # sums depend on the layout in their last digits
+        features = np.asarray(features, order="C")  # the last digits of sums depend on the layout
     if features.ndim != 2 or 0 in features.shape:
         raise InputError(
-            f"{name}: features must be a matrix with rows and columns, its shape is {features.shape}"
+            f"{name}: features must be a matrix with rows and columns, got shape {features.shape}"
         )
     if features.dtype.kind not in "fiub":
         raise InputError(f"{name}: features must be numbers, got {features.dtype}")

@@ -19,7 +19,7 @@ LABELS = ("label", "y", "class", "target")  # the names tried when none is given
 
 
 def read(path: Path, label: str | None = None) -> DataSet:
-    """The data set in an npz (X and y, or a CSR matrix and y), CSV or Parquet file with a label column."""
+    """Read an npz (X and y, or a CSR matrix and y), CSV or Parquet file with a label column."""
     suffix = path.suffix.lower()
     if suffix not in READERS:
         raise InputError(f"{path}: cannot read {path.suffix or 'this'}; give one of {', '.join(READERS)}")
@@ -94,7 +94,7 @@ def _label_column(path: Path, columns: list[str], label: str | None) -> str:
 
 
 def _some(names: Any, most: int = 12) -> str:
-    """The first and the last of them: a label is mostly one or the other."""
+    """The first and the last names: the label is usually one of these."""
     names = list(names)
     if len(names) > most:
         names = [*names[: most - 2], f"{len(names) - most} more", *names[-2:]]

@@ -1,4 +1,4 @@
-"""Where a data set is: SKETCHBANDIT_DATA, then the user's cache, then OpenML."""
+"""Finding a data set: SKETCHBANDIT_DATA, then the user's cache, then OpenML."""
 
 import io
 import os
@@ -18,11 +18,11 @@ VARIABLE = "SKETCHBANDIT_DATA"
 
 
 class Found(NamedTuple):
-    """Where a data set lies."""
+    """The place of a data set."""
 
     source: Source
     path: Path | None
-    """None for what is embedded, and for what has to be downloaded."""
+    """None if it is embedded, or has to be downloaded."""
 
     @property
     def here(self) -> bool:
@@ -31,13 +31,35 @@ class Found(NamedTuple):
 
 
 def load(name: str, *, label: str | None = None, progress: openml.Progress | None = None) -> DataSet:
-    """A data set by name, or from a file of the user's (npz, CSV, Parquet) with its label column.
+    """Load a data set by name, or from a file of your own with a label column.
 
-    Raises InputError for an unknown name, a missing label column, NaN, or a single class; FileNotFoundError,
-    which says which file to put where, if it is neither here nor to be had.
+    Parameters
+    ----------
+    name : str
+        A name in ``CATALOGUE``, such as "digits", or the path of an npz, CSV or Parquet file.
+    label : str, optional
+        The label column of a file. Default: a column called label, y, class or target.
+    progress : callable, optional
+        Called during a download with the bytes so far and the total.
+
+    Returns
+    -------
+    DataSet
+
+    Raises
+    ------
+    InputError
+        For an unknown name, a missing label column, NaN, or a single class.
+    FileNotFoundError
+        If the data set is not here and cannot be downloaded. The message says which file to put where.
+
+    Examples
+    --------
+    >>> load("digits").features.shape
+    (1797, 64)
     """
     if name in CATALOGUE and label is not None:
-        raise InputError(f"{name} has labels of its own; a label column is for files")
+        raise InputError(f"{name} has labels of its own; leave out label, which is for files")
     if name not in CATALOGUE:
         if Path(name).suffix.lower() in files.READERS:
             return files.read(Path(name), label)
@@ -56,7 +78,7 @@ def load(name: str, *, label: str | None = None, progress: openml.Progress | Non
 
 
 def find(name: str) -> Found:
-    """Where the named data set lies; ``path`` is None if it is embedded or not here."""
+    """Where the named data set is. ``path`` is None if it is embedded, or not here."""
     source = CATALOGUE[name]
     for place in places():
         if (place / source.file).is_file():
@@ -65,7 +87,7 @@ def find(name: str) -> Found:
 
 
 def cache() -> Path:
-    """The folder that downloads are kept in."""
+    """The folder in which downloads are kept."""
     try:
         import platformdirs  # noqa: PLC0415  (an extra)
     except ModuleNotFoundError as error:

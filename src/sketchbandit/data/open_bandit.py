@@ -1,6 +1,6 @@
 """The Open Bandit Dataset (Saito, Aihara, Matsutani and Narita 2020): logged clicks with true propensities.
 
-Its files lie as its authors ship them, ``obd/POLICY/CAMPAIGN/CAMPAIGN.csv`` (or ``.csv.gz``) and
+The files must be as the authors ship them: ``obd/POLICY/CAMPAIGN/CAMPAIGN.csv`` (or ``.csv.gz``) with
 ``item_context.csv`` beside it, in the folder ``SKETCHBANDIT_DATA`` or in the cache.
 """
 
@@ -23,7 +23,7 @@ _COLUMNS = ("timestamp", "item_id", "position", "click", "propensity_score")
 
 
 class OpenBandit(NamedTuple):
-    """A log of one policy and one campaign, in the order of time."""
+    """A log of one policy and one campaign, sorted by time."""
 
     policy: str
     campaign: str
@@ -31,10 +31,10 @@ class OpenBandit(NamedTuple):
     item: Labels
     """The item shown, 0, 1, ..."""
     position: Labels
-    """Where: 0, 1 or 2."""
+    """The position of the item: 0, 1 or 2."""
     click: Vector
     propensity: Vector
-    """The probability of the item at that position."""
+    """The propensity: the probability of the item at that position."""
     users: Labels
     """The four categories of the user, (rows, 4), numbered from 0."""
     affinity: AnyArray
@@ -42,12 +42,12 @@ class OpenBandit(NamedTuple):
 
     @property
     def items(self) -> int:
-        """How many items there are."""
+        """The number of items."""
         return int(self.affinity.shape[1])
 
 
 def find_open_bandit(policy: str = "random", campaign: str = "all") -> Path | None:
-    """The log file; None where it is not here."""
+    """The path of the log file; None if it is not here."""
     _check(policy, campaign)
     for place in places():
         for name in (f"{campaign}.csv", f"{campaign}.csv.gz"):
@@ -58,7 +58,7 @@ def find_open_bandit(policy: str = "random", campaign: str = "all") -> Path | No
 
 
 def load_open_bandit(policy: str = "random", campaign: str = "all") -> OpenBandit:
-    """A log: "random" chose uniformly, "bts" by Bernoulli Thompson sampling; campaigns all, men, women."""
+    """Load a log. "random" chose uniformly, "bts" by Thompson sampling. Campaigns: all, men, women."""
     path = find_open_bandit(policy, campaign)
     if path is None:
         raise FileNotFoundError(
@@ -69,7 +69,7 @@ def load_open_bandit(policy: str = "random", campaign: str = "all") -> OpenBandi
 
 
 def read_open_bandit(path: Path, policy: str, campaign: str) -> OpenBandit:
-    """The log in a file."""
+    """Read the log in a file."""
     import pandas as pd  # noqa: PLC0415  (an extra, and slow to import)
 
     try:
@@ -81,10 +81,10 @@ def read_open_bandit(path: Path, policy: str, campaign: str) -> OpenBandit:
     users = [name for name in frame.columns if name.startswith("user_feature_")]
     if missing or not affinity:
         raise FileError(
-            f"{path} is no log of the Open Bandit Dataset: it lacks {', '.join(missing or ['affinities'])}"
+            f"{path} is not a log of the Open Bandit Dataset: it lacks {', '.join(missing or ['affinities'])}"
         )
     if frame.empty:
-        raise FileError(f"{path} has a header and no rows: it was cut off; get it again")
+        raise FileError(f"{path} has a header but no rows: it was cut off; get it again")
     row, column = (found[:1] for found in np.nonzero(frame[[*_COLUMNS, *users, *affinity]].isna()))
     if len(row):
         name = [*_COLUMNS, *users, *affinity][column[0]]
@@ -92,12 +92,12 @@ def read_open_bandit(path: Path, policy: str, campaign: str) -> OpenBandit:
     for name, least, most in (("position", 1, POSITIONS), ("item_id", 0, len(affinity) - 1)):
         if not frame[name].between(least, most).all():
             raise FileError(
-                f"{path}: {name} is {least} to {most}, got {frame[name].min()} to {frame[name].max()}"
+                f"{path}: {name} must be {least} to {most}, got {frame[name].min()} to {frame[name].max()}"
             )
     try:
         time = pd.to_datetime(frame["timestamp"], utc=True, format="ISO8601")
     except ValueError as error:
-        raise FileError(f"{path}: a timestamp is no time: {str(error).splitlines()[0]}") from error
+        raise FileError(f"{path}: a timestamp is not a time: {str(error).splitlines()[0]}") from error
     frame = frame.assign(timestamp=time).sort_values("timestamp", kind="stable")
     return OpenBandit(
         policy=policy,

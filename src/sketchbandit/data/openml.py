@@ -18,7 +18,7 @@ from sketchbandit.data.dataset import DataSet, checked
 from sketchbandit.errors import FileError
 
 Progress = Callable[[int, int], None]
-"""Told how many bytes have come, of how many (0 where the server does not say)."""
+"""Called with the bytes so far and the total (0 if the server does not say)."""
 
 SERVER = "https://www.openml.org"
 _CHUNK = 1 << 16
@@ -26,7 +26,7 @@ _ATTRIBUTE = re.compile(r"@attribute\s+('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\
 
 
 def download(source: Source, progress: Progress | None = None) -> DataSet:
-    """The data set as OpenML has it; OSError without a connection, FileError if it came damaged."""
+    """Download a data set. Raises OSError without a connection, and FileError if it arrives damaged."""
     server = os.environ.get("SKETCHBANDIT_OPENML", SERVER).rstrip("/")
     address = f"{server}/api/v1/json/data/{source.openml}"
     try:
@@ -49,7 +49,7 @@ def download(source: Source, progress: Progress | None = None) -> DataSet:
 
 
 def parse_arff(text: str, target: str, source: Source) -> DataSet:
-    """A dense ARFF file with numeric features and integer class names, in file order."""
+    """Read a dense ARFF file with numeric features and integer class names, in file order."""
     import pandas as pd  # noqa: PLC0415  (an extra, and slow to import)
 
     names, lines = [], io.StringIO(text)

@@ -1,4 +1,4 @@
-"""Where arms and rewards come from: seeded, replayable, and with the true means known for the regret."""
+"""Environments: sources of arms and rewards, seeded and repeatable, with known means for the regret."""
 
 from sketchbandit.environment.base import Environment, Round
 from sketchbandit.environment.classification import Classification

@@ -1,4 +1,4 @@
-"""Online classification as a bandit: find the samples of one label among one sample of each."""
+"""Classification data as a bandit: find the sample of one label among one sample of each."""
 
 import copy
 from collections.abc import Iterator
@@ -15,26 +15,27 @@ from sketchbandit.sketch.checks import check_count
 
 
 class Classification(Environment):
-    """The paper's setup (App. Experimental Setups): a target label, one random sample of each label a round.
+    """The paper's setup (App. Experimental Setups): each round offers one random sample of every label.
 
-    The reward is 1 for the sample of the target and 0 otherwise; the mean is the reward. Rows are
-    l2-normalised unless told otherwise, zero rows dropped. Arms stand in random order, so that an index
-    tells nothing.
+    The reward is 1 for the sample of the target label and 0 otherwise, without noise. By default rows are
+    scaled to length one, and zero rows are dropped. Arms are in random order, so an index says nothing.
 
     Parameters
     ----------
-    features : array or CSR matrix
-        (n, dim), as stored; rows are normalised as they are drawn.
-    labels : array of int
-        (n,), numbered 0, 1, ...
+    features : array or CSR matrix of shape (n, dim)
+        The samples, as stored. Rows are normalised when they are drawn.
+    labels : array of int, shape (n,)
+        The labels, numbered 0, 1, ...
     target : int, optional
-        The label to be found; by default ``seed`` modulo the number of labels, so that a sweep over seeds
-        goes through the labels.
+        The label to find. Default: ``seed`` modulo the number of labels, so that a sweep over seeds goes
+        through the labels.
     seed : int
-        What the draws depend on.
-    normalise : "rows", "largest" or None
-        "rows" makes every row of length one; "largest" divides all by the largest length, so that rows keep
-        their proportions. None gives the features as stored: dense ones as float64, CSR as they are. The
+        Seed of the draws.
+    name : str
+        The name, for figures and messages.
+    normalise : {"rows", "largest", None}
+        "rows" scales every row to length one. "largest" divides all rows by the largest length, so they keep
+        their proportions. None leaves the features as stored: dense ones as float64, CSR as they are. The
         draws are the same.
 
     Examples
@@ -57,8 +58,8 @@ class Classification(Environment):
     ) -> None:
         if normalise not in ("rows", "largest", None):
             raise InputError(
-                f'{name}: normalise is "rows" (unit length), "largest" (all by the largest length) or None '
-                f"(as stored), not {normalise!r}"
+                f'{name}: normalise must be "rows" (unit length), "largest" (all by the largest length) or '
+                f"None (as stored), got {normalise!r}"
             )
         self._features: Any = features.tocsr() if sparse.issparse(features) else np.asarray(features)
         labels = np.asarray(labels)
@@ -74,7 +75,7 @@ class Classification(Environment):
         ]
         for label, members in zip(np.unique(labels), self._members, strict=True):
             if not len(members):
-                raise InputError(f"{name}: every row of label {label} is zero: leave that label out")
+                raise InputError(f"{name}: every row of label {label} is zero; leave out this label")
         if len(self._members) < 2:
             raise InputError(f"{name}: classification needs two labels or more, got {len(self._members)}")
         self.dim = int(self._features.shape[1])
@@ -87,11 +88,11 @@ class Classification(Environment):
 
     @property
     def label_count(self) -> int:
-        """How many labels there are: as many arms a round has."""
+        """The number of labels, which is the number of arms per round."""
         return len(self._members)
 
     def reseeded(self, seed: int, target: int | None = None) -> Self:
-        """The same data with another seed and target; the features are shared, not copied."""
+        """The same data with another seed and target. The features are shared, not copied."""
         other = copy.copy(self)
         other._set_seed(seed, target)
         return other
@@ -104,7 +105,7 @@ class Classification(Environment):
             raise InputError(f"target {self.target} is not one of the {count} labels 0..{count - 1}")
 
     def rounds(self, count: int) -> Iterator[Round]:
-        """One row of each label a round, drawn with replacement, in random order."""
+        """Yield rounds with one row of each label, drawn with replacement, in random order."""
         random = np.random.default_rng(self.seed)
         labels = len(self._members)
         sizes = np.array([len(members) for members in self._members])

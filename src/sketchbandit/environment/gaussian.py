@@ -16,13 +16,30 @@ SPECTRA = ("flat", "power-law", "low-rank")
 
 
 class GaussianArms(Environment):
-    """Arms from N(0, C), normalised; theta* from N(0, I), normalised; noise N(0, noise²).
+    """The paper's synthetic bandit: unit arms from N(0, C), a unit theta* from N(0, I), Gaussian noise.
 
-    With a ``flat`` spectrum (C = I) this is the paper's synthetic data set. The paper's point is the
-    spectrum, hence two more: ``power-law``, where coordinate i has standard deviation i^-``decay``, and
-    ``low-rank``, where the arms lie in a random subspace of dimension ``rank``.
+    With spectrum "flat" (C = I) this is the synthetic data set of the paper. Arms are new in each round,
+    unless ``fixed``.
 
-    Arms are drawn anew each round; with ``fixed`` every round offers those of the first, as a catalogue does.
+    Parameters
+    ----------
+    dim : int
+        The number of features of an arm.
+    arms : int
+        The number of arms per round.
+    noise : float
+        The standard deviation of the noise.
+    spectrum : {"flat", "power-law", "low-rank"}
+        The spectrum of C. With "power-law", coordinate i has standard deviation i^-``decay``. With
+        "low-rank", arms lie in a random subspace of dimension ``rank``.
+    decay : float
+        The exponent for "power-law".
+    rank : int
+        The dimension for "low-rank".
+    fixed : bool
+        Whether every round offers the arms of the first, like a catalogue.
+    seed : int
+        Seed of arms, noise and theta*.
 
     Examples
     --------
@@ -53,25 +70,25 @@ class GaussianArms(Environment):
         self.spectrum = spectrum
         self.decay = check_real("decay", decay, above=0.0)
         self.rank = check_count("rank", rank, at_least=1)
-        if fixed not in {False, True}:  # 0 and 1 as well: a command line has no other
+        if fixed not in {False, True}:  # 0 and 1 too, because a command line has no booleans
             raise InputError(f"fixed must be True or False, got {fixed!r}")
         self.fixed = bool(fixed)
         self.seed = check_count("seed", seed, at_least=0)
         self.name = f"Gaussian arms, {spectrum}{', fixed' * self.fixed}"
-        # Tags from 1 on: default_rng([seed, 0]) is default_rng(seed), which a policy may draw from.
+        # Tags start with 1: default_rng([seed, 0]) equals default_rng(seed), which a policy may use.
         random = np.random.default_rng([self.seed, 1])
         self.theta = _theta(random, self.dim)
         rank = min(self.rank, self.dim)
         self._basis: Matrix = np.linalg.qr(random.standard_normal((self.dim, rank)))[0].T
 
     def with_theta_of(self, seed: int) -> Self:
-        """The same arms and noise, and the theta* of another seed."""
+        """The same arms and noise, with the theta* of another seed."""
         other = copy.copy(self)
         other.theta = _theta(np.random.default_rng([check_count("seed", seed, at_least=0), 1]), self.dim)
         return other
 
     def rounds(self, count: int) -> Iterator[Round]:
-        """``arms`` arms a round, the same or others, and one draw of the noise, whichever arm is chosen."""
+        """Yield rounds of ``arms`` arms, with one draw of the noise each, whichever arm is chosen."""
         random = np.random.default_rng([self.seed, 2])
         draw = self._drawer(random)
         first = normalised(draw()) if self.fixed else None

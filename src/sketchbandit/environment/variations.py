@@ -1,4 +1,4 @@
-"""Any environment with other rewards: clicks, outliers, a world that changes."""
+"""Variations of any environment: clicks, outliers, and rewards that change over time."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -13,30 +13,32 @@ from sketchbandit.errors import InputError
 from sketchbandit.linalg import normalised
 from sketchbandit.sketch.checks import check_count, check_real
 
-_CLICKS, _NOISE, _TURN = 3, 4, 5  # tags of the generators: 1 and 2 are those of GaussianArms
+_CLICKS, _NOISE, _TURN = 3, 4, 5  # tags of the generators; GaussianArms uses 1 and 2
 
 
 class Clicked(Round):
-    """A round of clicks: ``noise`` is from [0, 1), and an arm is clicked if that is below its mean."""
+    """A round of clicks. ``noise`` is uniform in [0, 1); an arm is clicked if its mean is above that."""
 
     __slots__ = ()
 
     def reward(self, chosen: int) -> float:
-        """1 with the chance that is the mean of the arm."""
+        """1 with a probability equal to the mean of the arm, else 0."""
         return float(self.noise < self.means[chosen])
 
 
 class Clicks(Environment):
-    """Clicks in place of rewards: the log-odds are those of ``base_rate``, and ``lift`` times the old mean.
+    """Clicks instead of rewards: the log-odds are those of ``base_rate`` plus ``lift`` times the old mean.
 
     Parameters
     ----------
     environment : Environment
-        Whose arms are offered. An arm of mean 0 has the base rate; one of mean 1 has ``lift`` more log-odds.
-    base_rate, lift : float
-        As above. The base rate is a chance: above 0 and below 1.
+        The source of the arms and of the old means.
+    base_rate : float
+        The click probability of an arm with old mean 0; above 0 and below 1.
+    lift : float
+        How much the log-odds increase from an old mean of 0 to one of 1.
     seed : int
-        Of the clicks.
+        Seed of the clicks.
 
     Examples
     --------
@@ -56,7 +58,7 @@ class Clicks(Environment):
         self.dim, self.name = environment.dim, f"{environment.name}, clicks at {self.base_rate:.0%}"
 
     def rounds(self, count: int) -> Iterator[Round]:
-        """The arms of the environment; whether each would be clicked does not depend on which is chosen."""
+        """Yield rounds. Whether an arm would be clicked does not depend on the choice."""
         random = np.random.default_rng([self.seed, _CLICKS])
         start = float(logit(self.base_rate))
         for drawn in self._environment.rounds(count):
@@ -64,20 +66,20 @@ class Clicks(Environment):
 
 
 class HeavyTails(Environment):
-    """Noise with heavy tails: Student's t of some degrees of freedom, or outliers among rewards.
+    """Heavy-tailed noise: Student's t, or outliers among the rewards. Give ``degrees`` or ``outliers``.
 
     Parameters
     ----------
     environment : Environment
-        Whose arms and means there are; its own noise stays where there are outliers.
+        The source of arms and means. With outliers, its own noise stays.
     degrees : float, optional
-        Of Student's t, in place of the noise. Its moments below ``degrees`` are finite.
+        Degrees of freedom of Student's t, which replaces the noise. Moments below ``degrees`` are finite.
     outliers : float, optional
-        The chance that ``scale`` is added to a reward, or taken from it.
+        The probability that ``scale`` is added to a reward or subtracted from it.
     scale : float
-        What t is multiplied by, or the size of an outlier.
+        The factor on t, or the size of an outlier.
     seed : int
-        Of the noise.
+        Seed of the noise.
 
     Examples
     --------
@@ -97,7 +99,7 @@ class HeavyTails(Environment):
         seed: int = 0,
     ) -> None:
         if (degrees is None) == (outliers is None):
-            raise InputError("give either the degrees of freedom of the noise, or the share of outliers")
+            raise InputError("give either degrees, for t-distributed noise, or outliers, their probability")
         self._environment = environment
         self.degrees = None if degrees is None else check_real("degrees", degrees, above=1.0)
         self.outliers = (
@@ -109,7 +111,7 @@ class HeavyTails(Environment):
         self.dim, self.name = environment.dim, f"{environment.name}, {what}"
 
     def rounds(self, count: int) -> Iterator[Round]:
-        """The arms of the environment, and one draw of the noise, whichever arm is chosen."""
+        """Yield rounds with one draw of the noise each, whichever arm is chosen."""
         random = np.random.default_rng([self.seed, _NOISE])
         for drawn in self._environment.rounds(count):
             if self.degrees is not None:
@@ -120,14 +122,14 @@ class HeavyTails(Environment):
 
 
 class Switching(Environment):
-    """One environment up to a round, and another from then on.
+    """An abrupt change: one environment up to a round, and another one from then on.
 
     Parameters
     ----------
     first, then : Environment
-        Of the same dimension. The rounds of ``then`` are those that it would have had by that time.
+        Two environments of the same dimension. ``then`` continues with the rounds it has at that time.
     at : int
-        How many rounds are the first one's.
+        The number of rounds of the first one.
 
     Examples
     --------
@@ -141,27 +143,27 @@ class Switching(Environment):
 
     def __init__(self, first: Environment, then: Environment, *, at: int) -> None:
         if first.dim != then.dim:
-            raise InputError(f"both need one dimension: the first has {first.dim}, the other {then.dim}")
+            raise InputError(f"both need the same dim; the first has {first.dim}, the other {then.dim}")
         self._first, self._then = first, then
         self.at = check_count("at", at, at_least=1)
         self.dim, self.name = first.dim, f"{first.name}, then another after {self.at} rounds"
 
     def rounds(self, count: int) -> Iterator[Round]:
-        """Those of the first, then those of the other."""
+        """Yield the rounds of the first environment, then those of the other."""
         yield from self._first.rounds(min(count, self.at))
         if count > self.at:
             yield from islice(self._then.rounds(count), self.at, count)
 
 
 class Rotating(Environment):
-    """Gaussian arms whose theta* turns slowly in a plane.
+    """Slow drift: Gaussian arms whose theta* rotates in a plane.
 
     Parameters
     ----------
     environment : GaussianArms
-        Whose arms and noise there are, and whose theta* it begins with.
+        The source of arms and noise. theta* starts with its own.
     turn : int
-        Rounds for a whole turn.
+        The number of rounds of a full turn.
 
     Examples
     --------
@@ -176,7 +178,7 @@ class Rotating(Environment):
         self._environment = environment
         self.turn = check_count("turn", turn, at_least=2)
         if environment.dim < 2:
-            raise InputError("theta* turns in a plane: it needs two dimensions or more")
+            raise InputError("theta* rotates in a plane, so dim must be at least 2")
         random = np.random.default_rng([environment.seed, _TURN])
         other = random.standard_normal(environment.dim)
         other -= (other @ environment.theta) * environment.theta
@@ -184,12 +186,12 @@ class Rotating(Environment):
         self.dim, self.name = environment.dim, f"{environment.name}, theta* turns in {self.turn} rounds"
 
     def theta(self, number: int) -> Vector:
-        """The parameter of a round, counted from 0."""
+        """theta* in a round, counted from 0."""
         angle = 2.0 * np.pi * number / self.turn
         theta: Vector = np.cos(angle) * self._environment.theta + np.sin(angle) * self._other
         return theta
 
     def rounds(self, count: int) -> Iterator[Round]:
-        """The arms of the environment, with the means of the theta* of each round."""
+        """Yield the rounds of the environment, with the means of the theta* of each round."""
         for number, drawn in enumerate(self._environment.rounds(count)):
             yield drawn._replace(means=drawn.arms @ self.theta(number))

@@ -1,4 +1,4 @@
-"""What a policy believes of the rewards."""
+"""Reward models: what a policy estimates about the rewards."""
 
 from sketchbandit.estimate.base import Estimate
 from sketchbandit.estimate.fused import learn_fused

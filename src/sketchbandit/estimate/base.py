@@ -1,4 +1,4 @@
-"""What a policy believes of the rewards: the contract of an estimate."""
+"""The interface of a reward model."""
 
 import math
 from abc import ABC, abstractmethod
@@ -16,60 +16,67 @@ from sketchbandit.theory import Confidence
 
 
 class Estimate(Kinds, ABC):
-    """Learns from rewards, and tells the mean reward of an arm.
+    """Base class of reward models. A model learns from rewards, and predicts the mean reward of an arm.
 
-    A policy makes a copy of the estimate that it is given, and binds it to its precision. From then on it
-    calls ``learn`` after the precision has taken in an arm. Subclasses set ``kind``, a name of their own, if
-    their policies are to be saved.
+    A policy copies the model it is given, and binds it to its precision A^-1. Then it calls ``learn`` after
+    the precision has taken in an arm. A subclass needs a ``kind``, a name of its own, if policies with it are
+    to be saved (docs/extending.md).
 
-    A model may be more than x'theta. ``scan`` tells margins, in whose unit widths count, and ``expected`` the
-    mean rewards that follow from them, a function that grows. Where ``weighs`` is set, an arm goes into the
-    sketch as sqrt(weight)·x, so that A = (ridge + alpha) I + the sum of weight·x x' as the sketch has it.
+    A model can be more than x'theta. ``scan`` returns margins; confidence widths are in their unit.
+    ``expected`` turns margins into mean rewards, and must be increasing. If ``weighs`` is set, an arm goes
+    into the sketch as sqrt(weight)·x, so that A = (ridge + alpha) I + the sketched sum of weight·x x'.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> isinstance(sb.oful(2, rewards=sb.Logistic()).estimate, sb.Estimate)
+    True
+
     """
 
     _kinds: ClassVar[dict[str, type[Any]]] = {}
     _noun = "estimate"
 
     weighs: ClassVar[bool] = False
-    """Whether arms go into the sketch by their ``weight``, one by one; else as they are."""
+    """Whether arms go into the sketch one by one, by their ``weight``. If not, they go in as they are."""
     has_link: ClassVar[bool] = False
-    """Whether mean rewards are something else than margins: whether there is a method ``expected``."""
+    """Whether mean rewards differ from margins, so that ``expected`` is used."""
     is_normalised: ClassVar[bool] = False
-    """Whether A is in units of the noise: then a radius of one is a standard deviation."""
+    """Whether A is in units of the noise. Then a radius of one is one standard deviation."""
 
     precision: Precision
     most_weight: float = 1.0
-    """No weight is larger."""
+    """An upper bound on all weights."""
     reward_mass: float = 0.0
     """The sum of |reward|·|arm|."""
     most_reward_mass: float = math.inf
-    """What that may become."""
+    """An upper limit for ``reward_mass``."""
 
     def bind(self, precision: Precision) -> None:
-        """Stand on this precision, from which nothing was learned yet."""
+        """Use this precision. Nothing may be learned with it yet."""
         self.precision = precision
 
     @property
     @abstractmethod
     def theta(self) -> Vector:
-        """The parameter; not to be written to."""
+        """The parameter vector. Do not write to it."""
 
     def scan(self, arms: Arms) -> Scan:
-        """The margin of every arm, x'theta unless a subclass says otherwise."""
+        """The margin of every arm: x'theta, unless a subclass overrides it."""
         means, norms_sq = arms.scan(self.theta)
         return Scan(arms, means, norms_sq)
 
     @property
     def linear_theta(self) -> Vector | None:
-        """theta, if it is at hand and margins are x'theta: for loops that read the arms themselves."""
+        """theta, if it is known and margins are x'theta; else None. For loops that read arms themselves."""
         return None
 
     def expected(self, margins: Vector) -> Vector:
-        """The mean rewards of arms of these margins: the same, unless ``has_link``."""
+        """The mean rewards for given margins. They are equal, unless ``has_link``."""
         return margins
 
     def radius(self, confidence: Confidence) -> float:
-        """The theorem's radius, from what actually happened: of |theta - theta*| in the norm of A."""
+        """The theorem's radius for |theta - theta*| in the norm of A, from what actually happened."""
         precision, sketch = self.precision, self.precision.sketch
         return confidence.radius(
             dim=sketch.dim,
@@ -82,11 +89,11 @@ class Estimate(Kinds, ABC):
         )
 
     def check_confidence(self, confidence: Confidence) -> None:
-        """Refuse a Confidence for which there is no theorem, by an InputError that names the remedy."""
+        """Raise an InputError with a remedy if no theorem covers this Confidence."""
         del confidence
 
     def check(self, added: float) -> None:
-        """Refuse rewards that add so much to the reward mass that something could overflow."""
+        """Raise if rewards would add so much to the reward mass that something could overflow."""
         total = self.reward_mass + added
         if not total < self.most_reward_mass:
             raise InputError(
@@ -95,13 +102,13 @@ class Estimate(Kinds, ABC):
             )
 
     def check_reward(self, reward: float) -> None:
-        """Refuse a reward that the model has no place for, by an InputError: nothing has changed yet."""
+        """Raise an InputError if the model cannot use this reward. Nothing has changed yet."""
         del reward
 
     def predict(self, x: AnyVector, leverage: Leverage) -> float:
-        """The mean reward expected of one arm, whose leverage is known, for the watch over predictions.
+        """The mean reward of one arm with known leverage, for the watch over predictions.
 
-        NaN: it cannot be told quickly, as where a subclass has other margins than x'theta.
+        NaN if there is no fast way, for instance if a subclass has margins other than x'theta.
         """
         del leverage
         if type(self).scan is not Estimate.scan:
@@ -111,57 +118,57 @@ class Estimate(Kinds, ABC):
             return float(self.expected(np.array([margin]))[0]) if self.has_link else margin
 
     def prepare(self, x: AnyVector) -> None:
-        """The arm x will be taken in: the last moment to look at the precision as it is."""
+        """Prepare for the arm x, which is taken in next: the last chance to read the present precision."""
         del x
         self.precision.sync()
 
     def weight(self, x: AnyVector, norm_sq: float, reward: float, leverage: Leverage) -> float:
-        """The weight with which the arm x will be taken in, where ``weighs``: from 0 to ``most_weight``.
+        """The weight, from 0 to ``most_weight``, with which arm x is taken in; used if ``weighs``.
 
-        The precision is as it was before. ``learn`` follows, when it has the arm.
+        The precision does not include the arm yet. ``learn`` is called when it does.
         """
         del x, norm_sq, reward, leverage
         return 1.0
 
     @abstractmethod
     def learn(self, x: AnyVector, reward: float, step: Step | None) -> None:
-        """A reward of the arm x, which the precision has taken in by that step.
+        """Learn from a reward of arm x, which the precision has taken in by ``step``.
 
-        No step: the precision was derived anew, or the arm has gone in by its ``weight``.
+        ``step`` is None if the precision was computed again, or if the arm went in by its ``weight``.
         """
 
     def gain(self, x: AnyVector, step: Step | None) -> Vector:
-        """A^-1 x, now that A has x in it: what theta moves along, times the error of the prediction."""
+        """A^-1 x, where A includes x. theta moves along it, by the prediction error."""
         if step is None:
             return self.precision.apply(as_dense(x, self.precision.sketch.dim))
         return step.image() / (1.0 + step.quadratic)
 
     def learn_many(self, rows: Matrix, rewards: Vector) -> None:
-        """Many rewards, after the precision was derived anew from all the arms."""
+        """Learn from many rewards, after the precision was computed again from all arms."""
         for row, reward in zip(rows, rewards.tolist(), strict=True):
-            if row.any():  # no direction to learn about
+            if row.any():  # a zero arm has no direction to learn about
                 self.learn(row, reward, None)
 
     def forget(self, factor: float) -> None:
-        """All that was learned counts by this factor; the precision was derived anew before."""
+        """Multiply the weight of everything learned by this factor. The precision has done so already."""
         raise NotImplementedError(f"{type(self).__name__} cannot forget")
 
     def check_mergeable(self) -> None:
-        """Refuse to merge, before anything changes."""
+        """Raise if models of this class cannot be merged, before anything changes."""
         if type(self).add is Estimate.add:
             raise MergeError(f"{type(self).__name__} has no method add, so its policies cannot merge")
 
     def add(self, other: Any) -> None:
-        """Take in what another of the same class has learned; the precision was derived anew before."""
+        """Add what another model of this class has learned. The precision has done so already."""
         raise NotImplementedError(f"{type(self).__name__} cannot add {type(other).__name__}")
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes of every array held."""
+        """Bytes of all arrays held."""
 
     def settings(self) -> Scalars:
-        """The constructor's keyword arguments, as JSON values: none, unless a subclass tells."""
+        """The keyword arguments of the constructor, as JSON values. Subclasses with settings override it."""
         return {}
 
     @abstractmethod
@@ -170,10 +177,10 @@ class Estimate(Kinds, ABC):
 
     @classmethod
     def made_for(cls, scalars: Scalars) -> Self:
-        """A fresh instance with the settings of the one that ``dump`` told these JSON values of."""
+        """A fresh instance with the settings in these JSON values, which came from ``dump``."""
         del scalars
         return cls()
 
     @abstractmethod
     def restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        """Set what ``dump`` told, on a fresh instance that is bound already."""
+        """Restore what ``dump`` returned, on a fresh instance that is already bound."""

@@ -1,4 +1,4 @@
-"""What a precision and a linear estimate do one after the other, in one compiled loop."""
+"""The update of a precision and of a linear model, fused into one compiled loop."""
 
 import math
 
@@ -13,9 +13,9 @@ from sketchbandit.precision import DenseInverse, Inverse, Leverage, LowRankInver
 def learn_fused(
     inverse: Inverse, estimate: Estimate, x: AnyVector, norm_sq: float, leverage: Leverage, reward: float
 ) -> float | None:
-    """``inverse.append`` and ``estimate.learn`` at once: the reward less x'theta before.
+    """Do ``inverse.append`` and ``estimate.learn`` at once, and return reward - x'theta from before.
 
-    None, and nothing done, where that cannot be.
+    Returns None, and does nothing, if that is not possible.
     """
     compiled = kernels()
     if compiled is None or isinstance(x, SparseVector) or type(estimate) is not Linear:

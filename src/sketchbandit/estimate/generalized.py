@@ -1,4 +1,4 @@
-"""Rewards whose mean is a function of x'theta: clicks and counts."""
+"""Reward models whose mean is a function of x'theta: clicks and counts."""
 
 import math
 from abc import abstractmethod
@@ -17,26 +17,26 @@ from sketchbandit.sketch.checks import check_real
 from sketchbandit.theory import Confidence, mix_cost
 
 MOST_LOG_RATE = 30.0
-"""The margin from which on rates go on along a tangent: more than 1e13 is never meant."""
+"""The margin from which on rates continue along a tangent. A rate above 1e13 is never intended."""
 _MOST_RATE = math.exp(MOST_LOG_RATE)
-_MOST_MARGIN = 1e250  # so that what is beyond, times the slope, is finite
+_MOST_MARGIN = 1e250  # keeps the excess times the slope finite
 
 
 class Generalized(OnePass):
-    """The mean reward is mu(x'theta), mu the slope of b in the loss b(x'theta) - reward·x'theta.
+    """The mean reward is mu(x'theta), where mu is the slope of b in the loss b(x'theta) - reward·x'theta.
 
-    One step of online mirror descent a reward (Zhang, Xu, Zhao, Sugiyama 2025, arXiv 2507.11847; for clicks
-    Faury et al. 2022), with the loss itself instead of its second-order approximation:
+    Each reward makes one step of online mirror descent (Zhang, Xu, Zhao, Sugiyama 2025, arXiv 2507.11847; for
+    clicks Faury et al. 2022). It uses the loss itself instead of its second-order approximation:
 
         theta' = argmin of loss(theta) + |theta - theta_t|²_A / (2·step),   A' = A + mu'(x'theta')·x x'.
 
-    The minimiser lies on the line theta_t + s·A^-1 x, so that it takes one equation in one unknown.
+    The minimiser lies on the line theta_t + s·A^-1 x, so it takes one equation in one unknown.
     """
 
     has_link = True
 
     curvature_limit: ClassVar[float] = math.inf
-    """No curvature is larger, whatever the margin."""
+    """An upper bound on the curvature, whatever the margin."""
 
     def __init__(
         self, *, theta_norm: float | None = None, arm_norm: float = 1.0, step: float | None = None
@@ -47,11 +47,11 @@ class Generalized(OnePass):
         self.most_weight = self.pull(0.0, self.curvature_at)[1]
 
     curvature_at: ClassVar[float] = 0.0
-    """A margin at which it is largest."""
+    """A margin at which the curvature is largest."""
 
     @property
     def step(self) -> float:
-        """The step eta: as given; else 1 + theta_norm·arm_norm, which the theorem asks for; else 1."""
+        """The step eta: as given; else 1 + theta_norm·arm_norm, as the theorem needs; else 1."""
         if self._step is not None:
             return self._step
         return 1.0 if self.theta_norm is None else 1.0 + self.theta_norm * self.arm_norm
@@ -61,26 +61,26 @@ class Generalized(OnePass):
         super().bind(precision)
         self.information = 0.0
         """The sum of ``theory.mix_cost`` over all rewards."""
-        self._moved = 0.0  # what compensations have added to |theta - theta*|²_A, at most
+        self._moved = 0.0  # an upper bound on what compensations have added to |theta - theta*|²_A
         self._seen_shift = precision.shift
 
     # -- the model ----------------------------------------------------------------------------------
 
     @abstractmethod
     def pull(self, reward: float, margin: float) -> tuple[float, float]:
-        """reward - mu, what the loss falls by along the margin, and mu'; finite at any margin.
+        """reward - mu(margin), the negative slope of the loss, and mu'(margin). Both are finite.
 
-        mu' is at least |mu''|. It is the weight of an arm whose margin this is.
+        mu' must be at least |mu''|. It is the weight of an arm with this margin.
         """
 
     def mean_at(self, margin: float) -> float:
-        """mu."""
+        """mu(margin)."""
         return -self.pull(0.0, margin)[0]
 
     # -- learning -----------------------------------------------------------------------------------
 
     def decide(self, margin: float, quadratic: float, norm_sq: float, reward: float) -> Move:
-        """The implicit step, no further than |x'theta| <= theta_norm·|x|, where theta* is."""
+        """The implicit step, limited to |x'theta| <= theta_norm·|x|, because theta* satisfies this."""
         self._follow_shift()
         step = self.step
         reach = step * quadratic
@@ -110,21 +110,21 @@ class Generalized(OnePass):
     # -- the radius ---------------------------------------------------------------------------------
 
     def check_confidence(self, confidence: Confidence) -> None:
-        """The bound on |theta*| must be known here too, and the step long enough for the theorem."""
+        """Raise unless theta_norm and arm_norm are those of the Confidence, and the step is long enough."""
         name, known = type(self).__name__, self.theta_norm
         if known is None or known != confidence.theta_norm or self.arm_norm != confidence.arm_norm:
             raise InputError(
-                f"the radius of {name} rewards needs the norms of its Confidence: say "
+                f"the radius of {name} rewards needs the norms of its Confidence: give "
                 f"rewards={name}(theta_norm={confidence.theta_norm:g}, arm_norm={confidence.arm_norm:g})"
             )
         least = 1.0 + known * self.arm_norm
         if self.step < least:
             raise InputError(
-                f"the theorem needs a step of at least {least:g}, got {self.step:g}; leave it out"
+                f"the theorem needs a step of at least {least:g}, got {self.step:g}; leave out step"
             )
 
     def radius(self, confidence: Confidence) -> float:
-        """Theorem 2 of docs/beyond-linear.md, with what actually happened."""
+        """Theorem 2 of docs/beyond-linear.md, computed from what actually happened."""
         self._follow_shift()
         return confidence.one_pass_radius(
             ridge=self.precision.ridge, step=self.step, information=self.information, moved=self._moved
@@ -133,39 +133,39 @@ class Generalized(OnePass):
     # -- files --------------------------------------------------------------------------------------
 
     def settings(self) -> Scalars:
-        """The constructor's keyword arguments."""
+        """The keyword arguments of the constructor."""
         return {"theta_norm": self.theta_norm, "arm_norm": self.arm_norm, "step": self._step}
 
     def dump(self) -> tuple[Scalars, Arrays]:
-        """JSON values and arrays that ``made_for`` and ``restore`` make the same estimate of, to the bit."""
+        """JSON values and arrays from which ``made_for`` and ``restore`` make the same model, to the bit."""
         self._follow_shift()
         scalars, arrays = super().dump()
         own = {"information": self.information, "moved": self._moved, "shift": self._seen_shift}
         return {**scalars, **own}, arrays
 
     def restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        """Set what ``dump`` told."""
+        """Restore what ``dump`` returned."""
         super().restore(scalars, arrays)
         self.information, self._moved = float(scalars["information"]), float(scalars["moved"])
         self._seen_shift = float(scalars["shift"])
 
 
 class Logistic(Generalized):
-    """Clicks: a reward from 0 to 1, whose mean is the probability 1 / (1 + exp(-x'theta)).
+    """Logistic rewards, for clicks: rewards from 0 to 1 with mean 1 / (1 + exp(-x'theta)).
 
-    ``policy.mean`` is that probability, ``policy.margin`` x'theta; ``ucb`` and ``width`` are in the unit of
-    the margin. Rewards between 0 and 1 are welcome: the theorem needs their mean only.
+    ``policy.mean`` is this probability, and ``policy.margin`` is x'theta. ``ucb`` and ``width`` are in the
+    unit of the margin. Rewards between 0 and 1 are allowed too, because the theorem only needs their mean.
 
     Parameters
     ----------
-    theta_norm : float
-        S, a bound on |theta*|, if one is known. A step then goes no further than |x'theta| <= S·|x|, where
-        theta* is; there is no other projection. A ``Confidence`` needs it.
+    theta_norm : float, optional
+        S, a bound on |theta*|, if one is known. Steps are then limited to |x'theta| <= S·|x|, because theta*
+        satisfies this. There is no other projection. A ``Confidence`` needs it.
     arm_norm : float
-        L, a bound on |x|; it matters together with ``theta_norm`` only.
-    step : float
-        eta, by which steps are longer than Newton's. 1 + S·L unless it is given, as the theorem has it; 1
-        where S is not known.
+        L, a bound on |x|. It is only used together with ``theta_norm``.
+    step : float, optional
+        eta, the factor on the length of a Newton step. Default 1 + S·L, as in the theorem, or 1 if S is not
+        known.
 
     Examples
     --------
@@ -183,20 +183,20 @@ class Logistic(Generalized):
     curvature_limit = 0.25
 
     def check_reward(self, reward: float) -> None:
-        """From 0 to 1."""
+        """Raise unless the reward is from 0 to 1."""
         if not 0.0 <= reward <= 1.0:
             raise InputError(
-                f"the reward is {reward:g}, but Logistic takes rewards from 0 to 1: say 1 for a click and 0 "
+                f"the reward is {reward:g}, but Logistic takes rewards from 0 to 1; give 1 for a click and 0 "
                 "for none, scale the rewards, or use Linear"
             )
 
     def expected(self, margins: Vector) -> Vector:
-        """1 / (1 + exp(-margin)); no margin overflows."""
+        """1 / (1 + exp(-margin)), without overflow."""
         means: Vector = expit(margins)
         return means
 
     def pull(self, reward: float, margin: float) -> tuple[float, float]:
-        """reward - mu without cancellation, for 1 - mu is the mean at the other sign; and mu (1 - mu)."""
+        """reward - mu without cancellation (1 - mu is the mean at the opposite sign), and mu (1 - mu)."""
         odds = math.exp(-abs(margin))
         whole = 1.0 + odds
         more, less = 1.0 / whole, odds / whole
@@ -205,10 +205,10 @@ class Logistic(Generalized):
 
 
 class Poisson(Generalized):
-    """Counts: a reward of at least 0, whose mean is the rate exp(x'theta).
+    """Poisson rewards, for counts: rewards of at least 0 with mean exp(x'theta), the rate.
 
-    ``policy.mean`` is that rate, ``policy.margin`` x'theta. Nothing overflows: from a margin of 30 on, a rate
-    of 1e13, the exponential goes on along its tangent.
+    ``policy.mean`` is the rate, and ``policy.margin`` is x'theta. Nothing overflows: above a margin of 30, a
+    rate of 1e13, the exponential continues along its tangent.
 
     Parameters
     ----------
@@ -229,30 +229,30 @@ class Poisson(Generalized):
     curvature_at = MOST_LOG_RATE
 
     def check_confidence(self, confidence: Confidence) -> None:
-        """The theorem is about the exponential, not its tangent."""
+        """Raise if margins may reach the tangent: the theorem is about the exponential."""
         super().check_confidence(confidence)
         if confidence.theta_norm * confidence.arm_norm > MOST_LOG_RATE:
             raise InputError(
-                f"theta_norm·arm_norm is {confidence.theta_norm * confidence.arm_norm:g}: rates up to exp of "
-                f"that are none; the theorem needs at most {MOST_LOG_RATE:g}"
+                f"theta_norm·arm_norm is {confidence.theta_norm * confidence.arm_norm:g}, but the "
+                f"theorem for Poisson rewards needs at most {MOST_LOG_RATE:g}; give smaller norms"
             )
 
     def check_reward(self, reward: float) -> None:
-        """At least 0."""
+        """Raise unless the reward is at least 0."""
         if not reward >= 0.0:
             raise InputError(
-                f"the reward is {reward:g}, but Poisson takes counts, which are at least 0: use Linear for "
+                f"the reward is {reward:g}, but Poisson takes counts, which are at least 0; use Linear for "
                 "rewards of both signs"
             )
 
     def expected(self, margins: Vector) -> Vector:
-        """exp(margin), and its tangent beyond 30."""
+        """exp(margin) up to a margin of 30, and its tangent above."""
         beyond = np.clip(margins - MOST_LOG_RATE, 0.0, _MOST_MARGIN)
         rates: Vector = np.exp(np.minimum(margins, MOST_LOG_RATE)) * (1.0 + beyond)
         return rates
 
     def pull(self, reward: float, margin: float) -> tuple[float, float]:
-        """The count less the rate; and the rate, of which the tangent has that at 30."""
+        """The count minus the rate, and the slope of the rate, which is constant above 30."""
         if margin <= MOST_LOG_RATE:
             rate = math.exp(margin)
             return reward - rate, rate

@@ -11,14 +11,23 @@ from sketchbandit.estimate.base import Estimate
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot
 from sketchbandit.precision import Leverage, LowRankInverse, Precision, Step
 
-_MOST_THETA = 1e300  # the sum of |reward|·|arm|, over the ridge: a bound on theta, kept from overflowing
+_MOST_THETA = 1e300  # limit for the sum of |reward|·|arm| / ridge, which bounds theta: no overflow
 
 
 class Linear(Estimate):
-    """The mean reward is x'theta, theta = A^-1 b, b = the sum of reward·x.
+    """Linear rewards: the mean reward is x'theta, with theta = A^-1 b and b the sum of reward·x.
 
-    theta moves by one step of Sherman and Morrison a round. Where arms are sparse W S b is kept instead: then
-    nothing of length dim is touched in a round.
+    This is ridge regression, the default reward model. theta moves by one Sherman-Morrison step per round. If
+    arms are sparse, W S b is kept instead of theta, so that a round touches nothing of length dim.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> policy = sb.oful(2, rewards=sb.Linear())
+    >>> policy.update([1.0, 0.0], 1.0)
+    >>> policy.theta
+    array([0.5, 0. ])
+
     """
 
     kind = "linear"
@@ -27,12 +36,12 @@ class Linear(Estimate):
         """Start with nothing learned."""
         super().bind(precision)
         self.b: Vector = np.zeros(precision.sketch.dim)
-        self._is_plain = type(self).scan is Linear.scan  # no subclass has other means
+        self._is_plain = type(self).scan is Linear.scan  # False in subclasses with other means
         self._is_sparse = False  # whether W S b is kept rather than theta
         self.kept_theta: Vector | None = np.zeros_like(self.b)
-        """Theta as of the last step, where W S b is not kept."""
+        """theta after the last step, unless W S b is kept instead."""
         self._weights: Vector | None = None  # W S b
-        self._theta_for_now: Vector | None = None  # asked for where W S b is kept; gone with the next row
+        self._theta_for_now: Vector | None = None  # if W S b is kept: valid until the next row
         self._seen_rebuilds = precision.rebuilds
         self.most_reward_mass = _MOST_THETA * min(1.0, precision.ridge)
 
@@ -50,7 +59,7 @@ class Linear(Estimate):
 
     @property
     def linear_theta(self) -> Vector | None:
-        """Theta, where that is kept, and means are x'theta."""
+        """theta, if it is kept and means are x'theta; else None."""
         precision = self.precision
         if (
             precision.sketch.tally.version != precision.seen_version
@@ -61,12 +70,12 @@ class Linear(Estimate):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of every array held."""
+        """Bytes of all arrays held."""
         held = (self.b, self.kept_theta, self._weights, self._theta_for_now)
         return sum(array.nbytes for array in held if array is not None)
 
     def scan(self, arms: Arms) -> Scan:
-        """Means and norms: one pass over dense arms; for sparse ones their columns of S."""
+        """Means and norms: one pass over dense arms; for sparse arms, their columns of S."""
         self.sync()
         inverse = self.precision.inverse
         if (
@@ -82,9 +91,9 @@ class Linear(Estimate):
     # -- learning -----------------------------------------------------------------------------------
 
     def prepare(self, x: AnyVector) -> None:
-        """Keep theta, or W S b for sparse arms, up to date from now on."""
+        """Keep theta up to date from now on, or W S b if arms are sparse."""
         precision = self.precision
-        if (  # as quick as can be
+        if (  # the fast path
             precision.sketch.tally.version != precision.seen_version
             or precision.rebuilds != self._seen_rebuilds
         ):
@@ -95,7 +104,7 @@ class Linear(Estimate):
             self._derive()
 
     def predict(self, x: AnyVector, leverage: Leverage) -> float:
-        """x'theta as of ``prepare``, also when the sketch has x already; by W S b where that is kept."""
+        """x'theta as of ``prepare``, even if the sketch has taken x since. It uses W S b if that is kept."""
         if not self._is_plain:
             return math.nan
         with np.errstate(over="ignore", invalid="ignore"):
@@ -105,7 +114,7 @@ class Linear(Estimate):
             return (dot(self.b, x) - seen) / self.precision.inverse.shift
 
     def learn(self, x: AnyVector, reward: float, step: Step | None) -> None:
-        """Move b, and theta by Sherman-Morrison: theta += A^-1 x (reward - x'theta) / (1 + x'A^-1 x)."""
+        """Update b, and theta by Sherman-Morrison: theta += A^-1 x (reward - x'theta) / (1 + x'A^-1 x)."""
         self._theta_for_now = None
         if step is None:
             add_multiple(self.b, reward, x)
@@ -126,25 +135,25 @@ class Linear(Estimate):
         if math.isfinite(error):
             self.kept_theta += error * self.gain(x, step)
         else:
-            self._seen_rebuilds = -1  # theta is derived from b when somebody asks
+            self._seen_rebuilds = -1  # theta is computed from b when it is asked for
 
     def learn_many(self, rows: Matrix, rewards: Vector) -> None:
-        """Many rewards, after the precision was derived anew from all the arms."""
+        """Learn from many rewards, after the precision was computed again from all arms."""
         self.b += rewards @ rows
 
     def forget(self, factor: float) -> None:
-        """b times the factor; theta follows when it is derived anew."""
+        """Multiply b by the factor. theta follows when it is computed again."""
         self.b *= factor
 
     def add(self, other: "Linear") -> None:
-        """The sums of rewards times arms add."""
+        """Add the other b to this b."""
         self.b += other.b
         self._derive()
 
     # -- in step with the precision -------------------------------------------------------------------
 
     def sync(self) -> None:
-        """Derive theta anew if the precision was."""
+        """Compute theta again if the precision was."""
         precision = self.precision
         if precision.sketch.tally.version != precision.seen_version:
             precision.rebuild()
@@ -170,9 +179,9 @@ class Linear(Estimate):
         return {"is_sparse": self._is_sparse}, arrays
 
     def restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        """Set what ``dump`` told."""
+        """Restore what ``dump`` returned."""
         self.b = arrays["b"]
         self._is_sparse = bool(scalars["is_sparse"])
         self.kept_theta, self._weights = arrays.get("theta"), arrays.get("weights")
-        if self.kept_theta is None and self._weights is None:  # of 0.7
+        if self.kept_theta is None and self._weights is None:  # a file of 0.7
             self._derive()

@@ -1,4 +1,4 @@
-"""Reward models by name, for whoever reads a name from a command line, a request or a file."""
+"""Reward models by name, for names that come from a command line, a request or a file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,22 +15,25 @@ MODELS: dict[str, type[Estimate]] = {model.kind: model for model in (Linear, Log
 
 
 def model_class(name: Any) -> type[Estimate]:
-    """The reward model of this name, ours or one of the user's that has a ``kind``."""
+    """The class of the reward model with this name, built-in or a user's own with a ``kind``."""
     if not isinstance(name, str) or not Estimate.has_kind(name):
         raise InputError(f"unknown reward model {name!r:.80}; choose from {', '.join(MODELS)}")
     return Estimate.of_kind(name)
 
 
 def model_parameters(name: Any) -> list[str]:
-    """The settings that a reward model takes."""
+    """The names of the settings of a reward model."""
     return list(setting_names(model_class(name)))
 
 
 def model_of(given: Any) -> Estimate:
-    """A reward model: as it is, by its name, or from a mapping of ``model``, its name, and settings.
+    """A reward model: given as such, by its name, or as a mapping of ``model``, its name, and its settings.
 
+    Examples
+    --------
     >>> model_of({"model": "robust", "scale": 0.5})
     Robust(moment=1.5, scale=0.5, threshold=0.25, caution=1.0)
+
     """
     if isinstance(given, Estimate):
         return given
@@ -51,9 +54,12 @@ def model_of(given: Any) -> Estimate:
 
 
 def model_settings(model: Estimate) -> Scalars:
-    """What ``model_of`` makes the same model of: JSON values, ``model`` its name.
+    """The settings as JSON values, with the name as ``model``: the input of ``model_of``.
 
+    Examples
+    --------
     >>> model_settings(model_of("linear"))
     {'model': 'linear'}
+
     """
     return {"model": model.kind, **model.settings()}

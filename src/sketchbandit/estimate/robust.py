@@ -1,4 +1,4 @@
-"""Linear rewards whose noise has heavy tails: outliers move theta no further than their threshold."""
+"""Linear rewards with heavy-tailed noise: outliers move theta no further than a threshold."""
 
 import math
 
@@ -10,29 +10,30 @@ from sketchbandit.theory import Confidence
 
 
 class Robust(OnePass):
-    """The mean reward is x'theta, and of the noise only a moment E|noise|^moment is known to be finite.
+    """Linear rewards with outliers: only the moment E|noise|^moment of the noise must be finite.
 
-    One pass of adaptive Huber regression (Wang, Zhang, Zhao, Zhou 2025, arXiv 2503.00419). With w the width
-    of the arm in units of its noise, and t rewards so far,
+    The mean reward is x'theta. This is one-pass adaptive Huber regression (Wang, Zhang, Zhao, Zhou 2025,
+    arXiv 2503.00419). With w the width of the arm in units of its noise, and t rewards so far,
 
         sigma = max(scale, caution·|x|_{A^-1}),   w = |x|_{A^-1} / sigma,
         tau = threshold·sqrt(1 + w²)/w·t^((2 - moment) / (2·moment)),
         theta' = theta + A'^-1 x·clip((reward - x'theta) / sigma, ±tau) / sigma,   A' = A + x x'/sigma².
 
-    An arm that is well known bears a large tau, because its rewards are many; one that is not is clipped
-    early. Where nothing is clipped and sigma is 1, this is ``Linear``. Widths, and with them beta, are in
-    units of the noise; the ridge is in units of a squared arm norm over scale².
+    A well-known arm has a large tau, because it has many rewards. The residual of a little-known arm is
+    clipped early. If nothing is clipped and sigma is 1, this is ``Linear``. Widths, and so beta, are in units
+    of the noise. The ridge is in units of a squared arm norm over scale².
 
     Parameters
     ----------
     moment : float
-        1 + eps, in (1, 2]: 2 is a finite variance, t-distributed noise of n degrees has all moments below n.
+        1 + eps, in (1, 2]. 2 means a finite variance. t-distributed noise with n degrees of freedom has all
+        moments below n.
     scale : float
-        The size of the noise: (E|noise|^moment)^(1/moment), or a guess.
+        The size of the noise, (E|noise|^moment)^(1/moment), or a guess of it.
     threshold : float
-        tau_0: the smaller, the more is clipped. What 0.25 gains and costs is in docs/beyond-linear.md.
+        tau_0. With a smaller value more is clipped. docs/beyond-linear.md has the gain and the cost of 0.25.
     caution : float
-        Arms whose width exceeds scale/caution count less, as if their noise were larger.
+        Arms with a width above scale/caution count less, as if their noise were larger.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class Robust(OnePass):
         return Move(residual / (sigma * (1.0 + w * w)), 1.0 / (sigma * sigma))
 
     def check_confidence(self, confidence: Confidence) -> None:
-        """The paper's constants are too large to be of use, and none are proved for a sketch."""
+        """Raise: the constants of the paper are too large to be useful, and none are proved for a sketch."""
         del confidence
         raise InputError(
             "no theorem gives the radius of Robust rewards on a sketch; give a constant beta, in units of "
@@ -77,7 +78,7 @@ class Robust(OnePass):
         )
 
     def settings(self) -> Scalars:
-        """The constructor's keyword arguments."""
+        """The keyword arguments of the constructor."""
         return {
             "moment": self.moment,
             "scale": self.scale,

@@ -1,8 +1,8 @@
-"""What would another policy have earned? Evaluation from logs.
+"""Off-policy evaluation: what another policy would have earned, estimated from a log.
 
-Two questions, kept apart. ``evaluate``: what do *fixed* policies earn, which learn nothing more?
-``train_and_judge`` has them learn from one part of the log and judges them by another. ``replay``: what does
-a policy earn *while it learns*?
+There are two questions. ``evaluate`` asks what *fixed* policies earn, which learn nothing more.
+``train_and_judge`` is the same for policies that first learn from one part of the log, and are judged on
+another part. ``replay`` asks what a policy earns *while it learns*.
 """
 
 from sketchbandit.evaluation.candidates import Batched

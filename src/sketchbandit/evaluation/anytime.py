@@ -1,4 +1,4 @@
-"""Any-time intervals of estimates and of their differences, all from ``LowerBound``."""
+"""Any-time intervals for estimates and for their differences, all from ``LowerBound``."""
 
 from typing import NamedTuple
 
@@ -11,20 +11,20 @@ from sketchbandit.evaluation.sequences import LowerBound, unit_rewards
 from sketchbandit.evaluation.terms import Terms
 
 METHODS = ("ips", "dr")
-"""Those that have such an interval."""
-_ROUNDING = 1e-9  # by which a weight may exceed the largest, relatively
+"""The methods that have an any-time interval."""
+_ROUNDING = 1e-9  # relative tolerance for weights above max_weight
 
 
 class Assumed(NamedTuple):
-    """What an any-time interval rests on."""
+    """The assumptions of an any-time interval."""
 
     reward_range: tuple[float, float]
     max_weight: float | None
-    """No weight is ever larger: the doubly robust needs it."""
+    """An upper bound on all weights. The doubly robust method needs it."""
 
 
 def interval(terms: Terms, method: str, level: float, assumed: Assumed) -> Interval:
-    """Of a value: from w r and w (1 - r), or, doubly robust, from the same with the model in it."""
+    """The interval of a value, from w r and w (1 - r); for "dr", from the same with the reward model."""
     alpha = (1.0 - level) / 2.0
     low, high = assumed.reward_range
     lower = _bound(*_parts(terms, method, assumed, flip=False), alpha)
@@ -33,7 +33,7 @@ def interval(terms: Terms, method: str, level: float, assumed: Assumed) -> Inter
 
 
 def difference(one: Terms, other: Terms, method: str, level: float, assumed: Assumed) -> Interval:
-    """Of one less other: w r of the one and w (1 - r) of the other have together the mean 1 + difference."""
+    """The interval of one - other: w r of one plus w (1 - r) of other has the mean 1 + difference."""
     alpha = (1.0 - level) / 2.0
     low, high = assumed.reward_range
     ends = []
@@ -45,27 +45,27 @@ def difference(one: Terms, other: Terms, method: str, level: float, assumed: Ass
 
 
 def _bound(numbers: Vector, shift: float, alpha: float, most: float = 1.0) -> float:
-    """The bound on the mean of numbers of at least -shift, which is at most ``most``."""
+    """A lower bound on the mean of numbers >= -shift, if the mean is at most ``most``."""
     bound = LowerBound(alpha)
-    bound.update(np.maximum(numbers + shift, 0.0) / (most + shift))  # below zero by rounding alone
+    bound.update(np.maximum(numbers + shift, 0.0) / (most + shift))  # only rounding is below zero
     return bound.value * (most + shift) - shift
 
 
 def _parts(terms: Terms, method: str, assumed: Assumed, *, flip: bool) -> tuple[Vector, float]:
-    """Numbers whose mean is the value (flipped: 1 less it), and by how much they may lie below zero."""
+    """Numbers whose mean is the value (flipped: 1 - value), and how far they may be below zero."""
     low, high = assumed.reward_range
     r = unit_rewards(terms.reward, assumed.reward_range)
     if method == "ips":
         return terms.weight * (1.0 - r if flip else r), 0.0
     if assumed.max_weight is None:
         raise InputError(
-            "the any-time interval of dr needs max_weight, a bound on pi(a|x)/p known beforehand: K / floor, "
-            "where the log was made with a floor; that of ips needs none"
+            "the any-time interval of dr needs max_weight, an upper bound on pi(a|x)/p known in advance; for "
+            "a log made with a floor it is K / floor; the interval of ips needs none"
         )
     most = float(terms.weight.max())
     if most > assumed.max_weight * (1.0 + _ROUNDING):
         raise InputError(
-            f"a weight is {most:g}, and max_weight is {assumed.max_weight:g}: give what no weight can exceed"
+            f"a weight is {most:g}, but max_weight is {assumed.max_weight:g}; give a bound on all weights"
         )
     predicted, value = ((q - low) / (high - low) for q in (terms.predicted, terms.value))  # within the range
     if flip:

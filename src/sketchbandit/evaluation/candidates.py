@@ -14,15 +14,17 @@ from sketchbandit.evaluation.seen import refuse_seen
 from sketchbandit.policy import PerAction, Policy
 
 Chances = Callable[[Chunk], Vector]
-"""The probabilities of all arms of a chunk, one below the other."""
+"""The probabilities of all arms of a chunk, concatenated."""
 
 UNIFORM = "uniform"
-_OFF = 1e-6  # by how much probabilities may fail to sum to one
+_OFF = 1e-6  # tolerance for the sum of probabilities
 
 
 class Batched(NamedTuple):
-    """A candidate that is asked about many decisions at once.
+    """A candidate function that takes many decisions at once.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> first = Batched(lambda arms: np.eye(arms.shape[1])[np.zeros(len(arms), dtype=int)])
     """
@@ -32,9 +34,11 @@ class Batched(NamedTuple):
 
 
 def candidates_of(log: Log, policies: Any) -> dict[str, Chances]:
-    """Every candidate as a function of chunks, if it can be judged on this log."""
+    """Every candidate as a function of chunks. Raises if one cannot be judged on this log."""
     if not isinstance(policies, Mapping):
-        raise InputTypeError(f'policies are given by name, {{"mine": policy}}, got {type(policies).__name__}')
+        raise InputTypeError(
+            f'policies must be a dict by name, {{"mine": policy}}, got {type(policies).__name__}'
+        )
     if not policies:
         raise InputError('there is no policy to evaluate; give some by name, {"mine": policy}')
     if LOGGED in policies:
@@ -47,7 +51,7 @@ def candidates_of(log: Log, policies: Any) -> dict[str, Chances]:
 def _chances_of(name: str, given: Any, log: Log) -> Chances:
     if isinstance(given, str):
         if given != UNIFORM:
-            raise InputError(f"{name}: unknown candidate {given!r}; the one with a name is {UNIFORM!r}")
+            raise InputError(f"{name}: unknown candidate {given!r}; the only one with a name is {UNIFORM!r}")
         return lambda chunk: np.repeat(1.0 / chunk.counts, chunk.counts)
     if isinstance(given, Policy):
         _check_dim(name, given.dim, log.dim, "arms")
@@ -56,7 +60,7 @@ def _chances_of(name: str, given: Any, log: Log) -> Chances:
     if isinstance(given, PerAction):
         if log.context_dim is None:
             raise InputError(
-                f"{name} has a model per action, and the log has no contexts; give Log(context=...)"
+                f"{name} has a model per action, but the log has no contexts; give Log(context=...)"
             )
         _check_dim(name, given.dim, log.context_dim, "contexts")
         refuse_seen(name, given, log)
@@ -68,13 +72,13 @@ def _chances_of(name: str, given: Any, log: Log) -> Chances:
     if isinstance(given, (np.ndarray, list, tuple)):
         return _of_table(name, given, log)
     raise InputTypeError(
-        f"{name}: a candidate is a policy, a function from arms (arms, dim) to probabilities, an array of "
-        f"probabilities, or {UNIFORM!r}; got {type(given).__name__}"
+        f"{name}: a candidate must be a policy, a function from arms (arms, dim) to probabilities, an array "
+        f"of probabilities, or {UNIFORM!r}; got {type(given).__name__}"
     )
 
 
 def _of_table(name: str, given: Any, log: Log) -> Chances:
-    """Probabilities worked out before: (decisions, arms), or (arms,) for every decision."""
+    """Probabilities computed before: (decisions, arms), or (arms,) for every decision."""
     is_one = np.ndim(given[0]) == 0 if len(given) else False
     if not is_one and len(given) != len(log):
         raise InputError(f"{name}: {len(log)} decisions need as many rows of probabilities, got {len(given)}")
@@ -88,7 +92,7 @@ def _of_table(name: str, given: Any, log: Log) -> Chances:
 def _of_actions(name: str, policy: PerAction, chunk: Chunk) -> Vector:
     offered = chunk.offered
     if offered is None:
-        raise InputError(f"{name} has actions, and those of the log have no names; give Log(actions=[names])")
+        raise InputError(f"{name} has actions, but those of the log have no names; give Log(actions=[names])")
     found = []
     for number, (context, names) in enumerate(zip(chunk.contexts, offered, strict=True)):
         try:
@@ -99,19 +103,19 @@ def _of_actions(name: str, policy: PerAction, chunk: Chunk) -> Vector:
 
 
 def checked(name: str, chances: Chances) -> Chances:
-    """The same, if what it gives are probabilities."""
+    """The same function, with a check that it returns probabilities."""
 
     def answer(chunk: Chunk) -> Vector:
         flat = np.asarray(chances(chunk), dtype=np.float64)
         if flat.shape != (chunk.bounds[-1],):
             raise InputError(
-                f"{name}: a probability for each of {chunk.bounds[-1]} arms is wanted, got {flat.shape} from "
+                f"{name}: give one probability for each of {chunk.bounds[-1]} arms, got {flat.shape} from "
                 f"decision {chunk.start} on"
             )
         bad = np.flatnonzero(~((flat >= -_OFF) & (flat <= 1.0 + _OFF)))
         if len(bad):
             at = int(np.searchsorted(chunk.bounds, bad[0], side="right")) - 1
-            raise InputError(f"{name}, decision {chunk.start + at}: {flat[bad[0]]} is no probability")
+            raise InputError(f"{name}, decision {chunk.start + at}: {flat[bad[0]]} is not a probability")
         off = np.flatnonzero(np.abs(chunk.sums(flat) - 1.0) > _OFF)
         if len(off):
             at = int(off[0])
@@ -119,18 +123,18 @@ def checked(name: str, chances: Chances) -> Chances:
             raise InputError(
                 f"{name}, decision {chunk.start + at}: its probabilities sum to {total:.6g}, not 1"
             )
-        return np.maximum(flat, 0.0)  # weights below zero would be rounding
+        return np.maximum(flat, 0.0)  # negative values are rounding
 
     return answer
 
 
 def _check_dim(name: str, own: int, there: int, noun: str) -> None:
     if own != there:
-        raise InputError(f"{name} reads {noun} of dimension {own}, and those of the log have {there}")
+        raise InputError(f"{name} reads {noun} of dimension {own}, but those of the log have {there}")
 
 
 def _flat(found: Any) -> Vector:
-    """Rows of probabilities, one behind the other."""
+    """Rows of probabilities, concatenated."""
     if isinstance(found, np.ndarray):
         return found.reshape(-1)
     return np.concatenate([np.asarray(some, dtype=np.float64).reshape(-1) for some in found])

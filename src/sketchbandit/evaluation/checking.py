@@ -1,4 +1,4 @@
-"""What a log must be: as many of everything, finite rewards, probabilities above zero, arms there."""
+"""Checks of a log: equal lengths, finite rewards, probabilities above zero, existing arms."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from sketchbandit.evaluation.sources import Sets
 
 
 def read_column(name: str, values: Any, remedy: str) -> Vector:
-    """Numbers, one a decision, none missing."""
+    """Read real numbers, one per decision, none missing."""
     if np.ma.is_masked(values):
         raise InputError(f"some of {name} are masked; {remedy}")
     array = np.asarray(values)
@@ -20,7 +20,7 @@ def read_column(name: str, values: Any, remedy: str) -> Vector:
     if array.dtype.kind not in "fiub":
         raise InputTypeError(f"{name} must be real numbers, got an array of dtype {array.dtype}")
     if array.ndim != 1:
-        raise InputError(f"{name} is one number a decision, got the shape {array.shape}")
+        raise InputError(f"{name} must be one number per decision, got an array of shape {array.shape}")
     numbers = array.astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
@@ -29,12 +29,12 @@ def read_column(name: str, values: Any, remedy: str) -> Vector:
 
 
 def read_rewards(values: Any) -> Vector:
-    """Finite rewards."""
+    """Read finite rewards."""
     return read_column("reward", values, "leave out decisions whose reward is not known, or give the default")
 
 
 def read_probabilities(values: Any) -> Vector:
-    """Probabilities above 0 and at most 1."""
+    """Read probabilities above 0 and at most 1."""
     found = read_column(
         "probability", values, "every decision needs the probability with which its arm was chosen"
     )
@@ -48,10 +48,10 @@ def read_probabilities(values: Any) -> Vector:
 
 
 def read_chosen(values: Any) -> AnyArray:
-    """Indices of arms."""
+    """Read indices of arms."""
     array = np.asarray(values)
     if array.ndim != 1:
-        raise InputError(f"chosen is one index a decision, got the shape {array.shape}")
+        raise InputError(f"chosen must be one index per decision, got an array of shape {array.shape}")
     _refuse_missing("chosen", array, "every decision needs the index of the arm that was chosen")
     if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.round(array)).all():
         array = array.astype(np.int64)
@@ -65,7 +65,7 @@ def read_chosen(values: Any) -> AnyArray:
 
 
 def _refuse_missing(name: str, array: AnyArray, remedy: str) -> None:
-    """Refuse None, the NA of pandas, and nan."""
+    """Raise for None, pandas' NA, and nan."""
     if array.dtype.kind == "O":
         bad = [at for at, value in enumerate(array.flat) if value is None or type(value).__name__ == "NAType"]
     else:
@@ -76,25 +76,25 @@ def _refuse_missing(name: str, array: AnyArray, remedy: str) -> None:
 
 
 def check_lengths(**columns: Any) -> int:
-    """How many decisions there are, if all say the same."""
+    """The number of decisions. Raises unless all columns have the same length."""
     lengths = {name: len(values) for name, values in columns.items() if values is not None}
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"{count} of {name}" for name, count in lengths.items())
-        raise InputError(f"every decision has one of each, got {said}")
+        raise InputError(f"every decision needs one of each, got {said}")
     count = next(iter(lengths.values()))
     if not count:
-        raise InputError("the log is empty: there is no decision in it")
+        raise InputError("the log is empty: it has no decisions")
     return count
 
 
 def refuse_bandit(path: Path, bandit: str | None) -> None:
-    """Refuse the name of a bandit for a file that has none."""
+    """Raise if a bandit is named for a file that has none."""
     if bandit is not None:
-        raise InputError(f"{path} is no export of a service and names no bandits; leave out {bandit!r}")
+        raise InputError(f"{path} is not an export of a service and names no bandits; leave out {bandit!r}")
 
 
 def check_order(time: AnyArray) -> None:
-    """Refuse rows that are not in the order of their time: a split by rows would not be one by time."""
+    """Raise unless rows are sorted by time: otherwise a split by rows would not be one by time."""
     back = np.flatnonzero(time[1:] < time[:-1])
     if len(back):
         at = int(back[0]) + 1
@@ -102,7 +102,7 @@ def check_order(time: AnyArray) -> None:
 
 
 def check_arms(sets: Sets, counts: AnyArray, chosen: AnyArray, first: int) -> None:
-    """Refuse arms that are not finite, and indices beyond them; ``first`` is the number of the first."""
+    """Raise for arms that are not finite, and for indices beyond them. ``first`` is the first row number."""
     beyond = np.flatnonzero(chosen >= counts)
     if len(beyond):
         at = int(beyond[0])

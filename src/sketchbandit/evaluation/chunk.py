@@ -1,4 +1,4 @@
-"""Some decisions of a log, with what is worked out from them."""
+"""Some decisions of a log, and values computed from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Action = str | int
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some decisions of a log, one after another."""
+    """Consecutive decisions of a log."""
 
     start: int
     arms: Sets
@@ -24,28 +24,28 @@ class Chunk:
     reward: Vector
     probability: Vector
     contexts: Any = None
-    """The contexts (decisions, p), where the log has them."""
+    """The contexts (decisions, p), if the log has them."""
     offered: Sequence[Sequence[Action]] | None = None
-    """The names of the actions of each decision, where they have names."""
+    """The names of the actions of each decision, if they have names."""
 
     def __len__(self) -> int:
         return len(self.chosen)
 
     @cached_property
     def counts(self) -> AnyArray:
-        """How many arms each decision had."""
+        """The number of arms of each decision."""
         if isinstance(self.arms, np.ndarray):
             return np.full(len(self.arms), self.arms.shape[1])
         return np.array([arms.shape[0] for arms in self.arms])
 
     @cached_property
     def bounds(self) -> AnyArray:
-        """Where the arms of each decision begin, if all lie one below the other, and the end."""
+        """The first row of each decision, if all arms are concatenated, and the end."""
         return np.concatenate([[0], np.cumsum(self.counts)])
 
     @cached_property
     def rows(self) -> Any:
-        """All arms one below the other, (arms, dim); CSR where some are sparse."""
+        """All arms, concatenated, (arms, dim); CSR if some are sparse."""
         if isinstance(self.arms, np.ndarray):
             return self.arms.reshape(-1, self.arms.shape[2])
         is_sparse = any(sparse.issparse(arms) for arms in self.arms)

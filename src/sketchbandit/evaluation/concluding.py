@@ -1,4 +1,4 @@
-"""From the terms of candidates to estimates with intervals."""
+"""Estimates with intervals, from the terms of the candidates."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from sketchbandit.evaluation.weights import Weights, weights_of
 
 
 def conclude(log: Log, terms: Mapping[str, Terms], settings: Settings) -> Evaluation:
-    """Estimates from the terms of the candidates, wherever those were found."""
+    """Estimates from the terms of the candidates."""
     maker = logged_terms(log, next(iter(terms.values())).predicted)
     judge = _Judge({LOGGED: maker, **terms}, log, settings)
     weights = {name: weights_of(found, log) for name, found in terms.items()}
@@ -51,15 +51,15 @@ def conclude(log: Log, terms: Mapping[str, Terms], settings: Settings) -> Evalua
 
 
 def _is_said(weights: Weights, settings: Settings) -> bool:
-    """Whether there is an interval: an any-time one holds for few decisions too."""
+    """Whether there is an interval. An any-time interval holds for few decisions too."""
     return not weights.verdict or (settings.interval == "anytime" and weights.is_covered)
 
 
 class _Judge:
     """Values and intervals, by candidate and method.
 
-    The interval of a biased method is that of its unbiased counterpart, stretched to hold the value: what was
-    taken away from the weights, or left to the model, is no better known for that.
+    The interval of a biased method is that of its unbiased counterpart, extended to include the value. The
+    part that was taken from the weights, or left to the model, is not known any better.
     """
 
     def __init__(self, terms: Mapping[str, Terms], log: Log, settings: Settings) -> None:
@@ -92,7 +92,7 @@ class _Judge:
         return found if honest == method else found.stretched(self.value(name, method))
 
     def of_log(self) -> Interval:
-        """That of the mean reward."""
+        """The interval of the mean reward."""
         level, maker = self._settings.level, self._terms[LOGGED]
         if self._assumed is not None:
             return anytime.interval(maker, "ips", level, self._assumed)

@@ -1,4 +1,4 @@
-"""The estimators: what each says a candidate earns, as a mean (or a ratio of means) over the decisions."""
+"""The estimators: the value of a candidate as a mean, or a ratio of means, over the decisions."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,20 +9,20 @@ from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError
 from sketchbandit.evaluation.terms import Terms
 
-_GRID = 20  # thresholds that are tried
+_GRID = 20  # thresholds to try
 
 
 class Sample(NamedTuple):
-    """An estimate as numbers of the decisions: mean(numerator), or mean(numerator) / mean(denominator)."""
+    """An estimate as a function of the decisions: mean(numerator), or mean(numerator) / mean(denominator)."""
 
     numerator: Vector
     denominator: Vector | None = None
     threshold: float = np.nan
-    """Where weights are cut or shrunk, for the methods that do."""
+    """The threshold at which weights are cut or shrunk, for methods that do so."""
 
     @property
     def value(self) -> float:
-        """The estimate; nan where the denominator is zero."""
+        """The estimate; nan if the denominator is zero."""
         if self.denominator is None:
             return float(self.numerator.mean())
         below = float(self.denominator.mean())
@@ -30,7 +30,7 @@ class Sample(NamedTuple):
 
     @property
     def influence(self) -> Vector:
-        """Numbers whose mean is the estimate and whose variance is that of it, times n (the delta method)."""
+        """Numbers with the estimate as mean, and n times its variance as variance (the delta method)."""
         if self.denominator is None:
             return self.numerator
         value, below = self.value, float(self.denominator.mean())
@@ -43,21 +43,21 @@ class Method(NamedTuple):
     sample: Callable[[Terms], Sample]
     needs_model: bool
     counterpart: str | None = None
-    """The unbiased method of which it is a biased one; None, if it is none."""
+    """The unbiased method that this one is a biased version of; None if it is unbiased itself."""
 
 
 def dm(terms: Terms) -> Sample:
-    """The direct method: what the model expects, sum_a pi(a|x) q(x, a)."""
+    """The direct method: the mean predicted reward, sum_a pi(a|x) q(x, a)."""
     return Sample(terms.value)
 
 
 def ips(terms: Terms) -> Sample:
-    """Inverse propensity scores: w r. Unbiased, if probabilities are true and every arm had a chance."""
+    """Inverse propensity scores: w r. Unbiased if the propensities are true and every arm had a chance."""
     return Sample(terms.weight * terms.reward)
 
 
 def snips(terms: Terms) -> Sample:
-    """Self-normalised (Swaminathan and Joachims 2015): sum w r / sum w. Does not mind the zero of rewards."""
+    """Self-normalised (Swaminathan and Joachims 2015): sum w r / sum w. Invariant to a shift of rewards."""
     return Sample(terms.weight * terms.reward, terms.weight)
 
 
@@ -72,7 +72,7 @@ def dr(terms: Terms) -> Sample:
 
 
 def switch_dr(terms: Terms) -> Sample:
-    """Switch (Wang et al. 2017): doubly robust where w is at most lambda, the model alone elsewhere."""
+    """Switch (Wang et al. 2017): doubly robust if w is at most lambda, the reward model alone otherwise."""
     return _least_error(terms, lambda w, most: np.where(w <= most, w, 0.0))
 
 
@@ -99,10 +99,10 @@ METHODS: dict[str, Method] = {
 
 
 def methods_of(names: object) -> dict[str, Method]:
-    """The methods of these names."""
+    """The methods with these names."""
     wanted = [names] if isinstance(names, str) else list(names)  # type: ignore[call-overload]
     if not wanted:
-        raise InputError(f"there is no method to evaluate by; choose from {', '.join(METHODS)}")
+        raise InputError(f"there is no method; choose from {', '.join(METHODS)}")
     for name in wanted:
         if name not in METHODS:
             raise InputError(f"unknown method {name!r}; choose from {', '.join(METHODS)}")
@@ -112,10 +112,11 @@ def methods_of(names: object) -> dict[str, Method]:
 def _least_error(
     terms: Terms, shrunk: Callable[[Vector, float], Vector], *, with_model: bool = True
 ) -> Sample:
-    """The threshold of the least estimated error, bias² + variance / n, of those on a grid; infinity is one.
+    """The estimate with the threshold of the smallest estimated error, bias² + variance / n.
 
     The bias is estimated by the mean of what the threshold takes away, (shrunk w - w)(r - q) (Su et al.).
-    The grid goes in even steps of the logarithm from the median of the positive weights to the largest.
+    Thresholds are tried on a logarithmic grid from the median of the positive weights to the largest one,
+    and infinity.
     """
     weight, count = terms.weight, len(terms)
     rest = terms.reward - terms.predicted if with_model else terms.reward

@@ -1,4 +1,4 @@
-"""What fixed policies would have earned."""
+"""Evaluation of fixed policies."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,44 +20,47 @@ def evaluate(
     tell: Tell = lambda _: None,
     **settings: Any,
 ) -> Evaluation:
-    """What policies that learn nothing more would have earned a decision, had they made the log.
+    """Estimate the mean reward per decision of fixed policies, had they made the decisions of the log.
 
-    A policy that has learned from rows of this log is refused: ``train_and_judge`` learns from some rows and
-    judges by others. What a policy earns *while it learns* is another question: ``replay``.
+    The policies learn nothing more. A policy that has learned from rows of this log is refused; use
+    ``train_and_judge``, which learns from some rows and judges on others. What a policy earns *while it
+    learns* is another question; use ``replay``.
 
     Parameters
     ----------
     log : Log
-        What was logged.
+        The logged decisions.
     policies : dict
-        By name: a policy of ours, its whole rule counted; a function from arms (arms, dim) to probabilities
-        (``Batched``: from many sets at once); an array of probabilities, (decisions, arms) or (arms,);
-        "uniform".
+        The candidates by name. A candidate is a policy, with its exploration rule. Or a function from arms
+        (arms, dim) to probabilities (``Batched``: for many sets at once). Or an array of probabilities,
+        (decisions, arms) or (arms,). Or "uniform".
     methods : sequence of str
-        "dm", "ips", "clipped", "snips", "dr", "switch-dr", "drs", "drs-pessimistic".
+        The estimators: "dm", "ips", "clipped", "snips", "dr", "switch-dr", "drs", "drs-pessimistic".
     tell : callable, optional
-        Hears how many decisions more are done.
+        Called with the number of further decisions done, for a progress bar.
     model : "ridge", Ridge, scikit-learn estimator, or function
-        Of the rewards, for "dm" and the doubly robust. A function of rows (n, dim) is taken as it is; all
-        else is cross-fitted.
+        The reward model for "dm" and the doubly robust methods. A function of rows (n, dim) is used as it is.
+        All others are cross-fitted.
     folds : int or "past"
-        For the model: parts of the log, each predicted by a model of the others (3); or of the rows before.
-    interval : "normal", "bootstrap" or "anytime"
-        The first two hold for a log whose length was fixed beforehand. "anytime" holds however often one
-        looks and whenever one stops; for "ips", and for "dr" with ``max_weight``.
+        How the reward model is cross-fitted. An int: the log is cut into so many parts, and each is predicted
+        by a model of the others. "past": each row is predicted by a model of rows before it. Default 3.
+    interval : {"normal", "bootstrap", "anytime"}
+        The kind of confidence interval. The first two hold for a log whose length was fixed in advance.
+        "anytime" holds however often one looks and whenever one stops. It exists for "ips", and for "dr" with
+        ``max_weight``.
     level : float
-        How sure, 0.95.
+        The confidence level. Default 0.95.
     reward_range : (float, float)
-        For "anytime": the range that no reward leaves; (0, 1) where rewards lie there.
+        For "anytime": the smallest and largest possible reward. Default (0, 1), if all rewards are in it.
     max_weight : float
-        For "anytime" with "dr": what no weight can exceed, K/floor for a log with a floor.
+        For "anytime" with "dr": an upper bound on all weights. For a log with a floor it is K/floor.
     draws, seed : int
-        Of the bootstrap, 1,000 and 0.
+        The number of bootstrap samples, and their seed. Default 1,000 and 0.
 
     Returns
     -------
     Evaluation
-        Rows Estimate(policy, method, value, low, high, effective_size).
+        A sequence of rows ``Estimate(policy, method, value, low, high, effective_size)``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What an evaluation says: estimates, differences, and how far the log can be trusted with them."""
+"""The result of an evaluation: estimates, differences, and how far the log supports them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, overload
@@ -9,16 +9,32 @@ from sketchbandit.evaluation.weights import Weights
 
 
 class Evaluation(Sequence[Estimate]):
-    """The estimates, a row each; with what else is known of them.
+    """The result of ``evaluate``: a sequence of ``Estimate`` rows, with differences and diagnostics.
 
     Attributes
     ----------
     logged : Estimate
-        The policy that made the log: its mean reward, with a normal interval, or an any-time one.
+        The policy that made the log: its mean reward, with a normal or an any-time interval.
     weights : dict of str to Weights
-        The diagnostics of every candidate.
-    interval, level
-        Which interval, and how sure.
+        Diagnostics of the importance weights of every candidate.
+    interval : str
+        The kind of interval.
+    level : float
+        The confidence level.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchbandit as sb
+    >>> random = np.random.default_rng(0)
+    >>> log = sb.evaluation.Log(
+    ...     arms=random.standard_normal((500, 4, 3)),
+    ...     chosen=random.integers(4, size=500),
+    ...     reward=random.random(500),
+    ...     probability=np.full(500, 0.25),
+    ... )
+    >>> found = sb.evaluation.evaluate(log, {"uniform": "uniform"}, methods=("ips",))
+    >>> found.policies, found.difference("uniform").is_clear, found.verdicts()
+    (['uniform'], False, {})
 
     """
 
@@ -38,7 +54,7 @@ class Evaluation(Sequence[Estimate]):
         self.logged, self.weights = logged, dict(weights)
         self.interval, self.level = interval, level
         self.notes = list(notes)
-        """What was assumed, in sentences."""
+        """The assumptions, in sentences."""
 
     @overload
     def __getitem__(self, index: int) -> Estimate: ...
@@ -55,33 +71,33 @@ class Evaluation(Sequence[Estimate]):
 
     @property
     def policies(self) -> list[str]:
-        """The candidates, in their order."""
+        """The names of the candidates."""
         return list(self.weights)
 
     @property
     def methods(self) -> list[str]:
-        """The methods, in their order."""
+        """The names of the methods."""
         return list(dict.fromkeys(row.method for row in self._rows))
 
     def of(self, policy: str, method: str) -> Estimate:
-        """One row."""
+        """The estimate for one policy and one method."""
         return next(row for row in self._rows if (row.policy, row.method) == (policy, method))
 
     def difference(self, policy: str, other: str = LOGGED, method: str | None = None) -> Difference:
-        """What ``policy`` earns more than ``other``; by "dr", or the last method, unless one is named."""
+        """How much more ``policy`` earns than ``other``. Default method: "dr", or else the last one."""
         usual = "dr" if "dr" in self.methods else self.methods[-1]
         return self._compare(policy, other, method or usual)
 
     def differences(self, other: str = LOGGED, method: str | None = None) -> list[Difference]:
-        """All candidates beside one."""
+        """The differences between all candidates and one policy."""
         return [self.difference(name, other, method) for name in self.policies if name != other]
 
     def verdicts(self) -> dict[str, str]:
-        """The candidates of which nothing can be said, and why."""
+        """The candidates about which nothing can be said, with the reasons."""
         return {name: found.verdict for name, found in self.weights.items() if found.verdict}
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as JSON values; nan becomes null."""
+        """Everything as JSON values. nan becomes null."""
         return {
             "interval": self.interval,
             "level": self.level,
@@ -93,7 +109,7 @@ class Evaluation(Sequence[Estimate]):
         }
 
     def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
-        """Title, header and rows of what there is to show."""
+        """The tables to show, each with title, header and rows."""
         return [
             ("values", *tables.estimates([self.logged, *self], self.level)),
             ("beside the policy of the log", *tables.differences(self.differences(), self.level)),

@@ -24,7 +24,7 @@ def read_export(
     bandit: str | None,
     dim: int | None,
 ) -> Log:
-    """The log of one bandit."""
+    """Read the log of one bandit."""
     try:
         table = file.read(_SMALL)
         is_theirs = _of(table["bandit"], bandit, path)
@@ -68,10 +68,10 @@ def read_export(
 
 
 def _of(bandits: Any, wanted: str | None, path: Path) -> AnyArray:
-    """Which rows are those of the bandit."""
+    """The rows of the bandit."""
     names = sorted(pc.unique(bandits).to_pylist())
     if not names:
-        raise InputError(f"{path}: the log is empty: there is no decision in it")
+        raise InputError(f"{path}: the log is empty: it has no decisions")
     if wanted is None and len(names) > 1:
         raise InputError(f"{path} has several bandits; say which one: {', '.join(names)}")
     if wanted is not None and wanted not in names:
@@ -81,7 +81,7 @@ def _of(bandits: Any, wanted: str | None, path: Path) -> AnyArray:
 
 
 def _counts(file: Any, column: str) -> AnyArray:
-    """How long the list is in every row; a piece of the file at a time."""
+    """The length of the list in every row, read in pieces."""
     found = [
         pc.fill_null(pc.list_value_length(batch.column(0)), 0).to_numpy(zero_copy_only=False)
         for batch in file.iter_batches(batch_size=1024, columns=[column])

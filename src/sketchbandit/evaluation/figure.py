@@ -13,9 +13,9 @@ from sketchbandit.evaluation.results import LOGGED
 def forest(
     found: Evaluation, *, title: str = "", unit: str = "reward a decision", truth: float | None = None
 ) -> Figure:
-    """A line an estimate, in groups by candidate; the mean reward of the log is the line across.
+    """Draw a forest plot: one line per estimate, grouped by candidate.
 
-    ``truth``, where it is known, is a dashed one.
+    The mean reward of the log is a line across. If ``truth`` is known, it is a dashed line.
     """
     groups, methods = found.policies, found.methods
     colours = {method: COLOURS[index % len(COLOURS)] for index, method in enumerate(methods)}

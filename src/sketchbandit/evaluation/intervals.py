@@ -1,4 +1,4 @@
-"""Intervals of an estimate from one log of a fixed length: normal, and by bootstrap."""
+"""Confidence intervals for a log of fixed length: normal, and by bootstrap."""
 
 import math
 from collections.abc import Sequence
@@ -10,34 +10,34 @@ from scipy.special import ndtri
 from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.evaluation.estimators import Sample
 
-_BLOCKS = 10_000  # what is resampled: decisions, or, where there are more, sums of some of them
+_BLOCKS = 10_000  # units to resample: decisions, or, if there are more, sums of some of them
 _TOGETHER = 1 << 22  # counts drawn at once
 
 
 class Interval(NamedTuple):
-    """From low to high."""
+    """An interval from low to high."""
 
     low: float
     high: float
 
     def stretched(self, value: float) -> "Interval":
-        """The same, and this value in it."""
+        """The interval, extended to include this value."""
         return Interval(min(self.low, value), max(self.high, value))
 
 
 NOTHING = Interval(np.nan, np.nan)
-"""Where nothing can be said."""
+"""The interval if nothing can be said."""
 
 
 def normal(sample: Sample, level: float) -> Interval:
-    """The estimate ± z·deviation/√n, by the central limit theorem; of a ratio by the delta method."""
+    """The estimate ± z·deviation/√n, by the central limit theorem; for a ratio, by the delta method."""
     if not np.isfinite(sample.value):
         return NOTHING
     return _normal_of(sample.value, sample.influence, level)
 
 
 def normal_difference(one: Sample, other: Sample, level: float) -> Interval:
-    """That of one less other, paired: decisions that are good for both cancel."""
+    """The interval of a difference, paired: what is good for both cancels."""
     value = one.value - other.value
     if not np.isfinite(value):
         return NOTHING
@@ -63,7 +63,7 @@ class Bootstrap:
         columns = [column for s in samples for column in (s.numerator, s.denominator) if column is not None]
         sums = _blocks([*columns, np.ones(len(columns[0]))])
         drawn = _resampled(sums, draws, np.random.default_rng(np.random.SeedSequence(seed).spawn(1)[0]))
-        decisions = drawn[:, -1]  # blocks are not all of one size, and so neither are resamples
+        decisions = drawn[:, -1]  # blocks differ in size, so resamples do too
         self._values: list[Vector] = []
         at = 0
         for sample in samples:
@@ -78,11 +78,11 @@ class Bootstrap:
                 self._values.append(np.where(below > 0.0, above / below, np.nan))
 
     def interval(self, index: int, level: float) -> Interval:
-        """That of one estimate."""
+        """The interval of one estimate."""
         return _percentiles(self._values[index], level)
 
     def difference(self, one: int, other: int, level: float) -> Interval:
-        """That of one less other."""
+        """The interval of one estimate minus another."""
         return _percentiles(self._values[one] - self._values[other], level)
 
 
@@ -94,7 +94,7 @@ def _percentiles(values: Vector, level: float) -> Interval:
 
 
 def _blocks(columns: Sequence[Vector]) -> Matrix:
-    """The columns side by side, at most ``_BLOCKS`` rows: sums of about as many neighbours each."""
+    """The columns side by side, in at most ``_BLOCKS`` rows, each the sum of about as many neighbours."""
     count = len(columns[0])
     if count <= _BLOCKS:
         return np.column_stack(columns)
@@ -103,7 +103,7 @@ def _blocks(columns: Sequence[Vector]) -> Matrix:
 
 
 def _resampled(sums: Matrix, draws: int, random: np.random.Generator) -> Matrix:
-    """The sums over resamples of the rows, (draws, columns)."""
+    """The sums over resamples of the rows, shape (draws, columns)."""
     count = len(sums)
     found = np.empty((draws, sums.shape[1]))
     step = max(1, _TOGETHER // count)

@@ -1,4 +1,4 @@
-"""Policies that learn from one part of a log and are judged by another."""
+"""Policies that learn from one part of a log and are judged on another part."""
 
 from collections.abc import Mapping, Sequence
 from inspect import signature
@@ -29,25 +29,31 @@ def train_and_judge(
     tell: Tell = lambda _: None,
     **settings: Any,
 ) -> Evaluation:
-    """What policies would earn that have learned from the log; none is judged by what it has learned from.
+    """Estimate the mean reward of policies that learn from one part of the log, on another part.
 
     Parameters
     ----------
     log : Log
-        What was logged.
+        The logged decisions.
     makers : dict
-        By name: a function without arguments that makes a fresh policy. "uniform" may stand beside them:
+        By name, a function without arguments that returns a fresh policy. "uniform" can be added:
         ``{"mine": lambda: sb.adaptive(20), "uniform": "uniform"}``.
     methods : sequence of str
         As for ``evaluate``.
-    split : float
-        The share of the log, its beginning, that is learned from; the rest judges. 0.5 unless ``parts`` is
-        given.
-    parts : int
-        Instead of a split: so many parts, each judged by policies that learned from all others. Every row
-        judges, and what is judged is the learner on (parts - 1)/parts of the log, also on rows that lie
-        before what it has learned: for logs in which time does not matter.
+    split : float, optional
+        The share at the beginning of the log to learn from. The rest is for judging. Default 0.5, unless
+        ``parts`` is given.
+    parts : int, optional
+        Use instead of a split. The log is cut into so many parts. Each part judges policies that have learned
+        from all others. So every row is used for judging, and the policies judged have learned from
+        (parts - 1)/parts of the log. They also see rows that come after those they are judged on, so use it
+        for logs in which time does not matter.
     tell, settings
+        As for ``evaluate``.
+
+    Returns
+    -------
+    Evaluation
         As for ``evaluate``.
 
     Examples
@@ -76,10 +82,10 @@ def judged(
     parts: int | None = None,
     tell: Tell = lambda _: None,
 ) -> tuple[Log, dict[str, Terms]]:
-    """The rows that judge, and the terms of every candidate on them."""
+    """The rows used for judging, and the terms of every candidate on them."""
     if not isinstance(makers, Mapping) or not makers:
         raise InputTypeError(
-            f'makers are given by name, {{"mine": lambda: sb.adaptive(20)}}, got {makers!r:.60}'
+            f'makers must be a dict by name, {{"mine": lambda: sb.adaptive(20)}}, got {makers!r:.60}'
         )
     judging = judging_rows(log, settings, split=split, parts=parts)
     if parts is None:
@@ -96,17 +102,17 @@ def judged(
 def judging_rows(
     log: Log, settings: Settings, *, split: float | None = None, parts: int | None = None
 ) -> Log:
-    """The rows that judge: those after the split, or all."""
+    """The rows used for judging: those after the split, or all."""
     if parts is None:
         return log.split(0.5 if split is None else split)[1]
     if split is not None:
-        raise InputError("split learns from the beginning, and parts from all others: choose one")
+        raise InputError("split learns from the beginning, parts from all other parts; give only one of them")
     if settings.interval == "anytime":
         raise InputError(
-            "any-time intervals need policies that learned from rows before: give split, not parts"
+            "any-time intervals need policies that learned from earlier rows; give split instead of parts"
         )
     if check_count("parts", parts, at_least=2) > len(log):
-        raise InputError(f"{len(log)} decisions have no {parts} parts")
+        raise InputError(f"{len(log)} decisions cannot be cut into {parts} parts; give fewer parts")
     return log
 
 
@@ -121,11 +127,11 @@ def _terms(
 
 
 def _made(name: str, given: Any, learned: Sequence[Log]) -> Any:
-    """A fresh policy that has learned; what is no maker stays as it is."""
+    """A fresh policy that has learned. Anything that is not a maker is returned as it is."""
     if hasattr(given, "probabilities"):
         raise InputTypeError(
-            f"{name} is a policy that exists: give a function that makes a fresh one, or judge it as it is "
-            "by evaluate"
+            f"{name} is a policy, not a maker; give a function that returns a fresh policy, or judge this "
+            "policy with evaluate"
         )
     if not callable(given) or isinstance(given, tuple):
         return given
@@ -133,14 +139,16 @@ def _made(name: str, given: Any, learned: Sequence[Log]) -> Any:
         signature(given).bind()
     except TypeError as error:
         raise InputTypeError(
-            f"{name}: a maker takes no arguments and makes a policy; what has nothing to learn is judged by "
-            "evaluate, or given here as Batched(function)"
+            f"{name}: a maker takes no arguments and returns a policy; judge something that does not learn "
+            "with evaluate, or give it here as Batched(function)"
         ) from error
     fresh = given()
     if not hasattr(fresh, "update"):
-        raise InputTypeError(f"{name}: the maker must make a policy, got {type(fresh).__name__}")
+        raise InputTypeError(f"{name}: the maker must return a policy, got {type(fresh).__name__}")
     if getattr(fresh, "rounds", 0):
-        raise InputError(f"{name}: the maker gave a policy that has learned {fresh.rounds} rewards already")
+        raise InputError(
+            f"{name}: the maker returned a policy that has learned {fresh.rounds} rewards; return a fresh one"
+        )
     return train(fresh, *learned)
 
 
@@ -150,7 +158,7 @@ def _others(log: Log, start: int, stop: int) -> list[Log]:
 
 
 def _joined(parts: Sequence[Terms]) -> Terms:
-    """The terms of one candidate, part behind part."""
+    """Concatenate the terms of one candidate over the parts."""
     reward, weight, predicted, value = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("reward", "weight", "predicted", "value")

@@ -1,4 +1,4 @@
-"""A log: what was offered, what was chosen, with which probability, and what it earned."""
+"""A log of decisions: what was offered, what was chosen, with which propensity, and its reward."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from sketchbandit.evaluation.sources import Arms, OfferedArms, ProductArms, arms
 
 
 class Summary(NamedTuple):
-    """What a log has, in numbers."""
+    """The figures of a log that ``Log.summary`` returns."""
 
     decisions: int
     dim: int
@@ -27,25 +27,28 @@ class Summary(NamedTuple):
 
 
 class Log:
-    """Logged decisions, read in pieces; what was logged is never all in memory, but for three columns.
+    """A log of decisions. Arms are read in pieces, so a log may be larger than memory.
+
+    Only the columns ``chosen``, ``reward`` and ``probability`` are held in memory.
 
     Parameters
     ----------
     arms : array, list, function or path
-        What was offered: (decisions, arms, dim), also a ``numpy.memmap``; one set (arms, dim) offered in
-        every decision; a list of sets, dense or sparse, that may differ in their number of arms; a function
-        (start, stop) that gives the sets of those decisions; the path of an ``.npy`` file.
+        The arms offered. An array (decisions, arms, dim), also a ``numpy.memmap``. Or one set (arms, dim)
+        that was offered in every decision. Or a list of sets, dense or sparse, that may differ in their
+        number of arms. Or a function (start, stop) that returns the sets of these decisions. Or the path of
+        an ``.npy`` file.
     context, actions
-        Instead of arms: contexts (decisions, p), and the names of the actions, or their features
-        (actions, q). The arm of a context and an action has the products of their features.
-    chosen : array
-        The index of the arm that was chosen; or its name, if ``actions`` are names. Integers are indices.
-    reward : array
-        What it earned.
-    probability : array
-        With which it was chosen, above 0: ``choice.probability``.
+        Instead of arms: contexts (decisions, p), and the names of the actions or their features (actions, q).
+        The features of an arm are then all products of context and action features.
+    chosen : array of int or str
+        The index of the arm that was chosen, or its name if ``actions`` are names. Integers are indices.
+    reward : array of float
+        The reward of the arm that was chosen.
+    probability : array of float
+        The propensity: the probability with which the arm was chosen, above 0 (``choice.probability``).
     time : array, optional
-        When. Rows must be in that order.
+        The time of each decision. Rows must be sorted by it.
 
     Examples
     --------
@@ -78,9 +81,9 @@ class Log:
         offered: Any = None,
     ) -> None:
         if (arms is None) == (context is None) and offered is None:
-            raise InputError("give what was offered: arms, or context and actions")
+            raise InputError("give the arms that were offered: either arms, or context and actions")
         if context is not None and actions is None and offered is None:
-            raise InputError("contexts need actions: their names, or their features (actions, q)")
+            raise InputError("context needs actions: give their names, or their features (actions, q)")
         self.reward = checking.read_rewards(reward)
         self.probability = checking.read_probabilities(probability)
         names = names_of(actions)
@@ -90,23 +93,23 @@ class Log:
         )
         self._arms: Arms = _product(context, actions) if arms is None else arms_of(arms, count)
         if self._arms.count != count:
-            raise InputError(f"there are arms for {self._arms.count} decisions, and {count} decisions")
+            raise InputError(f"there are arms for {self._arms.count} decisions, but {count} decisions")
         self._contexts = None if context is None else np.asarray(context)
         self.actions = names
         self._offered: Sequence[Sequence[Action]] | None = offered
         self.left_out: dict[str, int] = {}
-        """Why rows of a file were left out, and how many."""
+        """The reasons for which rows of a file were left out, with their numbers."""
         self.start = 0
         self.origin = _digest(self.chosen, self.reward, self.probability)
-        """The same for all parts of one log, however often it is read."""
+        """A digest that is the same for all parts of one log."""
         if time is not None:
             checking.check_order(np.asarray(time))
 
     @classmethod
     def of_actions(cls, context: AnyArray, offered: Sequence[Sequence[Action]], **columns: Any) -> "Log":
-        """A log of contexts and named actions, of which not all need be offered every time.
+        """Make a log of contexts and named actions, where not all actions are offered every time.
 
-        ``chosen`` counts within those that were offered, or names one of them.
+        ``chosen`` is an index into the actions that were offered, or the name of one of them.
         """
         if np.asarray(columns["chosen"]).dtype.kind in "OU":
             pairs = zip(columns["chosen"], offered, strict=False)  # lengths are checked below
@@ -124,41 +127,41 @@ class Log:
         return len(self.chosen)
 
     def part(self, start: int, stop: int) -> "Log":
-        """The decisions start to stop, counted within this log."""
+        """The decisions from start to stop, counted within this log."""
         if not 0 <= start < stop <= len(self):
-            raise InputError(f"there are {len(self)} decisions, and no part {start} to {stop} of them")
+            raise InputError(f"there are {len(self)} decisions, so {start} to {stop} is not a part of them")
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         for name in ("chosen", "reward", "probability"):
             setattr(twin, name, getattr(self, name)[start:stop])
-        twin.__dict__.pop("is_uniform", None)  # that of the whole
+        twin.__dict__.pop("is_uniform", None)  # this was the value of the whole log
         twin.start = self.start + start
         return twin
 
     def split(self, share: float = 0.5) -> "tuple[Log, Log]":
-        """The first part, for learning, and the rest, for judging: by time, as the rows are."""
+        """Split by time: the first part, for learning, and the rest, for judging."""
         if not 0.0 < share < 1.0:
-            raise InputError(f"share is that of the first part, between 0 and 1, got {share!r}")
+            raise InputError(f"share must be between 0 and 1 (that of the first part), got {share!r}")
         at = min(max(1, round(share * len(self))), len(self) - 1)
         if len(self) < 2:
-            raise InputError("a log of one decision has no two parts")
+            raise InputError("a log of one decision cannot be split; give at least two decisions")
         return self.part(0, at), self.part(at, len(self))
 
     # -- reading ------------------------------------------------------------------------------------
 
     @property
     def dim(self) -> int:
-        """Length of an arm."""
+        """The number of features of an arm."""
         return self._arms.dim
 
     @property
     def context_dim(self) -> int | None:
-        """Length of a context; None where there are arms."""
+        """The number of features of a context; None if the log has arms."""
         return None if self._contexts is None else int(self._contexts.shape[1])
 
     @property
     def is_fixed(self) -> bool:
-        """Whether arm number i is the same action in every decision."""
+        """Whether arm i is the same action in every decision."""
         return self._arms.is_fixed
 
     @cached_property
@@ -166,7 +169,7 @@ class Log:
         return self._arms.rows_at_once()
 
     def chunks(self) -> Iterator[Chunk]:
-        """All decisions, some at a time."""
+        """Yield all decisions, some at a time."""
         step = self._rows_at_once
         for start in range(0, len(self), step):
             stop = min(start + step, len(self))
@@ -191,7 +194,7 @@ class Log:
     # -- what it is ---------------------------------------------------------------------------------
 
     def summary(self) -> Summary:
-        """The log in numbers; all arms are read once."""
+        """The figures of the log. All arms are read once."""
         least = float(self.probability.min())
         return Summary(
             decisions=len(self),
@@ -204,12 +207,12 @@ class Log:
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether nothing was left to chance: then it tells nothing of what was not chosen."""
+        """Whether every probability is one. Then the log says nothing about other choices."""
         return bool((self.probability >= 1.0 - 1e-9).all())
 
     @cached_property
     def is_uniform(self) -> bool:
-        """Whether every arm had the same probability, 1/K."""
+        """Whether all arms of a decision had the same probability, 1/K."""
         return all(np.allclose(chunk.probability * chunk.counts, 1.0, atol=1e-6) for chunk in self.chunks())
 
     def __repr__(self) -> str:
@@ -230,7 +233,7 @@ def _product(context: Any, actions: Any) -> Arms:
     contexts = np.asarray(context)
     if contexts.ndim != 2 or contexts.dtype.kind not in "fiub":
         raise InputError(
-            f"contexts are numbers (decisions, p), got {contexts.dtype} of shape {contexts.shape}"
+            f"context must be numbers (decisions, p), got {contexts.dtype} of shape {contexts.shape}"
         )
     features = np.eye(len(actions)) if np.ndim(actions) == 1 else np.asarray(actions, dtype=np.float64)
     return ProductArms(contexts, features)

@@ -1,4 +1,4 @@
-"""Models of the rewards, for the direct method and the doubly robust; none predicts what it has learned."""
+"""Reward models for the direct method and the doubly robust methods, cross-fitted."""
 
 import copy
 from collections.abc import Callable
@@ -17,30 +17,37 @@ from sketchbandit.sketch.checks import check_count, check_real
 
 FOLDS = 3
 PAST = "past"
-_FIRST = 32  # rows of the first block of "past"
+_FIRST = 32  # rows in the first block of "past"
 
 
 class RewardModel(Protocol):
-    """Learns rows with their rewards, piece by piece, and predicts."""
+    """A reward model that learns from rows in pieces, and then predicts."""
 
     def learn(self, rows: Any, rewards: Vector) -> None:
-        """Some rows more."""
+        """Learn from some rows."""
 
     def finish(self) -> Callable[[Any], Vector]:
-        """Predictions of rows, from what was learned so far."""
+        """A function that predicts the rewards of rows, from what was learned so far."""
 
 
 class Ridge:
-    """Ridge regression on a sketch, with an intercept: one pass, memory O(size·dim).
+    """Ridge regression on a sketch, with an intercept: one pass, O(size·dim) memory.
 
-    Up to ``size`` features it is exact, and up to 16·size exact but for one cut to ``size`` directions.
+    Up to ``size`` features it is exact. Up to 16·size features there is only one cut, to ``size`` directions.
 
     Parameters
     ----------
     ridge : float
-        The penalty.
+        The ridge penalty.
     size : int
-        Directions kept.
+        The sketch size: the number of directions kept.
+
+    Examples
+    --------
+    >>> model = Ridge(1.0, size=50)
+    >>> model.learn(np.eye(3), np.array([1.0, 2.0, 3.0]))
+    >>> model.finish()(np.eye(3)).round(2)
+    array([1.1, 1.6, 2.1])
 
     """
 
@@ -61,7 +68,7 @@ class Ridge:
         self._b += wide.T @ rewards
 
     def finish(self) -> Callable[[Any], Vector]:
-        """x'theta + intercept; zero where nothing was learned."""
+        """A function that predicts x'theta + intercept; zero if nothing was learned."""
         if self._bulk is None:
             return lambda rows: np.zeros(rows.shape[0])
         theta = Precision(self._bulk.finish(), self.ridge).apply(self._b)
@@ -69,7 +76,7 @@ class Ridge:
 
 
 class Regressor:
-    """Any scikit-learn estimator: what was chosen is gathered, then fitted. Classifiers tell their mean."""
+    """Any scikit-learn estimator: rows are collected, then it is fitted. Classifiers predict their mean."""
 
     def __init__(self, estimator: Any) -> None:
         self._estimator = estimator
@@ -77,12 +84,12 @@ class Regressor:
         self._rewards: list[Vector] = []
 
     def learn(self, rows: Any, rewards: Vector) -> None:
-        """Keep them."""
+        """Keep the rows and rewards."""
         self._rows.append(rows)
         self._rewards.append(rewards)
 
     def finish(self) -> Callable[[Any], Vector]:
-        """Fit a copy; where nothing was learned, or one reward alone, that is the prediction."""
+        """Fit a copy. If all rewards are equal, or there are none, the prediction is constant."""
         rewards = np.concatenate(self._rewards) if self._rewards else np.zeros(1)
         if len(np.unique(rewards)) == 1:
             return lambda rows: np.full(rows.shape[0], rewards[0])
@@ -95,7 +102,7 @@ class Regressor:
 
 
 class Fitted(NamedTuple):
-    """A prediction, and the rows that it is for: start to stop."""
+    """A prediction function, and the rows it is for: start to stop."""
 
     start: int
     stop: int
@@ -103,7 +110,7 @@ class Fitted(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """Rows start to stop are predicted by a model of the rows that ``learns_from`` says."""
+    """Rows start to stop are predicted by a model of the rows in ``learns_from``."""
 
     start: int
     stop: int
@@ -111,7 +118,7 @@ class _Plan(NamedTuple):
     before_only: bool
 
     def learns_from(self, first: int, last: int) -> list[tuple[int, int]]:
-        """The parts of the rows first to last that the model may see."""
+        """The parts of the rows from first to last that the model may see."""
         parts = [(first, min(last, self.start))]
         if not self.before_only:
             parts.append((max(first, self.stop), last))
@@ -119,22 +126,22 @@ class _Plan(NamedTuple):
 
 
 def fit(log: Log, model: Any, folds: int | str) -> list[Fitted]:
-    """Fit the model in one pass: cross-fitted, so that no row is predicted from itself.
+    """Fit the reward model in one pass, cross-fitted: no row is predicted by a model that has seen it.
 
     Parameters
     ----------
     log : Log
-        What is learned from.
+        The log to learn from.
     model : "ridge", Ridge, scikit-learn estimator, or function
-        A function of rows (n, dim) is a model that is fitted already, elsewhere.
+        A function of rows (n, dim) is a model that was fitted elsewhere.
     folds : int or "past"
-        Parts of the log, each predicted by a model of the others; "past": of the rows before alone, in blocks
-        that double from 32 rows on, wherever the log ends, so that a prediction is the same when more rows
-        have come. The first block is predicted as zero.
+        An int: the number of parts, each predicted by a model of the others. "past": each block is predicted
+        by a model of the rows before it. Blocks double in size from 32 rows on, wherever the log ends. So a
+        prediction stays the same when more rows come. The first block is predicted as zero.
 
     """
     if isinstance(model, type):
-        raise InputTypeError(f"model is the class {model.__name__}; give one of it, made by calling it")
+        raise InputTypeError(f"model is the class {model.__name__}; give an instance, made by calling it")
     if not (model == "ridge" or isinstance(model, Ridge) or hasattr(model, "fit")):
         if callable(model):
             return [Fitted(0, len(log), lambda rows: np.asarray(model(rows), dtype=np.float64))]
@@ -152,7 +159,7 @@ def fit(log: Log, model: Any, folds: int | str) -> list[Fitted]:
 
 
 def predict(models: list[Fitted], rows: Any, numbers: AnyArray) -> Vector:
-    """The predictions of rows that belong to the decisions ``numbers``, in their order."""
+    """The predictions for rows that belong to the decisions ``numbers``, in order."""
     found = np.empty(rows.shape[0])
     for model in models:
         start, stop = np.searchsorted(numbers, [model.start, model.stop])
@@ -160,12 +167,12 @@ def predict(models: list[Fitted], rows: Any, numbers: AnyArray) -> Vector:
             answer = model.predict(rows[start:stop])
             if answer.shape != (stop - start,):
                 raise InputError(
-                    "the model of the rewards must predict a number a row, got an array of shape "
+                    "the reward model must predict one number per row, got an array of shape "
                     f"{answer.shape} for {stop - start} rows"
                 )
             found[start:stop] = answer
     if not np.isfinite(found).all():
-        raise InputError("the model of the rewards predicts numbers that are not finite; give another one")
+        raise InputError("the reward model predicts numbers that are not finite; use another model")
     return found
 
 

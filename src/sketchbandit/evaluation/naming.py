@@ -1,4 +1,4 @@
-"""Actions that have names: which place each has."""
+"""Named actions, and their places."""
 
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -10,7 +10,7 @@ from sketchbandit.evaluation.chunk import Action
 
 
 def names_of(actions: Any) -> tuple[Action, ...] | None:
-    """The names of actions, where they are names and no features."""
+    """The names of the actions; None if they are features."""
     if actions is None or np.ndim(actions) != 1:
         return None
     names = tuple(name.item() if hasattr(name, "item") else name for name in actions)
@@ -22,7 +22,7 @@ def names_of(actions: Any) -> tuple[Action, ...] | None:
 
 
 def indices_of(chosen: Any, names: tuple[Action, ...] | None) -> Any:
-    """Indices, also where actions were named."""
+    """The indices of the chosen actions, which may be given by name."""
     values = np.asarray(chosen)
     if names is None or values.dtype.kind in "iuf":
         return values
@@ -34,7 +34,7 @@ def indices_of(chosen: Any, names: tuple[Action, ...] | None) -> Any:
 
 
 def place_of(at: int, name: Action, offered: Sequence[Action]) -> int:
-    """The place of a name among those that decision ``at`` offered."""
+    """The place of a name among the actions offered in decision ``at``."""
     if name not in offered:
         _refuse_name(at, name, offered)
     return list(offered).index(name)

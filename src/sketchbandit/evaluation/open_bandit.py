@@ -1,8 +1,8 @@
 """The Open Bandit Dataset as logs: every row is a decision among all items, at its position.
 
-As its authors do, the three positions of a page are three decisions: the policy has a distribution over the
-items for each position, the logged propensity is that of the item at its position, and clicks at one position
-are taken not to depend on what the others show.
+As its authors do, we treat the three positions of a page as three decisions. The policy has a distribution
+over the items for each position. The logged propensity is that of the item at its position. Clicks at one
+position are assumed not to depend on what the other positions show.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from sketchbandit.evaluation.sources import MadeArms
 
 
 def open_bandit_log(feedback: OpenBandit) -> Log:
-    """The log. An arm is its item (one-hot), the position, the user's categories and affinity to the item."""
+    """Make the log. An arm has its item (one-hot), the position, and the user's categories and affinity."""
     levels = feedback.users.max(axis=0) + 1
     shared = np.hstack(
         [np.eye(POSITIONS)[feedback.position]]
@@ -41,9 +41,9 @@ def open_bandit_log(feedback: OpenBandit) -> Log:
 
 
 def shown_shares(feedback: OpenBandit) -> Matrix:
-    """How often each item was shown at each position, (positions, items): the policy of a log on average.
+    """The share of each item at each position, (positions, items): the average policy of a log.
 
-    Of Thompson sampling, which changes as it learns, that is its average over the time of the log.
+    Thompson sampling changes as it learns; this is its average over the time of the log.
     """
     counts = np.zeros((POSITIONS, feedback.items))
     np.add.at(counts, (feedback.position, feedback.item), 1.0)

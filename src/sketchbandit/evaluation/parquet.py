@@ -1,4 +1,4 @@
-"""Logs in Parquet files: ours, and the export of a service. Arms are read a piece at a time."""
+"""Logs in Parquet files: our own, and exports of a service. Arms are read in pieces."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,31 +17,31 @@ from sketchbandit.evaluation.exported import read_export
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.sources import Arms, Sets
 
-_ROWS = 1024  # decoded at once
-_GROUP = 8192  # rows of a group that we write
+_ROWS = 1024  # rows decoded at once
+_GROUP = 8192  # rows in a group that we write
 
 
 def open_file(path: Path) -> pq.ParquetFile:
-    """The file, unbuffered: of a group of many rows only some are ever in memory."""
+    """Open the file without a buffer, so that only a part of a row group is ever in memory."""
     try:
         return pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
     except (pa.ArrowInvalid, OSError) as error:
-        raise FileError(f"{path} is no Parquet file, or was cut off: {error}") from error
+        raise FileError(f"{path} is not a Parquet file, or was cut off: {error}") from error
 
 
 class ParquetArms(Arms):
-    """The column ``arms`` of a file, of those rows that count; quick where it is read in order."""
+    """The column ``arms`` of a file, for the rows that count. It is fast if read in order."""
 
     def __init__(self, path: Path, rows: AnyArray, dim: int | None) -> None:
         self._path, self._rows = path, rows
         self._pieces: Iterator[Any] = iter(())
         self._piece: list[Any] = []
-        self._first = 0  # the row that the piece begins with
+        self._first = 0  # the row number at which the piece begins
         self.count, self.dim = len(rows), 0
         self.dim = dim or self._found_dim()
 
     def read(self, start: int, stop: int) -> Sets:
-        """Go on reading, or begin again."""
+        """Continue reading, or start again."""
         wanted = self._rows[start:stop]
         found: list[Any] = []
         at = 0
@@ -58,7 +58,7 @@ class ParquetArms(Arms):
         return _stacked(found)
 
     def _next(self) -> None:
-        """The piece after this one; the first, where there is none."""
+        """The next piece, or the first if there is none yet."""
         self._first += len(self._piece)
         if not self._piece:
             self._pieces, self._first = self._opened(), 0
@@ -73,7 +73,7 @@ class ParquetArms(Arms):
         yield from open_file(self._path).iter_batches(batch_size=_ROWS, columns=["arms"])
 
     def _found_dim(self) -> int:
-        """Of dense arms the length of the first; of sparse ones the largest index that occurs, and one."""
+        """For dense arms, the length of the first; for sparse arms, the largest index plus one."""
         most = 0
         for batch in self._opened():
             arms = batch.column(0).flatten()
@@ -90,7 +90,7 @@ class ParquetArms(Arms):
 
 
 def sets_of(column: Any, dim: int) -> list[Any]:
-    """The sets of arms of a column: lists of lists of numbers, or of indices and values; null is no set."""
+    """The sets of arms of a column: lists of lists of numbers, or of indices and values. null is no set."""
     arms = column.flatten()
     values = arms.field("values") if pa.types.is_struct(arms.type) else arms
     flat = values.flatten().to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
@@ -100,7 +100,7 @@ def sets_of(column: Any, dim: int) -> list[Any]:
     is_sparse = pa.types.is_struct(arms.type) and arms.field("indices").null_count < len(arms)
     if not is_sparse:
         if len(lengths) and not (lengths == dim).all():
-            raise InputError(f"an arm has {lengths[lengths != dim][0]} numbers, and the first {dim}")
+            raise InputError(f"an arm has {lengths[lengths != dim][0]} numbers, but the first has {dim}")
         rows: Any = flat.reshape(len(lengths), dim)
     else:
         indices = _indices(arms.field("indices"), dim)
@@ -111,7 +111,7 @@ def sets_of(column: Any, dim: int) -> list[Any]:
 
 
 def _indices(column: Any, dim: int) -> AnyArray:
-    """Those of all arms, one behind the other; an arm without any is dense."""
+    """The values of all arms, concatenated. An arm without indices is dense."""
     if not column.null_count:
         found: AnyArray = column.flatten().to_numpy(zero_copy_only=False)
         return found
@@ -120,13 +120,13 @@ def _indices(column: Any, dim: int) -> AnyArray:
 
 
 def _stacked(sets: list[Any]) -> Sets:
-    """An array, where all sets have as many arms and are dense."""
+    """An array, if all sets are dense and have equally many arms; else the list."""
     alike = all(isinstance(arms, np.ndarray) and arms.shape == sets[0].shape for arms in sets)
     return np.stack(sets) if alike else sets
 
 
 def read(path: Path, *, bandit: str | None, dim: int | None) -> Log:
-    """Whichever it is."""
+    """Read a log of either kind."""
     file = open_file(path)
     names = file.schema_arrow.names
     if "propensity" in names and "arm_index" in names:
@@ -137,7 +137,7 @@ def read(path: Path, *, bandit: str | None, dim: int | None) -> Log:
     missing = [name for name in ("chosen", "reward", "probability") if name not in names]
     if missing or not {"arms", "context"} & set(names):
         wanted = ", ".join(missing or ["arms, nor context and actions"])
-        raise InputError(f"{path}: there is no column {wanted}; it has {', '.join(names)}")
+        raise InputError(f"{path}: there is no column {wanted}; the file has {', '.join(names)}")
     _check_kinds(path, file.schema_arrow)
     try:
         some = file.read(
@@ -157,12 +157,12 @@ def read(path: Path, *, bandit: str | None, dim: int | None) -> Log:
 
 
 def _check_kinds(path: Path, schema: Any) -> None:
-    """Refuse columns of what is offered that are no lists of numbers, before any of them is read."""
+    """Raise if the columns of arms or contexts are not lists of numbers, before they are read."""
     wanted = {"arms": "a list of lists of numbers"} if "arms" in schema.names else {}
     wanted = wanted or {"context": "a list of numbers", "actions": "a list of names"}
     for name, what in wanted.items():
         if name not in schema.names:
-            raise InputError(f"{path}: a log of contexts needs a column {name}, {what} a row")
+            raise InputError(f"{path}: a log of contexts needs a column {name}, with {what} per row")
         kind, depth = schema.field(name).type, 0
         while hasattr(kind, "value_type"):
             kind, depth = kind.value_type, depth + 1
@@ -173,25 +173,25 @@ def _check_kinds(path: Path, schema: Any) -> None:
             "actions": depth == 1,
         }
         if not good[name]:
-            raise InputError(f"{path}: {name} must be {what} a row, got {schema.field(name).type}")
+            raise InputError(f"{path}: {name} must be {what} per row, got {schema.field(name).type}")
 
 
 def _contexts(path: Path, column: Any) -> AnyArray:
-    """Rows of numbers, all of one length."""
+    """Rows of numbers of equal length."""
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     off = np.flatnonzero((lengths != lengths[:1]) | (lengths == 0))
     if len(off):
         raise InputError(
-            f"{path}: row {off[0]} has a context of {lengths[off[0]]} numbers, and the first {lengths[0]}"
+            f"{path}: row {off[0]} has a context of {lengths[off[0]]} numbers, but the first has {lengths[0]}"
         )
     flat: AnyArray = column.flatten().to_numpy(zero_copy_only=False).astype(np.float64)
     return flat.reshape(len(lengths), -1) if len(lengths) else flat.reshape(0, 1)
 
 
 def write(log: Log, path: Path) -> None:
-    """Ours, so that ``read`` gives the same log."""
+    """Write our own format, from which ``read`` returns the same log."""
     if path.suffix.lower() not in (".parquet", ".pq"):
-        raise InputError(f"a log is written as Parquet, and {path.name} says otherwise; name it log.parquet")
+        raise InputError(f"a log is written as Parquet, but the name is {path.name}; call it log.parquet")
     temporary = path.with_name(f".{path.name}.tmp")
     numbers = [("chosen", pa.int64()), ("reward", pa.float64()), ("probability", pa.float64())]
     by_context = log.context_dim is not None and log.actions is not None

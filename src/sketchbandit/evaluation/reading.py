@@ -16,27 +16,32 @@ _COLUMNS = ("chosen", "reward", "probability")
 
 
 def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = None) -> Log:
-    """A log from a file.
+    """Read a log from a Parquet or npz file.
 
-    Parquet: ``chosen``, ``reward``, ``probability`` and ``arms`` (a list of lists of numbers), or
-    ``context`` (a list of numbers) and ``actions`` (the names offered), which is what ``write_log`` writes;
-    or the export of a service. Arms are read when they are needed. npz: arrays of these names.
+    A Parquet file has the columns ``chosen``, ``reward``, ``probability`` and ``arms`` (a list of lists of
+    numbers). Instead of ``arms`` it may have ``context`` (a list of numbers) and ``actions`` (the names
+    offered). ``write_log`` writes such files. The export of a service is read too. Arms are read when they
+    are needed. An npz file has arrays with these names.
 
     Parameters
     ----------
     path : path
         The file.
     bandit : str, optional
-        Which one, if an export of a service has several.
+        The name of the bandit, if an export of a service has several.
     dim : int, optional
-        Length of an arm, for an export with sparse ones; else the largest index that occurs says it.
+        The number of features, for an export with sparse arms. Default: the largest index plus one.
+
+    Returns
+    -------
+    Log
 
     """
     path = Path(path)
     if path.is_dir():
-        raise InputError(f"{path} is a folder; that of a service is read by `sketchbandit service evaluate`")
+        raise InputError(f"{path} is a folder; for that of a service use `sketchbandit service evaluate`")
     if path.suffix.lower() not in FORMATS:
-        raise InputError(f"{path}: a log is one of {', '.join(FORMATS)}, not {path.suffix or 'this'}")
+        raise InputError(f"{path}: a log must be one of {', '.join(FORMATS)}, not {path.suffix or 'this'}")
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
     if path.suffix.lower() != ".npz":
@@ -51,7 +56,7 @@ def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = N
     checking.refuse_bandit(path, bandit)
     missing = [name for name in _COLUMNS if name not in arrays]
     if missing:
-        raise InputError(f"{path}: there is no {', '.join(missing)}; it has {', '.join(arrays)}")
+        raise InputError(f"{path}: there is no {', '.join(missing)}; the file has {', '.join(arrays)}")
     known = {
         name: arrays[name] for name in ("arms", "context", "actions", "time", *_COLUMNS) if name in arrays
     }
@@ -59,7 +64,25 @@ def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = N
 
 
 def write_log(log: Log, path: str | Path) -> None:
-    """Write a log as Parquet, some rows at a time; a file that is there is replaced when all is written."""
+    """Write a log as Parquet, some rows at a time. An existing file is replaced when all rows are written.
+
+    Parameters
+    ----------
+    log : Log
+        The log.
+    path : str or Path
+        The file to write, called something.parquet.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> log = Log(arms=np.eye(2), chosen=[0, 1], reward=[1.0, 0.0], probability=[0.5, 0.5])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_log(log, f"{folder}/log.parquet")
+    ...     len(read_log(f"{folder}/log.parquet"))
+    2
+
+    """
     from sketchbandit.evaluation import parquet  # noqa: PLC0415  (an extra, and slow to import)
 
     parquet.write(log, Path(path))
@@ -76,20 +99,24 @@ def from_frame(
     probability: str = "probability",
     time: str | None = None,
 ) -> Log:
-    """A log from a pandas frame, a row a decision.
+    """Make a log from a DataFrame with one row per decision.
 
     Parameters
     ----------
     frame : DataFrame
-        The decisions.
+        One row per decision.
     arms : str, optional
-        The column of arrays (arms, dim).
+        The name of the column that holds arrays (arms, dim).
     context : list of str, optional
-        Instead: the columns of the context.
-    actions
-        With contexts: names or features; unless given, the names that occur in ``chosen``.
+        Instead of arms: the columns of the context.
+    actions : list of str or array, optional
+        With contexts: the names of the actions, or their features. Default: the names in ``chosen``.
     chosen, reward, probability, time : str
-        Their columns.
+        The names of these columns.
+
+    Returns
+    -------
+    Log
 
     Examples
     --------
@@ -120,7 +147,7 @@ def from_frame(
     if arms is not None:
         return Log(arms=list(frame[arms]), **columns)
     if context is None:
-        raise InputError("give the column of arms, or the columns of the context")
+        raise InputError("give arms, the column of arms, or context, the columns of the context")
     if actions is None:
         if frame[chosen].isna().any():
             raise InputError(f"some of {chosen} are missing; every decision needs the action that was chosen")

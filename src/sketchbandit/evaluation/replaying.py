@@ -1,4 +1,4 @@
-"""What a policy earns while it learns: replay of a log by rejection (Li, Chu, Langford and Wang 2011)."""
+"""Replay of a log by rejection (Li, Chu, Langford and Wang 2011): what a policy earns while it learns."""
 
 import copy
 import math
@@ -22,21 +22,21 @@ from sketchbandit.sketch.checks import check_real
 
 
 class Replay(NamedTuple):
-    """What a policy has lived through in a replay."""
+    """The result of a replay for one policy."""
 
     policy: str
     rounds: int
-    """Decisions of the log in which it chose what was logged; they are a life of its own, of that length."""
+    """The number of decisions kept: those in which the policy chose the logged arm."""
     decisions: int
-    """Decisions of the log."""
+    """The number of decisions of the log."""
     numbers: AnyArray
-    """Which ones were kept."""
+    """The row numbers of the decisions kept."""
     rewards: Vector
-    """What it earned in them, in order."""
+    """The rewards of these decisions, in order."""
     estimate: Estimate
-    """Its mean reward over these rounds, by the method "replay"."""
+    """The mean reward over these decisions, with an interval; its method is "replay"."""
     verdict: str
-    """Why nothing can be said; empty where something can."""
+    """Why nothing can be said; empty if something can."""
     learned: Any
     """The policy at the end."""
 
@@ -49,25 +49,29 @@ def replay(
     seed: int = 0,
     tell: Tell = lambda _: None,
 ) -> dict[str, Replay]:
-    """Have fresh policies live through a log: one that chooses what was logged gets the reward, and learns.
+    """Play a log with fresh policies. If a policy chooses the logged arm, it gets the reward and learns.
 
-    On a log of uniform choices the decisions that are kept have exactly the law of the policy's own life, of
-    ``rounds`` rounds. Where the probabilities p of a log differ, a match is kept with probability
-    min(p)/p, which restores that law and throws away the more. The value is the mean reward of these rounds,
-    learning included; the interval is that of the mean of their expected rewards, given how it went.
+    If the log was made by uniform choices, the decisions kept are distributed exactly as ``rounds`` rounds of
+    the policy on its own. If the propensities p of the log differ, a match is kept with probability min(p)/p.
+    This restores the distribution, but keeps fewer decisions. The value is the mean reward of these rounds,
+    including the time of learning. The interval is for the mean of their expected rewards, given the history.
 
     Parameters
     ----------
     log : Log
-        Made by chance: uniform choices keep one decision in K.
+        A log with random choices. If they are uniform over K arms, one decision in K is kept.
     makers : dict
-        By name: a function without arguments that makes a fresh policy.
+        By name, a function without arguments that returns a fresh policy.
     level : float
-        Of the interval.
+        The confidence level of the interval.
     seed : int
-        Of what is thrown away where probabilities differ.
+        Seed for the rejection if the propensities differ.
     tell : callable, optional
-        Hears how many decisions more are done.
+        Called with the number of further decisions done, for a progress bar.
+
+    Returns
+    -------
+    dict of str to Replay
 
     Examples
     --------
@@ -83,35 +87,37 @@ def replay(
     """
     if not isinstance(makers, Mapping) or not makers:
         raise InputTypeError(
-            f'makers are given by name, {{"mine": lambda: sb.adaptive(20)}}, got {makers!r:.60}'
+            f'makers must be a dict by name, {{"mine": lambda: sb.adaptive(20)}}, got {makers!r:.60}'
         )
     check_real("level", level, above=0.0, below=1.0)
     if log.is_deterministic:
-        raise InputError("the log was made without chance: nothing can be replayed that chooses otherwise")
+        raise InputError(
+            "the log was made without chance, so nothing else can be replayed; use a log of random choices"
+        )
     found = {}
     for name, make in makers.items():
         policy = make() if callable(make) else make
         if not hasattr(policy, "select") or policy.rounds:
-            raise InputTypeError(f"{name}: the maker must make a fresh policy, got {policy!r:.60}")
+            raise InputTypeError(f"{name}: the maker must return a fresh policy, got {policy!r:.60}")
         random = np.random.default_rng(
             np.random.SeedSequence(seed).spawn(1)[0]
-        )  # a stream that no policy has
+        )  # a stream that no policy uses
         numbers = _kept(log, policy, random, tell)
         found[name] = _told(str(name), policy, log, numbers, level)
     return found
 
 
 def _kept(log: Log, policy: Any, random: np.random.Generator, tell: Tell) -> AnyArray:
-    """The decisions in which the policy chose what was logged; it has learned from each."""
+    """The decisions in which the policy chose the logged arm. It has learned from each."""
     least = float(log.probability.min())
     kept = []
     for chunk in log.chunks():
         accepted = random.random(len(chunk)) * chunk.probability < least * (1.0 + 1e-9)
         for number in range(len(chunk)):
-            is_warming = getattr(policy, "is_warming_up", False)  # then asking it changes its scaling
+            is_warming = getattr(policy, "is_warming_up", False)  # then a choice changes its scaling
             asked = copy.deepcopy(policy) if is_warming else policy
             if _choice(asked, chunk, number) != chunk.chosen[number] or not accepted[number]:
-                continue  # not of its life: a policy that warms up has never seen it
+                continue  # rejected: a policy in its warm-up must not have seen these arms
             if is_warming:
                 _choice(policy, chunk, number)
             learn(policy, chunk, number)
@@ -124,7 +130,7 @@ def _choice(policy: Any, chunk: Chunk, number: int) -> int:
     if not isinstance(policy, PerAction):
         return int(policy.select(chunk.arms[number]))
     if chunk.offered is None:
-        raise InputError("a model per action chooses among actions with names; give Log(actions=[names])")
+        raise InputError("PerAction needs actions with names; give Log(actions=[names])")
     names = list(chunk.offered[number])
     return names.index(policy.select(chunk.contexts[number], names))
 
@@ -139,12 +145,12 @@ def _told(name: str, policy: Any, log: Log, numbers: AnyArray, level: float) -> 
 
 
 def _gap(rounds: int, expected: float) -> str:
-    """Why nothing can be said. Whatever is chosen is kept with the least probability of the log."""
+    """Why nothing can be said. A match is kept with the smallest propensity of the log."""
     if rounds < LEAST_SIZE:
         return f"{rounds} decisions were kept, below {LEAST_SIZE:.0f}"
     if abs(rounds - expected) > max(FAR * math.sqrt(expected), OFF * expected):
         return (
-            f"{rounds} decisions were kept, and {expected:.0f} are due: it plays what was hardly ever "
-            "logged, or the logged probabilities are wrong"
+            f"{rounds} decisions were kept, but {expected:.0f} were expected: the policy plays what was "
+            "hardly ever logged, or the logged probabilities are wrong"
         )
     return ""

@@ -18,7 +18,7 @@ from sketchbandit.files import replace_file
 def write_report(
     found: Evaluation, folder: str | Path, *, title: str = "What would they have earned?"
 ) -> Path:
-    """``forest.png``, ``forest.svg``, ``evaluation.json`` and ``report.html``; gives the path of the page."""
+    """Write ``forest.png``, ``forest.svg``, ``evaluation.json`` and ``report.html``; return its path."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _, svg = save(forest(found, title=title), folder / "forest")

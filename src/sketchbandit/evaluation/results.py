@@ -1,24 +1,24 @@
-"""Rows of an evaluation."""
+"""The rows of an evaluation."""
 
 from typing import NamedTuple
 
 LOGGED = "logged"
-"""The policy that made the log."""
+"""The name of the policy that made the log."""
 
 
 class Estimate(NamedTuple):
-    """What a candidate earns a decision, by one method.
+    """The estimated mean reward per decision of a candidate, by one method.
 
     Attributes
     ----------
     policy, method : str
-        Who, and how it was found.
+        The name of the candidate, and the method.
     value : float
         The estimate.
     low, high : float
-        The interval; nan where nothing can be said.
+        The ends of the confidence interval; nan if nothing can be said.
     effective_size : float
-        So many decisions of the candidate's own would be worth as much.
+        The effective sample size: so many decisions of the candidate itself would say as much.
 
     """
 
@@ -31,7 +31,18 @@ class Estimate(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """What one candidate earns more than another a decision, by one method, paired."""
+    """How much more one candidate earns per decision than another, by one method, in a paired comparison.
+
+    Attributes
+    ----------
+    policy, other, method : str
+        The two candidates, and the method.
+    value : float
+        The estimated difference, ``policy`` minus ``other``.
+    low, high : float
+        The ends of the confidence interval; nan if nothing can be said.
+
+    """
 
     policy: str
     other: str
@@ -42,5 +53,5 @@ class Difference(NamedTuple):
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """Whether zero is outside of the interval."""
         return self.low > 0.0 or self.high < 0.0

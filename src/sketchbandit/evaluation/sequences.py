@@ -1,4 +1,4 @@
-"""Intervals that hold at every moment of a log, and so under any rule for when to stop.
+"""Any-time intervals: they hold at every moment of a log, so under any rule for when to stop.
 
 The empirical-Bernstein confidence sequence by a gamma-exponential mixture (Howard, Ramdas, McAuliffe and
 Sekhon 2021, Time-uniform, nonparametric, nonasymptotic confidence sequences, Proposition 9), one-sided, for
@@ -30,14 +30,14 @@ from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError
 from sketchbandit.sketch.checks import check_real
 
-_TUNED_FOR = 300.0  # the V at which the bound is the tightest; it is good over some powers of ten
-_STEPS = 60  # of Newton's method, at most: fewer than ten are needed
+_TUNED_FOR = 300.0  # the V at which the bound is tightest; it is good over some powers of ten
+_STEPS = 60  # of Newton's method, at most; fewer than ten are needed
 
 
 def mixture_boundary(variance: Vector, alpha: float) -> Vector:
     """u(V): the S at which ln M = ln(1/alpha), for every V.
 
-    ln M is convex and grows with S, so that Newton's method comes from above from its second step on.
+    ln M is convex and increases with S, so Newton's method comes from above after its first step.
     """
     wanted = math.log(1.0 / alpha)
     rho = _TUNED_FOR / (2.0 * wanted + math.log(1.0 + 2.0 * wanted))
@@ -58,12 +58,12 @@ def mixture_boundary(variance: Vector, alpha: float) -> Vector:
 
 
 class LowerBound:
-    """A lower bound on the average of the means of numbers that are at least zero, at every moment at once.
+    """A lower bound on the average of the means of numbers >= 0, valid at every moment at once.
 
     Parameters
     ----------
     alpha : float
-        The probability with which it may fail at any time.
+        The probability that it fails at any time.
 
     Examples
     --------
@@ -81,11 +81,11 @@ class LowerBound:
         self._variance = 0.0
 
     def update(self, values: Any) -> None:
-        """Some numbers more."""
+        """Add some numbers."""
         self._take(values)
 
     def path(self, values: Any) -> Vector:
-        """``update`` that gives the bound after each number."""
+        """Add some numbers, and return the bound after each."""
         counts, sums, variances = self._take(values)
         bounds: Vector = np.maximum((sums - mixture_boundary(variances, self.alpha)) / counts, 0.0)
         return bounds
@@ -98,7 +98,7 @@ class LowerBound:
         counts = self.count + np.arange(1.0, len(x) + 1.0)
         sums = self._sum + np.cumsum(x)
         before = np.concatenate([[self._sum], sums[:-1]])
-        guesses = np.minimum((0.5 + before) / counts, 1.0)  # 1/2 counts as one number more
+        guesses = np.minimum((0.5 + before) / counts, 1.0)  # 1/2 counts as one further number
         variances = self._variance + np.cumsum((x - guesses) ** 2)
         if len(x):
             self.count, self._sum, self._variance = int(counts[-1]), float(sums[-1]), float(variances[-1])
@@ -106,7 +106,7 @@ class LowerBound:
 
     @property
     def value(self) -> float:
-        """The bound now; zero before the first number."""
+        """The present bound; zero before the first number."""
         if not self.count:
             return 0.0
         boundary = float(mixture_boundary(np.array([self._variance]), self.alpha)[0])
@@ -114,34 +114,34 @@ class LowerBound:
 
     @property
     def mean(self) -> float:
-        """Of the numbers; nan before the first."""
+        """The mean of the numbers; nan before the first."""
         return self._sum / self.count if self.count else math.nan
 
     def to_json(self) -> dict[str, float]:
-        """The state: four numbers, from which ``from_json`` goes on."""
+        """The state: four numbers, with which ``from_json`` continues."""
         return {"alpha": self.alpha, "count": self.count, "sum": self._sum, "variance": self._variance}
 
     @classmethod
     def from_json(cls, state: dict[str, float]) -> "LowerBound":
-        """The bound that ``to_json`` described."""
+        """Return the bound that ``to_json`` described."""
         made = cls(state["alpha"])
         made.count, made._sum, made._variance = int(state["count"]), state["sum"], state["variance"]
         return made
 
 
 class AnytimeValue:
-    """The value of a candidate by inverse propensity scores, with an interval that holds at every moment.
+    """The value of a candidate by inverse propensity scores, with an interval valid at every moment.
 
-    It is fed as rewards come. What is assumed: rewards lie within ``reward_range``, and probabilities are
-    true, so that weights are 1 on average; they may be as large as they like. The lower bound is that of w r,
-    the upper one that of w (1 - r), which has mean 1 - value, rewards being scaled to [0, 1].
+    Update it as rewards come. It assumes that rewards are within ``reward_range``, and that propensities are
+    true, so that weights are 1 on average. Weights need no upper bound. With rewards scaled to [0, 1], the
+    lower bound is that of w r. The upper bound follows from w (1 - r), whose mean is 1 - value.
 
     Parameters
     ----------
     reward_range : (float, float)
-        The least reward there can be, and the most.
+        The smallest and largest possible reward.
     level : float
-        The probability with which the interval holds at all moments together.
+        The probability that the interval holds at all moments together.
 
     Examples
     --------
@@ -160,59 +160,61 @@ class AnytimeValue:
         self._lower, self._upper = LowerBound(alpha), LowerBound(alpha)
 
     def update(self, weights: Any, rewards: Any) -> None:
-        """The weights pi(a|x)/p of some decisions more, and their rewards."""
+        """Add some decisions: their weights pi(a|x)/p, and their rewards."""
         gained, lost = self._parts(weights, rewards)
         self._lower.update(gained)
         self._upper.update(lost)
 
     def path(self, weights: Any, rewards: Any) -> tuple[Vector, Vector]:
-        """``update`` that gives the two ends after each decision."""
+        """Add some decisions, and return the two ends after each."""
         gained, lost = self._parts(weights, rewards)
         low, high = self.reward_range
         lower, upper = self._lower.path(gained), self._upper.path(lost)
         return low + (high - low) * np.minimum(lower, 1.0), high - (high - low) * np.minimum(upper, 1.0)
 
     def _parts(self, weights: Any, rewards: Any) -> tuple[Vector, Vector]:
-        """w r and w (1 - r), if both ends can take them: neither learns what the other refuses."""
+        """w r and w (1 - r), checked before either bound learns."""
         w, r = np.asarray(weights, dtype=np.float64), unit_rewards(rewards, self.reward_range)
         if w.shape != r.shape:
-            raise InputError(f"every decision has a weight and a reward, got {w.shape} and {r.shape} of them")
+            raise InputError(
+                f"every decision needs a weight and a reward, got shapes {w.shape} and {r.shape}"
+            )
         is_bad = ~((w >= 0.0) & (w < np.inf))
         if is_bad.any():
-            raise InputError(f"a weight is {w[is_bad][0]}; pi(a|x)/p is finite and at least zero")
+            raise InputError(f"a weight is {w[is_bad][0]}; pi(a|x)/p must be finite and at least zero")
         return w * r, w * (1.0 - r)
 
     @property
     def count(self) -> int:
-        """How many decisions were seen."""
+        """The number of decisions seen."""
         return self._lower.count
 
     @property
     def value(self) -> float:
-        """The mean of w r, in the unit of rewards; nan before the first."""
+        """The mean of w r, in the unit of the rewards; nan before the first decision."""
         low, high = self.reward_range
         return low + (high - low) * self._lower.mean
 
     @property
     def low(self) -> float:
-        """The lower end."""
+        """The lower end of the interval."""
         low, high = self.reward_range
         return low + (high - low) * min(self._lower.value, 1.0)
 
     @property
     def high(self) -> float:
-        """The upper end."""
+        """The upper end of the interval."""
         low, high = self.reward_range
         return high - (high - low) * min(self._upper.value, 1.0)
 
     def to_json(self) -> dict[str, Any]:
-        """The state, for whoever keeps it: ``from_json`` goes on."""
+        """The state, with which ``from_json`` continues."""
         ends = {"lower": self._lower.to_json(), "upper": self._upper.to_json()}
         return {"reward_range": list(self.reward_range), "level": self.level, **ends}
 
     @classmethod
     def from_json(cls, state: dict[str, Any]) -> "AnytimeValue":
-        """The one that ``to_json`` described."""
+        """Return the object that ``to_json`` described."""
         least, most = state["reward_range"]
         made = cls((least, most), level=state["level"])
         made._lower, made._upper = (LowerBound.from_json(state[end]) for end in ("lower", "upper"))
@@ -220,18 +222,18 @@ class AnytimeValue:
 
 
 def check_range(reward_range: Any) -> tuple[float, float]:
-    """The least and the most, if they are two finite numbers in that order."""
+    """Check a range: two finite numbers, the smaller one first."""
     try:
         low, high = (float(end) for end in reward_range)
     except (TypeError, ValueError):
         low = high = math.nan
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InputError(f"reward_range is (least, most), two finite numbers, got {reward_range!r}")
+        raise InputError(f"reward_range must be (least, most), two finite numbers, got {reward_range!r}")
     return low, high
 
 
 def unit_rewards(rewards: Any, reward_range: tuple[float, float]) -> Vector:
-    """Rewards scaled to [0, 1], if they lie within their range."""
+    """Rewards scaled to [0, 1]. Raises if one is outside of the range."""
     low, high = reward_range
     r = np.asarray(rewards, dtype=np.float64)
     outside = ~((r >= low) & (r <= high))

@@ -1,4 +1,4 @@
-"""How values are estimated, apart from log and candidates."""
+"""The settings of an evaluation, apart from log and candidates."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ INTERVALS = ("normal", "bootstrap", "anytime")
 
 @dataclass(frozen=True)
 class Settings:
-    """How values are estimated, apart from log and candidates."""
+    """The settings of an evaluation, apart from log and candidates."""
 
     methods: tuple[str, ...] = ("ips", "snips", "dr")
     model: Any = "ridge"
@@ -44,34 +44,34 @@ class Settings:
         without = [name for name in methods if name not in anytime.METHODS]
         if without:
             raise InputError(
-                f"there is no any-time interval of {', '.join(without)}: take methods=('ips',), or 'dr' with "
+                f"there is no any-time interval for {', '.join(without)}; use methods=('ips',), or 'dr' with "
                 "max_weight"
             )
         if self.folds not in (None, PAST):
             raise InputError(
-                f"an any-time interval needs models of the past alone, folds='past', got {self.folds!r}"
+                f"an any-time interval needs models of the past only; use folds='past', got {self.folds!r}"
             )
 
     @property
     def needs_model(self) -> bool:
-        """Whether some method stands on a model of the rewards."""
+        """Whether a method needs a reward model."""
         return any(METHODS[name].needs_model for name in self.methods)
 
     @property
     def how_folded(self) -> int | str:
-        """Folds, or the past alone, which is what an any-time interval needs."""
+        """The folds, or "past", which any-time intervals need."""
         if self.folds is not None:
             return self.folds
         return PAST if self.interval == "anytime" else FOLDS
 
     def range_of(self, log: Log) -> tuple[float, float]:
-        """The least and the most reward there can be: as given, or 0 to 1, where rewards lie in there."""
+        """The smallest and largest possible reward: as given, or 0 to 1 if all rewards are in it."""
         if self.reward_range is not None:
             return self.reward_range
         low, high = float(log.reward.min()), float(log.reward.max())
         if not 0.0 <= low <= high <= 1.0:
             raise InputError(
-                f"rewards lie from {low:g} to {high:g}; an any-time interval needs reward_range="
-                "(least, most), the range that no reward can leave"
+                f"rewards are from {low:g} to {high:g}; an any-time interval needs reward_range="
+                "(least, most), the smallest and largest possible reward"
             )
         return 0.0, 1.0

@@ -1,4 +1,4 @@
-"""Where the arms of a log lie: in memory, in a file, or made when asked for; read a range at a time."""
+"""The arms of a log: in memory, in a file, or computed on demand; read one range at a time."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from scipy import sparse
 from sketchbandit.arrays import AnyArray, Matrix
 from sketchbandit.errors import FileError, InputError, InputTypeError
 
-_TOGETHER = 1 << 20  # numbers read at once: 8 MB, and what a batch of ragged sets may have
+_TOGETHER = 1 << 20  # numbers read at once (8 MB), and the most in a batch of ragged sets
 
 Sets = AnyArray | list[Any]
 """Arms of several decisions: an array (decisions, arms, dim), or a list of sets (arms, dim)."""
@@ -23,14 +23,14 @@ class Arms(ABC):
     count: int
     dim: int
     is_fixed = False
-    """Whether arm number i is the same action in every decision."""
+    """Whether arm i is the same action in every decision."""
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Sets:
-        """The arms of the decisions start to stop."""
+        """The arms of the decisions from start to stop."""
 
     def rows_at_once(self) -> int:
-        """How many decisions are read in one piece."""
+        """The number of decisions read in one piece."""
         sample = self.read(0, min(8, self.count))
         numbers = sum(arms.shape[0] * arms.shape[1] for arms in sample)
         return int(max(1, _TOGETHER * len(sample) // max(1, numbers)))
@@ -42,7 +42,7 @@ class ArrayArms(Arms):
     def __init__(self, array: AnyArray) -> None:
         _check_numbers(array)
         if 0 in array.shape[1:]:
-            raise InputError(f"there are no arms: their array has the shape {array.shape}")
+            raise InputError(f"there are no arms: the array has shape {array.shape}")
         self._array = array
         self.count, self.dim = array.shape[0], array.shape[2]
 
@@ -59,17 +59,17 @@ class SharedArms(Arms):
     def __init__(self, array: AnyArray, count: int) -> None:
         _check_numbers(array)
         if 0 in array.shape:
-            raise InputError(f"there are no arms: their array has the shape {array.shape}")
+            raise InputError(f"there are no arms: the array has shape {array.shape}")
         self._array = _floats(array)
         self.count, self.dim = count, array.shape[1]
 
     def read(self, start: int, stop: int) -> Sets:
-        """The same set again and again."""
+        """The same set, repeated."""
         return np.ascontiguousarray(np.broadcast_to(self._array, (stop - start, *self._array.shape)))
 
 
 class ListArms(Arms):
-    """A list of sets, which may differ in their number of arms; dense or sparse."""
+    """A list of sets, dense or sparse, which may differ in their number of arms."""
 
     def __init__(self, sets: Sequence[Any]) -> None:
         self._sets = [
@@ -79,7 +79,7 @@ class ListArms(Arms):
         for number, arms in enumerate(self._sets):
             if arms.ndim != 2 or arms.shape[0] == 0:
                 raise InputError(
-                    f"decision {number}: a set of arms is (arms, dim), got the shape {arms.shape}"
+                    f"decision {number}: a set of arms must be (arms, dim), got shape {arms.shape}"
                 )
             if arms.shape[1] != self._sets[0].shape[1]:
                 raise InputError(
@@ -90,31 +90,31 @@ class ListArms(Arms):
         self.dim = self._sets[0].shape[1] if self._sets else 0
 
     def read(self, start: int, stop: int) -> Sets:
-        """Some of the list."""
+        """A part of the list."""
         return [arms if sparse.issparse(arms) else _floats(arms) for arms in self._sets[start:stop]]
 
 
 class MadeArms(Arms):
-    """A function (start, stop) that gives the arms of those decisions: from a file, or computed."""
+    """A function (start, stop) that returns the arms of these decisions, from a file or computed."""
 
     def __init__(self, function: Callable[[int, int], Any], count: int, *, is_fixed: bool = False) -> None:
         self._function, self.count, self.is_fixed = function, count, is_fixed
         self.dim = int(self.read(0, 1)[0].shape[1]) if count else 0
 
     def read(self, start: int, stop: int) -> Sets:
-        """What the function gives, if it is arms of as many decisions."""
+        """What the function returns. Raises unless it is arms of as many decisions."""
         found = self._function(start, stop)
         sets = found if isinstance(found, np.ndarray) else list(found)
         if len(sets) != stop - start or (isinstance(sets, np.ndarray) and sets.ndim != 3):
             raise InputError(
-                f"arms({start}, {stop}) must give {stop - start} sets of arms, an array "
+                f"arms({start}, {stop}) must return {stop - start} sets of arms, as an array "
                 f"(decisions, arms, dim) or a list, got {getattr(found, 'shape', len(sets))}"
             )
         return _floats(sets) if isinstance(sets, np.ndarray) else ListArms(sets).read(0, len(sets))
 
 
 class FileArms(Arms):
-    """An ``.npy`` file (decisions, arms, dim), of which only what is asked for is ever in memory."""
+    """An ``.npy`` file (decisions, arms, dim). Only the part that is read is in memory."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -123,7 +123,7 @@ class FileArms(Arms):
             raise FileError(f"{path} is damaged or not an npy file of numbers: {error}") from error
         if mapped.ndim != 3 or mapped.dtype.kind not in "fiub" or not mapped.flags.c_contiguous:
             raise InputError(
-                f"{path}: arms are numbers (decisions, arms, dim) in C order, got {mapped.dtype} "
+                f"{path}: arms must be numbers (decisions, arms, dim) in C order, got {mapped.dtype} "
                 f"{mapped.shape}"
             )
         self._path, self._offset, self._dtype = path, int(mapped.offset), mapped.dtype
@@ -131,7 +131,7 @@ class FileArms(Arms):
         self.count, self.dim = mapped.shape[0], mapped.shape[2]
 
     def read(self, start: int, stop: int) -> Sets:
-        """Read, and not mapped: pages of a map would count as memory of ours."""
+        """Read without mapping, because mapped pages would count as our memory."""
         each = int(np.prod(self._shape))
         at = self._offset + start * each * self._dtype.itemsize
         flat = np.fromfile(self._path, self._dtype, (stop - start) * each, offset=at)
@@ -143,7 +143,7 @@ class FileArms(Arms):
 class ProductArms(Arms):
     """The arm of a context and an action: the products of their features, (decisions, actions, p·q).
 
-    With one-hot actions, which is what names stand for, every action has coefficients of its own.
+    With one-hot actions, as for names, every action has coefficients of its own.
     """
 
     is_fixed = True
@@ -160,20 +160,20 @@ class ProductArms(Arms):
 
 
 class OfferedArms(Arms):
-    """``ProductArms`` of named actions, where decisions offered different ones of them."""
+    """``ProductArms`` of named actions, if decisions offered different ones."""
 
     def __init__(self, contexts: AnyArray, offered: Sequence[Sequence[int]], actions: int) -> None:
         self.contexts, self._offered, self._actions = contexts, offered, actions
         self.count, self.dim = len(contexts), contexts.shape[1] * actions
 
     def read(self, start: int, stop: int) -> Sets:
-        """A set a decision: its context in the place of each action."""
+        """One set per decision: its context at the place of each action."""
         some = zip(_floats(self.contexts[start:stop]), self._offered[start:stop], strict=True)
         return [np.kron(np.eye(self._actions)[list(places)], context) for context, places in some]
 
 
 def arms_of(arms: Any, count: int) -> Arms:
-    """The arms of ``count`` decisions, from whatever the user has."""
+    """The arms of ``count`` decisions, from any input."""
     if isinstance(arms, Arms):
         return arms
     if isinstance(arms, (str, Path)):
@@ -193,14 +193,14 @@ def arms_of(arms: Any, count: int) -> Arms:
 
 
 def _dense(number: int, arms: Any) -> AnyArray:
-    """One set as an array, also from rows in rows, as pandas reads them from a file."""
+    """One set as an array, also from nested rows, as pandas reads them from a file."""
     try:
         array = np.asarray(arms)
         if array.dtype.kind == "O":
             array = np.array([np.asarray(row, dtype=np.float64) for row in array])
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"decision {number}: a set of arms is numbers (arms, dim), got {arms!r:.60}"
+            f"decision {number}: a set of arms must be numbers (arms, dim), got {arms!r:.60}"
         ) from error
     _check_numbers(array)
     return array
@@ -212,6 +212,6 @@ def _check_numbers(array: AnyArray) -> None:
 
 
 def _floats(array: AnyArray) -> AnyArray:
-    """float32 stays as it is."""
+    """As floats. float32 stays as it is."""
     dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     return np.ascontiguousarray(array, dtype=dtype)

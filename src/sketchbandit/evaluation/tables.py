@@ -1,4 +1,4 @@
-"""Rows of an evaluation as tables of text."""
+"""The rows of an evaluation as text tables."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,14 +11,14 @@ Table = tuple[list[str], list[list[str]]]
 
 
 def estimates(found: Sequence[Estimate], level: float) -> Table:
-    """A row an estimate."""
+    """One row per estimate."""
     header = ["policy", "method", "value", f"{level:.0%} interval", "effective size"]
     rows = [[e.policy, e.method, number(e.value), interval(e), f"{e.effective_size:,.0f}"] for e in found]
     return header, rows
 
 
 def differences(found: Sequence[Difference], level: float) -> Table:
-    """A row a difference, and whether it is clear."""
+    """One row per difference, with whether it is clear."""
     header = ["policy", "less", "method", "difference", f"{level:.0%} interval", "clear"]
     return header, [_difference(row) for row in found]
 
@@ -29,7 +29,7 @@ def _difference(row: Difference) -> list[str]:
 
 
 def diagnostics(found: Mapping[str, Weights]) -> Table:
-    """The weights of every candidate."""
+    """One row per candidate, about its weights."""
     header = ["policy", "effective size", "mean weight", "largest", "99 %", "top 1 % holds", "overlap"]
     return [*header, "verdict"], [_weights(name, row) for name, row in found.items()]
 
@@ -48,7 +48,7 @@ def _weights(name: str, row: Weights) -> list[str]:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns of equal width."""
+    """Lines with columns of equal width."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
@@ -56,10 +56,10 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def number(value: float) -> str:
-    """Four digits; a dash where there is none."""
+    """Four digits; a dash for nan."""
     return "-" if math.isnan(value) else f"{value:.4g}"
 
 
 def interval(row: Estimate | Difference) -> str:
-    """Its two ends; a dash where nothing can be said."""
+    """The two ends of an interval; a dash if nothing can be said."""
     return "-" if math.isnan(row.low) else f"{row.low:.4g} to {row.high:.4g}"

@@ -1,4 +1,4 @@
-"""What every estimator is made of: four numbers a decision, found in one pass over the log."""
+"""The terms of all estimators: four numbers per decision, from one pass over the log."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -11,22 +11,22 @@ from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import Fitted, predict
 
 Tell = Callable[[int], None]
-"""Hears how many decisions more are done."""
+"""Called with the number of further decisions done."""
 
 
 class Terms(NamedTuple):
-    """A candidate on a log, decision by decision. q is the model of the rewards; zero where there is none."""
+    """The terms of a candidate, per decision. q is the reward model; it is zero if there is none."""
 
     reward: Vector
     """r."""
     weight: Vector
-    """w = pi(a|x) / p, a the arm that was chosen."""
+    """w = pi(a|x) / p, where a is the arm that was chosen."""
     predicted: Vector
     """q(x, a) of the arm that was chosen."""
     value: Vector
     """sum over all arms a of pi(a|x) q(x, a)."""
     unlogged: float
-    """The probability given to actions that were never chosen; nan where arms are new each time."""
+    """The probability given to actions that were never chosen; nan if arms are new each time."""
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -42,7 +42,7 @@ def terms_of(
 ) -> dict[str, Terms]:
     """The terms of every candidate.
 
-    ``models`` is None where no method needs one; what they predict is kept within ``limits``.
+    ``models`` is None if no method needs one. Predictions are kept within ``limits``.
     """
     count = len(log)
     weights = {name: np.empty(count) for name in candidates}
@@ -72,7 +72,7 @@ def terms_of(
 
 
 def logged_terms(log: Log, predicted: Vector) -> Terms:
-    """Those of the policy that made the log: all methods but the model's say its mean reward."""
+    """The terms of the policy that made the log. All methods except "dm" return its mean reward."""
     return Terms(log.reward, np.ones(len(log)), predicted, predicted, 0.0)
 
 

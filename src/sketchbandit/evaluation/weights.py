@@ -1,4 +1,4 @@
-"""How well a log covers a candidate: effective sample size, tail of the weights, and what cannot be said."""
+"""How well a log covers a candidate: effective sample size, tail of the weights, and a verdict."""
 
 from typing import NamedTuple
 
@@ -9,46 +9,46 @@ from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.terms import Terms
 
 LEAST_SIZE = 30.0
-"""Below this effective sample size an estimate is an anecdote."""
+"""Below this effective sample size nothing is said."""
 FAR = 4.0
-"""Standard errors by which the mean weight may differ from 1."""
+"""The number of standard errors by which the mean weight may differ from 1."""
 OFF = 0.05
-"""By how much it may differ in any case: rounding, or sampled probabilities."""
+"""The difference from 1 that is always allowed, because of rounding and sampled probabilities."""
 
 
 class Weights(NamedTuple):
-    """The importance weights w = pi(a|x)/p of a candidate on a log."""
+    """Diagnostics of the importance weights w = pi(a|x)/p of a candidate on a log."""
 
     decisions: int
     effective_size: float
-    """(sum w)² / sum w²: so many decisions of the candidate's own would be worth as much."""
+    """(sum w)² / sum w²: so many decisions of the candidate itself would say as much."""
     mean: float
-    """Near 1, where the log covers the candidate and its probabilities are true."""
+    """The mean weight: near 1 if the log covers the candidate and the propensities are true."""
     mean_error: float
-    """The standard error of that."""
+    """The standard error of the mean weight."""
     largest: float
     p99: float
-    """99 of 100 weights are at most this."""
+    """The 99th percentile of the weights."""
     top_share: float
-    """The share of all weight that lies on the heaviest hundredth of the decisions."""
+    """The share of the total weight on the heaviest 1 % of the decisions."""
     overlap: float
     """The share of decisions with a weight above zero."""
     unlogged: float
-    """The probability given to actions that were never chosen; nan where arms are new each time."""
+    """The probability given to actions that were never chosen; nan if arms are new each time."""
     is_covered: bool
-    """Whether weights may be 1 on average: if not, no interval holds."""
+    """Whether the mean weight may be 1. If not, no interval holds."""
     verdict: str
-    """Why nothing can be said; empty where something can."""
+    """Why nothing can be said; empty if something can."""
 
 
 def effective_size(weight: Vector) -> float:
-    """(sum w)² / sum w² (Kish); zero where there is no weight."""
+    """(sum w)² / sum w² (Kish); zero if there is no weight."""
     squares = float(weight @ weight)
     return float(weight.sum()) ** 2 / squares if squares > 0.0 else 0.0
 
 
 def weights_of(terms: Terms, log: Log) -> Weights:
-    """The diagnostics of a candidate."""
+    """Compute the diagnostics of a candidate."""
     weight, count = terms.weight, len(terms)
     heaviest = max(1, count // 100)
     top = np.partition(weight, count - heaviest)[count - heaviest :].sum()
@@ -73,17 +73,17 @@ def weights_of(terms: Terms, log: Log) -> Weights:
 
 
 def _gap(terms: Terms, is_deterministic: bool, mean: float, error: float) -> str:
-    """Why the log does not cover the candidate, in a sentence."""
+    """Why the log does not cover the candidate, as a sentence; empty if it does."""
     if is_deterministic and not np.allclose(terms.weight, 1.0, atol=1e-6):
-        return "the log was made without chance: it tells nothing of what was not chosen"
+        return "the log was made without chance: it says nothing about arms that were not chosen"
     if not mean > 0.0:
         return "no overlap: the candidate would never have done what was logged"
     if terms.unlogged > OFF:
         return f"{terms.unlogged:.0%} of its choices are actions that were never logged"
     if abs(mean - 1.0) > max(FAR * error, OFF):
         return (
-            f"weights are {mean:.2f} on average, not 1: it plays what was hardly ever logged, or the logged "
-            "probabilities are wrong"
+            f"the mean weight is {mean:.2f}, not 1: the candidate plays what was hardly ever logged, or the "
+            "logged probabilities are wrong"
         )
     return ""
 

@@ -1,4 +1,4 @@
-"""How a choice follows from means and widths: the rules, and what they choose from."""
+"""Exploration rules: how a choice is made from means and confidence widths."""
 
 from sketchbandit.explore.base import Explore
 from sketchbandit.explore.candidates import ArmCandidates, Candidates

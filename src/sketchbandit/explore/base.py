@@ -1,4 +1,4 @@
-"""How a choice follows from means and widths: the contract of an exploration rule."""
+"""The interface of an exploration rule: how a choice is made from means and confidence widths."""
 
 import inspect
 import json
@@ -24,19 +24,30 @@ FIELDS = {field.name for field in fields(Confidence)}
 
 
 class Explore(Kinds, ABC):
-    """A way to choose: settings and no state. A policy makes a copy of the rule that it is given.
+    """Base class of exploration rules. A rule has settings, but no state. A policy makes a copy.
 
-    The policy owns the generator that a rule draws from, seeds it with ``seed`` and saves it. Subclasses
-    set ``kind``, a name of their own, if their policies are to be saved. Arguments of their constructor that
-    they keep as attributes of the same name are saved with them.
+    The policy owns the random generator of a rule. It seeds it with ``seed``, and saves its state. A subclass
+    needs a ``kind``, a name of its own, if policies with it are to be saved. Constructor arguments that it
+    keeps as attributes of the same name are saved too (docs/extending.md).
 
     Parameters
     ----------
     floor : float
-        The share of choices drawn uniformly: p = (1 - floor)·rule + floor/K. No probability is less than
-        floor/K, so that no importance weight is more than K/floor.
-    seed : int
-        Of the policy's generator; from the operating system unless it is given.
+        The share of choices that are drawn uniformly: p = (1 - floor)·rule + floor/K. So no propensity is
+        below floor/K, and no importance weight is above K/floor.
+    seed : int, optional
+        Seed of the policy's generator. By default the operating system provides it.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> class Longest(sb.Explore):  # a rule of one's own
+    ...     draws = False
+    ...
+    ...     def choose(self, candidates, count, random):
+    ...         return candidates.most_widths().argsort()[::-1][:count].tolist()
+    >>> sb.oful(2, explore=Longest()).select([[1.0, 0.0], [0.0, 2.0]])
+    1
 
     """
 
@@ -44,17 +55,17 @@ class Explore(Kinds, ABC):
     _noun = "exploration rule"
 
     beta: float | Confidence | Auto | None = None
-    """By which widths count; "auto": by the deviation of the rewards; None: as the policy says."""
+    """The factor on widths. "auto" follows the standard deviation of the rewards; None is the policy's."""
     floor: float = 0.0
     seed: int | None = None
-    _is_bound = False  # to a policy
+    _is_bound = False  # whether it belongs to a policy
 
     draws: ClassVar[bool] = True
-    """Whether ``choose`` makes use of the generator."""
+    """Whether ``choose`` uses the random generator."""
     by_rewards: ClassVar[bool] = False
-    """Whether it looks at how far mean rewards lie apart; else the order of the margins is enough."""
+    """Whether the rule needs the differences of mean rewards. If not, the order of the margins is enough."""
     exact_probabilities: ClassVar[bool] = True
-    """Whether ``probabilities`` are exact; else they are sampled."""
+    """Whether ``probabilities`` are exact. If not, they are estimated by sampling."""
 
     def __init__(self, *, floor: float = 0.0, seed: int | None = None) -> None:
         self.floor = check_real("floor", floor, at_least=0.0, at_most=1.0)
@@ -63,21 +74,21 @@ class Explore(Kinds, ABC):
     def __setattr__(self, name: str, value: Any) -> None:
         if self._is_bound and name in setting_names(type(self)):
             raise InputError(
-                f"the rule is a policy's, which has read its {name}; give the policy another rule: "
+                f"this rule belongs to a policy, so its {name} cannot change; give the policy a new rule: "
                 f"policy.explore = {type(self).__name__}({name}={value!r})"
             )
         super().__setattr__(name, value)
 
     def bind(self) -> None:
-        """A policy chooses by it from now on: its settings stay as they are."""
+        """Note that a policy uses this rule. From now on its settings cannot change."""
         self._is_bound = True
 
     def unbind(self) -> None:
-        """It is a copy, and no policy's yet."""
+        """Note that this is a copy that belongs to no policy."""
         self._is_bound = False
 
     def __repr__(self) -> str:
-        """The first setting, and those that are not as by default."""
+        """The first setting, and the settings that differ from their defaults."""
         given = inspect.signature(type(self)).parameters.values()
         shown = [
             f"{one.name}={getattr(self, one.name)!r}"
@@ -88,27 +99,41 @@ class Explore(Kinds, ABC):
 
     @property
     def uniform_share(self) -> float:
-        """The share of choices that are drawn uniformly, whatever the rule would choose."""
+        """The share of all choices that are drawn uniformly, whatever the rule prefers."""
         return self.floor
 
     @property
     def is_random(self) -> bool:
-        """Whether chance plays a part."""
+        """Whether choices are random at all."""
         return self.draws or self.uniform_share > 0.0
 
     @abstractmethod
     def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
-        """The indices of ``count`` arms, the best first; the uniform share is drawn by the policy.
+        """Return the indices of ``count`` arms, best first.
 
-        A rule that draws is asked for one at a time.
+        The policy applies the uniform share itself. A rule that draws is asked for one arm at a time.
+
+        Parameters
+        ----------
+        candidates : Candidates
+            The arms: their means, and methods for widths and draws.
+        count : int
+            How many arms to choose.
+        random : numpy.random.Generator
+            The generator to draw from.
+
+        Returns
+        -------
+        list of int
+
         """
 
     def probabilities(self, candidates: Candidates) -> Vector:
-        """The probability with which ``choose`` chooses each arm, (K,), without the uniform share."""
+        """The probability that ``choose`` returns each arm, shape (K,), without the uniform share."""
         if self.draws:
             raise InputError(
-                f"{type(self).__name__} does not tell its probabilities; give it a method "
-                "probabilities(candidates), or say draws = False if it never draws"
+                f"{type(self).__name__} cannot compute its probabilities; give it a method "
+                "probabilities(candidates), or set draws = False if it never draws"
             )
         (chosen,) = self.choose(candidates, 1, np.random.default_rng(0))
         return one_hot(chosen, len(candidates))
@@ -116,11 +141,10 @@ class Explore(Kinds, ABC):
     def search(
         self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
-        """``choose`` among dense arms whose margins are x'theta, where a rule has a quicker way.
+        """A faster ``choose`` among dense arms whose margins are x'theta.
 
-        A rule that goes ``by_rewards`` is not asked where mean rewards are something else.
-
-        None: it has none. -1: a score is not finite. In both cases nothing was drawn.
+        Returns None if the rule has none, and -1 if a score is not finite. In both cases nothing was drawn.
+        A rule with ``by_rewards`` is asked only if margins are the mean rewards.
         """
         del arms, theta, precision, radius, random
         return None
@@ -128,19 +152,19 @@ class Explore(Kinds, ABC):
     def search_many(
         self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> AnyArray | None:
-        """``search`` for many sets.
+        """A faster ``search`` for many sets of arms at once.
 
-        None: there is no quicker way, and nothing was drawn. Negative: this one has to be chosen by itself,
-        which only a rule that does not draw may say.
+        Returns None if the rule has none; then nothing was drawn. A negative entry says that this set must be
+        searched separately. Only rules that do not draw may return one.
         """
         del batch, theta, precision, radius, random
         return None
 
     def chances_many(self, batch: Batch, theta: Vector, precision: Precision, radius: float) -> Vector | None:
-        """``probabilities`` of the arms of many sets, one below the other, where there is a quicker way.
+        """Faster ``probabilities`` for the arms of many sets, concatenated.
 
-        None: there is none. NaN: this set has to be asked for by itself. A rule that does not draw tells what
-        ``search_many`` finds; asked as ``search`` is.
+        Returns None if the rule has none. NaN marks a set that must be asked separately. For rules that do
+        not draw, the probabilities follow from ``search_many``. It is asked only when ``search`` would be.
         """
         if self.draws:
             return None
@@ -153,9 +177,9 @@ class Explore(Kinds, ABC):
         return chances
 
     def aim(self, theta: Vector, radius: float) -> Aim | None:
-        """What ``choose`` looks for among arms whose margins are x'theta, if that is a largest score.
+        """What ``choose`` maximises among arms whose margins are x'theta; None if it needs all arms.
 
-        Then most of many arms are excluded at a glance (``explore.screening``). None: it needs all of them.
+        With an aim, a cheap bound excludes most arms of a large catalogue (``explore.screening``).
         """
         del theta, radius
         return None
@@ -166,36 +190,36 @@ class Explore(Kinds, ABC):
         return False
 
     def settled(self, precision: Precision, random: np.random.Generator) -> "Explore":
-        """The rule by which one choice is made, with all that it draws drawn: itself, if that is nothing."""
+        """The rule for one choice, with its draws made. A rule that draws nothing returns itself."""
         del precision, random
         return self
 
     def for_batch(self, precision: Precision, random: np.random.Generator) -> "Explore":
-        """The rule by which a batch of requests is decided: itself, unless a batch shares what is drawn."""
+        """The rule for a batch of requests. This is the rule itself, unless a batch shares its draws."""
         del precision, random
         return self
 
     # -- settings and files -------------------------------------------------------------------------
 
     def settings(self) -> Scalars:
-        """What ``explore.named.rule_of`` makes the same rule of: JSON values, ``rule`` its name."""
+        """The settings as JSON values, with the name as ``rule``: the input of ``explore.named.rule_of``."""
         return {"rule": self.kind, **_settings_of(self)}
 
     def is_like(self, other: "Explore") -> bool:
-        """Whether the other is the same rule but for its seed."""
+        """Whether the other rule is the same, apart from its seed."""
         if type(self) is not type(other):
             return False
         mine, theirs = (vars(rule) | {"seed": None, "_is_bound": True} for rule in (self, other))
         return mine.keys() == theirs.keys() and all(np.array_equal(mine[key], theirs[key]) for key in mine)
 
     def check_kind(self) -> None:
-        """Refuse a rule of which a file would lose something."""
+        """Raise if a file could not hold the whole rule."""
         super().check_kind()
         lost = [name for name in vars(self) if name not in (*setting_names(type(self)), "_is_bound")]
         if lost and type(self).dump is Explore.dump:
             raise InputTypeError(
-                f"{type(self).__name__} has attributes ({', '.join(lost)}) that are no arguments of its "
-                "constructor, and no method dump: a file would lose them"
+                f"{type(self).__name__} has attributes ({', '.join(lost)}) that are not arguments of its "
+                "constructor, so a file would lose them; make them arguments, or write dump and undump"
             )
 
         for name, value in self.dump()[0].items():
@@ -213,7 +237,7 @@ class Explore(Kinds, ABC):
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays) -> "Explore":
-        """The rule that ``dump`` described."""
+        """Return the rule that ``dump`` described."""
         del arrays
         return cls(**{name: read_setting(value) for name, value in scalars.items()})
 
@@ -223,7 +247,7 @@ def _is_main(place: int, parameter: inspect.Parameter) -> bool:
 
 
 def one_hot(index: int, count: int) -> Vector:
-    """All probability on one arm."""
+    """Probability one for one arm, zero for the others."""
     chances = np.zeros(count)
     chances[index] = 1.0
     return chances
@@ -235,12 +259,12 @@ def with_share(chances: Vector, share: float) -> Vector:
 
 
 def check_factor(name: str, value: Any) -> float | Confidence:
-    """A constant >= 0 or a Confidence."""
+    """Check a constant >= 0 or a Confidence."""
     return value if isinstance(value, Confidence) else check_real(name, value, at_least=0.0)
 
 
 def check_strength(name: str, value: Any) -> float | Confidence | Auto:
-    """A constant >= 0, a Confidence, or "auto"."""
+    """Check a constant >= 0, a Confidence, or "auto"."""
     return "auto" if isinstance(value, str) and value == "auto" else check_factor(name, value)
 
 
@@ -250,13 +274,13 @@ def _settings_of(rule: Explore) -> Scalars:
 
 
 def read_setting(value: Any) -> Any:
-    """A setting from JSON: what has the fields of a Confidence is one."""
+    """A setting from JSON. A dict with the fields of a Confidence becomes one."""
     is_confidence = isinstance(value, dict) and value.keys() == FIELDS
     return Confidence(**value) if is_confidence else value
 
 
 def chances_of(rule: Explore, candidates: Candidates) -> Vector:
-    """The rule's probabilities, if that is what it tells."""
+    """The probabilities that a rule returns. Raises unless they are probabilities."""
     chances = np.asarray(rule.probabilities(candidates), dtype=np.float64)
     count = len(candidates)
     if chances.shape != (count,) or not (chances >= 0.0).all() or not abs(chances.sum() - 1.0) < 1e-6:
@@ -267,7 +291,7 @@ def chances_of(rule: Explore, candidates: Candidates) -> Vector:
 
 
 def check_rule(rule: Explore) -> None:
-    """Refuse a rule whose ``choose`` cannot be called."""
+    """Raise if ``choose`` does not take the right arguments."""
     try:
         inspect.signature(rule.choose).bind(None, 1, None)
     except TypeError as error:

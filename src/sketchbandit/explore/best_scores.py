@@ -1,4 +1,4 @@
-"""The arms of the largest scores, without the width of every arm."""
+"""The arms with the largest scores, found without the width of every arm."""
 
 import math
 
@@ -8,15 +8,15 @@ from sketchbandit.arrays import Vector
 from sketchbandit.explore.candidates import Candidates
 from sketchbandit.explore.largest import largest
 
-_ALONE = 16  # widths that are asked for one by one; more cost less together
-_MORE = 4  # of the arms looked at so far, one in so many is looked at next
+_ALONE = 16  # so many widths are computed one by one; more are cheaper together
+_MORE = 4  # after n arms, the next n / _MORE are looked at
 
 
 def best_scores(candidates: Candidates, count: int) -> list[int]:
-    """The ``count`` arms of the largest scores, best first, ties to the lowest index.
+    """The ``count`` arms with the largest scores, best first. Ties go to the lowest index.
 
-    Arms are looked at in the order of their bounds, which no score exceeds: when the next bound is below the
-    ``count``-th best score, no other arm can be among the best.
+    Arms are looked at in the order of upper bounds on their scores. When the next bound is below the
+    ``count``-th best score, no further arm can be among the best.
     """
     bounds = candidates.means + candidates.most_bonuses()
     few: list[tuple[float, int]] = []
@@ -31,7 +31,7 @@ def best_scores(candidates: Candidates, count: int) -> list[int]:
 
 
 def _one_by_one(candidates: Candidates, bounds: Vector, count: int) -> tuple[list[tuple[float, int]], bool]:
-    """The first few arms as (-score, index), the best first; and whether no other can be among the best."""
+    """The first few arms as (-score, index), best first, and whether no other arm can be among the best."""
     found: list[tuple[float, int]] = []
     best = (math.inf, -1)
 
@@ -58,9 +58,9 @@ def _one_by_one(candidates: Candidates, bounds: Vector, count: int) -> tuple[lis
 
 
 def _together(candidates: Candidates, bounds: Vector, count: int, few: list[tuple[float, int]]) -> list[int]:
-    """The best, of which a few are known.
+    """The best arms, of which a few are known.
 
-    Each time a quarter as many are looked at as were before, so that few are in vain.
+    Each step looks at a quarter as many arms as all steps before, so that few are looked at in vain.
     """
     scores = np.empty(len(bounds))
     if few:
@@ -71,7 +71,7 @@ def _together(candidates: Candidates, bounds: Vector, count: int, few: list[tupl
         scores[first] = candidates.means[first] + candidates.bonuses_of(first)
         worst, looked = float(scores[first].min()), count
     rivals = np.flatnonzero(bounds >= worst)
-    rivals = rivals[np.argsort(-bounds[rivals], kind="stable")]  # those looked at come first
+    rivals = rivals[np.argsort(-bounds[rivals], kind="stable")]  # the arms looked at so far come first
     while looked < len(rivals) and bounds[rivals[looked]] >= worst:
         some = rivals[looked : looked + max(_ALONE, looked // _MORE)]
         some = some[bounds[some] >= worst]

@@ -1,4 +1,4 @@
-"""A set of arms as a rule sees it."""
+"""A set of arms as an exploration rule sees it."""
 
 import math
 from abc import ABC, abstractmethod
@@ -15,19 +15,30 @@ from sketchbandit.theory import Confidence, regression_bound
 
 
 class Candidates(ABC):
-    """Arms to choose from: their means are known, and there are ways to ask for more.
+    """The arms that a rule chooses from: their means, and methods for everything that costs more.
 
     Attributes
     ----------
-    means : array
-        The margin x'theta of every arm, (K,), in whose unit widths count: where rewards are linear its mean
-        reward. It orders the arms as their mean rewards do.
-    rewards : array
-        The mean reward of every arm, (K,), for rules that look at differences of them.
+    means : array of shape (K,)
+        The margin x'theta of every arm. For linear rewards this is the mean reward. Otherwise it is in the
+        same order as the mean rewards. Widths are in its unit.
+    rewards : array of shape (K,)
+        The mean reward of every arm, for rules that use differences of rewards.
     radius : float
-        beta, by which widths count; where arms have a model each, one for every arm, (K,).
+        beta, the factor on widths. With a model per action, an array of shape (K,).
     rounds : int
-        How many rewards were learned from.
+        The number of rewards learned from.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> class Peek(sb.Greedy):
+    ...     def choose(self, candidates, count, random):
+    ...         print(candidates.means, candidates.widths())
+    ...         return super().choose(candidates, count, random)
+    >>> sb.oful(2, explore=Peek()).select([[1.0, 0.0], [0.0, 2.0]])
+    [0. 0.] [1. 2.]
+    0
 
     """
 
@@ -45,15 +56,15 @@ class Candidates(ABC):
 
     @abstractmethod
     def width(self, index: int) -> float:
-        """sqrt(x'A^-1 x) of one arm: a pass over the sketch, so ask for as few as can be."""
+        """The width sqrt(x'A^-1 x) of one arm. It takes a pass over the sketch, so ask for few."""
 
     @abstractmethod
     def most_widths(self) -> Vector:
-        """No width is larger, to the last bit: width² <= |x|² / rho. It costs nothing."""
+        """Upper bounds on all widths, |x| / sqrt(rho). They hold to the last bit, and cost nothing."""
 
     @abstractmethod
     def drawn(self, random: np.random.Generator) -> Vector:
-        """Means plus x'v, v drawn from N(0, radius²·A^-1): one draw for all arms of one model."""
+        """Means plus x'v, with v drawn from N(0, radius²·A^-1). All arms of one model share the draw."""
 
     @abstractmethod
     def along(self, direction: Vector) -> Vector:
@@ -61,18 +72,18 @@ class Candidates(ABC):
 
     @abstractmethod
     def covariance(self) -> Matrix:
-        """The covariance of ``drawn`` less that of the first arm, which no comparison sees, (K, K)."""
+        """The covariance (K, K) of ``drawn`` minus the score of the first arm. Comparisons need no more."""
 
     @abstractmethod
     def first_copies(self) -> AnyArray:
-        """For every arm the index of the first that equals it, (K,): draws cannot tell them apart."""
+        """For every arm, the index of the first arm equal to it, (K,). Draws cannot tell them apart."""
 
     @abstractmethod
     def regression_bound(self, confidence: Confidence) -> float:
         """A bound on the sum of squared errors of all predictions so far (``theory.regression_bound``)."""
 
     def keep(self) -> None:
-        """What the last width took to compute will be needed: that arm may well be chosen."""
+        """Keep what the last width took to compute, because that arm will probably be chosen."""
         return
 
     def widths(self) -> Vector:
@@ -80,7 +91,7 @@ class Candidates(ABC):
         return np.array([self.width(index) for index in range(len(self))])
 
     def widths_of(self, indices: AnyArray) -> Vector:
-        """The widths of some arms, each to the bit as by itself."""
+        """The widths of some arms. Each is equal to ``width``, to the bit."""
         return np.array([self.width(index) for index in indices.tolist()])
 
     def bonus(self, index: int) -> float:
@@ -100,20 +111,20 @@ class Candidates(ABC):
         return bonuses
 
     def most_bonuses(self) -> Vector:
-        """No bonus is larger; these cost nothing."""
+        """Upper bounds on all bonuses. They cost nothing."""
         bonuses: Vector = self.radius * self.most_widths()
         return bonuses
 
 
 def copies_among(first: AnyArray, indices: AnyArray) -> AnyArray:
-    """``first_copies`` of some of the arms, from those of all."""
+    """``first_copies`` of some of the arms, computed from those of all."""
     _, places, of = np.unique(first[indices], return_index=True, return_inverse=True)
     copies: AnyArray = places[of]
     return copies
 
 
 class Left(Candidates):
-    """Some of a set of arms: those that are left when others were chosen."""
+    """The arms of a set that are left after others were chosen."""
 
     def __init__(self, whole: Candidates, indices: AnyArray) -> None:
         self.means = whole.means[indices]
@@ -127,7 +138,7 @@ class Left(Candidates):
         return self._whole.rewards[self._indices]
 
     def width(self, index: int) -> float:
-        """That of the whole set."""
+        """The width in the whole set."""
         return self._whole.width(int(self._indices[index]))
 
     def widths(self) -> Vector:
@@ -139,7 +150,7 @@ class Left(Candidates):
         return self._whole.most_widths()[self._indices]
 
     def drawn(self, random: np.random.Generator) -> Vector:
-        """A draw for the whole set."""
+        """One draw for the whole set."""
         return self._whole.drawn(random)[self._indices]
 
     def along(self, direction: Vector) -> Vector:
@@ -147,21 +158,21 @@ class Left(Candidates):
         return self._whole.along(direction)[self._indices]
 
     def covariance(self) -> Matrix:
-        """Rows and columns of that of the whole set."""
+        """The rows and columns of the arms left."""
         some: Matrix = self._whole.covariance()[np.ix_(self._indices, self._indices)]
         return some
 
     def first_copies(self) -> AnyArray:
-        """Among those that are left."""
+        """The first copies among the arms left."""
         return copies_among(self._whole.first_copies(), self._indices)
 
     def regression_bound(self, confidence: Confidence) -> float:
-        """That of the model."""
+        """The bound of the model."""
         return self._whole.regression_bound(confidence)
 
 
 class ArmCandidates(Candidates):
-    """Arms that share one model; ``expected`` makes mean rewards of margins."""
+    """Arms that share one model. ``expected`` turns margins into mean rewards."""
 
     def __init__(
         self,
@@ -178,31 +189,31 @@ class ArmCandidates(Candidates):
         self._precision = precision
         self._looked_at: tuple[int, Leverage] | None = None
         self._covariance: Matrix | None = None
-        self._root: Matrix | None = None  # of X A^-1 X'
+        self._root: Matrix | None = None  # a square root of X A^-1 X'
         self._copies: AnyArray | None = None
         self._widths: Vector | None = None
 
     @property
     def rewards(self) -> Vector:
-        """By the link of the model, where it has one."""
+        """The mean rewards, through the link of the model if it has one."""
         return self.means if self._expected is None else self._expected(self.means)
 
     def width(self, index: int) -> float:
-        """One pass over the sketch."""
+        """The width of one arm: one pass over the sketch."""
         norm_sq = self._scan.norm_sq(index)
         leverage = self._precision.leverage_in(self._scan.arms, index, norm_sq, self._scan.products)
         self._looked_at = index, leverage
         return math.sqrt(self._precision.inverse.quadratic(leverage, norm_sq))
 
     def widths(self) -> Vector:
-        """The width of every arm, worked out once."""
+        """The width of every arm, computed once."""
         if self._widths is None:
             squares = self._precision.quadratics(self._scan)
             self._widths = super().widths() if squares is None else np.sqrt(squares)
         return self._widths
 
     def widths_of(self, indices: AnyArray) -> Vector:
-        """In one pass, where there is a quicker way than one by one."""
+        """The widths of some arms, in one pass if that is possible."""
         arms, _, norms_sq, _ = self._scan
         if isinstance(arms, SparseArms):
             return super().widths_of(indices)
@@ -211,18 +222,20 @@ class ArmCandidates(Candidates):
         return super().widths_of(indices) if squares is None else np.sqrt(squares)
 
     def most_widths(self) -> Vector:
-        """|x| / sqrt(rho)."""
+        """Upper bounds on the widths: |x| / sqrt(rho)."""
         return np.sqrt(self._scan.norms_sq / self._precision.shift)
 
     def drawn(self, random: np.random.Generator) -> Vector:
-        """Where means are x'theta, those of a theta that was drawn; of sparse arms just its scores."""
+        """The scores x'theta~ of one drawn theta~. For sparse arms only the scores are drawn."""
         if self._root is None:
             gram = self._precision.gram(self._scan)
             if gram is None:
                 return self.along(self._precision.half(random))
             values, vectors = np.linalg.eigh(gram)
             self._root = vectors * np.sqrt(np.maximum(values, 0.0))
-        off = (self._root @ random.standard_normal(len(self)))[self.first_copies()]  # equal arms draw alike
+        off = (self._root @ random.standard_normal(len(self)))[
+            self.first_copies()
+        ]  # equal arms get equal draws
         scores: Vector = self.means + self.radius * off
         return scores
 
@@ -232,7 +245,7 @@ class ArmCandidates(Candidates):
         return moved
 
     def covariance(self) -> Matrix:
-        """radius²·D A^-1 D', D the arms less the first: what they share would cancel, digits and all."""
+        """radius²·D A^-1 D', where D is the arms minus the first arm: their common part would cost digits."""
         if self._covariance is None:
             arms, first = self._scan.arms, _dense(self._scan.arms, 0)
             products = self._precision.products(arms, first)
@@ -244,11 +257,11 @@ class ArmCandidates(Candidates):
             with np.errstate(over="ignore", invalid="ignore"):
                 self._covariance = self.radius * self.radius * (products + products.T) / 2.0
             if not np.isfinite(self._covariance).all():
-                raise InputError("draws of the arms' scores overflow; use a smaller scale")
+                raise InputError("draws of the scores overflow; use a smaller scale, or rescale the arms")
         return self._covariance
 
     def first_copies(self) -> AnyArray:
-        """By their bytes, -0 and 0 being one."""
+        """Copies are found by their bytes, with -0 as 0."""
         if self._copies is None:
             found: dict[bytes, int] = {}
             rows = _bytes_of(self._scan.arms)
@@ -256,7 +269,7 @@ class ArmCandidates(Candidates):
         return self._copies
 
     def regression_bound(self, confidence: Confidence) -> float:
-        """With the realised radius, certificate and determinant."""
+        """The bound with the realised radius, error bound and determinant."""
         sketch = self._precision.sketch
         return regression_bound(
             self.radius,
@@ -270,14 +283,14 @@ class ArmCandidates(Candidates):
         )
 
     def keep(self) -> None:
-        """For the update that may follow."""
+        """Keep the leverage of the last arm looked at, for its update."""
         if self._looked_at is not None:
             index, leverage = self._looked_at
             self._precision.last_choice = own_copy(self._scan.arms.vector(index)), leverage
 
 
 def _bytes_of(arms: Arms) -> Iterator[bytes]:
-    """Those of every arm: equal for equal arms, and no others."""
+    """The bytes of every arm: equal for equal arms, and only for these."""
     if isinstance(arms, OfferedArms):
         arms = arms.some(slice(None))
     if isinstance(arms, DenseArms):

@@ -1,4 +1,4 @@
-"""What a policy says of a choice."""
+"""The descriptions of a choice that a policy returns."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -13,19 +13,28 @@ from sketchbandit.explore.thompson import Thompson, check_few, win_chances
 
 
 class Choice(NamedTuple):
-    """An arm that was chosen, and how sure of it the policy was.
+    """An arm that was chosen, and how sure the policy was.
 
     Attributes
     ----------
     index : int
-        Which arm.
+        The index of the arm among those offered.
     probability : float
-        With which this arm was chosen, chance and the uniform share included.
-    mean, width : float
-        Its mean reward, and sqrt(x'A^-1 x).
+        The probability (propensity) with which the arm was chosen, including the uniform share.
+    mean : float
+        Its mean reward.
+    width : float
+        Its confidence width, sqrt(x'A^-1 x).
     score : float
-        margin + radius·width, the margin being x'theta: the mean itself where rewards are linear, else that
-        by which arms are ordered (``policy.margin``). ``policy.radius`` is 0 for rules that use none.
+        margin + radius·width. The margin is x'theta, which is the mean for linear rewards; with other reward
+        models arms are ordered by it (``policy.margin``). For rules that use no widths the radius is 0.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> choice = sb.oful(2, beta=0.5).choose([[1.0, 0.0], [0.0, 2.0]])
+    >>> choice.index, choice.probability, choice.score
+    (1, 1.0, 1.0)
 
     """
 
@@ -37,7 +46,15 @@ class Choice(NamedTuple):
 
 
 class ActionChoice(NamedTuple):
-    """What ``PerAction`` has chosen: an action by its name; all else as in ``Choice``."""
+    """An action that ``PerAction`` has chosen, by its name. The other fields are those of ``Choice``.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> sb.PerAction(["red", "green"], lambda: sb.oful(2)).choose([1.0, 0.0]).action
+    'red'
+
+    """
 
     action: str | int
     probability: float
@@ -47,14 +64,14 @@ class ActionChoice(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """Arms in the order in which they were chosen, as arrays (k,), for whoever has many of them.
+    """Ranked arms, best first, as arrays of shape (k,).
 
     Attributes
     ----------
-    index : array
-        Which arms; of ``PerAction``: places among the actions that it was asked about.
+    index : array of int
+        The indices of the arms. With ``PerAction``, indices into the list of actions asked about.
     probability : array
-        That of each place, given the places before; 0 where it was left out.
+        The probability of each arm at its place, given the places before; 0 if left out.
     mean, width, score : array
         As in ``Choice``.
 
@@ -69,18 +86,18 @@ class Ranking(NamedTuple):
 
 @dataclass(frozen=True)
 class Scores:
-    """What the probabilities of a choice follow from, as of one moment.
+    """The scores of a set of arms at one moment, from which probabilities can be computed later.
 
-    To make them costs about as much as the widths of all arms. ``probabilities`` may be asked for later, in
-    any thread, whatever the policy has learned since: that is when Thompson sampling samples them.
+    To make it costs about as much as the widths of all arms. ``probabilities`` can be called later, from any
+    thread, whatever the policy has learned since. Thompson sampling does its sampling only then.
     """
 
     rule: Explore
     means: Vector
     chances: Vector | None
-    """The rule's probabilities, where they are exact."""
+    """The probabilities of the rule, if they are exact."""
     covariance: Matrix | None
-    """Of the scores that Thompson sampling draws."""
+    """The covariance of the scores that Thompson sampling draws."""
     first_copies: AnyArray | None
 
     @classmethod
@@ -92,11 +109,11 @@ class Scores:
         return cls(rule, candidates.means, chances_of(rule, candidates), None, None)
 
     def probabilities(self) -> Vector:
-        """The probability of every arm, (K,), the uniform share included."""
+        """The probability of every arm, shape (K,), including the uniform share."""
         return with_share(self.own(), self.rule.uniform_share)
 
     def standard_errors(self) -> Vector:
-        """By how much each probability may be off, (K,): 0 where it is exact."""
+        """The standard error of every probability, shape (K,); 0 if it is exact."""
         chances = self.own()
         if self.first_copies is None or len(set(self.first_copies.tolist())) <= 2:
             return np.zeros_like(chances)
@@ -104,7 +121,7 @@ class Scores:
         return (1.0 - self.rule.uniform_share) * np.sqrt(chances * (1.0 - chances) / self.rule.samples)
 
     def own(self) -> Vector:
-        """The probabilities without the uniform share, (K,)."""
+        """The probabilities without the uniform share, shape (K,)."""
         if self.chances is not None:
             return self.chances
         assert isinstance(self.rule, Thompson)  # noqa: S101  (for the type checker)
@@ -112,10 +129,11 @@ class Scores:
         return win_chances(self.means, self.covariance, self.first_copies, self.rule.samples)
 
     def among(self, indices: AnyArray) -> "Scores":
-        """Those of some of the arms, as if there were no others; only of rules that sample."""
+        """The scores of some of the arms, as if there were no others. Only for rules that sample."""
         if self.covariance is None or self.first_copies is None:
             raise InputError(
-                "how other rules choose among fewer arms does not follow from their probabilities"
+                "among() needs Thompson sampling: the probabilities of other rules do not determine how they "
+                "choose among fewer arms"
             )
         copies = copies_among(self.first_copies, indices)
         covariance = self.covariance[np.ix_(indices, indices)]

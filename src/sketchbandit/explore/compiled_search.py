@@ -12,13 +12,13 @@ from sketchbandit.linalg import row_norms_sq
 from sketchbandit.precision import DenseInverse, Inverse, Leverage, LowRankInverse, Precision
 
 _TOGETHER = 1024  # arms in one product
-_TOO_MANY = -2  # what a search returns that gave up
+_TOO_MANY = -2  # the result of a search that gave up
 
 
 def search_rows(
     arms: View, theta: Vector, precision: Precision, inverse: LowRankInverse, radius: float
 ) -> int | None:
-    """The best of dense arms (-1: a score is not finite); None: not compiled."""
+    """The index of the best dense arm; -1 if a score is not finite; None if nothing is compiled."""
     rows = inverse.plain_rows
     compiled = None if rows is None else loops(arms.array.size + rows.size)
     if compiled is None or rows is None:
@@ -37,7 +37,7 @@ def search_rows(
 def search_dense(
     arms: View, theta: Vector, precision: Precision, inverse: DenseInverse, radius: float
 ) -> int | None:
-    """The best of dense arms (-1: a score is not finite); None: not compiled."""
+    """The index of the best dense arm; -1 if a score is not finite; None if nothing is compiled."""
     compiled = loops(arms.array.size + inverse.inverse.size)
     if compiled is None:
         return None
@@ -46,10 +46,10 @@ def search_dense(
         inverse.chosen = np.empty(dim), np.empty(dim), np.empty(len(inverse.pending)), np.empty(1)
     x, image, seen, value = inverse.chosen
     p, q, count, shift = inverse.inverse, inverse.pending, inverse.pending_count, inverse.shift
-    precision.last_choice = None  # it lay in the same arrays
+    precision.last_choice = None  # it uses the same arrays
     few = inverse.few
     index: int = compiled.search_dense(*arms, theta, p, q, count, shift, radius, few, x, image, seen, value)
-    if index == _TOO_MANY:  # one product with all arms tells which of them to look at closely
+    if index == _TOO_MANY:  # one product with all arms finds the few that need a closer look
         close = _close_to_best(arms, theta, inverse, radius)
         some = View(rows_of(arms, close))
         found = compiled.search_dense(
@@ -64,7 +64,7 @@ def search_dense(
 def search_many(
     arms: View, bounds: AnyArray, theta: Vector, inverse: Inverse, radius: float
 ) -> AnyArray | None:
-    """The best of each of many sets; negative where a set has to be searched by itself."""
+    """The best arm of each of many sets. Negative: this set has to be searched separately."""
     compiled = kernels()
     found = np.empty(len(bounds) - 1, dtype=np.intp)
     if compiled is None:
@@ -85,7 +85,7 @@ def search_many(
 
 
 def _close_to_best(arms: View, theta: Vector, inverse: DenseInverse, radius: float) -> AnyArray:
-    """Every arm whose score, to far more than rounding, could be the best."""
+    """All arms whose scores could be the best, with a margin far above rounding."""
     scores, longest = np.empty(len(arms.array)), 0.0
     for start in range(0, len(scores), _TOGETHER):
         some = rows_of(arms, slice(start, start + _TOGETHER)).astype(np.float64, copy=False)

@@ -1,4 +1,4 @@
-"""A plain catalogue on a CUDA device: few launches and one answer, as latency is what counts there."""
+"""Screening of a plain catalogue on a CUDA device. Latency dominates, so: few launches, one answer."""
 
 import importlib
 import math
@@ -18,12 +18,12 @@ _NAME = "cuda"  # of what a store keeps for this module
 
 
 class CudaBounds(NamedTuple):
-    """At least the score of every arm, and of every block of them the largest; both float32, there."""
+    """Upper bounds on the scores of all arms, and the largest bound per block; float32, on the device."""
 
     upper: Any
     best: Any
     wide: Any
-    """The vector in float64, there."""
+    """The vector in float64, on the device."""
 
 
 @cache
@@ -150,9 +150,10 @@ def bounds(space: Space, aim: Any, arms: OfferedArms, shift: float) -> CudaBound
 def only_survivor(
     space: Space, bonus: float, precision: Precision, *, off: float, slack: float
 ) -> int | None:
-    """The index of the only arm that can have the largest score; None: there are others.
+    """The index of the only arm that can have the largest score; None if there are others.
 
-    ``off`` and ``slack``: by how much of |x| a mean, and of |x|² a squared width, may be off in float64.
+    ``off`` and ``slack`` are the float64 errors: of a mean relative to |x|, of a squared width relative to
+    |x|².
     """
     carried = precision.carried if bonus else None
     index, second, mean, square, taken = space.leader(carried)

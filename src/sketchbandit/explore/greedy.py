@@ -1,4 +1,4 @@
-"""Without widths: the arm of the largest mean, and now and then any."""
+"""Rules without confidence widths: greedy and epsilon-greedy."""
 
 import numpy as np
 
@@ -14,10 +14,20 @@ from sketchbandit.sketch.checks import check_real
 
 
 class Greedy(Explore):
-    """The arm of the largest mean, ties to the lowest index. It does not explore, but for its ``floor``.
+    """Choose the arm with the largest mean. Ties go to the lowest index. It explores only by its ``floor``.
 
+    Parameters
+    ----------
+    floor : float
+        The share of choices that are drawn uniformly.
+    seed : int, optional
+        Seed of the generator for these draws.
+
+    Examples
+    --------
     >>> Greedy(floor=0.1).uniform_share
     0.1
+
     """
 
     kind = "greedy"
@@ -28,14 +38,14 @@ class Greedy(Explore):
         super().__init__(floor=floor, seed=seed)
 
     def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
-        """The arms of the largest means."""
+        """Return the arms with the largest means."""
         del random
         return largest(candidates.means, count)
 
     def search(
         self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
-        """One pass over the arms."""
+        """Choose with one pass over the arms."""
         del precision, radius, random
         compiled = loops(arms.array.size)
         if compiled is None or type(self).choose is not Greedy.choose:
@@ -57,7 +67,7 @@ class Greedy(Explore):
     def search_many(
         self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> AnyArray | None:
-        """One pass over all arms."""
+        """Choose for all sets with one pass over the arms."""
         del precision, radius, random
         compiled, arms, bounds = kernels(), *batch
         means, found = np.empty(len(arms.array)), np.empty(len(bounds) - 1, dtype=np.intp)
@@ -67,15 +77,27 @@ class Greedy(Explore):
 
 
 class EpsilonGreedy(Greedy):
-    """The arm of the largest mean with probability 1 - epsilon, else any arm.
+    """Choose the arm with the largest mean with probability 1 - epsilon, otherwise any arm.
 
-    It is ``Greedy`` with a floor; ``floor`` adds to it.
+    This is ``Greedy`` with a floor. If ``floor`` is given too, it adds to epsilon.
 
+    Parameters
+    ----------
+    epsilon : float
+        The probability of a uniform draw.
+    floor : float
+        A further share of uniform draws.
+    seed : int, optional
+        Seed of the generator.
+
+    Examples
+    --------
     >>> import sketchbandit as sb
     >>> policy = sb.oful(2, explore=sb.EpsilonGreedy(0.1, seed=0))
     >>> policy.update([0.0, 1.0], 1.0)
     >>> policy.probabilities([[1.0, 0.0], [0.0, 1.0]])
     array([0.05, 0.95])
+
     """
 
     kind = "epsilon-greedy"
@@ -86,5 +108,5 @@ class EpsilonGreedy(Greedy):
 
     @property
     def uniform_share(self) -> float:
-        """Epsilon, and of the rest the floor."""
+        """The floor, plus epsilon of the rest."""
         return self.floor + (1.0 - self.floor) * self.epsilon

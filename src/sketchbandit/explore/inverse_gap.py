@@ -1,4 +1,4 @@
-"""Inverse gap weighting (SquareCB, Foster and Rakhlin 2020): the worse an arm looks, the rarer it is."""
+"""Inverse gap weighting (SquareCB, Foster and Rakhlin 2020): arms that look worse are played less."""
 
 import math
 import sys
@@ -18,23 +18,25 @@ from sketchbandit.theory import Confidence
 
 
 class InverseGap(Explore):
-    """p(a) = 1 / (K + gamma·gap(a)), gap(a) the best mean less that of a; the rest goes to the best arm.
+    """Inverse gap weighting: p(a) = 1 / (K + gamma·gap(a)), and the best arm gets the rest.
 
-    Means are expected rewards, whatever the model of the rewards. It needs no width, so that one pass over
-    the arms is enough. Its probabilities are exact.
+    gap(a) is the difference between the best mean and that of a. Means are expected rewards, whatever the
+    reward model. The rule needs no widths, so one pass over the arms is enough. Its probabilities are exact.
 
     Parameters
     ----------
     gamma : float or Confidence
-        How fast probability falls with the gap, in units of one over a reward: 0 is uniform, infinity greedy.
-        A Confidence: the theorem's, sqrt(8·K·t / bound), with ``theory.regression_bound`` of our estimate,
-        certificate included.
+        How fast the probability falls with the gap, in units of 1/reward. 0 is uniform, infinity is greedy. A
+        ``Confidence`` gives the theorem's gamma, sqrt(8·K·t / bound), with the ``theory.regression_bound`` of
+        the estimate, including the error bound of the sketch.
     growth : float
-        gamma is multiplied by rounds^growth: 0 leaves it constant, 0.5 is what the theorem has.
-    eliminate : float or Confidence
-        If it is given, only arms that UCB of this radius cannot rule out are played. That takes widths.
-    floor, seed
-        As for every rule.
+        gamma is multiplied by rounds^growth. 0 keeps it constant, 0.5 is the rate of the theorem.
+    eliminate : float or Confidence, optional
+        If given, only arms that UCB with this radius cannot rule out are played. This needs widths.
+    floor : float
+        The share of choices that are drawn uniformly.
+    seed : int, optional
+        Seed of the generator.
 
     Examples
     --------
@@ -48,7 +50,7 @@ class InverseGap(Explore):
 
     kind = "inverse-gap"
     by_rewards = True
-    _is_plain = True  # no subclass chooses otherwise
+    _is_plain = True  # False in subclasses
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -69,24 +71,24 @@ class InverseGap(Explore):
         self.eliminate = None if eliminate is None else check_factor("eliminate", eliminate)
         if isinstance(self.gamma, Confidence):
             if self.growth:
-                raise InputError("gamma is a Confidence, which says how it grows; leave out growth")
+                raise InputError("gamma is a Confidence, which determines its growth; leave out growth")
             if self.eliminate not in (None, self.gamma):
                 raise InputError("gamma is a Confidence; give eliminate the same one, or leave it out")
 
     @property
     def beta(self) -> float | Confidence:  # type: ignore[override]
-        """The radius: of the elimination, or of the theorem that gives gamma."""
+        """The confidence radius: that of the elimination, or of the theorem for gamma."""
         if self.eliminate is not None:
             return self.eliminate
         return self.gamma if isinstance(self.gamma, Confidence) else 0.0
 
     def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
-        """One arm, drawn from ``probabilities``: a rule that draws is asked for one at a time."""
+        """Draw one arm from ``probabilities``."""
         del count
         return [pick(self.probabilities(candidates), random.random())]
 
     def probabilities(self, candidates: Candidates) -> Vector:
-        """1 / (K + gamma·gap), K the arms that were not eliminated."""
+        """1 / (K + gamma·gap), where K counts the arms that were not eliminated."""
         means, rewards, count = candidates.means, candidates.rewards, len(candidates)
         if self.eliminate is None:
             return inverse_gaps(rewards, self.gamma_now(candidates))
@@ -97,7 +99,7 @@ class InverseGap(Explore):
         return chances
 
     def gamma_now(self, candidates: Candidates) -> float:
-        """Gamma as of this round."""
+        """gamma in this round."""
         if isinstance(self.gamma, Confidence):
             bound = candidates.regression_bound(self.gamma)
             return math.sqrt(8.0 * len(candidates) * candidates.rounds / bound) if bound else 0.0
@@ -106,7 +108,7 @@ class InverseGap(Explore):
     def search(
         self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
-        """One pass over the arms."""
+        """Choose with one pass over the arms."""
         compiled, gamma = kernels(), self.gamma
         if compiled is None or type(gamma) is not float or not self._is_plain or self.eliminate is not None:
             return None
@@ -121,7 +123,7 @@ class InverseGap(Explore):
     def search_many(
         self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> AnyArray | None:
-        """One pass over all arms."""
+        """Choose for all sets with one pass over the arms."""
         compiled, gamma = kernels(), self.gamma
         if compiled is None or type(gamma) is not float or not self._is_plain or self.eliminate is not None:
             return None
@@ -134,7 +136,7 @@ class InverseGap(Explore):
         return found
 
     def chances_many(self, batch: Batch, theta: Vector, precision: Precision, radius: float) -> Vector | None:
-        """One pass over all arms, and one over their means."""
+        """Probabilities with one pass over the arms and one over their means."""
         compiled, gamma, bounds = kernels(), self.gamma, batch.bounds
         if compiled is None or type(gamma) is not float or not self._is_plain or self.eliminate is not None:
             return None
@@ -146,20 +148,20 @@ class InverseGap(Explore):
 
 
 def inverse_gaps_of_many(means: Vector, bounds: AnyArray, gamma: float) -> Vector:
-    """``inverse_gaps`` of several sets: the i-th has the means bounds[i] to bounds[i + 1]."""
+    """``inverse_gaps`` of several sets. Set i has the means from bounds[i] to bounds[i + 1]."""
     starts, counts = bounds[:-1], np.diff(bounds)
     best = np.repeat(np.maximum.reduceat(means, starts), counts)
     with np.errstate(over="ignore"):
         chances: Vector = 1.0 / (np.repeat(counts, counts) + gamma * (best - means))
     ties = np.flatnonzero(means == best)
-    firsts = ties[np.searchsorted(ties, starts)]  # of equal ones the first
+    firsts = ties[np.searchsorted(ties, starts)]  # the first of equal means
     chances[firsts] = 0.0
     chances[firsts] = np.maximum(0.0, 1.0 - np.add.reduceat(chances, starts))
     return chances
 
 
 def inverse_gaps(means: Vector, gamma: float) -> Vector:
-    """1 / (K + gamma·gap), the rest to the best arm; ``kernels.chances`` has it for compiled loops."""
+    """1 / (K + gamma·gap), the rest to the best arm. ``kernels.chances`` has the compiled version."""
     best = int(means.argmax())
     with np.errstate(over="ignore"):
         chances: Vector = 1.0 / (len(means) + gamma * (means[best] - means))
@@ -169,6 +171,6 @@ def inverse_gaps(means: Vector, gamma: float) -> Vector:
 
 
 def pick(chances: Vector, drawn: float) -> int:
-    """The arm that a uniform draw falls on."""
+    """The arm on which a uniform draw from [0, 1) falls."""
     sums = np.cumsum(chances)
     return min(int(np.searchsorted(sums, drawn, side="right")), int(np.flatnonzero(chances)[-1]))

@@ -6,7 +6,7 @@ from sketchbandit.arrays import Vector
 
 
 def largest(values: Vector, count: int) -> list[int]:
-    """The indices of the largest values, in order, ties to the lowest."""
+    """The indices of the largest values, largest first. Ties go to the lowest index."""
     if count == 1:
         return [int(values.argmax())]
     if count < len(values):

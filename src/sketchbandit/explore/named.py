@@ -1,4 +1,4 @@
-"""Rules by name, for whoever reads a name from a command line, a request or a file."""
+"""Exploration rules by name, for names that come from a command line, a request or a file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,22 +18,25 @@ RULES: dict[str, type[Explore]] = {
 
 
 def rule_class(name: Any) -> type[Explore]:
-    """The rule of this name, ours or one of the user's that has a ``kind``."""
+    """The class of the rule with this name, built-in or a user's own with a ``kind``."""
     if not isinstance(name, str) or not Explore.has_kind(name):
         raise InputError(f"unknown exploration rule {name!r}; choose from {', '.join(RULES)}")
     return Explore.of_kind(name)
 
 
 def rule_parameters(name: str) -> list[str]:
-    """The settings that a rule takes."""
+    """The names of the settings of a rule."""
     return list(setting_names(rule_class(name)))
 
 
 def rule_of(given: Any) -> Explore:
-    """A rule: as it is, by its name, or from a mapping of ``rule``, its name, and settings.
+    """A rule, given as such, by its name, or as a mapping with its name as ``rule`` and its settings.
 
+    Examples
+    --------
     >>> rule_of({"rule": "thompson", "scale": 0.5}).settings()["scale"]
     0.5
+
     """
     if isinstance(given, Explore):
         return given
@@ -53,5 +56,5 @@ def rule_of(given: Any) -> Explore:
 
 
 def _read(value: Any) -> Any:
-    """A number, or the fields of a Confidence: those that are not given are as by default."""
+    """A number, or a Confidence from a mapping of its fields. Missing fields have their defaults."""
     return Confidence(**value) if isinstance(value, Mapping) and value.keys() <= FIELDS else value

@@ -8,5 +8,5 @@ Numbers = TypeVar("Numbers", float, Vector)
 
 
 def upper_bound(means: Numbers, radius: float, widths: Numbers) -> Numbers:
-    """The mean plus the radius times the width (Alg. 2); ``kernels.scores`` has it for compiled loops."""
+    """mean + radius·width (Alg. 2). ``kernels.scores`` has the compiled version."""
     return means + radius * widths

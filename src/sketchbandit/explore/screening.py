@@ -1,4 +1,4 @@
-"""Which arms of many can be the best: a quick look with a rigorous bound, then float64 for what is left."""
+"""Screening of many arms: a cheap rigorous bound excludes most, and float64 decides among the rest."""
 
 import math
 from typing import Any, NamedTuple
@@ -22,37 +22,37 @@ _UP = 1.0 + 2.0**-20  # more than the rounding of a few operations in float32
 
 
 class Aim(NamedTuple):
-    """What a rule looks for: the largest x'vector + bonus·width."""
+    """What a rule maximises: x'vector + bonus·width."""
 
     vector: Vector
     bonus: float
     rounding: float = 0.0
-    """By which share a policy rounds the entries of arms before it scores them."""
+    """The relative rounding of the arms' entries before the policy scores them."""
 
 
 class Screened(NamedTuple):
-    """Arms among which the best certainly are; ``is_settled``: they are just those, the best first."""
+    """Arms that certainly include the best. If ``is_settled``, they are exactly the best, in order."""
 
     indices: AnyArray
     is_settled: bool
 
 
 class _Bounds(NamedTuple):
-    """At least the score of every arm, where they are, less ``offset``, which all of them have."""
+    """Upper bounds on the scores of all arms, minus ``offset``, which is common to all; on their device."""
 
     upper: Any
     offset: float
 
 
 class Intervals(NamedTuple):
-    """Between which two numbers the scores of some arms lie, where they are."""
+    """Lower and upper bounds on the scores of some arms; on their device."""
 
     low: Any
     high: Any
 
 
 def screened(arms: OfferedArms, aim: Aim, precision: Precision, count: int) -> Screened:
-    """The arms that can be among the ``count`` of the largest scores, ascending unless they are settled."""
+    """The arms that can be among the ``count`` with the largest scores; in ascending order unless settled."""
     precision.sync()
     space = cuda_screen.space_for(arms, precision) if is_moderate(arms, aim, precision) else None
     if space is None:
@@ -100,7 +100,7 @@ def _quickly(space: Space, score: "Scorer", count: int) -> Screened | None:
 
 
 def _settled(score: "Scorer", found: Any, indices: AnyArray, count: int) -> Screened:
-    """The best in order, if their scores in the widest dtype tell them apart; else what is left of them."""
+    """The best in order if float64 scores separate them; otherwise the arms that are left."""
     library, step = score.arms.library, max(count, (1 << 24) // max(1, score.arms.dim))
     pieces = [score(found[start : min(start + step, len(indices))]) for start in range(0, len(indices), step)]
     low, high = (
@@ -111,7 +111,7 @@ def _settled(score: "Scorer", found: Any, indices: AnyArray, count: int) -> Scre
 
 
 def _in_order(indices: AnyArray, low: Vector, high: Vector, count: int) -> Screened:
-    """Of arms whose scores lie between two numbers, those that can be among the best."""
+    """The arms that can be among the best, given lower and upper bounds on their scores."""
     left = np.flatnonzero(high >= np.partition(low, len(low) - count)[-count])
     order = left[np.argsort(-low[left], kind="stable")]
     best, rest = order[:count], order[count:]
@@ -157,7 +157,7 @@ def is_moderate(arms: OfferedArms, aim: Aim, precision: Precision) -> bool:
 
 
 def _bounds_of_rows(arms: OfferedArms, aim: Aim, reach: float) -> _Bounds:
-    """Of arms that are scaled to length one: |z| is bounded from both sides."""
+    """The bounds for arms that are scaled to length one: |z| is bounded from both sides."""
     store, context, xp = arms.store, arms.context, arms.library.xp
     weights, shared = arms.folded(aim.vector)
     if context is not None and arms.interaction == "product":
@@ -191,7 +191,7 @@ def _unit(library: Library) -> float:
 
 
 def _lengths(arms: OfferedArms, constant: float) -> Any:
-    """At least the length of every arm of the store, with its context and the constant."""
+    """Upper bounds on the lengths of all arms of the store, with context and constant."""
     store, context = arms.store, arms.context
     if arms.interaction == "product":
         norms = store.norms_of(context)
@@ -206,19 +206,19 @@ def _lengths(arms: OfferedArms, constant: float) -> Any:
 
 
 def _shares(arms: OfferedArms, aim: Aim, precision: Precision) -> tuple[float, float]:
-    """By how much of |x| a mean, and of |x|² a squared width, may be off in the widest dtype."""
+    """The errors in the widest dtype: of a mean relative to |x|, and of a squared width relative to |x|²."""
     unit, shift = _unit(arms.library), precision.shift
     off = (8.0 * (arms.dim + 8) * unit + aim.rounding) * float(np.linalg.norm(aim.vector))
-    # W S x cancels up to the root of the condition of A.
+    # W S x cancels, by up to the square root of the condition number of A.
     share = 16.0 * (arms.dim + precision.sketch.row_count + 8) * unit + 4.0 * aim.rounding
     return off, share * math.sqrt(1.0 + precision.sketch.mass / shift) / shift
 
 
 class Scorer:
-    """The scores of some arms, in the widest dtype, where they are."""
+    """Computes the scores of some arms in the widest dtype, on their device."""
 
     def __init__(self, arms: OfferedArms, aim: Aim, precision: Precision, there: Any = None) -> None:
-        """``there``: the aim's vector, if it is where the arms are already."""
+        """``there`` is the aim's vector on the device of the arms, if it is there already."""
         self.arms, self.bonus, self.precision = arms, aim.bonus, precision
         library = arms.library
         self._vector = library.put(aim.vector, library.widest) if there is None else there
@@ -227,11 +227,11 @@ class Scorer:
         self.off, self.slack = _shares(arms, aim, precision)
 
     def __call__(self, indices: Any) -> Intervals:
-        """Of these arms; ``indices`` are an array where the arms are."""
+        """The score intervals of these arms. ``indices`` is an array on their device."""
         return self.of(self.arms.rows_at(indices))
 
     def of(self, rows: Any) -> Intervals:
-        """Of these rows, in the widest dtype."""
+        """The score intervals of these rows, which have the widest dtype."""
         library = self.arms.library
         xp, means = library.xp, library.product(rows, self._vector)
         squares = xp.sum(rows * rows, axis=1)
@@ -250,7 +250,7 @@ class Scorer:
 
 
 def largest_of(library: Library, values: Any, count: int) -> Any:
-    """The indices of the ``count`` largest values, in any order, where they are."""
+    """The indices of the ``count`` largest values, in any order, on their device."""
     xp = library.xp
     if count == 1:
         return xp.reshape(xp.argmax(values), (1,))

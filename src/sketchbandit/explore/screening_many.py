@@ -1,4 +1,4 @@
-"""Many requests to one store at once: their products with the arms are one product of matrices."""
+"""Many requests to one store at once: one matrix product scores them all."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +12,9 @@ from sketchbandit.explore.screening import Aim, Scorer, is_moderate
 from sketchbandit.libraries import unit_of
 from sketchbandit.precision import Precision
 
-_NUMBERS = 1 << 27  # bounds that are held at a time, on a device
+_NUMBERS = 1 << 27  # bounds held at a time on a device
 _NUMBERS_ON_HOST = 1 << 23
-_HALF = 2.0**-20  # units above are of half precision
+_HALF = 2.0**-20  # unit roundoffs above this are those of half precision
 _UP = 1.0 + 2.0**-20
 
 
@@ -36,7 +36,7 @@ def can_share(offers: Sequence[OfferedArms], aim: Aim, precision: Precision) -> 
 
 
 def best_of_each(offers: Sequence[OfferedArms], aim: Aim, precision: Precision) -> AnyArray:
-    """The index of the largest score of every request; -1: other scores are too close to tell."""
+    """The index of the best arm for every request; -1 if other scores are too close."""
     precision.sync()
     library = offers[0].library
     most = _NUMBERS_ON_HOST if library.on_host else _NUMBERS
@@ -61,7 +61,7 @@ def _best(offers: Sequence[OfferedArms], aim: Aim, precision: Precision) -> AnyA
     low = library.cast(least.low - 2.0**-20 * xp.abs(least.low), upper.dtype)
     requests, places = xp.nonzero(upper >= (low - 2.0**-20 * xp.abs(low))[:, None])
     who = library.to_host(requests)
-    if len(who) == count:  # nobody but the leaders
+    if len(who) == count:  # only the leaders are left
         return library.to_host(leaders).astype(np.intp, copy=False)
     several = np.bincount(who, minlength=count) > 1
     chosen = np.where(several, -1, library.to_host(leaders)).astype(np.intp)
@@ -78,7 +78,7 @@ def _best(offers: Sequence[OfferedArms], aim: Aim, precision: Precision) -> AnyA
 
 
 def _bounds(store: Store, folded: Matrix, contexts: Matrix, aim: Aim, precision: Precision) -> Any:
-    """At least the score of every arm for every request, (requests, K)."""
+    """Upper bounds on the score of every arm for every request, shape (requests, K)."""
     library = store.library
     unit = unit_of(store.array)
     lengths = np.linalg.norm(folded, axis=1)

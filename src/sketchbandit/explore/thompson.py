@@ -1,4 +1,4 @@
-"""Thompson sampling: the best arm of a theta that is drawn anew for every choice."""
+"""Thompson sampling: draw a theta for every choice, and take the arm that is best for it."""
 
 import math
 import zlib
@@ -19,29 +19,32 @@ from sketchbandit.sketch.checks import check_count
 from sketchbandit.theory import Confidence
 
 _TOGETHER = 1_000_000  # numbers drawn at once
-_MOST_ARMS = 2_000  # whose joint distribution is worked out: some seconds
+_MOST_ARMS = 2_000  # for which the joint distribution is computed: this takes some seconds
 
 
 class Thompson(Explore):
-    """The arm of the largest x'theta~, theta~ drawn from N(theta, scale²·A^-1): exactly, in O(r·d).
+    """Thompson sampling: draw theta~ from N(theta, scale²·A^-1) and choose the arm with the largest x'theta~.
 
-    Mean rewards that are no x'theta (``Logistic``, ``Poisson``) grow with it: the arm is the same.
+    The draw is exact, and takes O(r·d) time for a sketch of r rows. With ``Logistic`` or ``Poisson`` rewards,
+    the mean increases with x'theta~, so the same arm is chosen.
 
-    Probabilities are sampled from the Gaussian of the K scores when somebody asks for them, with a standard
-    error of sqrt(p(1 - p) / samples); those of two arms are exact.
+    Probabilities are estimated when they are asked for, by sampling from the Gaussian of the K scores. Their
+    standard error is sqrt(p(1 - p) / samples). With two arms they are exact.
 
     Parameters
     ----------
     scale : float, Confidence or "auto"
-        By how much theta~ scatters. "auto": 0.15 times the deviation of the rewards so far, so
-        that their unit does not matter. A Confidence: the theorem's, the realised radius beta_t (Abeille and
-        Lazaric 2017: the draw is then longer than the ellipsoid's radius by about sqrt(d)).
-    per : "request" or "batch"
-        ``select_many`` draws a theta for every request, or one for all of them, which costs less.
+        The scale of the draws. "auto" is 0.15 times the standard deviation of the rewards so far, so the unit
+        of the rewards does not matter. A ``Confidence`` gives the theorem's radius beta_t (Abeille and
+        Lazaric 2017); a draw is then longer than the radius of the ellipsoid, by about sqrt(d).
+    per : {"request", "batch"}
+        Whether ``select_many`` draws a theta for every request, or one for the whole batch, which is faster.
     samples : int
-        From how many draws probabilities are estimated.
-    floor, seed
-        As for every rule.
+        The number of samples from which probabilities are estimated.
+    floor : float
+        The share of choices that are drawn uniformly.
+    seed : int, optional
+        Seed of the generator.
 
     Examples
     --------
@@ -74,22 +77,22 @@ class Thompson(Explore):
 
     @property
     def beta(self) -> float | Confidence | Auto:  # type: ignore[override]
-        """The scale."""
+        """The scale, which is the factor on widths."""
         return self.scale
 
     def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
-        """The arms of the largest scores of one draw."""
+        """Return the arms with the largest scores of one draw."""
         return largest(candidates.drawn(random), count)
 
     def probabilities(self, candidates: Candidates) -> Vector:
-        """Sampled, but for one or two arms; the estimate depends on the scores alone."""
+        """Probabilities by sampling; exact for one or two arms. Equal scores give equal estimates."""
         check_few(candidates)
         return win_chances(candidates.means, candidates.covariance(), candidates.first_copies(), self.samples)
 
     def search(
         self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
-        """Two passes over the sketch, two over the arms."""
+        """Choose with two passes over the sketch and two over the arms."""
         compiled = loops(arms.array.size)
         if compiled is None or type(self) is not Thompson:
             return None
@@ -115,7 +118,7 @@ class Thompson(Explore):
 
 
 class _Drawn(Explore):
-    """One draw: the arm of the largest mean + radius·x'direction."""
+    """One draw: choose the arm with the largest mean + radius·x'direction."""
 
     draws = False
 
@@ -127,7 +130,7 @@ class _Drawn(Explore):
         return largest(candidates.along(self._direction), count)
 
     def aim(self, theta: Vector, radius: float) -> Aim | None:
-        """The mean of the theta that was drawn."""
+        """The mean under the theta that was drawn."""
         return Aim(theta + radius * self._direction, 0.0)
 
     def search_many(
@@ -148,19 +151,19 @@ class _Drawn(Explore):
 
 
 def check_few(candidates: Candidates) -> None:
-    """Refuse a set of arms whose probabilities would take minutes and gigabytes."""
+    """Raise if there are so many arms that their probabilities would take minutes and gigabytes."""
     if len(candidates) > _MOST_ARMS:
         raise InputError(
-            f"Thompson sampling tells the probabilities of at most {_MOST_ARMS:,} arms, and there are "
-            f"{len(candidates):,}; use select, which needs none, or InverseGap, whose are exact"
+            f"Thompson sampling computes the probabilities of at most {_MOST_ARMS:,} arms, and there are "
+            f"{len(candidates):,}; use select, which needs no probabilities, or InverseGap, which is exact"
         )
 
 
 def win_chances(means: Vector, covariance: Matrix, first: AnyArray, samples: int) -> Vector:
-    """The probability that each of K Gaussian scores is the largest, equal ones to the first.
+    """The probability that each of K Gaussian scores is the largest. Ties go to the first.
 
-    ``first[i]`` is the first arm with the score of arm i, whatever is drawn. For more than two arms sampled;
-    an arm that never won has 1/K of a win, so that no probability is 0, and all sum to one.
+    ``first[i]`` is the first arm whose score always equals that of arm i. With more than two different arms
+    the probabilities are sampled. An arm that never won counts 1/K of a win, so that none has probability 0.
     """
     count = len(means)
     alive = np.flatnonzero(first == np.arange(count))

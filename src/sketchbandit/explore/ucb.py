@@ -1,4 +1,4 @@
-"""Optimism: the largest upper confidence bound, without the width of every arm."""
+"""UCB: the arm with the largest upper confidence bound, found without the width of every arm."""
 
 from typing import Any
 
@@ -16,20 +16,24 @@ from sketchbandit.precision import DenseInverse, LowRankInverse, Precision
 from sketchbandit.theory import Confidence
 
 DEFAULT_BETA = 0.1
-_MOST_LOOKED_AT = 0.25  # of all arms: where more are wanted, all widths at once cost less
+_MOST_LOOKED_AT = 0.25  # of all arms: if more are wanted, it is cheaper to compute all widths at once
 
 
 class UCB(Explore):
-    """The arm of the largest margin + beta·width, ties to the lowest index.
+    """Choose the arm with the largest upper confidence bound, margin + beta·width.
 
-    The margin is x'theta: the mean where rewards are linear, else what the mean grows with.
+    Ties go to the lowest index. The margin is x'theta. For linear rewards it is the mean.
+    Otherwise the mean increases with it.
 
     Parameters
     ----------
-    beta : float or Confidence
-        The radius: a constant, or the theorem's. Unless it is given, it is the policy's ``beta``.
-    floor, seed
-        As for every rule.
+    beta : float, Confidence or "auto", optional
+        The confidence radius: a constant, that of the theorem, or one that follows the standard deviation of
+        the rewards. Default: the policy's ``beta``.
+    floor : float
+        The share of choices that are drawn uniformly.
+    seed : int, optional
+        Seed of the generator for these draws.
 
     Examples
     --------
@@ -42,7 +46,7 @@ class UCB(Explore):
 
     kind = "ucb"
     draws = False
-    _is_plain = True  # no subclass chooses otherwise
+    _is_plain = True  # False in subclasses that choose otherwise
 
     def __init__(
         self, beta: float | Confidence | Auto | None = None, *, floor: float = 0.0, seed: int | None = None
@@ -55,10 +59,10 @@ class UCB(Explore):
         cls._is_plain = cls.choose is UCB.choose
 
     def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
-        """The ``count`` arms of the largest scores, best first (design: cost model).
+        """Return the ``count`` arms with the largest scores, best first.
 
-        The arms with the largest optimistic bounds are scored first; an arm whose bound is below the
-        ``count``-th best score found so far cannot be among the best, and its width is never computed.
+        Arms with the largest optimistic bounds are scored first. If the bound of an arm is below the
+        ``count``-th best score so far, it cannot be among the best, and its width is never computed.
         """
         del random
         if count > 1 and count > _MOST_LOOKED_AT * len(candidates):
@@ -68,7 +72,7 @@ class UCB(Explore):
     def search(
         self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
-        """The best of dense arms in one compiled call."""
+        """Find the best of dense arms in one compiled call."""
         del random
         inverse = precision.inverse
         if not self._is_plain:
@@ -91,7 +95,7 @@ class UCB(Explore):
     def search_many(
         self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> AnyArray | None:
-        """The best of every set in one compiled call."""
+        """Find the best arm of every set in one compiled call."""
         del random
         if not self._is_plain:
             return None
@@ -99,7 +103,7 @@ class UCB(Explore):
 
 
 def _by_all_widths(candidates: Candidates, count: int) -> list[int]:
-    """The arms of the largest scores, the same numbers in one pass."""
+    """The arms with the largest scores, from the widths of all arms in one pass."""
     found = largest(candidates.means + candidates.bonuses(), count)
     candidates.width(found[0])
     candidates.keep()

@@ -10,7 +10,7 @@ from typing import Any
 
 @cache
 def kernels() -> Any:
-    """The module ``compiled`` if numba is there (extra ``[fast]``), else None: numpy then does the same.
+    """The module ``compiled`` if numba is installed (extra ``[fast]``), else None. Then numpy does the same.
 
     SKETCHBANDIT_COMPILED=0 in the environment forces numpy.
     """
@@ -29,7 +29,7 @@ _long = _LONG
 
 
 def loops(work: int) -> Any:
-    """``kernels``, for a call of so many multiplications: while a long one runs, so do other threads."""
+    """``kernels`` for a call of so many multiplications. Long calls let other threads run."""
     compiled = kernels()
     if compiled is None or work < _long:
         return compiled
@@ -38,7 +38,7 @@ def loops(work: int) -> Any:
 
 @contextmanager
 def all_are_long() -> Iterator[None]:
-    """Every call counts as long: to have those loops compiled ahead, or tested."""
+    """Treat every call as long, to compile those loops in advance, or to test them."""
     global _long  # noqa: PLW0603  (read by every call, set by none)
     _long = 0
     try:

@@ -1,12 +1,11 @@
-"""Every loop that is called from outside, compiled: what numpy does in fifteen calls, in one.
+"""All compiled loops that other modules call. One call does what numpy does in fifteen.
 
-Each has a counterpart in numpy (``precision``, ``estimate``, ``explore``) that computes the same to rounding;
-which of the two runs changes no choice but between scores that agree to rounding. Sums may be reordered by
-the compiler (that is what makes them vector code), but in the same way for every arm, so that equal arms have
-equal scores.
+Each has a numpy counterpart (``precision``, ``estimate``, ``explore``) with the same result up to rounding.
+Both backends choose the same arm unless scores are equal up to rounding. The compiler may reorder sums, which
+makes them vector code, but it does so in the same way for every arm. So equal arms have equal scores.
 
-Compiled code does not look where it reads, so each function that is called from outside first compares the
-sizes it was given, and raises a ValueError rather than read past an array.
+Compiled code does not check array bounds. So each function that is called from outside first compares the
+sizes it was given, and raises a ValueError instead of reading past an array.
 """
 
 from sketchbandit.kernels.chances import (

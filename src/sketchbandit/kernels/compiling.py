@@ -1,4 +1,4 @@
-"""How the loops are compiled, and what makes a compiled one out of date."""
+"""How the loops are compiled, and when a compiled loop is out of date."""
 
 import hashlib
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def _compiler(fastmath: set[str], *, nogil: bool = False) -> Any:
             return njit(**options)(function)
         with suppress(AttributeError):  # a numba that keeps them elsewhere: then a full disk is an error
             made._cache.save_overload = _if_there_is_room(made._cache.save_overload)
-        # A loop contains those that it calls, of other files too: all of them must be as they were.
+        # A loop includes those that it calls, also from other files: none of them may have changed.
         with suppress(AttributeError):  # a numba that keeps it elsewhere looks at one file only
             made._cache._cache_file._source_stamp = _SOURCES.hexdigest()
         return made
@@ -30,7 +30,7 @@ def _compiler(fastmath: set[str], *, nogil: bool = False) -> Any:
 
 
 def _if_there_is_room(save: Callable[..., None]) -> Callable[..., None]:
-    """A full disk costs the next process the time to compile again; this one goes on."""
+    """If the disk is full, go on without saving. The next process then has to compile again."""
 
     def save_or_not(*compiled: Any) -> None:
         with suppress(OSError):
@@ -41,6 +41,6 @@ def _if_there_is_room(save: Callable[..., None]) -> Callable[..., None]:
 
 compiled: Any = _compiler({"contract"})
 compiled_sum: Any = _compiler({"reassoc", "contract"})
-"""Sums, and nothing but sums, may be reordered, so that they use vector registers."""
+"""Only sums may be reordered, so that they use vector registers."""
 unlocked: Any = _compiler({"contract"}, nogil=True)
-"""Without the interpreter's lock: for loops that take long."""
+"""The same without the interpreter's lock, for loops that take long."""

@@ -1,9 +1,9 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
 # ruff: noqa: D103  (each is the loop of the same name)
-"""The loops that can take long, under their names; other threads run meanwhile.
+"""The loops that can take long, under the same names, without the interpreter's lock.
 
-To let go of the interpreter and to get it back takes up to milliseconds where other threads are busy: that
-pays for a call that takes as long. ``backend.loops`` knows which to use.
+Releasing the lock and getting it back takes up to milliseconds if other threads are busy. This
+pays off for calls that take as long. ``backend.loops`` chooses.
 """
 
 from sketchbandit.kernels import chances, coarse, dense, reading, rows, search, sums

@@ -1,4 +1,4 @@
-"""Dense arms as the loops read them: an array, and the scaling through which it is seen."""
+"""Dense arms in the form that the loops read: an array and its scaling (the lens)."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from sketchbandit.arrays import AnyArray, Vector
 AS_IS, ROWS, COLUMNS = 0.0, 1.0, 2.0
 KIND, BOUND, CONSTANT, HEAD = 0, 1, 2, 3
 PLAIN: Vector = np.zeros(0)
-"""The lens of arms that are read as they are."""
+"""The lens of arms without scaling."""
 PLAIN.flags.writeable = False  # as every lens: loops are compiled for one kind of array
 
 

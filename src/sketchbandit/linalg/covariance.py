@@ -13,11 +13,14 @@ def add_rows_to_covariance(covariance: Matrix, rows: AnyArray, scratch: Matrix) 
 
     One symmetric product in numpy, not in scipy's BLAS, which keeps other threads waiting.
 
+    Examples
+    --------
     >>> covariance = np.zeros((2, 2))
     >>> add_rows_to_covariance(covariance, np.array([[1.0, 2.0]]), np.empty((2, 2)))
     >>> covariance
     array([[1., 2.],
            [2., 4.]])
+
     """
     wide = np.ascontiguousarray(rows, dtype=np.float64)
     covariance += np.matmul(wide.T, wide, out=scratch)
@@ -37,8 +40,11 @@ def factor_of_covariance(covariance: Matrix) -> Factor:
     large ones keep all their digits; eigenvectors of C would lose those below eps times the largest
     eigenvalue. What correlations leave no digits for is the ``remainder``.
 
+    Examples
+    --------
     >>> factor_of_covariance(np.array([[4.0, 2.0], [2.0, 1.0]]))
     Factor(rows=array([[2., 1.]]), remainder=4.440892098500626e-16)
+
     """
     dim = len(covariance)
     diagonal = covariance.diagonal()

@@ -20,9 +20,12 @@ class InverseAndDeterminant(NamedTuple):
 def invert_positive(matrix: Matrix) -> InverseAndDeterminant:
     """Invert a symmetric positive definite matrix in its own memory, by its Cholesky factor.
 
+    Examples
+    --------
     >>> invert_positive(np.array([[4.0, 0.0], [0.0, 0.25]]))
     InverseAndDeterminant(inverse=array([[0.25, 0.  ],
            [0.  , 4.  ]]), log_det=0.0)
+
     """
     # A C-ordered symmetric matrix read in Fortran order is itself, so LAPACK can work in place.
     factor = matrix.T
@@ -40,9 +43,12 @@ def invert_unscaled(matrix: Matrix, shift: float) -> InverseAndDeterminant | Non
     All columns are brought to one length first, by powers of two, which is exact: a short column beside a
     long one then keeps its digits, and the shift with it.
 
+    Examples
+    --------
     >>> found = invert_unscaled(np.diag([1e30, 3.0]), 1.0)
     >>> found.inverse.diagonal()
     array([1.0e-30, 2.5e-01])
+
     """
     shifted = matrix.copy()
     shifted[np.diag_indices_from(shifted)] += shift
@@ -60,9 +66,12 @@ def invert_unscaled(matrix: Matrix, shift: float) -> InverseAndDeterminant | Non
 def invert_lower(lower: Matrix) -> Matrix:
     """The inverse of a lower triangular matrix, C-ordered, none of whose pivots is zero.
 
+    Examples
+    --------
     >>> invert_lower(np.array([[2.0, 0.0], [1.0, 1.0]]))
     array([[ 0.5,  0. ],
            [-0.5,  1. ]])
+
     """
     if not len(lower):
         return lower.copy()

@@ -30,9 +30,12 @@ _UPPER, _NOT_UNIT = ctypes.c_char(b"U"), ctypes.c_char(b"N")
 def cholesky_in_place(matrix: Matrix) -> int:
     """Upper factor R with R'R = matrix (Fortran order), over its upper triangle; the pivot that fails, or 0.
 
+    Examples
+    --------
     >>> a = np.asfortranarray([[4.0, 2.0], [2.0, 2.0]])
     >>> cholesky_in_place(a), a[0].tolist(), float(a[1, 1])
     (0, [2.0, 1.0], 1.0)
+
     """
     return _call(_potrf, matrix, _UPPER)
 

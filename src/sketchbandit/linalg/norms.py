@@ -16,8 +16,11 @@ def row_norms_sq(rows: AnyArray) -> Vector:
     A row's value does not depend on how many rows stand beside it, so that a stream read row by row
     and the same stream read in blocks have the same mass to the last bit.
 
+    Examples
+    --------
     >>> row_norms_sq(np.array([[3.0, 4.0], [0.0, 0.0]]))
     array([25.,  0.])
+
     """
     norms_sq: Vector = np.vecdot(rows, rows, dtype=np.float64)
     return norms_sq
@@ -26,8 +29,11 @@ def row_norms_sq(rows: AnyArray) -> Vector:
 def normalised(rows: AnyArray) -> Matrix:
     """The rows divided by their lengths; none may be zero.
 
+    Examples
+    --------
     >>> normalised(np.array([[3.0, 4.0]]))
     array([[0.6, 0.8]])
+
     """
     unit: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit
@@ -38,8 +44,11 @@ def running_sums(start: float, values: Vector) -> Vector:
 
     The last of them is what adding the values one by one to ``start`` gives, to the bit.
 
+    Examples
+    --------
     >>> running_sums(1.0, np.array([2.0, 3.0]))
     array([3., 6.])
+
     """
     if len(values) == 1:
         return values + start

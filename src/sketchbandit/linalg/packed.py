@@ -15,12 +15,15 @@ class PackedSymmetric:
     A panel holds rows start..stop up to column stop, so that BLAS works on rectangles: dim²/2 + 16·dim
     numbers instead of dim².
 
+    Examples
+    --------
     >>> matrix = PackedSymmetric(3)
     >>> matrix.add_covariance(np.array([[1.0, 2.0, 0.0]]))
     >>> matrix.full()
     array([[1., 2., 0.],
            [2., 4., 0.],
            [0., 0., 0.]])
+
     """
 
     def __init__(self, dim: int) -> None:

@@ -60,6 +60,8 @@ def shrink(
     The eigenvectors come from the Gram matrix QQ'; where sigma_size² falls under 1e-10 of the largest,
     where that is inaccurate, from a QR factorisation and an SVD.
 
+    Examples
+    --------
     >>> rows = np.array([[2.0, 0.0], [0.0, 1.0]])
     >>> shrink(rows, size=2, most=0.5)
     Shrinkage(kept=2, amount=0.0, rotated=False, stored=0.0, scale=4.123105625617661)
@@ -67,6 +69,7 @@ def shrink(
     Shrinkage(kept=1, amount=1.0, rotated=True, stored=0.0, scale=4.123105625617661)
     >>> abs(rows[:1]).round(6)
     array([[1.732051, 0.      ]])
+
     """
     count, dim = rows.shape
     if not count:
@@ -84,8 +87,11 @@ def shrink(
 def storing_error(rows: AnyArray, dtype: np.dtype[Any]) -> float:
     """At least what S'S changes by, in any direction, where rows S are stored as ``dtype``.
 
+    Examples
+    --------
     >>> storing_error(np.eye(2), np.dtype(np.float64)), storing_error(np.eye(2), np.dtype(np.float32)) < 3e-7
     (0.0, True)
+
     """
     if dtype == np.float64:
         return 0.0

@@ -17,8 +17,11 @@ def rank_tolerance(dtype: DTypeLike) -> float:
     Its square, eps^1.2, is below rounding. Nothing is dropped for being under it: a row that counts as
     inside the span is kept like any other, and what a later shrink takes of it is certified.
 
+    Examples
+    --------
     >>> rank_tolerance(np.float64) < 1e-9 < 1e-5 < rank_tolerance(np.float32) < 1e-4
     True
+
     """
     return float(np.finfo(dtype).eps ** 0.6)
 
@@ -41,9 +44,12 @@ def extend_span(basis: Matrix, rows: AnyArray, limit: int) -> tuple[int, Matrix]
     tolerance; otherwise it adds a dimension while ``limit`` allows. Stops at the first row that would
     exceed the limit. Rows must not be zero. O(limit · dim) a row.
 
+    Examples
+    --------
     >>> fitting, basis = extend_span(np.eye(1, 3), np.eye(3), limit=2)
     >>> fitting, len(basis)
     (2, 2)
+
     """
     tolerance = rank_tolerance(rows.dtype)
     directions = _normalised(rows)
@@ -79,8 +85,11 @@ def are_independent(rows: AnyArray) -> bool:
 
     One Cholesky factorisation of the Gram matrix of the normalised rows: far cheaper than a rank.
 
+    Examples
+    --------
     >>> are_independent(np.eye(3)), are_independent(np.ones((2, 3)))
     (True, False)
+
     """
     if not len(rows):
         return True

@@ -31,8 +31,11 @@ def spectral_error(data: Any, rows: AnyArray, alpha: float = 0.0) -> float:
     Dense up to 600 columns; beyond, the largest eigenvalue in magnitude by Lanczos, without forming a
     dim x dim matrix.
 
+    Examples
+    --------
     >>> spectral_error(np.diag([3.0, 1.0]), np.array([[3.0, 0.0]]))
     1.0
+
     """
     data = data.tocsr() if sparse.issparse(data) else np.asarray(data, dtype=np.float64)
     dim = data.shape[1]
@@ -67,8 +70,11 @@ def singular_values_sq(data: Any) -> Matrix:
 def gram_spectrum(data: Any) -> Matrix:
     """``singular_values_sq`` by the smaller Gram matrix: several times faster, to sqrt(eps) of the largest.
 
+    Examples
+    --------
     >>> gram_spectrum(np.array([[3.0, 0.0], [0.0, 1.0]]))
     array([9., 1.])
+
     """
     small = data.T @ data if data.shape[0] > data.shape[1] else data @ data.T
     dense = small.toarray() if sparse.issparse(small) else small
@@ -82,8 +88,11 @@ def fd_bound(sigma_sq: Matrix, size: int) -> float:
 
     ``sigma_sq`` are the squared singular values of the stream, in any order.
 
+    Examples
+    --------
     >>> fd_bound(np.array([5.0, 1.0]), size=2)
     1.0
+
     """
     descending = np.sort(sigma_sq)[::-1]
     tails = np.append(np.cumsum(descending[::-1])[::-1], 0.0)[:size]  # tails[k]: the mass outside rank k

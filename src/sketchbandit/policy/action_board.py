@@ -1,4 +1,4 @@
-"""The models of many actions side by side: one call scores them all."""
+"""The models of all actions side by side, so that one call scores them all."""
 
 import math
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from sketchbandit.precision import DenseInverse, Leverage, LowRankInverse
 
 
 class Board:
-    """The theta, shift and radius of every model, read from it again when it has changed, whoever changed it.
+    """The theta, shift and radius of every model. A row is read again whenever its model has changed.
 
     Attributes
     ----------
     policies : sequence of Policy
-        The models that are offered, of ``everybody``.
+        The models on offer, a part of ``everybody``.
     thetas, shifts, radii : array
-        (K, dim), (K,) and (K,), as of the last ``sync``.
+        Shapes (K, dim), (K,) and (K,), as of the last ``sync``.
 
     """
 
@@ -35,17 +35,17 @@ class Board:
         self._tallies = [policy.precision.sketch.tally for policy in policies]
         self._versions = [-1] * count
         is_auto = count > 0 and policies[0].beta == "auto" and not policies[0].estimate.is_normalised
-        self._rounds = -1 if is_auto else None  # as of which the radius was worked out
+        self._rounds = -1 if is_auto else None  # rounds for which the radius was computed
         self._without: set[int] = set()
-        self._inverses: list[Any] = [None] * count  # as the compiled loops read them
+        self._inverses: list[Any] = [None] * count  # in the form that compiled loops read
 
     @property
     def nbytes(self) -> int:
-        """Bytes of every array held."""
+        """Bytes of all arrays held."""
         return self.thetas.nbytes + self.shifts.nbytes + self.radii.nbytes
 
     def sync(self) -> bool:
-        """Be in step with the models; whether every theta is at hand, and means are x'theta."""
+        """Read the models that have changed. Return whether all means are x'theta."""
         now = [tally.version for tally in self._tallies]
         if now != self._versions:
             for k, policy in enumerate(self.policies):
@@ -57,7 +57,7 @@ class Board:
         return not self._without
 
     def _sync_radius(self) -> None:
-        """That of the rewards of all actions, retired ones too."""
+        """Update the common radius from the rewards of all actions, including retired ones."""
         rounds = sum(policy._rounds for policy in self._everybody)
         if rounds != self._rounds:
             spreads = np.array([policy._spread.dump() for policy in self._everybody])
@@ -80,7 +80,7 @@ class Board:
             self.thetas[k] = theta
 
     def means(self, x: Vector, which: AnyArray) -> tuple[Vector, float]:
-        """x'theta of some models, and |x|²; what overflows is inf or NaN."""
+        """x'theta of some models, and |x|². Values that overflow are inf or NaN."""
         compiled = kernels()
         if compiled is None:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -89,15 +89,16 @@ class Board:
         return means, norm_sq
 
     def _scored(self, compiled: Any, x: Vector, which: AnyArray) -> tuple[Vector, Vector, int, float]:
-        """Means, optimistic bounds, the largest of them (-1: one is not finite), and |x|²."""
+        """Means, optimistic bounds, the index of the largest bound (-1: one is not finite), and |x|²."""
         means, bounds = np.empty(len(which)), np.empty(len(which))
         first, norm_sq = compiled.score_models(x, self.thetas, which, self.shifts, self.radii, means, bounds)
         return means, bounds, first, norm_sq
 
     def search(self, x: Vector, which: AnyArray) -> int | None:
-        """The largest upper confidence bound of some models, ties to the first; None: ask another way.
+        """The index of the model with the largest upper confidence bound; None if it cannot be found so.
 
-        The most promising model comes first; one whose optimistic bound cannot win is not asked for a width.
+        Ties go to the first. The most promising model is tried first. A model whose optimistic bound cannot
+        win is not asked for a width.
         """
         compiled = kernels()
         if compiled is None or not self.sync():
@@ -125,9 +126,9 @@ class Board:
     def _leverage(
         self, compiled: Any, k: int, x: Vector, norm_sq: float, to_beat: tuple[float, float, float]
     ) -> Leverage | None:
-        """What x leaves on one model; None as soon as its score must stay below the last of ``to_beat``.
+        """The leverage of x in one model; None as soon as its score cannot reach the score to beat.
 
-        Mean and radius stand before it.
+        ``to_beat`` holds the mean, the radius and the score to beat.
         """
         inverse, shift = self.policies[k]._precision.inverse, self.shifts.item(k)
         matrix, other, count = self._inverses[k]

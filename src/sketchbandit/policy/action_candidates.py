@@ -1,4 +1,4 @@
-"""Actions as a rule sees them: each has a model of its own, and the context is one for all."""
+"""Actions as an exploration rule sees them: one model per action, one context for all."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,9 +14,9 @@ from sketchbandit.theory import Confidence
 
 
 class ActionCandidates(Candidates):
-    """One context and K models that know nothing of each other, so that their scores are independent.
+    """One context and K models that share no data, so their scores are independent.
 
-    A width is asked of its model once.
+    A model is asked for its width once.
     """
 
     def __init__(self, context: Arms, board: Board, which: AnyArray, rounds: int) -> None:
@@ -37,7 +37,7 @@ class ActionCandidates(Candidates):
         self._last: ArmCandidates | None = None
 
     def width(self, index: int) -> float:
-        """That of the action's model."""
+        """The confidence width of the action's model."""
         if index not in self._asked:
             of_one = self._of(index)
             self._asked[index] = of_one, of_one.width(0)
@@ -54,37 +54,37 @@ class ActionCandidates(Candidates):
 
     @property
     def rewards(self) -> Vector:
-        """All models have the same link."""
+        """The mean rewards. All models have the same link."""
         rewards: Vector = self._policies[0]._estimate.expected(self.means)
         return rewards
 
     def keep(self) -> None:
-        """For an update of the action that was looked at last."""
+        """Keep the leverage of the last action looked at, for its update."""
         if self._last is not None:
             self._last.keep()
 
     def most_widths(self) -> Vector:
-        """|x| / sqrt(rho), rho of each model."""
+        """Upper bounds on the widths: |x| / sqrt(rho), with the rho of each model."""
         most: Vector = np.sqrt(self._norms_sq / self._shifts)
         return most
 
     def drawn(self, random: np.random.Generator) -> Vector:
-        """Means plus radius·width·z: x'v of a v for each model, and models are independent."""
+        """Means plus radius·width·z, with an independent z per model."""
         scores: Vector = self.means + self.bonuses() * random.standard_normal(len(self))
         return scores
 
     def along(self, direction: Any) -> Vector:
-        """Means plus radius·x'v, with a v for each model, the rows of ``direction``."""
+        """Means plus radius·x'v, with one v per model: the rows of ``direction``."""
         moved = [float(self._context.times(v)[0]) for v in direction]
         scores: Vector = self.means + self.radius * np.array(moved)
         return scores
 
     def covariance(self) -> Matrix:
-        """Diagonal; nothing is shared that could be subtracted."""
+        """The diagonal covariance matrix of the scores. Nothing is shared that could be subtracted."""
         return np.diag(np.square(self.bonuses()))
 
     def first_copies(self) -> AnyArray:
-        """Draws cannot tell apart actions of the same mean and no width."""
+        """For each action, the first one that draws cannot tell apart from it: same mean, no width."""
         first, found = np.arange(len(self)), dict[float, int]()
         for index, bonus in enumerate(self.bonuses().tolist()):
             if not bonus:
@@ -92,16 +92,16 @@ class ActionCandidates(Candidates):
         return first
 
     def regression_bound(self, confidence: Confidence) -> float:
-        """The sum over the actions: a reward tells of one model alone."""
+        """The sum over all actions, because a reward informs one model only."""
         return sum(self._of(index).regression_bound(confidence) for index in range(len(self)))
 
 
 class Draws:
-    """What ``Explore.for_batch`` draws from: N(0, A^-1) of every model at once."""
+    """The source of draws for ``Explore.for_batch``: N(0, A^-1) of every model at once."""
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         self._policies = policies
 
     def half(self, random: np.random.Generator) -> Matrix:
-        """A draw for each model, (K, dim)."""
+        """One draw per model, shape (K, dim)."""
         return np.array([policy.precision.half(random) for policy in self._policies])

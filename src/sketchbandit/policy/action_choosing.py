@@ -1,4 +1,4 @@
-"""How one of several actions is chosen for a context."""
+"""How an action is chosen for a context."""
 
 from typing import Any
 
@@ -20,23 +20,37 @@ Random = np.random.Generator
 
 
 class ActionChoosing(ActionModels):
-    """The verbs that learn nothing.
+    """The methods that choose one action. None of them learns from a reward.
 
-    ``actions``: the names of those that may be chosen now; all that are offered unless it is given.
-    ``random``: the generator to draw from, where chance plays a part; its own unless it is given.
+    ``actions`` are the names of those that may be chosen now; all on offer by default. ``random`` is the
+    generator to draw from if the rule is random; the default is the learner's own.
     """
 
     @holds_the_lock
     def select(self, context: Any, actions: Any = None, *, random: Random | None = None) -> Action:
-        """The name of the action chosen: by default that of the largest ``ucb``, ties to the first.
+        """Choose an action, and return its name.
 
-        ``context``: (dim,), numpy, scipy.sparse or anything that converts. Widths are computed only for
-        actions that can still win.
+        With the default rule, UCB, this is the action with the largest ``ucb``. Ties go to the first.
+
+        Parameters
+        ----------
+        context : array of shape (dim,), or sparse row
+            The features of the context. Anything that numpy can convert is taken.
+        actions : list of str or int, optional
+            The actions that may be chosen now. Default: all on offer.
+        random : numpy.random.Generator, optional
+            The generator to draw from. Default: the learner's own.
+
+        Returns
+        -------
+        str or int
+            The name of the action chosen.
+
         """
         with self._lock:
             offer = self._offer(actions)
             generator = self._random if random is None else check_generator(random)
-            if (  # as quick as can be
+            if (  # the fast path
                 type(context) is np.ndarray
                 and context.dtype == self._dtype
                 and context.shape == self._plain_shape
@@ -58,12 +72,24 @@ class ActionChoosing(ActionModels):
             return offer.names[shared_with_all(own, len(offer.names), self._share, generator)]
 
     def choose(self, context: Any, actions: Any = None, *, random: Random | None = None) -> ActionChoice:
-        """What ``select`` chooses, with its probability, mean, width and score.
+        """Choose as ``select`` does, and also return the probability, mean, width and score of the action.
 
+        Parameters
+        ----------
+        context, actions, random
+            As for ``select``.
+
+        Returns
+        -------
+        ActionChoice
+
+        Examples
+        --------
         >>> import sketchbandit as sb
         >>> models = sb.PerAction(["a", "b"], lambda: sb.oful(2, explore=sb.EpsilonGreedy(0.5, seed=1)))
         >>> models.choose([1.0, 0.0])
         ActionChoice(action='a', probability=0.75, mean=0.0, width=1.0, score=0.0)
+
         """
         offer, generator = self._offer(actions), self._generator(random)
         with self._unless_refused(generator):
@@ -74,14 +100,14 @@ class ActionChoosing(ActionModels):
         return choice
 
     def probabilities(self, context: Any, actions: Any = None) -> Vector:
-        """The probability with which the next choice falls on each action, in their order.
+        """The probability that the next choice is this action, for every action in order.
 
-        Exact, but for Thompson sampling, where it is an estimate. Asking leaves no trace.
+        It is exact, except for Thompson sampling, where it is an estimate. The call changes nothing.
         """
         return self.scores(context, actions).probabilities()
 
     def scores(self, context: Any, actions: Any = None) -> Scores:
-        """What ``probabilities`` follow from, for whoever wants to know them later."""
+        """The scores of the actions as of now, from which probabilities can be computed later."""
         return Scores.of(self._candidates(self._read(context), self._offer(actions)), self._explore)
 
     # -- several contexts -----------------------------------------------------------------------------
@@ -89,9 +115,10 @@ class ActionChoosing(ActionModels):
     def select_many(
         self, contexts: Any, actions: Any = None, *, random: Random | None = None
     ) -> list[Action]:
-        """``select`` for n contexts, (n, dim), read at once: the choices of a loop, the generator's too.
+        """Choose for n contexts (n, dim) at once, and return n names.
 
-        Thompson sampling with ``per="batch"`` draws one theta for every action and all of the contexts.
+        The choices, and the draws, are those of a loop over ``select``. Thompson sampling with
+        ``per="batch"`` draws one theta per action for the whole batch.
         """
         offer, generator = self._offer(actions), self._generator(random)
         with self._unless_refused(generator):
@@ -107,7 +134,7 @@ class ActionChoosing(ActionModels):
     def choose_many(
         self, contexts: Any, actions: Any = None, *, random: Random | None = None
     ) -> list[ActionChoice]:
-        """``choose`` for n contexts, (n, dim): the same choices as those of ``select_many``."""
+        """Do ``choose`` for n contexts (n, dim). The choices are those of ``select_many``."""
         offer, generator = self._offer(actions), self._generator(random)
         with self._unless_refused(generator):
             read, rule = self._read_many(contexts), self._for_batch(offer, generator)
@@ -121,19 +148,19 @@ class ActionChoosing(ActionModels):
     # -- numbers --------------------------------------------------------------------------------------
 
     def mean(self, context: Any, actions: Any = None) -> Vector:
-        """The mean reward of every action, in their order."""
+        """The mean reward of every action, in order."""
         return self._candidates(self._read(context), self._offer(actions)).rewards
 
     def margin(self, context: Any, actions: Any = None) -> Vector:
-        """x'theta of every action, theta that of its model: its mean reward, if rewards are linear."""
+        """x'theta of every action, with the theta of its model. For linear rewards, this is the mean."""
         return self._candidates(self._read(context), self._offer(actions)).means
 
     def width(self, context: Any, actions: Any = None) -> Vector:
-        """sqrt(x'A^-1 x) of every action, A that of its model."""
+        """The confidence width sqrt(x'A^-1 x) of every action, with the A of its model."""
         return self._candidates(self._read(context), self._offer(actions)).widths()
 
     def ucb(self, context: Any, actions: Any = None) -> Vector:
-        """margin + radius·width of every action, the radius that of its model."""
+        """The upper confidence bound, margin + radius·width, of every action."""
         candidates = self._candidates(self._read(context), self._offer(actions))
         scores: Vector = candidates.means + candidates.bonuses()
         return scores
@@ -141,20 +168,22 @@ class ActionChoosing(ActionModels):
     # -- how ----------------------------------------------------------------------------------------
 
     def _for_batch(self, offer: Offer, random: Random) -> Explore:
-        draws: Any = Draws([self._models[name] for name in offer.names])  # all that a rule asks for
+        draws: Any = Draws([self._models[name] for name in offer.names])  # a rule needs no more than this
         return self._explore.for_batch(draws, random)
 
     def _read(self, context: Any) -> Arms:
-        """One context, as the models read it."""
+        """Read one context."""
         source = self._source(context)
         if source.shape[0] != 1:
-            raise InputError(f"one context (dim,) is asked for, got {source.shape[0]}; see select_many")
+            raise InputError(
+                f"give one context of shape (dim,), got {source.shape[0]}; for many contexts use select_many"
+            )
         return self._read_source(source)
 
     def _read_many(self, contexts: Any) -> Arms:
-        """Contexts, (n, dim), as the models read them."""
+        """Read n contexts (n, dim)."""
         if is_vector(contexts):
-            raise InputError("one vector is no set of contexts (n, dim); for one context there is select")
+            raise InputError("contexts must have shape (n, dim), got one vector; for one context use select")
         return self._read_source(self._source(contexts))
 
     def _source(self, contexts: Any) -> Any:
@@ -170,7 +199,7 @@ class ActionChoosing(ActionModels):
     def _read_source(self, source: Any) -> Arms:
         try:
             read = self._template._read(source, may_be_empty=True)
-        except RowError as error:  # too long to be projected
+        except RowError as error:  # the context is too long to be projected
             raise RowError("context", error.row, error.why) from error
         with np.errstate(over="ignore"):
             too_long = np.flatnonzero(~np.isfinite(read.norms_sq()))
@@ -179,7 +208,7 @@ class ActionChoosing(ActionModels):
         return read
 
     def _search(self, context: Any, offer: Offer, rule: Explore) -> int | None:
-        """What UCB chooses for a dense context, in a few compiled calls; None: ask another way."""
+        """The choice of UCB for a dense context, in a few compiled calls; None if that is impossible."""
         if not isinstance(rule, UCB) or not rule._is_plain:
             return None
         return offer.board.search(context.astype(np.float64, copy=False), offer.which)
@@ -187,7 +216,7 @@ class ActionChoosing(ActionModels):
     def _own(
         self, read: Arms, offer: Offer, rule: Explore, random: Random, known: ActionCandidates | None = None
     ) -> int:
-        """What the rule chooses, before the uniform share."""
+        """The choice of the rule, before the uniform share is applied."""
         own = self._search(read.vector(0), offer, rule) if isinstance(read, DenseArms) else None
         return best_of(known or self._candidates(read, offer), 1, rule, random)[0] if own is None else own
 
@@ -200,7 +229,7 @@ class ActionChoosing(ActionModels):
         return choice
 
     def _candidates(self, read: Arms, offer: Offer) -> ActionCandidates:
-        """The actions as a rule sees them, if all of their scores are finite."""
+        """The actions as a rule sees them. Raises unless all scores are finite."""
         with np.errstate(over="ignore", invalid="ignore"):
             candidates = ActionCandidates(read, offer.board, offer.which, self.rounds)
             most = np.abs(candidates.means) + candidates.most_bonuses()
@@ -211,7 +240,7 @@ class ActionChoosing(ActionModels):
 
 
 def told(candidates: ActionCandidates, offer: Offer, index: int, probability: float) -> ActionChoice:
-    """What is said of an action that was chosen."""
+    """The ``ActionChoice`` that describes the action at ``index``."""
     margin, width, bonus = float(candidates.means[index]), candidates.width(index), candidates.bonus(index)
     mean = float(candidates.rewards[index])
     return ActionChoice(offer.names[index], probability, mean, width, margin + bonus)

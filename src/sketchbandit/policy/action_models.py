@@ -1,4 +1,4 @@
-"""Actions and their models: which there are, which are offered, what they hold, and files."""
+"""Actions and their models: which exist, which are offered, what they hold, and files."""
 
 import copy
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from sketchbandit.sketch.columns import ColumnNames
 
 
 class Offer(NamedTuple):
-    """Actions to choose from, and where they stand on the board."""
+    """Actions to choose from, and their places on the board."""
 
     names: tuple[Action, ...]
     which: AnyArray
@@ -29,7 +29,7 @@ class Offer(NamedTuple):
 
 
 class ActionModels(Learner):
-    """What ``PerAction`` holds and tells. All models, their sketches and this have one lock."""
+    """The state of ``PerAction``. All models and their sketches share one lock."""
 
     _kinds: ClassVar[dict[str, type[Any]]] = {}
     _noun = "set of models"
@@ -46,7 +46,7 @@ class ActionModels(Learner):
         self._join(template, *models.values())
 
     def _explore_by(self, rule: Explore) -> None:
-        """All models look at widths alike."""
+        """Give all models the same rule."""
         for policy in (self._template, *self._models.values()):
             policy._explore_by(copy_of_rule(rule))
         super()._explore_by(self._template._explore)
@@ -60,7 +60,7 @@ class ActionModels(Learner):
         return {**super()._unlocked(), "_everything": None}
 
     def _join(self, *policies: Policy) -> None:
-        """Share the lock, the names of columns and the scaling with these models; the offer has changed."""
+        """Share lock, column names and scaling with these models. The set on offer has changed."""
         for policy in policies:
             policy._precision.sketch._lock = self._lock
             policy._lock = policy._make_lock()
@@ -75,7 +75,7 @@ class ActionModels(Learner):
             policy._check_kept()
 
     def _start_anew(self) -> None:
-        """Every model from what it has kept."""
+        """Let every model learn its kept rounds again."""
         policies = (self._template, *self._models.values())
         for policy in policies:
             policy._start_anew()
@@ -93,16 +93,16 @@ class ActionModels(Learner):
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """Those that are offered, in the order in which they were added."""
+        """The actions on offer, in the order in which they were added."""
         return self._all_offered().names
 
     @property
     def retired(self) -> tuple[Action, ...]:
-        """Those that are offered no more, but still learn."""
+        """The actions that are no longer offered. They still learn."""
         return tuple(name for name in self._models if name in self._retired)
 
     def add(self, action: Action) -> None:
-        """Offer a new action, whose model knows nothing, or a retired one again, whose model is as it was."""
+        """Offer a new action, with an empty model, or offer a retired action again, with its old model."""
         name = check_action(action)
         if name in self._retired:
             self._retired.remove(name)
@@ -114,24 +114,24 @@ class ActionModels(Learner):
             self._join(self._models[name])
 
     def retire(self, action: Action) -> None:
-        """Offer an action no more. Its model stays, and learns from rewards that come late."""
+        """Stop offering an action. Its model stays, and learns from rewards that come late."""
         name = self._known(action)
         if name in self._retired:
-            raise InputError(f"action {name!r} is retired already; to drop its model as well there is remove")
+            raise InputError(f"action {name!r} is retired already; to delete its model too, use remove")
         self._retired.add(name)
         self._join()
 
     def remove(self, action: Action) -> None:
-        """Drop an action and its model, offered or retired: its rewards are refused from now on."""
+        """Delete an action, offered or retired, and its model. Its rewards are refused from now on."""
         name = self._known(action)
         del self._models[name]
         self._retired.discard(name)
         self._join()
 
     def reset(self, action: Action | None = None) -> None:
-        """Let the model of one action forget all that it has learned, or all models; names and scaling stay.
+        """Let the model of one action forget everything, or all models if no action is given.
 
-        Models that were handed out before stay those in use.
+        Names and scaling stay. Models taken from ``policies`` before remain the ones in use.
         """
         names = self._models if action is None else (self._known(action),)
         for name in names:
@@ -139,7 +139,7 @@ class ActionModels(Learner):
         self._join(*self._models.values())
 
     def __getitem__(self, action: Action) -> Policy:
-        """The model of an action, retired or not. Look, but make it learn by ``update``."""
+        """The model of an action, offered or retired. Read from it only; it learns through ``update``."""
         with self._lock:
             return self._models[self._known(action)]
 
@@ -155,15 +155,15 @@ class ActionModels(Learner):
     def _known(self, action: Any) -> Action:
         name = check_action(action)
         if name not in self._models:
-            raise InputError(f"unknown action {name!r}; {some_of(self._models)}; add makes a new one")
+            raise InputError(f"unknown action {name!r}; {some_of(self._models)}; use add for a new action")
         return name
 
     def _offer(self, actions: Any) -> Offer:
-        """Those that may be chosen, all of them unless some are named."""
+        """The actions that may be chosen: those given, or all on offer."""
         everything = self._all_offered()
         if actions is None:
             if not everything.names:
-                raise InputError("there are no actions to choose from: all are retired; add one")
+                raise InputError("there are no actions to choose from: all are retired; add an action")
             return everything
         names = tuple(self._known(name) for name in read_names(actions))
         for name in names:
@@ -176,22 +176,22 @@ class ActionModels(Learner):
 
     @property
     def policies(self) -> dict[Action, Policy]:
-        """The model of every action, retired ones included. Look, but make them learn by ``update``."""
+        """The model of every action, also of retired ones. Read only; models learn through ``update``."""
         return dict(self._models)
 
     @property
     def forget(self) -> float | None:
-        """The factor by which a round of a model counts in its next one; None: nothing is forgotten."""
+        """The factor by which a model forgets per round of its own; None if nothing is forgotten."""
         return self._template.forget
 
     @property
     def rounds(self) -> int:
-        """How many rewards were learned from, by all models."""
+        """The number of rewards learned from, over all models."""
         return sum(policy._rounds for policy in self._models.values())
 
     @property
     def nbytes(self) -> int:
-        """Bytes of every array held."""
+        """Bytes of all arrays held."""
         held = (self._template, *self._models.values())
         blank = self._template._blank
         warm_up = sum(policy._kept_nbytes for policy in held) + (0 if blank is None else blank.sketch.nbytes)
@@ -199,7 +199,7 @@ class ActionModels(Learner):
         return self._all_offered().board.nbytes + sum(policy.nbytes for policy in held) + reader
 
     def health(self) -> dict[Action, Health]:
-        """What every model says of its sketch."""
+        """The ``Health`` of every model, by action."""
         return {name: policy.health() for name, policy in self._models.items()}
 
     def __repr__(self) -> str:
@@ -224,7 +224,7 @@ class ActionModels(Learner):
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
-        """What ``dump`` described."""
+        """Return the object that ``dump`` described."""
 
         def restored(name: str) -> Policy:
             part = scalars["parts"][name]
@@ -234,7 +234,7 @@ class ActionModels(Learner):
         names = [check_action(name) for name in scalars["actions"]]
         retired = {check_action(name) for name in scalars["retired"]}
         if len(set(names)) < len(names) or not retired <= set(names):
-            raise FileError("the names of the actions make no sense")
+            raise FileError("the file is damaged: the names of the actions make no sense")
         models = {name: restored(str(i)) for i, name in enumerate(names)}
         made, template = cls.__new__(cls), restored("template")
         if "reader" in scalars["parts"]:

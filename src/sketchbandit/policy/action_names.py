@@ -1,4 +1,4 @@
-"""Actions by their names, and the policy that each of them gets a copy of."""
+"""The names of actions, and the policy that each action gets a copy of."""
 
 from collections.abc import Iterable
 from numbers import Integral
@@ -11,11 +11,11 @@ from sketchbandit.policy.learning import Policy
 
 Action = str | int
 
-_NAMED = 5  # actions in a message
+_NAMED = 5  # actions named in a message
 
 
 def read_names(actions: Any) -> list[Action]:
-    """A list of names, each of them there once."""
+    """Read a list of names, without repetition."""
     if isinstance(actions, (str, bytes)) or not isinstance(actions, Iterable):
         raise InputTypeError(f'actions must be a list of names such as ["a", "b"], got {actions!r:.80}')
     names = [check_action(action) for action in actions]
@@ -28,18 +28,18 @@ def read_names(actions: Any) -> list[Action]:
 
 
 def some_of(names: Iterable[Action]) -> str:
-    """A few names, for a message."""
+    """A few names, as a part of a message."""
     listed = list(names)
     more = f", ... ({len(listed)} in all)" if len(listed) > _NAMED else ""
     return f"there are {', '.join(map(repr, listed[:_NAMED]))}{more}" if listed else "there are none"
 
 
 def check_action(action: Any) -> Action:
-    """The name of an action: a string or an integer."""
+    """Check the name of an action: a string or an integer."""
     if isinstance(action, str):
         return str(action)
     if isinstance(action, (bool, np.bool_)) or not isinstance(action, Integral):
-        raise InputTypeError(f"an action is named by a string or an integer, got {action!r:.80}")
+        raise InputTypeError(f"the name of an action must be a string or an integer, got {action!r:.80}")
     return int(action)
 
 
@@ -47,14 +47,14 @@ def made_by(factory: Any) -> Policy:
     """The fresh policy that a factory makes."""
     if isinstance(factory, Policy) or not callable(factory):
         raise InputTypeError(
-            f"factory is a {type(factory).__name__}; give a function that makes a policy, for instance "
+            f"factory is a {type(factory).__name__}; give a function that returns a policy, for instance "
             "lambda: sketchbandit.adaptive(300)"
         )
     made = factory()
     if not isinstance(made, Policy):
-        raise InputTypeError(f"factory has made a {type(made).__name__}; let it return a sketchbandit.Policy")
+        raise InputTypeError(f"factory returned a {type(made).__name__}; let it return a sketchbandit.Policy")
     if made.rounds or made.sketch.count:
         raise InputError(
-            f"factory has made a policy of {made.rounds} rounds; let it make a fresh one at every call"
+            f"factory returned a policy of {made.rounds} rounds; let it return a fresh one at every call"
         )
     return made

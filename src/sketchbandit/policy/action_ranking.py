@@ -1,4 +1,4 @@
-"""How several actions are chosen for a context, one after another."""
+"""How several actions are ranked for a context."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ Random = np.random.Generator
 
 
 class ActionRanking(ActionChoosing):
-    """The verbs that choose several actions, and learn nothing."""
+    """The methods that rank several actions. None of them learns from a reward."""
 
     def top(self, context: Any, k: int, actions: Any = None, *, random: Random | None = None) -> list[Action]:
-        """The ``k`` actions that come first, best first, ties to the first.
+        """The names of the ``k`` best actions, best first. Ties go to the first.
 
-        Where chance plays a part, each place is chosen by itself, among the actions that are left.
+        If the rule is random, every place is drawn separately, among the actions that are left.
         """
         offer = self._offer(actions)
         places, _ = self._ranked(context, k, offer, random, with_chances=False)
@@ -31,7 +31,10 @@ class ActionRanking(ActionChoosing):
     def slate(
         self, context: Any, k: int, actions: Any = None, *, random: Random | None = None
     ) -> list[ActionChoice]:
-        """What ``top`` chooses; the probability of each is that of its place, given the places before."""
+        """Rank as ``top`` does, and return an ``ActionChoice`` per place.
+
+        The probability of each is that of its place, given the places before.
+        """
         offer = self._offer(actions)
         places, candidates = self._ranked(context, k, offer, random, with_chances=True)
         return [told(candidates, offer, *place) for place in zip(*places, strict=True)]
@@ -45,16 +48,34 @@ class ActionRanking(ActionChoosing):
         random: Random | None = None,
         probabilities: bool = True,
     ) -> Ranking:
-        """What ``slate`` chooses, as arrays; where ``k`` is 1, what ``select`` chooses.
+        """Rank as ``slate`` does, and return arrays. With ``k = 1``, choose as ``select`` does.
 
-        ``index`` counts among the actions asked about. ``probabilities=False`` leaves them out, which saves
-        most of the time where they are sampled.
+        Parameters
+        ----------
+        context : array of shape (dim,)
+            The features of the context.
+        k : int
+            The number of places.
+        actions : list of str or int, optional
+            The actions to rank. Default: all on offer. ``index`` in the result refers to this list.
+        random : numpy.random.Generator, optional
+            The generator to draw from. Default: the learner's own.
+        probabilities : bool
+            False leaves the probabilities out. This saves most of the time if they have to be estimated.
 
+        Returns
+        -------
+        Ranking
+            Arrays of shape (k,).
+
+        Examples
+        --------
         >>> import sketchbandit as sb
         >>> models = sb.PerAction(["a", "b"], lambda: sb.oful(2, beta=0.5))
         >>> models.update([1.0, 0.0], "a", -1.0)
         >>> models.rank([1.0, 0.0], 2).index
         array([1, 0])
+
         """
         offer = self._offer(actions)
         if k == 1:
@@ -77,7 +98,7 @@ class ActionRanking(ActionChoosing):
             index = shared_with_all(own, len(offer.names), self._share, generator)
             chance = chance_of(rule, candidates, index, own) if with_chances else 0.0
             self._columns.remember(context)
-        candidates.width(index)  # before the models may begin anew
+        candidates.width(index)  # now, because the models may start again below
         self._saw(read)
         return Places([index], [chance]), candidates
 
@@ -93,6 +114,6 @@ class ActionRanking(ActionChoosing):
             places = ranked(candidates, wanted, rule, generator, with_chances=with_chances)
             self._columns.remember(context)
         for index in places.indices:
-            candidates.width(index)  # before the models may begin anew
+            candidates.width(index)  # now, because the models may start again below
         self._saw(read)
         return places, candidates

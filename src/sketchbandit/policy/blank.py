@@ -1,4 +1,4 @@
-"""What a policy is made of, before it has learned anything."""
+"""The parts of a policy before it has learned anything."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from sketchbandit.sketch import Sketch
 
 
 class Blank(NamedTuple):
-    """To begin anew with; whoever does so makes a copy."""
+    """A sketch and an estimate to start again with. Copy them before use."""
 
     sketch: Sketch
     estimate: Estimate

@@ -1,4 +1,4 @@
-"""Chance around a rule: the share that is drawn uniformly, and one place after another."""
+"""Chance around a rule: the uniform share of choices, and rankings drawn place by place."""
 
 import operator
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ class Places(NamedTuple):
 
     indices: list[int]
     chances: list[float]
-    """With which each has come there, given the places before; 0 where nobody asked."""
+    """The probability of each arm at its place, given the places before; 0 if not asked for."""
 
 
 def check_generator(random: Any) -> np.random.Generator:
-    """The caller's generator."""
+    """Check the generator that the caller gave."""
     if not isinstance(random, np.random.Generator):
         raise InputTypeError(
             f"random is a {type(random).__name__}; give a generator: numpy.random.default_rng(seed)"
@@ -33,7 +33,7 @@ def check_generator(random: Any) -> np.random.Generator:
 
 @contextmanager
 def unless_refused(random: np.random.Generator, columns: ColumnNames) -> Iterator[None]:
-    """Generator and column names go back to what they were if what is asked for cannot be done."""
+    """Restore the generator and the column names if the block raises."""
     state, names = random.bit_generator.state, columns.names
     try:
         yield
@@ -43,7 +43,7 @@ def unless_refused(random: np.random.Generator, columns: ColumnNames) -> Iterato
 
 
 def best_of(candidates: Candidates, count: int, rule: Explore, random: np.random.Generator) -> list[int]:
-    """What a rule has answered, if it is ``count`` different arms."""
+    """The choice of a rule. Raises unless it is ``count`` different arms."""
     answer: Any = rule.choose(candidates, count, random)
     try:
         chosen = [operator.index(index) for index in answer]
@@ -59,7 +59,7 @@ def best_of(candidates: Candidates, count: int, rule: Explore, random: np.random
 
 
 def shared_with_all(own: int, count: int, share: float, random: np.random.Generator) -> int:
-    """What the rule chose, or, in a share of all choices, any of ``count`` arms."""
+    """The rule's own choice, or, with probability ``share``, one of all ``count`` arms."""
     if not share:
         return own
     drawn = random.random()
@@ -67,7 +67,7 @@ def shared_with_all(own: int, count: int, share: float, random: np.random.Genera
 
 
 def chance_of(rule: Explore, candidates: Candidates, index: int, own: int) -> float:
-    """The probability with which an arm is chosen, where the rule's own choice was ``own``."""
+    """The probability that an arm is chosen, if the rule's own choice is ``own``."""
     share = rule.uniform_share
     if rule.draws:
         return float(with_share(chances_of(rule, candidates), share)[index])
@@ -82,20 +82,20 @@ def ranked(
     *,
     with_chances: bool,
 ) -> Places:
-    """Arms one after another, each by the rule, or uniformly, among those that are left."""
+    """Rank arms: every place goes to the rule's choice, or to a uniform draw, among the arms left."""
     if rule.draws:
         return _drawn_one_by_one(candidates, count, rule, random, with_chances=with_chances)
     return placed(best_of(candidates, count, rule, random), len(candidates), rule.uniform_share, random)
 
 
 def placed(order: list[int], arms: int, share: float, random: np.random.Generator) -> Places:
-    """The best of so many arms in their order, but for the share of places that is drawn uniformly."""
+    """The arms in ``order``, except for the share of places that is drawn uniformly."""
     count = len(order)
     if not share:
         return Places(order, [1.0] * count)
     places = Places([], [])
     left = list(range(arms))
-    where = left.copy()  # of an arm in that list; -1: it was chosen
+    where = left.copy()  # the place of an arm in ``left``; -1: it was chosen
     ahead = iter(order)
     own = next(ahead)
     while len(places.indices) < count:
@@ -106,7 +106,7 @@ def placed(order: list[int], arms: int, share: float, random: np.random.Generato
         places.indices.append(index)
         places.chances.append(share / len(left) + (1.0 - share) * (index == own))
         at, last = where[index], left.pop()
-        if at < len(left):  # the last takes its place
+        if at < len(left):  # the last arm moves to the free place
             left[at], where[last] = last, at
         where[index] = -1
     return places

@@ -1,4 +1,4 @@
-"""How a policy chooses."""
+"""How a policy chooses an arm."""
 
 from typing import Any
 
@@ -28,25 +28,45 @@ from sketchbandit.policy.scoring import Scoring, given_back
 from sketchbandit.sharing import holds_the_lock
 
 Random = np.random.Generator
-_FEW_ARMS = 2_000  # of a catalogue: their probabilities are worked out on the host
+_FEW_ARMS = 2_000  # up to so many arms of a catalogue have their probabilities computed on the host
 
 
 class Choosing(Scoring):
-    """The verbs that choose, and learn nothing.
+    """The methods that choose one arm. None of them learns from a reward.
 
-    ``random`` is the generator to draw from, where chance plays a part: the policy's own unless it is given.
+    ``random`` is the generator to draw from if the rule is random. The default is the policy's own.
     """
 
     @holds_the_lock
     def select(self, arms: Any, *, random: Random | None = None) -> int:
-        """The index of the arm chosen: by default that of the largest ``ucb``, ties to the lowest.
+        """Choose an arm, and return its index.
 
-        ``arms``: (K, dim), numpy, scipy.sparse or anything that converts. Widths are computed only for arms
-        that can still win.
+        With the default rule, UCB, this is the arm with the largest ``ucb``. Ties go to the lowest index.
+
+        Parameters
+        ----------
+        arms : array of shape (K, dim), sparse matrix, DataFrame or Offer
+            One row of features per arm. Anything that numpy can convert is taken. ``Catalogue.offer`` makes
+            an ``Offer``.
+        random : numpy.random.Generator, optional
+            The generator to draw from. Default: the policy's own.
+
+        Returns
+        -------
+        int
+            The index of the arm chosen, from 0 to K - 1.
+
+        Examples
+        --------
+        >>> import sketchbandit as sb
+        >>> policy = sb.oful(2)
+        >>> policy.select([[1.0, 0.0], [0.0, 2.0]])
+        1
+
         """
         with self._lock:
             generator = self._random if random is None else check_generator(random)
-            if self._is_plain(arms):  # as quick as can be
+            if self._is_plain(arms):  # the fast path
                 own = self._search(View(arms, self._lens), self._explore, generator)
                 if own is not None:
                     if self._is_warming:
@@ -77,7 +97,7 @@ class Choosing(Scoring):
         return not (self._explore.draws or self._share or self._is_warming)
 
     def _is_plain(self, arms: Any) -> bool:
-        """Whether the loops read them as they are."""
+        """Whether compiled loops can read the arms without a conversion."""
         return (
             type(arms) is np.ndarray
             and arms.dtype == self._dtype
@@ -88,14 +108,28 @@ class Choosing(Scoring):
         )
 
     def choose(self, arms: Any, *, random: Random | None = None) -> Choice:
-        """What ``select`` chooses, with its probability, mean, width and score.
+        """Choose as ``select`` does, and also return the probability, mean, width and score of the arm.
 
-        The probability of Thompson sampling is an estimate (``sketchbandit.Thompson``).
+        The probability is exact, except for Thompson sampling, where it is an estimate (``Thompson``).
+        Log it as the propensity if you want to evaluate other policies later.
 
+        Parameters
+        ----------
+        arms, random
+            As for ``select``.
+
+        Returns
+        -------
+        Choice
+            The index of the arm chosen, its probability, mean reward, confidence width and score.
+
+        Examples
+        --------
         >>> from sketchbandit import EpsilonGreedy, ExactSketch, LinUCB
         >>> policy = LinUCB(ExactSketch(2), explore=EpsilonGreedy(0.5, seed=1))
         >>> policy.choose([[1.0, 0.0], [0.0, 2.0]])
         Choice(index=0, probability=0.75, mean=0.0, width=1.0, score=0.0)
+
         """
         generator = self._generator(random)
         with self._unless_refused(generator):
@@ -107,30 +141,53 @@ class Choosing(Scoring):
 
     @holds_the_lock
     def probabilities(self, arms: Any) -> Any:
-        """The probability with which the next choice falls on each arm, (K,).
+        """The probability that the next choice is this arm, for every arm, shape (K,).
 
-        Exact, but for Thompson sampling, where it is an estimate (``sketchbandit.Thompson``). Asking leaves
-        no trace, neither in what is learned nor in the generator.
+        It is exact, except for Thompson sampling, where it is an estimate (``Thompson``). The call changes
+        nothing, neither what was learned nor the random generator.
+
+        Examples
+        --------
+        >>> import sketchbandit as sb
+        >>> policy = sb.oful(2, explore=sb.EpsilonGreedy(0.5, seed=1))
+        >>> policy.probabilities([[1.0, 0.0], [0.0, 2.0]])
+        array([0.75, 0.25])
+
         """
         return given_back(self.scores(arms).probabilities(), arms)
 
     def scores(self, arms: Any) -> Scores:
-        """What ``probabilities`` follow from, for whoever wants to know them later."""
+        """The scores of the arms as of now, from which probabilities can be computed later."""
         return Scores.of(self._candidates(self._on_host_if_few(self._read(arms))), self._explore)
 
     # -- several sets of arms -------------------------------------------------------------------------
 
     def select_many(self, batch: Any, *, random: Random | None = None) -> NDArray[np.intp]:
-        """``select`` for B sets of arms at once, (B,): the same choices, faster than one by one.
+        """Choose from B sets of arms at once, and return B indices.
 
-        ``batch``: an array (B, K, dim), or a list of sets, which may differ in their number of arms. During a
-        warm-up all of them are read by the scaling of before.
-        Thompson sampling with ``per="batch"`` draws once for all of them.
+        The choices are those of ``select`` for one set after another, but faster. During a warm-up, all sets
+        are read with the scaling from before the call. Thompson sampling with ``per="batch"`` draws once for
+        the whole batch.
 
+        Parameters
+        ----------
+        batch : array of shape (B, K, dim), or list of B arrays
+            The sets in a list may have different numbers of arms.
+        random : numpy.random.Generator, optional
+            The generator to draw from. Default: the policy's own.
+
+        Returns
+        -------
+        array of int, shape (B,)
+            The index of the arm chosen in each set.
+
+        Examples
+        --------
         >>> from sketchbandit import ExactSketch, LinUCB
         >>> policy = LinUCB(ExactSketch(2))
         >>> policy.select_many([[[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0]]])
         array([1, 0])
+
         """
         sets, generator, share = read_sets(batch), self._generator(random), self._share
         seen: list[Arms] = []
@@ -152,7 +209,7 @@ class Choosing(Scoring):
                     seen.append(read)
             except (InputError, InputTypeError) as error:
                 raise in_set(number, error) from error
-        if share and not rule.draws:  # what the rule itself chose has drawn nothing
+        if share and not rule.draws:  # the rule itself has drawn nothing, so the order of draws is the same
             counts = [arms.shape[0] if hasattr(arms, "shape") else len(arms) for arms in sets]
             for number, count in enumerate(counts):
                 chosen[number] = shared_with_all(int(chosen[number]), count, share, generator)
@@ -160,7 +217,18 @@ class Choosing(Scoring):
         return chosen
 
     def choose_many(self, batch: Any, *, random: Random | None = None) -> list[Choice]:
-        """``choose`` for B sets of arms at once; ``batch`` as for ``select_many``, and the same choices."""
+        """Do ``choose`` for B sets of arms at once. The choices are those of ``select_many``.
+
+        Parameters
+        ----------
+        batch, random
+            As for ``select_many``.
+
+        Returns
+        -------
+        list of B Choice
+
+        """
         sets, generator, choices = read_sets(batch), self._generator(random), []
         seen: list[Arms] = []
         with self._unless_refused(generator):
@@ -176,14 +244,27 @@ class Choosing(Scoring):
         return choices
 
     def probabilities_many(self, batch: Any) -> Any:
-        """``probabilities`` of B sets of arms at once: (B, K) of an array (B, K, dim), else a list.
+        """``probabilities`` for B sets of arms at once.
 
-        It leaves no trace. Quicker than one by one, but for Thompson sampling.
+        The call changes nothing. It is faster than one set at a time, except for Thompson sampling.
 
+        Parameters
+        ----------
+        batch : array of shape (B, K, dim), or list of B arrays
+            As for ``select_many``.
+
+        Returns
+        -------
+        array of shape (B, K), or list of B arrays
+            An array for an array, a list for a list.
+
+        Examples
+        --------
         >>> from sketchbandit import EpsilonGreedy, ExactSketch, LinUCB
         >>> policy = LinUCB(ExactSketch(2), explore=EpsilonGreedy(0.5, seed=1))
         >>> policy.probabilities_many([[[1.0, 0.0], [0.0, 2.0]], [[3.0, 0.0]]])
         [array([0.75, 0.25]), array([1.])]
+
         """
         sets, rule = read_sets(batch), self._explore
         ready = None if self._is_warming else self._ready(sets)
@@ -207,36 +288,37 @@ class Choosing(Scoring):
     # -- how ----------------------------------------------------------------------------------------
 
     def _chances_of(self, number: int, arms: Any) -> Vector:
-        """The probabilities of one set of several."""
+        """The probabilities for one set of a batch."""
         try:
             return Scores.of(self._candidates(self._read(arms)), self._explore).probabilities()
         except (InputError, InputTypeError) as error:
             raise in_set(number, error) from error
 
     def _read_set(self, arms: Any) -> Arms:
-        """One set of several."""
+        """Read one set of a batch."""
         if is_vector(arms):
             raise InputError(
-                "one vector is no set of arms (arms, dim); for one set there are select and choose"
+                "a set of arms must have shape (arms, dim), got one vector; for a single set use select or "
+                "choose"
             )
         read = self._read(arms)
         self._columns.remember(arms)
         return read
 
     def _own(self, arms: Arms, rule: Explore, random: Random) -> int:
-        """What the rule chooses, before the uniform share."""
+        """The choice of the rule, before the uniform share is applied."""
         if isinstance(arms, OfferedArms):
             return self._best_offered(arms, 1, rule, random)[0]
         own = self._search(arms.view, rule, random) if isinstance(arms, DenseArms) else None
         return best_of(self._candidates(arms), 1, rule, random)[0] if own is None else own
 
     def _on_host_if_few(self, arms: Any) -> Any:
-        """Arms of a small catalogue as others, for rules that compare every arm with every other."""
+        """Copy the arms of a small catalogue to the host, for rules that compare all pairs of arms."""
         is_few = isinstance(arms, OfferedArms) and len(arms) <= _FEW_ARMS
         return self._read(arms.raw_rows(slice(None))) if is_few else arms
 
     def _best_offered(self, arms: OfferedArms, count: int, rule: Explore, random: Random) -> list[int]:
-        """What the rule chooses of a catalogue: most arms are excluded at a glance, where it can be."""
+        """The rule's choice from a catalogue. A cheap bound excludes most arms if the rule allows it."""
         theta, settled = self._estimate.linear_theta, rule.settled(self._precision, random)
         aim = None if theta is None else self._aim_of(settled, theta)
         if aim is None:
@@ -249,7 +331,7 @@ class Choosing(Scoring):
         return [int(found[i]) for i in chosen or [self._own(some, settled, random)]]
 
     def _best_of_offers(self, sets: Any, rule: Explore) -> AnyArray | None:
-        """The best of every offer of one catalogue, -1 where scores are too close; None: one by one."""
+        """The best arm of every offer of one catalogue, -1 if scores are close; None: choose one by one."""
         theta = self._estimate.linear_theta
         if theta is None or rule.draws or self._is_warming or not len(sets):
             return None
@@ -269,7 +351,7 @@ class Choosing(Scoring):
         return aim._replace(rounding=float(np.finfo(self._dtype).eps))
 
     def _search(self, arms: View, rule: Explore, random: Random) -> int | None:
-        """The same among dense arms in one call; None: there is none, or a score is not finite."""
+        """The rule's choice among dense arms in one compiled call; None if that is impossible."""
         theta = self._estimate.linear_theta
         if theta is None or (rule.by_rewards and self._estimate.has_link):
             return None
@@ -284,12 +366,12 @@ class Choosing(Scoring):
         return rule.search_many(ready, theta, self._precision, self.radius, random)
 
     def _ready(self, sets: AnyArray | list[Any]) -> Batch | None:
-        """All the arms of a batch in one array, if they can be read as they are."""
+        """All the arms of a batch in one array, if they need no conversion; else None."""
         ready = batch_of(sets, self._dim, self._dtype)
         return ready if ready is None else ready._replace(arms=View(ready.arms.array, self._lens))
 
     def _chosen(self, arms: Arms, rule: Explore, random: Random) -> Choice:
-        """``choose`` by a rule that may be one draw of the policy's."""
+        """``choose`` with a given rule, which may hold one draw for a whole batch."""
         own = self._own(arms, rule, random)
         index = shared_with_all(own, len(arms), self._share, random)
         if isinstance(arms, OfferedArms) and not self._explore.draws:  # one arm is enough
@@ -304,7 +386,7 @@ class Choosing(Scoring):
 
 
 def _shared(flat: Vector, bounds: AnyArray, share: float) -> Vector:
-    """(1 - share)·chances + share/K, of the arms of many sets."""
+    """(1 - share)·chances + share/K, for the arms of many sets."""
     if not share:
         return flat
     counts = np.diff(bounds)
@@ -312,7 +394,7 @@ def _shared(flat: Vector, bounds: AnyArray, share: float) -> Vector:
 
 
 def told(candidates: Candidates, index: int, probability: float) -> Choice:
-    """What is said of an arm that was chosen."""
+    """The ``Choice`` that describes the arm at ``index``."""
     margin, width = float(candidates.means[index]), candidates.width(index)
     mean, score = float(candidates.rewards[index]), upper_bound(margin, candidates.radius, width)
     return Choice(index, probability, mean, width, score)

@@ -1,4 +1,4 @@
-"""A rule and the generator that it draws from."""
+"""An exploration rule, and the random generator that it draws from."""
 
 import copy
 from typing import Any
@@ -12,20 +12,20 @@ from sketchbandit.sketch.checks import check_count
 from sketchbandit.storing import Stored
 
 NEVER_USED = np.random.default_rng(0)
-"""The generator of policies whose choices leave nothing to chance."""
+"""The generator of policies that draw nothing."""
 
 
 class Exploring(Stored):
-    """What chooses by a rule."""
+    """Base class of learners that choose by an exploration rule."""
 
     _explore: Explore
     _share: float
     _random: np.random.Generator = NEVER_USED
-    _is_part = False  # of a whole whose rule it follows
+    _is_part = False  # whether it is one of the models of a ``PerAction``
 
     def _explore_by(self, rule: Explore) -> None:
-        """Choose by this rule, which is nobody else's, from now on."""
-        before = getattr(self, "_explore", None)  # vars(self) would make every attribute slower from then on
+        """Use this rule from now on. The caller gives it away."""
+        before = getattr(self, "_explore", None)  # vars(self) would make every later attribute access slower
         rule.bind()
         self._explore, self._share = rule, rule.uniform_share
         if not rule.is_random:
@@ -35,9 +35,18 @@ class Exploring(Stored):
 
     @property
     def explore(self) -> Any:  # an Explore
-        """How choices are made. Another rule may be given at any time; what was learned stays.
+        """The exploration rule. It can be replaced at any time, and what was learned stays.
 
-        The generator goes on, unless the new rule has a seed.
+        The generator continues, unless the new rule has a seed.
+
+        Examples
+        --------
+        >>> import sketchbandit as sb
+        >>> policy = sb.oful(3)
+        >>> policy.explore = sb.Thompson(0.1, seed=0)
+        >>> policy.explore
+        Thompson(scale=0.1, seed=0)
+
         """
         return self._explore
 
@@ -46,30 +55,30 @@ class Exploring(Stored):
         with self._lock:
             if self._is_part:
                 raise InputError(
-                    "this model is one of several; set the rule of all of them: models.explore = ..."
+                    "this model belongs to a PerAction; set the rule there: models.explore = ..."
                 )
             self._explore_by(copy_of_rule(rule))
 
     @property
     def random(self) -> np.random.Generator | None:
-        """The generator that choices draw from; None where chance plays no part."""
+        """The generator that choices draw from; None if the rule is not random."""
         return self._random if self._explore.is_random else None
 
     def reseed(self, seed: int | None = None) -> None:
-        """Draw from a new generator: for replicas, which would otherwise choose alike for ever."""
+        """Draw from a new generator. Use this for copies, which would otherwise all choose alike."""
         made = np.random.default_rng(None if seed is None else check_count("seed", seed, at_least=0))
         if self._explore.is_random:
             self._random = made
 
 
 def copy_of_rule(rule: Any) -> Explore:
-    """A rule that is nobody else's."""
+    """A copy of a rule, checked."""
     if isinstance(rule, type) and issubclass(rule, Explore):
-        raise InputTypeError(f"explore is the class {rule.__name__}; give one of it, made by calling it")
+        raise InputTypeError(f"explore is the class {rule.__name__}; give an instance, made by calling it")
     if not isinstance(rule, Explore):
         raise InputTypeError(
-            f"explore is {rule!r:.60}; give a rule, such as sb.Thompson(0.1), or derive one from "
-            "sketchbandit.Explore"
+            f"explore is {rule!r:.60}; give a rule, for instance sb.Thompson(0.1), or one of your "
+            "own subclass of sketchbandit.Explore"
         )
     check_rule(rule)
     made = copy.deepcopy(rule)

@@ -1,4 +1,4 @@
-"""A policy's parts in one file, each under its own name."""
+"""The parts of a policy in one file, each under its own name."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
@@ -17,7 +17,7 @@ from sketchbandit.storing import Stored
 
 
 class Part(Protocol):
-    """What a policy stands on."""
+    """A part of a policy that can be saved."""
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays."""
@@ -30,12 +30,12 @@ class Parts(NamedTuple):
     explore: Explore
     estimate: Estimate
     learned: Saved
-    """What ``estimate.restore`` is to be given, once the estimate is bound."""
+    """The arguments of ``estimate.restore``, to be called once the estimate is bound."""
     precision: Saved | None
-    """None: it has to be derived anew."""
+    """None if the precision has to be computed again."""
     reader: Reader | None = None
     blank: Sketch | None = None
-    """Before it had learned anything."""
+    """The sketch before it has learned anything, for a warm-up."""
 
 
 def content_of(parts: Mapping[str, Part]) -> tuple[Scalars, Arrays]:
@@ -53,20 +53,20 @@ def content_of(parts: Mapping[str, Part]) -> tuple[Scalars, Arrays]:
 
 
 def restored_generator(state: Any) -> np.random.Generator:
-    """The generator that goes on from a state which was saved."""
+    """The generator that continues from a saved state."""
     made = np.random.PCG64(0)
     try:
         made.state = state
     except (TypeError, ValueError, KeyError, OverflowError) as error:
-        raise FileError(f"the state of the generator makes no sense: {error}") from error
+        raise FileError(f"the file is damaged: the state of the generator makes no sense: {error}") from error
     return np.random.Generator(made)
 
 
 def restored_parts(scalars: Scalars, arrays: Arrays, **extra: Any) -> Parts:
-    """The parts of a policy; ``extra`` goes to the sketch."""
+    """Read the parts of a policy. ``extra`` goes to the sketch."""
     saved = scalars["sketch"]
     sketch = Sketch.of_kind(saved["kind"]).undump(saved["content"], taken_from("sketch", arrays), **extra)
-    if "system" in scalars:  # of 0.7: what follows from the sketch and b is derived anew
+    if "system" in scalars:  # a file of 0.7: the rest is computed again from the sketch and b
         learned: Saved = {"is_sparse": False}, {"b": taken_from("system", arrays)["b"]}
         return Parts(sketch, UCB(), Linear(), learned, None)
     rule, estimate = scalars["explore"], scalars["estimate"]

@@ -1,4 +1,4 @@
-"""When a policy forgets, and how much."""
+"""When a policy forgets old rounds, and how much."""
 
 import math
 from collections.abc import Sequence
@@ -13,25 +13,30 @@ from sketchbandit.sketch import Change, Sketch
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.theory import Confidence
 
-# What is left when it is time: where the sketch is rebuilt anyway, and wherever that does not come.
+# The weight left when forgetting is applied: at a rebuild of the sketch, and at the latest.
 _AT_A_REBUILD, _AT_THE_LATEST = 0.98, 0.9
 _LEAST, _MOST = 1e-300, 1e300
 
 
 def read_forget(forget: Any) -> float | None:
-    """The factor a round of what the user gave: a factor up to 1, a half-life above, or None; None: never.
+    """The factor per round of a ``forget`` setting; None means never.
 
+    A setting up to 1 is the factor itself. A setting above 1 is a half-life in rounds.
+
+    Examples
+    --------
     >>> read_forget(0.999), round(read_forget(100), 6), read_forget(1.0), read_forget(None)
     (0.999, 0.993092, None, None)
+
     """
     if forget is None:
         return None
-    remedy = "give a factor a round, such as 0.999, or a half-life in rounds, such as 700; None: never"
+    remedy = "give a factor per round, such as 0.999, or a half-life in rounds, such as 700; None: never"
     if isinstance(forget, (bool, np.bool_)) or not isinstance(forget, Real):
         raise InputTypeError(f"forget is {forget!r:.40} of type {type(forget).__name__}; {remedy}")
     try:
         number = float(forget)
-    except OverflowError:  # an integer beyond any float
+    except OverflowError:  # an integer too large for a float
         number = math.inf
     if not 0.0 < number < math.inf:
         raise InputError(f"forget must be above 0 and finite, got {forget!s:.40}; {remedy}")
@@ -40,7 +45,7 @@ def read_forget(forget: Any) -> float | None:
 
 
 def check_can_forget(sketch: Sketch, estimate: Estimate) -> None:
-    """Refuse parts of the user's own that have no way to forget."""
+    """Raise if a sketch or reward model of the user's own cannot forget."""
     sketch._check_can_forget()
     if type(estimate).forget is Estimate.forget:
         raise InputTypeError(
@@ -49,10 +54,10 @@ def check_can_forget(sketch: Sketch, estimate: Estimate) -> None:
 
 
 class Clock:
-    """Gathers the factor of every round, and says when it is to be applied.
+    """Collects the factors of the rounds, and says when to apply them.
 
-    To forget means to derive the precision anew. So it is done where that happens anyway, once 2 % are to be
-    forgotten, and otherwise once 10 % are. All rows in between have the same weight.
+    Forgetting means that the precision must be computed again. So it is applied when that happens anyway and
+    at least 2 % are to be forgotten, and otherwise once 10 % are. The rows in between have equal weights.
     """
 
     __slots__ = ("_at_rebuild", "_at_the_latest", "factor", "last", "merges", "since")
@@ -60,45 +65,48 @@ class Clock:
     def __init__(self, factor: float) -> None:
         self.factor = factor
         self.since = 0
-        """Rounds whose factors are still to be applied."""
+        """The number of rounds whose factors are not applied yet."""
         self.last = 0
-        """The round after which something was forgotten last."""
+        """The number of rounds when forgetting was last applied."""
         self.merges = 1.0
-        """What a radius has to be more careful by for merges."""
+        """The factor by which delta shrinks because of merges."""
         self._at_rebuild, self._at_the_latest = (
             max(1, math.ceil(math.log(left) / math.log(factor))) for left in (_AT_A_REBUILD, _AT_THE_LATEST)
         )
 
     def is_due(self, count: int, change: Change, sketch: Sketch) -> bool:
-        """So many rounds more: whether it is time now. A matrix takes rows in without being derived anew."""
+        """Count more rounds, and say whether forgetting is due now.
+
+        A dense matrix takes rows in without a rebuild, so there it waits for the latest moment.
+        """
         self.since += count
         if self.since < self._at_rebuild:
             return False
         return self.since >= self._at_the_latest or (change.rebuilt and not sketch.is_dense)
 
     def room(self, sketch: Sketch) -> int:
-        """How many rounds can come at once such that it is time after the last of them at most."""
+        """The number of rounds that can be learned at once before forgetting may be due."""
         return max(1, min(self._at_the_latest - self.since, sketch.plain_room))
 
     def strike(self, rounds: int) -> float:
-        """The factor gathered, which is applied after so many rounds: it gathers from 1 on again."""
+        """Return the collected factor, to be applied after ``rounds`` rounds, and start collecting again."""
         factor = max(math.pow(self.factor, self.since), _LEAST)
         self.since, self.last = 0, rounds
         return factor
 
     def careful(self, confidence: Confidence) -> Confidence:
-        """With the delta that is left for this moment."""
+        """The confidence with the delta that is left at this moment."""
         return confidence.after_forgetting(self.last, merges=self.merges)
 
     def add(self, other: "Clock", rounds: int) -> None:
-        """Two of the same factor that both have nothing to apply; ``rounds``: of both together."""
+        """Merge with a clock of the same factor. Neither may have factors to apply."""
         for clock in (self, other):
             self.merges *= (clock.last + 1.0) * (clock.last + 2.0)
         self.merges = min(self.merges * other.merges, _MOST)
         self.last = rounds
 
     def dump(self) -> Sequence[float]:
-        """What ``undump`` makes the same of."""
+        """The values that ``undump`` takes."""
         return self.factor, self.since, self.last, self.merges
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Does the sketch still support the regret bound? The paper's question, answered while the policy runs."""
+"""Whether the sketch still supports the regret bound: the paper's question, answered while a policy runs."""
 
 import math
 import warnings
@@ -19,45 +19,56 @@ from sketchbandit.policy.verdicts import (
 from sketchbandit.sketch import Sketch
 from sketchbandit.theory import vacuous_exponent
 
-_SHARE = 0.25  # of mass / size, the most that the certificate can grow by
-_LINEAR = 0.9  # a growth exponent from which on e grows in proportion to t, for all one can see
+_SHARE = 0.25  # of mass / size, which is the most that the certificate can grow by
+_LINEAR = 0.9  # growth exponent from which on e is taken to grow in proportion to t
 
 
 Complaints = tuple[Warning, ...]
 
 
 class Health(NamedTuple):
-    """What ``policy.health()`` tells.
+    """What ``policy.health()`` returns.
 
     Attributes
     ----------
     certificate : float
-        e, the sketch's ``error_bound``.
+        e, the ``error_bound`` of the sketch: the spectral error is at most this.
     exponent : float
         log(e) / log(t), the growth exponent of the paper's figure; -inf while e = 0.
     growth : float
-        The slope of log e over log t since half the rounds ago or more; nan where there was no loss then.
+        The slope of log e over log t, since half the rounds ago or earlier; nan if there was no loss then.
     limit : float
-        The exponent from which on the bound is linear: 1/3 for FD, 1 compensated; inf if e is bounded.
+        The exponent from which on the regret bound is linear: 1/3 without compensation (FD), 1 with it.
+        inf if e is bounded.
     heading_for_linear_regret : bool
-        Whether the certificate, as it grows, makes the regret bound linear. Without compensation: both
-        log(e/ridge) / log(t) and the growth have reached 1/3. With it: e has passed the ridge, and grows in
-        proportion to t. (Where that is by less than a quarter of what it can at most, the mass over the size,
-        the bound is linear with a small factor; then nobody is warned.)
+        Whether the certificate grows so fast that the regret bound becomes linear. Without compensation this
+        is so if both log(e/ridge) / log(t) and ``growth`` have reached 1/3. With compensation it is so if e
+        has passed the ridge and grows in proportion to t. If e then grows by less than a quarter of its
+        maximum, mass / size, the bound is linear with a small factor, and no warning is given.
     sentence : str
-        The same in words.
+        The same in words, with advice if something is wrong.
     enough_digits : bool
-        Whether the dtype can carry it: the sketch's ``uncounted`` is below the error that it promises, and
-        below the ridge or the certificate; and ``rounding`` is below the ridge, or less than half of that.
+        Whether the dtype has enough digits. The sketch's ``uncounted`` must be below the promised error, and
+        below the ridge or the certificate. Its ``rounding`` must be below the ridge or below half of the
+        certificate.
     scaling : str or None
-        How arms are scaled: "rows", "columns", None, or how far the warm-up is.
+        How arms are scaled: "rows", "columns" or None. During the warm-up: how far it is.
     effective_rounds : float
-        The sum of the weights of all rounds: their number, unless the policy forgets.
+        The sum of the weights of all rounds. This is their number, unless the policy forgets.
     world_changed : bool
-        Whether the predictions have become worse than they were, by a sequential test (docs/bandits.md);
-        until ``reset``, or until a policy that forgets has followed.
+        Whether predictions have become worse than before (drift), by a sequential test (docs/bandits.md). It
+        stays True until ``reset``, or until a policy that forgets has adapted.
     changed_at : int or None
-        The number of rounds after which that was noticed last.
+        The number of rounds after which this was last noticed.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> health = sb.soful(100, size=10).health()
+    >>> health.certificate, health.heading_for_linear_regret
+    (0.0, False)
+    >>> health.sentence
+    'FrequentDirections of size 10 has lost nothing so far: the regret is that of OFUL.'
 
     """
 
@@ -75,7 +86,7 @@ class Health(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What was true after so many rounds."""
+    """The error bound and the mass after so many rounds."""
 
     rounds: int
     error: float
@@ -86,9 +97,9 @@ START = Mark(1, 0.0, 0.0)
 
 
 class HealthWatch:
-    """Keeps the certificate of half the rounds ago, and complains once when a fixed size proves too small.
+    """Keeps the certificate of half the rounds ago, and warns once if a fixed size proves too small.
 
-    Marks are set after 2, 4, 8, ... rounds, whatever the portions in which the arms came.
+    Marks are set after 2, 4, 8, ... rounds. They do not depend on the batches in which arms came.
     """
 
     def __init__(self, then: Mark = START, recent: Mark = START, *, has_warned: bool = False) -> None:
@@ -98,9 +109,9 @@ class HealthWatch:
 
     def _set(self, then: Mark, recent: Mark) -> None:
         self.marks = (then, recent)
-        """At least half the rounds ago, and more recently."""
+        """One mark from at least half the rounds ago, and a more recent one."""
         self.next_mark = 2 * recent.rounds
-        """The rounds after which to look, whatever happens."""
+        """The number of rounds at which to look again in any case."""
 
     def dump(self) -> Scalars:
         """JSON values that ``undump`` turns into the same watch."""
@@ -116,7 +127,7 @@ class HealthWatch:
         return watch
 
     def look(self, sketch: Sketch, rounds: int, ridge: float, *, forgets: bool = False) -> Complaints:
-        """What there is to complain of, each of it the first time."""
+        """The warnings to give now. Each kind is given once."""
         if rounds >= self.next_mark:
             self._set(self.marks[1], Mark(rounds, sketch.error_bound, sketch.mass))
         digits = digits_sentence(sketch, ridge)
@@ -134,14 +145,14 @@ class HealthWatch:
         return (SketchTooSmallWarning(health.sentence),)
 
     def add(self, other: "HealthWatch") -> None:
-        """Two that ran side by side: what both had lost when about half of their rounds were over."""
+        """Merge with a watch that ran in parallel. The marks add up."""
         pairs = zip(self.marks, other.marks, strict=True)
         self._set(*(Mark(a.rounds + b.rounds, a.error + b.error, a.mass + b.mass) for a, b in pairs))
         self.has_warned |= other.has_warned
         self.has_warned_of_digits |= other.has_warned_of_digits
 
     def report(self, sketch: Sketch, rounds: int, ridge: float, *, forgets: bool = False) -> Health:
-        """The state of things."""
+        """The present ``Health``."""
         error = sketch.error_bound
         exponent = _exponent(error, rounds)
         then = self.marks[0]
@@ -153,7 +164,7 @@ class HealthWatch:
         if not math.isfinite(error):
             limit = math.nan
             name = type(sketch).__name__
-            sentence = f"{name} certifies nothing: whether its regret stays sublinear cannot be told."
+            sentence = f"{name} certifies nothing: whether the regret is sublinear is not known."
         elif forgets:
             sentence = forgetting_sentence(sketch, error, most)
         elif math.isfinite(most):
@@ -176,14 +187,14 @@ class HealthWatch:
     def _unbounded(
         self, sketch: Sketch, rounds: int, ridge: float, limit: float, growth: float
     ) -> tuple[bool, str]:
-        """Whether an error that may grow for ever makes the bound linear, and what to say of it."""
+        """Whether an unbounded error makes the regret bound linear, and the sentence that says so."""
         error = sketch.error_bound
         order = sketch.error_order
         if order < limit:
             return False, growing_sentence(error, order)
         if limit < 1.0:  # the bound has (1 + e/lambda)^(3/2) in it
             is_too_small = _exponent(error / ridge, rounds) >= limit and growth >= limit
-        else:  # it has (lambda + e)^(1/2); log e / log t takes for ever to come near 1, so look at the rate
+        else:  # it has (lambda + e)^(1/2); log e / log t comes near 1 very slowly, so look at the rate
             is_too_small = _rate(sketch, self.marks[0]) >= _SHARE
         if is_too_small:
             return True, too_small(sketch, error)
@@ -198,13 +209,13 @@ def mass_to_look_at(sketch: Sketch, ridge: float) -> float:
 
 
 def say(complaints: Complaints) -> None:
-    """Warn whoever called the public method that calls this."""
+    """Give the warnings. They point at the caller of the public method that calls this."""
     for complaint in complaints:
         warnings.warn(complaint, stacklevel=3)
 
 
 def _rate(sketch: Sketch, then: Mark) -> float:
-    """What the certificate gained since then, as a part of the most it could, mass/size; 0 if none before."""
+    """The gain of the certificate since then, as a share of its maximum, mass/size; 0 if it was 0 then."""
     gained = (sketch.mass - then.mass) / max(sketch.size, 1)
     return (sketch.error_bound - then.error) / gained if then.error > 0.0 and gained > 0.0 else 0.0
 

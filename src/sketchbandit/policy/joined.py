@@ -1,4 +1,4 @@
-"""A sketch, a precision, an estimate and a rule, joined: what a policy holds and tells."""
+"""A sketch, a precision, an estimate and a rule, joined: the state of a policy."""
 
 import math
 from typing import Any, ClassVar
@@ -24,11 +24,11 @@ from sketchbandit.sketch.checks import check_real
 from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.theory import Confidence
 
-_FOLLOWED = 3.0  # memories after a change in which a policy that forgets has followed it
+_FOLLOWED = 3.0  # memory lengths after a change until a policy that forgets has adapted
 
 
 class JoinedPolicy(Learner):
-    """What ``Choosing`` and ``Policy`` stand on."""
+    """Base class of ``Choosing`` and ``Policy``: the parts and their settings."""
 
     _kinds: ClassVar[dict[str, type[Any]]] = {}
     _noun = "policy"
@@ -51,7 +51,7 @@ class JoinedPolicy(Learner):
         self._beta = check_strength("beta", beta)
         is_theorem = isinstance(self._beta, Confidence)
         self._dtype, self._dim = sketch.dtype, sketch.dim
-        self._plain_dim = self._dim  # of arms that need no conversion
+        self._plain_dim = self._dim  # length of an arm that needs no conversion
         self._is_float64 = self._dtype == np.float64
         self._begin(sketch, estimate, with_determinant=is_theorem, saved=saved)
         self._explore_by(explore)
@@ -66,7 +66,7 @@ class JoinedPolicy(Learner):
         with_determinant: bool = False,
         saved: Saved | None = None,
     ) -> None:
-        """Nothing is learned yet."""
+        """Start with nothing learned."""
         self._precision = Precision(sketch, self._ridge, with_determinant=with_determinant, saved=saved)
         self._estimate = estimate
         self._checks_rewards = type(estimate).check_reward is not Estimate.check_reward
@@ -80,15 +80,15 @@ class JoinedPolicy(Learner):
         self._rounds = 0
 
     def _explore_by(self, rule: Explore) -> None:
-        """Widths count by what the rule says; where it leaves that to the policy, by what they did before."""
+        """Use this rule. If it has no beta of its own, the present beta stays."""
         if rule.beta is None and "beta" in setting_names(type(rule)):
             rule.beta = self._beta
         beta = check_strength("beta", self._beta if rule.beta is None else rule.beta)
         sketch = self._precision.sketch
         if isinstance(beta, Confidence) and not math.isfinite(sketch.error_bound):
             raise InputError(
-                f"{type(sketch).__name__} certifies no error, so there is no theorem for its radius; "
-                "give a constant beta"
+                f"{type(sketch).__name__} certifies no error, so no theorem gives its radius; give a "
+                "constant beta"
             )
         if isinstance(beta, Confidence):
             self._estimate.check_confidence(beta)
@@ -101,56 +101,59 @@ class JoinedPolicy(Learner):
         self._beta = beta
         self._confidence = None if isinstance(beta, float) else beta
         self._radius = beta if isinstance(beta, float) else math.nan
-        self._radius_at = (-1, -1)  # rebuilds and rounds for which it holds, where it is a theorem's
+        self._radius_at = (-1, -1)  # (rebuilds, rounds) for which a theorem's radius was computed
 
     def _make_lock(self) -> Lock:
-        """That of the sketch, so that whoever compresses it does so between two rounds."""
+        """The lock of the sketch, so that a compression of it happens between two rounds."""
         return self._precision.sketch._lock
 
     # -- what it tells ------------------------------------------------------------------------------
 
     @property
     def ridge(self) -> float:
-        """lambda."""
+        """lambda, the ridge parameter."""
         return self._ridge
 
     @property
     def beta(self) -> float | Confidence | Auto:
-        """As given."""
+        """The confidence radius as it was given: a float, a ``Confidence`` or "auto"."""
         return self._beta
 
     @beta.setter
     def beta(self, value: Any) -> None:
-        raise InputTypeError(f"beta is a setting of the rule; set that: policy.explore = sb.UCB({value!r})")
+        raise InputTypeError(f"beta belongs to the rule; set the rule: policy.explore = sb.UCB({value!r})")
 
     @property
     def forget(self) -> float | None:
-        """The factor by which a round counts in the next one; None: nothing is forgotten."""
+        """The factor by which old rounds are forgotten per round; None if nothing is forgotten."""
         return self._forget
 
     @property
     def sketch(self) -> Any:  # a Sketch: which one, whoever made the policy knows
-        """The sketch of the arms played. The policy feeds it; look, but do not update it."""
+        """The sketch of the arms played. Read from it only; the policy updates it."""
         return self._precision.sketch
 
     @property
     def precision(self) -> Precision:
-        """A^-1, in step with the sketch. The policy feeds it: ask, but do not change it."""
+        """A^-1, always up to date with the sketch. Read from it only; the policy updates it."""
         return self._precision
 
     @property
     def estimate(self) -> Any:  # an Estimate
-        """What is believed of the rewards. The policy feeds it: for looking at, by the thread that plays."""
+        """The reward model. Read from it only, and in the thread that plays; the policy updates it."""
         return self._estimate
 
     @property
     def theta(self) -> Vector:
-        """What margins are made of, x'theta: a copy. Of linear rewards A^-1 b."""
+        """The parameter vector, shape (dim,): a copy. The margin of an arm is x'theta.
+
+        For linear rewards, theta = A^-1 b.
+        """
         return self._estimate.theta.copy()
 
     @property
     def radius(self) -> float:
-        """The radius beta_t that the next choice uses."""
+        """The confidence radius beta_t of the next choice."""
         if self._confidence == "auto":
             return STRENGTH if self._estimate.is_normalised else self._spread.radius
         if self._confidence is not None:
@@ -164,22 +167,22 @@ class JoinedPolicy(Learner):
 
     @property
     def rounds(self) -> int:
-        """How many rewards were learned from."""
+        """The number of rewards learned from. One round is one reward."""
         return self._rounds
 
     @property
     def nbytes(self) -> int:
-        """Bytes of every array held, the sketch's included."""
+        """Bytes of all arrays held, including those of the sketch."""
         return self._precision.nbytes + self._estimate.nbytes + self._precision.sketch.nbytes
 
     def health(self) -> Health:
-        """The certificate and the predictions: how they develop, and what that means, in a sentence."""
+        """Report on the error bound and on the predictions, with a sentence that says what to do."""
         forgets = self._clock is not None
         found = self._watch.report(self.sketch, self._rounds, self._ridge, forgets=forgets)
         return found._replace(**self._health_of_world(found.sentence))
 
     def _health_of_world(self, sentence: str) -> dict[str, Any]:
-        """What ``Health`` says of the predictions, and in words."""
+        """The fields of ``Health`` about the predictions, and the sentence."""
         noticed, memory = self._world.changed_at, math.inf
         if noticed is None:
             return {}

@@ -1,4 +1,4 @@
-"""What a policy and a set of models have in common."""
+"""What policies over arms and models per action have in common."""
 
 import copy
 from abc import abstractmethod
@@ -18,7 +18,7 @@ from sketchbandit.sketch.columns import ColumnNames, Name
 
 
 class Learner(Scalable):
-    """Reads features, chooses by a rule, merges with others of its kind."""
+    """Base class: it reads features, chooses by a rule, and merges with others of its kind."""
 
     _dim: int
     _dtype: np.dtype[Any]
@@ -26,22 +26,44 @@ class Learner(Scalable):
 
     @property
     def dim(self) -> int:
-        """Length of an arm, or of a context."""
+        """The number of features of an arm, or of a context."""
         return self._dim
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype in which features are read and stored; sums are float64 whatever it is."""
+        """The dtype in which features are read and stored. Sums are always float64."""
         return self._dtype
 
     @property
     def columns(self) -> tuple[Name, ...] | None:
-        """The names of the features, if they came as a DataFrame; later ones are put in this order."""
+        """The feature names, if features came as a DataFrame; else None.
+
+        Columns of later DataFrames are put into this order.
+        """
         return self._columns.names
 
     @holds_the_lock
     def merge(self, other: Any) -> None:
-        """Take in what another of the same settings has learned, both having started from nothing."""
+        """Add what another learner with the same settings has learned.
+
+        Both must have started from nothing. ``other`` stays as it is.
+
+        Parameters
+        ----------
+        other : same type as this one
+            A policy, or a set of models, with the same settings.
+
+        Examples
+        --------
+        >>> import sketchbandit as sb
+        >>> here, there = sb.oful(2), sb.oful(2)
+        >>> here.update([1.0, 0.0], 1.0)
+        >>> there.update([0.0, 1.0], 1.0)
+        >>> here.merge(there)
+        >>> here.rounds, here.theta
+        (2, array([0.5, 0.5]))
+
+        """
         if type(other) is not type(self):
             raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
         if other is self:
@@ -53,7 +75,7 @@ class Learner(Scalable):
 
     @abstractmethod
     def _absorb(self, other: Any) -> Complaints:
-        """``merge`` for whoever holds both locks: what there is to warn of is returned."""
+        """Do ``merge`` while both locks are held, and return the warnings to give."""
 
     # -- chance ---------------------------------------------------------------------------------------
 
@@ -64,7 +86,7 @@ class Learner(Scalable):
         return unless_refused(random, self._columns)
 
     def _saved_chance(self) -> Scalars:
-        """What a file holds of the generator."""
+        """The state of the generator, as a file holds it."""
         return {"random": self._random.bit_generator.state} if self._explore.is_random else {}
 
     def _restore_chance(self, scalars: Scalars) -> None:

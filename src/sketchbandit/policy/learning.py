@@ -1,4 +1,4 @@
-"""How a policy learns."""
+"""How a policy learns from rewards."""
 
 import copy
 import math
@@ -37,14 +37,51 @@ from sketchbandit.theory import Confidence
 
 
 class Policy(RankingPolicy):
-    """What every policy can do: to choose, to rank, and the verbs that change something, update and merge."""
+    """The interface of every policy over arms: choose an arm, rank arms, learn from rewards, merge.
+
+    ``sketchbandit.adaptive`` makes one with defaults for everything; ``LinUCB`` takes all parts one by one.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> policy = sb.adaptive(3, seed=0)
+    >>> isinstance(policy, sb.Policy), policy.dim, policy.rounds
+    (True, 3, 0)
+
+    """
 
     @holds_the_lock
     def update(self, arm: Any, reward: Any) -> None:
-        """Learn from one arm (dim,) and its reward, or from n arms (n, dim) and n rewards, one after another.
+        """Learn from one arm and its reward, or from n arms and n rewards in their order.
 
-        Input that cannot be used raises before anything changes. A SketchTooSmallWarning, or a
-        WorldChangedWarning, comes last, when everything is learned; so it does where warnings are errors.
+        Parameters
+        ----------
+        arm : array of shape (dim,) or (n, dim)
+            The features of the arm that was chosen, not its index: ``arms[chosen]``.
+        reward : float or array of shape (n,)
+            The observed reward of each arm.
+
+        Warns
+        -----
+        SketchTooSmallWarning, TooFewDigitsWarning, WorldChangedWarning
+            Given after everything is learned. This holds even if warnings are turned into errors.
+
+        Raises
+        ------
+        InputError
+            If an arm or a reward cannot be used. Then nothing has changed.
+
+        Examples
+        --------
+        >>> import sketchbandit as sb
+        >>> policy = sb.oful(2)
+        >>> arms = [[1.0, 0.0], [0.0, 1.0]]
+        >>> chosen = policy.select(arms)
+        >>> policy.update(arms[chosen], reward=1.0)
+        >>> policy.update(arms, [1.0, 0.5])  # two rounds at once
+        >>> policy.rounds
+        3
+
         """
         with self._lock:
             complaints = self._learn(arm, reward)
@@ -52,8 +89,8 @@ class Policy(RankingPolicy):
             say(complaints)
 
     def _learn(self, arm: Any, reward: Any) -> Complaints:
-        """``update`` for whoever holds the lock: what there is to warn of is returned."""
-        if (  # as quick as can be
+        """Do ``update`` while the lock is held, and return the warnings to give."""
+        if (  # the fast path
             type(arm) is np.ndarray
             and isinstance(reward, float)
             and arm.dtype == self._dtype
@@ -73,9 +110,9 @@ class Policy(RankingPolicy):
             return self._learn_one(x, row[np.newaxis], norm_sq, leverage, float(reward))
         arm, reward = on_host(arm), on_host(reward)
         if isinstance(arm, Choice):
-            raise InputTypeError("the arm is a Choice: give the arm itself, arms[choice.index]")
+            raise InputTypeError("the arm is a Choice; give the arm itself: arms[choice.index]")
         if isinstance(arm, (int, np.integer)):
-            raise InputTypeError(f"the arm is {arm}: give the arm itself, arms[{arm}], not its index")
+            raise InputTypeError(f"the arm is {arm}, an index; give the arm itself: arms[{arm}]")
         complaints = (self._learn_warming_up if self._is_warming else self._learn_any)(arm, reward)
         self._columns.remember(arm)
         return complaints
@@ -84,7 +121,7 @@ class Policy(RankingPolicy):
         if is_scalar(reward) or is_vector(arm):
             arms = self._read(arm, may_be_empty=True)
             if len(arms) != 1:
-                raise InputError(f"{len(arms)} arms need {len(arms)} rewards, got one")
+                raise InputError(f"{len(arms)} arms need {len(arms)} rewards, got one reward")
             return self._learn_arm(arms, 0, arms.norm_sq(0), read_reward(reward))
         arm = self._columns.align(arm)
         batch = self._read_rows(arm)
@@ -112,7 +149,7 @@ class Policy(RankingPolicy):
         return self._learn_one(x, row, norm_sq_of(x), None, reward)
 
     def _check_many(self, batch: RowBatch, rewards: Vector) -> None:
-        """Refuse what could not be learned; after this nothing is."""
+        """Raise if an arm or a reward cannot be learned from. What passes is never refused later."""
         if self._checks_rewards:
             for reward in rewards.tolist():
                 self._estimate.check_reward(reward)
@@ -145,7 +182,7 @@ class Policy(RankingPolicy):
         return self._learned(1, lossy=not change.additive)
 
     def _learn_chunk(self, rows: AnyArray, norms_sq: Vector, rewards: Vector) -> Complaints:
-        """Many arms, with a stop wherever a look at the certificate is due."""
+        """Learn from many arms, and stop wherever the certificate has to be looked at."""
         complaints: Complaints = ()
         clock = self._clock
         while len(rows):
@@ -165,14 +202,14 @@ class Policy(RankingPolicy):
         self._rounds += count
         sketch, mass = self._precision.sketch, self._precision.sketch.tally.mass
         is_long = mass >= self._mass_to_look_at
-        if lossy or is_long or self._rounds >= self._watch.next_mark:  # then the verdict may have changed
-            if is_long:  # said now, or not so yet
+        if lossy or is_long or self._rounds >= self._watch.next_mark:  # then the health may have changed
+            if is_long:  # look again when the mass has doubled
                 self._mass_to_look_at = 2.0 * mass
             return self._watch.look(sketch, self._rounds, self._ridge, forgets=self._clock is not None)
         return ()
 
     def _look_at_world(self) -> Complaints:
-        """Whether predictions have become worse; said once, and not at all where the policy forgets."""
+        """Test whether predictions have become worse. The warning comes once; never if the policy forgets."""
         world = self._world
         world.close(loss_of(self._precision.sketch, self._ridge))
         if not world.has_changed or (world.changed_at is not None and self._clock is None):
@@ -182,7 +219,7 @@ class Policy(RankingPolicy):
         return () if self._clock is not None else (WorldChangedWarning(world_sentence(world.changed_at)),)
 
     def _forget_now(self, clock: Clock, rounds: int, *, orthogonal: bool = False) -> None:
-        """Apply what the clock has gathered; ``rounds``: learned from by now."""
+        """Apply the forgetting that the clock has gathered, after ``rounds`` rounds."""
         factor = clock.strike(rounds)
         forget(self._precision, self._estimate, factor, orthogonal=orthogonal)
         self._spread.forget(factor)
@@ -190,20 +227,22 @@ class Policy(RankingPolicy):
     # -- forgetting and merging -----------------------------------------------------------------------
 
     def reset(self) -> None:
-        """Forget all that was learned, and begin again with the same settings, in the same world of features.
+        """Forget everything that was learned, and start again with the same settings.
 
-        How features are scaled stays, and so do the names of columns; a warm-up goes on with the arms that it
-        has seen, and the generator from where it is.
-
+        The scaling of the features and the column names stay. A warm-up that is not over goes on with the
+        arms it has seen. The random generator continues from its present state.
+        Examples
+        --------
         >>> import sketchbandit as sb
         >>> policy = sb.oful(2)
         >>> policy.update([1.0, 0.0], 1.0)
         >>> policy.reset()
         >>> policy.rounds, policy.mean([1.0, 0.0])
         (0, 0.0)
+
         """
         if self._is_part:
-            raise InputError("this model is one of several; say which to reset: models.reset(action)")
+            raise InputError("this model belongs to a PerAction; reset it there: models.reset(action)")
         self._reset()
 
     def _reset(self) -> None:
@@ -214,10 +253,12 @@ class Policy(RankingPolicy):
     def _refuse(self, norm_sq: float, reward: float) -> None:
         if not math.isfinite(reward):
             raise InputError(f"the reward is {reward}; rewards must be finite")
-        raise InputError(f"the arm's squared length is {norm_sq:g} and its reward {reward:g}; rescale them")
+        raise InputError(
+            f"the arm's squared length is {norm_sq:g} and its reward is {reward:g}; rescale arms and rewards"
+        )
 
     def _absorb(self, other: Any) -> Complaints:
-        """``merge`` for whoever holds both locks: what there is to warn of is returned."""
+        """Do ``merge`` while both locks are held, and return the warnings to give."""
         for name, mine, theirs in (
             ("dim", self._dim, other._dim),
             ("ridge", self._ridge, other._ridge),
@@ -242,7 +283,7 @@ class Policy(RankingPolicy):
             self.sketch._check_mergeable(other.sketch)
             self.sketch.tally.check(other.sketch.tally.mass)
             other = copy.deepcopy(other)
-            for policy, gathered in ((self, clock), (other, other._clock)):  # by the weights of now
+            for policy, gathered in ((self, clock), (other, other._clock)):  # so both have today's weights
                 if gathered.since:
                     policy._forget_now(gathered, policy._rounds)
             clock.add(other._clock, self._rounds + other._rounds)

@@ -24,38 +24,42 @@ from sketchbandit.theory import Confidence
 
 
 class LinUCB(Policy):
-    """A sketch, an estimate and a way to explore: by default the arm of the largest upper confidence bound.
+    """A policy made of three parts: a sketch, a reward model and an exploration rule.
 
-    The bound is x'theta + beta·sqrt(x' A^-1 x), A = (ridge + alpha) I + S'S with the sketch's S and alpha,
-    theta = A^-1 (sum of reward·x). This is Alg. 2 of the paper, and with other sketches the algorithms it
-    compares with.
+    By default it chooses the arm with the largest upper confidence bound x'theta + beta·sqrt(x' A^-1 x).
+    Here A = (ridge + alpha) I + S'S, with S and alpha of the sketch, and theta = A^-1 (sum of reward·x).
+    With a ``DyadicBlockSketch`` this is Alg. 2 of the paper (DBSLinUCB). With other sketches it is one of the
+    algorithms that the paper compares with. ``adaptive``, ``oful``, ``soful``, ``cbscfd`` and ``dbslinucb``
+    make such policies with fewer settings.
 
     Threads may share a policy: every public call is atomic.
 
     Parameters
     ----------
     sketch : Sketch
-        A fresh sketch, which the policy feeds from now on: any subclass of ``sketchbandit.Sketch``. Where a
-        scaling has to be learned, ``policy.sketch`` is a copy of it that was begun anew.
+        A fresh sketch, an instance of any subclass of ``sketchbandit.Sketch``. From now on the policy updates
+        it. If a scaling has to be learned, the policy works with copies: read ``policy.sketch``.
     ridge : float
-        lambda.
-    beta : float, Confidence or "auto"
-        Short for ``explore=UCB(beta)``: the radius, a constant or the theorem's, or by the deviation of the
-        rewards. 0.1 unless it is given.
-    explore : Explore
-        How to choose: ``UCB``, ``Thompson``, ``InverseGap``, ``EpsilonGreedy``, ``Greedy`` or a rule of your
-        own. The policy makes a copy.
-    rewards : Estimate
-        What to believe of the rewards: ``Linear()`` unless it is given, ``Logistic()``, ``Poisson()``,
-        ``Robust()`` or a model of your own (docs/beyond-linear.md). The policy makes a copy.
-    forget : float
-        How fast to forget, where the world changes: up to 1 the factor by which a round counts in the next
-        one, such as 0.999; above 1 the half-life in rounds, such as 700. None: never (docs/bandits.md).
-    scaling : str or Scaling
-        How arms are brought to scale: None, "rows", "columns", "auto" (docs/scaling.md), or that of another
-        policy.
+        lambda, the ridge parameter, in units of a squared arm norm.
+    beta : float, Confidence or "auto", optional
+        The confidence radius, short for ``explore=UCB(beta)``. A float is a constant radius, a ``Confidence``
+        is that of the theorem, and "auto" follows the standard deviation of the rewards. Default 0.1.
+    explore : Explore, optional
+        The exploration rule: ``UCB`` (the default), ``Thompson``, ``InverseGap``, ``EpsilonGreedy``,
+        ``Greedy`` or a rule of your own. The policy makes a copy.
+    rewards : Estimate, optional
+        The reward model: ``Linear()`` (the default), ``Logistic()``, ``Poisson()``, ``Robust()`` or a model
+        of your own (docs/beyond-linear.md). The policy makes a copy.
+    forget : float, optional
+        How fast to forget old rounds, for rewards that drift. A number up to 1 is a factor per round, such as
+        0.999. A number above 1 is a half-life in rounds, such as 700. None (the default) never forgets
+        (docs/bandits.md).
+    scaling : {None, "rows", "columns", "auto"} or Scaling
+        How features are scaled (docs/scaling.md). The ``scaling`` of another policy can be given too.
+        Default None: features stay as they are.
     intercept : bool or float
-        Whether a constant feature is added to the arms. The sketch then has one column more than an arm.
+        Whether a constant feature is added to every arm. A float sets the length of that feature. The sketch
+        then needs one column more than an arm has.
 
     Examples
     --------
@@ -93,19 +97,21 @@ class LinUCB(Policy):
         ):
             if isinstance(given, type):
                 raise InputTypeError(
-                    f"{name} is the class {given.__name__}; give one of it, made by calling it"
+                    f"{name} is the class {given.__name__}; give an instance, made by calling it"
                 )
             if not isinstance(given, wanted):
                 kind = type(given).__name__
-                raise InputTypeError(f"{name} is a {kind}; derive it from sketchbandit.{wanted.__name__}")
+                raise InputTypeError(
+                    f"{name} is a {kind}; give an instance of sketchbandit.{wanted.__name__} or of a subclass"
+                )
         if sketch.count:
             raise InputError(
-                f"the sketch has seen {sketch.count} rows whose rewards are unknown; give a fresh one"
+                f"the sketch has seen {sketch.count} rows without their rewards; give a fresh sketch"
             )
         rule = copy_of_rule(UCB() if explore is None else explore)
         model = copy.deepcopy(rewards or Linear())
         if rule.beta is not None and beta is not None:
-            raise InputError(f"beta is {beta}, but explore={rule!r} has its own number; leave out beta")
+            raise InputError(f"beta is {beta}, but explore={rule!r} has a beta of its own; leave out beta")
         radius = next(given for given in (rule.beta, beta, DEFAULT_BETA) if given is not None)
         reader = Reader.of(sketch.dim - bool(intercept), scaling, intercept)
         self._set_up(sketch, ridge, radius, explore=rule, estimate=model, forget=read_forget(forget))
@@ -168,7 +174,7 @@ class LinUCB(Policy):
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
-        """The policy that ``dump`` described."""
+        """Return the policy that ``dump`` described."""
         parts, beta = restored_parts(scalars, arrays, **extra), scalars["beta"]
         policy = cls.__new__(cls)
         saved_beta = Confidence(**beta) if isinstance(beta, dict) else beta

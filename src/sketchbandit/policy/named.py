@@ -1,4 +1,4 @@
-"""Policies by name, for whoever reads a name from a command line, a request or a file."""
+"""Policies by name, for names that come from a command line, a request or a file."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -17,16 +17,16 @@ _OF_RULE, _OF_MODEL = "explore.", "rewards."
 
 
 class Recipe(NamedTuple):
-    """A policy that has a name."""
+    """A named policy."""
 
     make: Callable[..., Policy]
-    """``(dim, **settings)``"""
+    """Makes the policy: ``make(dim, **settings)``."""
     title: Callable[[Settings], str]
-    """What figures call it, given its settings."""
+    """Returns the name used in figures, given the settings."""
     can_turn_exact: bool
-    """Whether it may come to hold dim² numbers, whatever its size."""
+    """Whether the policy may come to hold dim² numbers, whatever its sketch size."""
     size_sign: str = "l"
-    """How figures write its size."""
+    """The symbol for the sketch size in figures."""
 
 
 RECIPES: dict[str, Recipe] = {}
@@ -40,37 +40,50 @@ def register(
     can_turn_exact: bool,
     size_sign: str = "l",
 ) -> None:
-    """Give a policy a name, by which ``sketchbandit.experiments`` and the service of this process know it.
+    """Register a policy under a name, for ``sketchbandit.experiments`` and the service of this process.
 
-    ``title`` is what figures call it, or a function of its settings; ``can_turn_exact`` says whether it may
-    come to hold dim² numbers, which the service counts against its limits.
+    Parameters
+    ----------
+    name : str
+        The new name.
+    make : callable
+        ``make(dim, **settings)`` returns a fresh policy.
+    title : str or callable
+        The name in figures, or a function that returns it for given settings.
+    can_turn_exact : bool
+        Whether the policy may come to hold dim² numbers. The service counts them against its memory limits.
+    size_sign : str
+        The symbol for the sketch size in figures.
 
+    Examples
+    --------
     >>> from sketchbandit import IncrementalSVD, LinUCB
     >>> register("isvd", lambda dim: LinUCB(IncrementalSVD(dim)), title="iSVD", can_turn_exact=False)
     >>> build("isvd", 30).sketch.size
     50
     >>> del RECIPES["isvd"]
+
     """
     if not callable(make):
-        raise InputTypeError(f"make must make a policy from dim and settings, got {make!r}")
+        raise InputTypeError(f"make must be a function (dim, **settings) -> Policy, got {make!r}")
     if name in RECIPES and RECIPES[name].make.__module__ != getattr(make, "__module__", None):
-        raise InputError(f"there is a policy {name!r} already; choose another name")
+        raise InputError(f"there is a policy called {name!r} already; choose another name")
     titled = (lambda _: title) if isinstance(title, str) else title
     RECIPES[name] = Recipe(make, titled, can_turn_exact, size_sign)
 
 
 def recipe(name: str) -> Recipe:
-    """The recipe of this name."""
+    """The recipe with this name."""
     if name not in RECIPES:
         raise InputError(f"unknown policy {name!r}; choose from {', '.join(RECIPES)}")
     return RECIPES[name]
 
 
 def parameters(name: str, explore: Any = None, rewards: Any = None) -> list[str]:
-    """The settings that the policy takes, and those of its rule and its reward model, if they are named.
+    """The names of all settings: of the policy, and of its rule and reward model if they are given.
 
-    A setting of the rule is written with its name, or, always possible, as ``explore.name``; one of the
-    reward model as ``rewards.name``.
+    A setting of the rule goes by its plain name or as ``explore.name``. A setting of the reward model goes
+    as ``rewards.name``.
     """
     own = [p.name for p in inspect.signature(recipe(name).make).parameters.values() if p.name != "dim"]
     of_rule = () if explore is None or "explore" not in own else setting_names(type(rule_of(explore)))
@@ -80,24 +93,29 @@ def parameters(name: str, explore: Any = None, rewards: Any = None) -> list[str]
 
 
 def build(name: str, dim: int, **settings: Any) -> Policy:
-    """The policy of this name; a setting that it does not have is refused by name.
+    """Make the policy with this name. Unknown settings are refused by name.
 
-    ``explore`` may be a rule, its name, or a mapping (``explore.named.rule_of``); ``rewards`` a reward model,
+    ``explore`` is a rule, its name, or a mapping (``explore.named.rule_of``). ``rewards`` is a reward model,
     its name, or a mapping (``estimate.named.model_of``).
 
+    Examples
+    --------
     >>> build("soful", 30, size=5).sketch.size
     5
     >>> build("soful", 30, explore="thompson", scale=0.5).explore
     Thompson(scale=0.5)
     >>> build("soful", 30, **{"rewards": "logistic", "rewards.step": 2.0}).estimate
     Logistic(arm_norm=1.0, step=2.0)
+
     """
     own, known = parameters(name), parameters(name, settings.get("explore"), settings.get("rewards"))
     of_rule = [key for key in known[len(own) :] if not key.startswith(_OF_MODEL)]
     for key in settings:
         if key not in known and key.removeprefix(_OF_RULE) not in of_rule:
             if key.startswith(_OF_MODEL) and settings.get("rewards") is None:
-                raise InputError(f"{key} is a setting of a reward model; name it too: rewards=robust")
+                raise InputError(
+                    f"{key} is a setting of a reward model; name the model too, for instance rewards=robust"
+                )
             raise InputError(f"{name} has no setting {key!r}; it takes {', '.join(known)}")
     made = {key: value for key, value in settings.items() if key in own}
     others = {key: value for key, value in settings.items() if key not in own}

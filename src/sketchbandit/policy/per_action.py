@@ -1,4 +1,4 @@
-"""A model for every action: the disjoint setting."""
+"""One model per action: the disjoint setting."""
 
 import copy
 from collections.abc import Callable, Iterable
@@ -19,23 +19,25 @@ from sketchbandit.sketch.columns import ColumnNames
 
 
 class PerAction(ActionRanking):
-    """A model for every action, all asked with the same context (the disjoint setting).
+    """One model per action (disjoint LinUCB): every action scores the same context with a model of its own.
 
-    What is learned of one action tells nothing of another. A new action has the prior's width, so that it is
-    tried. For actions that have features of their own one policy over arms learns faster.
+    The models are disjoint: rewards of one action say nothing about another. A new action starts with the
+    width of the prior, so that it gets tried. If actions have features of their own, one policy over arms
+    learns faster.
 
-    A merge adds up the actions that both have. Those that only the other has come as they are there, retired
-    or not. Models that were handed out before are no longer those in use.
+    ``merge`` adds up the actions that both sides have. Actions that only the other side has are copied, with
+    their state (offered or retired). After a merge, models taken from ``policies`` before are out of date.
 
-    Threads may share it: every public call is atomic.
+    Threads may share one instance: every public call is atomic.
 
     Parameters
     ----------
     actions : list of str or int
-        Their names.
+        The names of the actions.
     factory : callable
-        Makes a fresh policy. It is called once; every action, also one that is added later, gets a copy. Its
-        rule (``explore=``) is that of the whole, and its seed that of the one generator which is used.
+        A function without arguments that returns a fresh policy. It is called once. Every action gets a copy,
+        also an action that is added later. The exploration rule of that policy, and its seed, serve all
+        actions together.
 
     Examples
     --------
@@ -64,10 +66,29 @@ class PerAction(ActionRanking):
 
     @holds_the_lock
     def update(self, context: Any, action: Any, reward: Any) -> None:
-        """Learn from one context (dim,), the action that was taken and its reward; or from n of each.
+        """Learn from a context, the action taken and its reward, or from n of each.
 
-        A retired action learns too: rewards may come late. Input that cannot be used raises before anything
-        changes. A SketchTooSmallWarning comes last, when everything is learned.
+        Retired actions learn too, because rewards may come late.
+
+        Parameters
+        ----------
+        context : array of shape (dim,) or (n, dim)
+            The features of the context.
+        action : str or int, or a list of n
+            The name of the action taken.
+        reward : float or array of shape (n,)
+            The observed reward.
+
+        Warns
+        -----
+        SketchTooSmallWarning, TooFewDigitsWarning, WorldChangedWarning
+            Given after everything is learned.
+
+        Raises
+        ------
+        InputError
+            If an input cannot be used. Then nothing has changed.
+
         """
         with self._lock:
             complaints = self._learn(context, action, reward)
@@ -75,7 +96,7 @@ class PerAction(ActionRanking):
             say(complaints)
 
     def _learn(self, context: Any, action: Any, reward: Any) -> Complaints:
-        if (  # as quick as can be
+        if (  # the fast path
             type(context) is np.ndarray
             and isinstance(reward, float)
             and context.dtype == self._dtype
@@ -104,7 +125,7 @@ class PerAction(ActionRanking):
         return complaints
 
     def _learn_many(self, contexts: Any, actions: Any, rewards: Any) -> Complaints:
-        """Each model from its own, in their order, when all of them were checked."""
+        """Check everything, then let each model learn its own part, in order."""
         source, names = self._source(contexts), [self._known(action) for action in actions]
         if len(names) != source.shape[0]:
             raise InputError(f"{source.shape[0]} contexts need {source.shape[0]} actions, got {len(names)}")
@@ -116,7 +137,7 @@ class PerAction(ActionRanking):
         for name, policy, rows, mine in parts:
             try:
                 policy._check_many(policy._read_rows(rows), mine)
-            except RowError as error:  # it counts within the action's part
+            except RowError as error:  # its row number counts within the action's part
                 why = error.why.replace("arms", "contexts")
                 raise RowError("context", places[name][error.row], why) from error
         if self._is_warming:
@@ -127,7 +148,7 @@ class PerAction(ActionRanking):
         return complaints
 
     def _learn_warming_up(self, source: Any, names: list[Action], rewards: Vector) -> Complaints:
-        """One by one, until the warm-up is over; all was checked."""
+        """Learn one by one until the warm-up is over. Everything was checked before."""
         complaints: Complaints = ()
         kept = 0
         for row in self._to_be_kept(source):
@@ -141,8 +162,8 @@ class PerAction(ActionRanking):
     # -- merging ------------------------------------------------------------------------------------
 
     def _absorb(self, other: "PerAction") -> Complaints:
-        """On copies, so that all of it is done or nothing."""
-        copy.deepcopy(self._template)._absorb(other._template)  # says which setting differs
+        """Merge on copies, so that all of it is done or nothing."""
+        copy.deepcopy(self._template)._absorb(other._template)  # raises with the setting that differs
         self._check_same_scaling(other)
         columns = self._columns.merged(other._columns)
         models = dict(self._models)

@@ -1,4 +1,4 @@
-"""Whether the predictions have become worse than they were: a watch over the world, not over the sketch."""
+"""Whether predictions have become worse than before: a watch for drift of the rewards."""
 
 import math
 from typing import Any, NamedTuple, Self
@@ -9,69 +9,73 @@ from sketchbandit.arrays import Scalars
 from sketchbandit.sketch import Sketch
 
 BLOCK = 64
-"""Rounds that are looked at together."""
+"""The number of rounds that are looked at together."""
 ROUNDS_TO_A_FALSE_ALARM = 1e6
-"""On average at least, while either of the two nulls holds."""
+"""The mean number of rounds to a false alarm is at least this, while one of the two nulls holds."""
 _ENOUGH = math.log(ROUNDS_TO_A_FALSE_ALARM)
-_MOST_SQUARE, _MOST_GAIN = 9.0, 4.0  # in units of the level: what one round can say
-_WORSE, _BEYOND = 1.5, 0.25  # what is no change yet: half as much again, and a quarter of it
-_NOVEL = 2.0  # times the reference: arms of larger x'A^-1 x are too little known to tell of the world
-_LOST = 1.5  # times the reference: a sketch that has lost more may be the reason itself
+_MOST_SQUARE, _MOST_GAIN = 9.0, 4.0  # in units of the level: the largest scores of one round
+_WORSE, _BEYOND = 1.5, 0.25  # tolerated: squared errors 1.5 times as large, and a quarter of the level
+_NOVEL = 2.0  # times the reference: arms of larger x'A^-1 x are too little known, and are left out
+_LOST = 1.5  # times the reference: if the sketch has lost more, it may be the cause itself
 _OUTLIER = 60.0  # times the level: one such reward can spoil the predictions of many rounds
-_ERRORS, _EVENTS = 3.0, 2.0  # standard errors, and largest events, that a reference is raised by
-_DOUBT, _PATIENCE = 2.0, 1.5  # the log of a bet from which on a mark waits, and for how long at most
+_ERRORS, _EVENTS = 3.0, 2.0  # standard errors, and largest events, by which a reference is raised
+_DOUBT, _PATIENCE = 2.0, 1.5  # log of a bet above which a mark is delayed, and the longest delay
 _MOST_TOTAL = 1e290
 
 
 class Reference(NamedTuple):
-    """How large errors were in an earlier stretch: what a bet is against."""
+    """How large the errors were in an earlier stretch of rounds. The bets are against these."""
 
     level: float
-    """Of a squared error: the unit."""
+    """The mean squared error: the unit of the scores."""
     square: float
-    """At least the mean of min(error²/level, 9) then, and half as much again."""
+    """An upper bound on the mean of min(error²/level, 9) then, plus half of that mean."""
     gain: float
-    """At least the mean of (error² - that of a guess²)/level then, from -4 to 4, and a quarter more."""
+    """An upper bound on the mean of (error² - error of a guess²)/level then, within ±4, plus a quarter."""
     quadratic: float
     """The mean of x'A^-1 x then."""
     loss: float
-    """The ridge and the certificate then."""
+    """The ridge plus the certificate then."""
 
 
 class PredictionWatch:
-    """Bets that errors have grown: once on their squares, once on them beside those of a constant.
+    """Detects that prediction errors have grown, by two bets that must both win.
 
-    A block of 64 rounds is compared with the stretch before the last mark, marks being set after 64, 128,
-    256, ... rounds. With z_t a clipped score whose conditional mean is at most m as long as nothing has
-    changed, M := max(M, 1)·product of (1 + bet·(z_t - m)) passes 1e6 once in 1e6 rounds at most, on average
-    (an e-detector, Shin, Ramdas, Rinaldo 2024). The alarm is given where both of two such have passed it:
+    Blocks of 64 rounds are compared with the stretch before the last mark. Marks are set after 64, 128, 256,
+    ... rounds. Let z_t be a clipped score whose conditional mean is at most m as long as nothing has changed.
+    Then M := max(M, 1)·product of (1 + bet·(z_t - m)) passes 1e6 at most once in 1e6 rounds, on average (an
+    e-detector, Shin, Ramdas, Rinaldo 2024). The alarm is given when two such bets have both passed it:
 
-    1. z = min(error²/level, 9): squared errors are half as large again as they were;
-    2. z = (error² - (reward - guess)²)/level, in which the noise cancels, the guess being the mean reward
-       of the last blocks: beside guessing, the model has become worse by a quarter of the level.
+    1. z = min(error²/level, 9): squared errors have become more than 1.5 times as large.
+    2. z = (error² - (reward - guess)²)/level, in which the noise cancels. The guess is the mean reward of the
+       last blocks. Compared with guessing, the model has become worse by a quarter of the level.
 
-    So a model that was always wrong is no reason, nor is noise that grows because better arms are chosen.
+    So no alarm is given for a model that was always wrong, nor for noise that grows because better arms are
+    chosen.
     """
 
     def __init__(self) -> None:
         self.changed_at: int | None = None
-        """The rounds after which it was noticed."""
+        """The number of rounds after which a change was noticed."""
         self.begin()
 
     def begin(self) -> None:
-        """Learn anew what errors to expect."""
+        """Start learning the expected size of errors."""
         self.pending: list[tuple[float, float, float]] = []
-        """Rounds that were not looked at yet: at most ``BLOCK``."""
+        """Rounds that were not looked at yet, at most ``BLOCK``."""
         self._blocks, self._next_mark = 0, 1
         self._guess: float | None = None
-        self._level = 0.0  # in whose unit the stretch is measured
+        self._level = 0.0  # the unit of the scores of the present stretch
         self._sums = [0.0] * 7
         self._largest = 0.0
         self._reference: Reference | None = None
         self._logs = (0.0, 0.0)
 
     def see(self, reward: float, error: float, quadratic: float) -> None:
-        """One round: the reward, by how much the mean was wrong, and x'A^-1 x before. ``close`` in time."""
+        """Record one round: the reward, the prediction error, and x'A^-1 x before it.
+
+        The caller must ``close`` the block after ``BLOCK`` rounds.
+        """
         self.pending.append((reward, error, quadratic))
 
     def dump(self) -> Scalars:
@@ -103,13 +107,13 @@ class PredictionWatch:
         return watch
 
     def add(self, other: "PredictionWatch") -> None:
-        """Two that ran side by side know more together: what errors to expect has to be learned anew."""
+        """Merge with a watch that ran in parallel. The expected errors have to be learned again."""
         noticed = [at for at in (self.changed_at, other.changed_at) if at is not None]
         self.changed_at = max(noticed, default=None)
         self.begin()
 
     def close(self, loss: float) -> None:
-        """Look at a block of rounds; ``loss``: of the sketch, as ``loss_of`` has it."""
+        """Look at a block of rounds. ``loss`` is that of the sketch (``loss_of``)."""
         pending, self.pending = self.pending, []
         with np.errstate(over="ignore", invalid="ignore"):
             self._close(np.array(pending).T, loss)
@@ -120,7 +124,7 @@ class PredictionWatch:
         squares = errors * errors
         of_guess = squares if guess is None else np.square(rewards - guess)
         total = float(squares.sum())
-        if not total + float(of_guess.sum()) + self._sums[1] < _MOST_TOTAL:  # nothing can be said
+        if not total + float(of_guess.sum()) + self._sums[1] < _MOST_TOTAL:  # too large to compute with
             self.begin()
             return
         reference = self._reference
@@ -130,7 +134,7 @@ class PredictionWatch:
         self._guess = mean if guess is None else 0.5 * (guess + mean)
         self._blocks += 1
         is_doubtful = max(self._logs) > _DOUBT and self._blocks < _PATIENCE * self._next_mark
-        if self._blocks >= self._next_mark and not is_doubtful:  # else what is new would become the reference
+        if self._blocks >= self._next_mark and not is_doubtful:  # a doubtful stretch must not be a reference
             self._mark(loss)
 
     def _bet(self, reference: Reference, squares: Any, of_guess: Any, quadratics: Any) -> None:
@@ -140,14 +144,14 @@ class PredictionWatch:
         for log, scores, mean, bet in (
             (self._logs[0], square, reference.square, 0.25 / reference.square),
             (self._logs[1], gain, reference.gain, 0.5 / (max(reference.gain, 0.0) + _MOST_GAIN)),
-        ):  # no score is below 0, or -4, so that no factor is below 1/2
+        ):  # no score is below 0, or -4, so no factor is below 1/2
             won = max(log, 0.0) + float(np.log1p(bet * (scores - mean)).sum())
             logs.append(min(won, 2.0 * _ENOUGH))
         self._logs = logs[0], logs[1]
 
     @property
     def has_changed(self) -> bool:
-        """Whether both bets have been won by now."""
+        """Whether both bets have won."""
         return min(self._logs) >= _ENOUGH
 
     def _measure(self, squares: Any, of_guess: Any, quadratics: Any, total: float) -> None:
@@ -177,10 +181,10 @@ class PredictionWatch:
 
 
 def loss_of(sketch: Sketch, ridge: float) -> float:
-    """The ridge and the certificate; inf where the sketch may make predictions grow beyond the truth.
+    """The ridge plus the certificate; inf if the sketch may inflate predictions.
 
-    Without compensation theta is too large by a factor of up to 1 + e/ridge: then errors tell nothing of the
-    world.
+    Without compensation theta is too large by a factor of up to 1 + e/ridge. Then errors say nothing about
+    the world.
     """
     error, alpha = sketch.error_bound, sketch.alpha
     return ridge + error if error - alpha <= ridge else math.inf

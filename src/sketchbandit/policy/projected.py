@@ -1,4 +1,4 @@
-"""CBRAP: a random projection of the arms, then exact linear UCB in the small space."""
+"""CBRAP: a random projection of the arms, then exact LinUCB in the small space."""
 
 from typing import Any, Self
 
@@ -35,10 +35,27 @@ from sketchbandit.theory import Confidence
 
 
 class ProjectedLinUCB(LinUCB):
-    """LinUCB on z = R'x, R (dim, size) with independent entries N(0, 1/size) drawn from ``seed``.
+    """LinUCB on projected arms z = R'x (CBRAP), where R (dim, size) has independent N(0, 1/size) entries.
 
-    Arms have length dim, ``theta`` is R times the estimate in the small space, so that mean = x'theta;
-    ``sketch`` is the exact one of the projected arms.
+    Arms keep their length dim. ``theta`` is R times the estimate in the small space, so that the margin of an
+    arm is x'theta. ``sketch`` is the exact one of the projected arms.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features of an arm.
+    size : int
+        The dimension of the small space.
+    ridge : float
+        lambda, the ridge parameter.
+    beta : float, optional
+        The confidence radius, a constant. Default 0.1.
+    seed : int
+        Seed of the projection.
+    dtype : dtype
+        float64 or float32, in which the projection is stored.
+    explore, rewards, forget, scaling, intercept
+        As for ``LinUCB``.
 
     Examples
     --------
@@ -82,34 +99,32 @@ class ProjectedLinUCB(LinUCB):
 
     def _explore_by(self, rule: Explore) -> None:
         if isinstance(self._beta, Confidence) or isinstance(rule.beta, Confidence):
-            raise InputTypeError(
-                "CBRAP takes a constant beta only: no theorem gives an ellipsoid for randomly projected arms"
-            )
+            raise InputTypeError("CBRAP takes a constant beta only, no theorem covers random projections")
         super()._explore_by(rule)
 
     def _project_by(self, projection: AnyArray, seed: int) -> None:
         self._projection, self._seed = projection, seed
         self._dim = len(projection) if self._reader is None else self._reader.dim
         self._dtype = projection.dtype
-        self._plain_dim = -1  # no arm is read as it is
+        self._plain_dim = -1  # every arm has to be projected first
 
     size = property(lambda self: self.sketch.dim, doc="The dimension of the small space.")
-    seed = property(lambda self: self._seed, doc="What the projection was drawn from.")
+    seed = property(lambda self: self._seed, doc="The seed of the projection.")
 
     @property
     def theta(self) -> Vector:
-        """R times the estimate in the small space."""
+        """R times the estimate in the small space, shape (dim,)."""
         theta: Vector = self._projection @ self._estimate.theta
         return theta
 
     @property
     def nbytes(self) -> int:
-        """Bytes of every array held, the projection included."""
+        """Bytes of all arrays held, including the projection."""
         return super().nbytes + self._projection.nbytes
 
     def health(self) -> Health:
-        """Nothing is certified: the error of the projection is not known."""
-        sentence = "A random projection certifies nothing: whether the regret stays sublinear cannot be told."
+        """Report on the predictions. Nothing is certified, because the projection error is not known."""
+        sentence = "A random projection certifies nothing: whether the regret is sublinear is not known."
         found = super().health()
         inf, nan = float("inf"), float("nan")
         return found._replace(
@@ -132,7 +147,7 @@ class ProjectedLinUCB(LinUCB):
 
     @holds_the_lock
     def select(self, arms: Any, *, random: np.random.Generator | None = None) -> int:
-        """The index of the arm chosen: by default that of the largest ``ucb``, ties to the lowest."""
+        """Choose an arm, and return its index. See ``LinUCB.select``."""
         with self._lock:
             if type(arms) is np.ndarray and not self._share and not self._is_warming:
                 own = self._search(View(self._project(arms)), self._explore, self._generator(random))
@@ -143,7 +158,7 @@ class ProjectedLinUCB(LinUCB):
     def _absorb(self, other: Any) -> Complaints:
         if not np.array_equal(self._projection, other._projection):
             raise MergeError(
-                "cannot merge policies of different projections: give both the same dim, size, seed and dtype"
+                "cannot merge: the projections differ; give both the same dim, size, seed and dtype"
             )
         return super()._absorb(other)
 
@@ -166,11 +181,11 @@ class ProjectedLinUCB(LinUCB):
         ready = super()._ready(sets)
         try:
             return None if ready is None else ready._replace(arms=View(self._project(ready.arms.array)))
-        except InputError:  # in which set, one by one tells
+        except InputError:  # reading one set at a time finds out which one
             return None
 
     def _project(self, arms: Any, *, may_be_empty: bool = False) -> Matrix:
-        """R'x for every arm, refusing arms that are not finite."""
+        """R'x of every arm. Raises if an arm is not finite."""
         return self._images(read_arms(arms, self._dim, self._dtype, may_be_empty=may_be_empty))
 
     def _images(self, read: Arms) -> Matrix:
@@ -193,7 +208,7 @@ class ProjectedLinUCB(LinUCB):
     def _content(self) -> tuple[Scalars, Arrays]:
         scalars, arrays = super()._content()
         settings = {"seed": self._seed, "columns": self._columns.names}
-        # The projection itself is kept: another version of numpy may draw other numbers.
+        # The projection itself is saved, because another version of numpy may draw other numbers.
         return {"settings": settings, "inner": scalars}, {
             "projection": self._projection,
             **under("inner", arrays),
@@ -201,11 +216,11 @@ class ProjectedLinUCB(LinUCB):
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
-        """The policy that ``dump`` described."""
+        """Return the policy that ``dump`` described."""
         policy = super().undump(scalars["inner"], taken_from("inner", arrays), **extra)
         projection = arrays["projection"]
         if projection.ndim != 2 or projection.shape[1] != policy.sketch.dim:
-            raise InputError(f"the projection has shape {projection.shape}")
+            raise InputError(f"the projection in the file has the wrong shape, {projection.shape}")
         policy._project_by(projection, int(scalars["settings"]["seed"]))
         policy._columns = ColumnNames(scalars["settings"].get("columns"))
         return policy

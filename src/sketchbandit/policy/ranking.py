@@ -1,4 +1,4 @@
-"""How a policy chooses several arms, one after another."""
+"""How a policy ranks several arms."""
 
 import math
 from contextlib import nullcontext
@@ -19,31 +19,54 @@ from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.checks import check_count
 
 Random = np.random.Generator
-_MOST_PICKED = 0.5  # of all arms: more are scored where they are, fewer by themselves
+_MOST_PICKED = 0.5  # share of all arms: if more are ranked, scores are taken from the scan of all
 
 
 class RankingPolicy(Choosing):
-    """The verbs that choose several arms, and learn nothing."""
+    """The methods that rank several arms. None of them learns from a reward."""
 
     def top(self, arms: Any, k: int, *, random: Random | None = None) -> NDArray[np.intp]:
-        """The indices of the ``k`` arms that come first, best first, ties to the lowest.
+        """The indices of the ``k`` best arms, best first. Ties go to the lowest index.
 
-        Where chance plays a part, each place is chosen by itself, among the arms that are left.
+        If the rule is random, every place is drawn separately, among the arms that are left.
+
+        Parameters
+        ----------
+        arms, random
+            As for ``select``.
+        k : int
+            The number of places, at most the number of arms.
+
+        Returns
+        -------
+        array of int, shape (k,)
+
+        Examples
+        --------
+        >>> import sketchbandit as sb
+        >>> sb.oful(2).top([[1.0, 0.0], [0.0, 2.0]], 2)
+        array([1, 0])
+
         """
         places, _, read = self._ranked(arms, k, random, with_chances=False)
         self._saw(read)
         return np.array(places.indices, dtype=np.intp)
 
     def slate(self, arms: Any, k: int, *, random: Random | None = None) -> list[Choice]:
-        """What ``top`` chooses; the probability of each is that of its place, given the places before.
+        """Rank as ``top`` does, and return a ``Choice`` per place.
 
+        The probability of each is that of its place, given the places before.
+
+        Examples
+        --------
         >>> from sketchbandit import ExactSketch, LinUCB, UCB
         >>> policy = LinUCB(ExactSketch(2), explore=UCB(0.1, floor=0.5, seed=1))
         >>> [choice.probability for choice in policy.slate([[1.0, 0.0], [0.0, 2.0]], 2)]
         [0.75, 1.0]
+
         """
         places, candidates, read = self._ranked(arms, k, random, with_chances=True)
-        if candidates is None:  # those that were chosen are enough
+        if candidates is None:  # it is enough to score the arms that were chosen
             candidates = self._candidates(self._read(read.raw_rows(np.array(places.indices))))
             chosen = [
                 told(candidates, at, chance)._replace(index=index)
@@ -58,13 +81,28 @@ class RankingPolicy(Choosing):
     def rank(
         self, arms: Any, k: int = 1, *, random: Random | None = None, probabilities: bool = True
     ) -> Ranking:
-        """What ``slate`` chooses, as arrays; where ``k`` is 1, what ``select`` chooses.
+        """Rank as ``slate`` does, and return arrays. With ``k = 1``, choose as ``select`` does.
 
-        ``probabilities=False`` leaves them out, which saves most of the time where they are sampled.
+        Parameters
+        ----------
+        arms, random
+            As for ``select``.
+        k : int
+            The number of places, at most the number of arms.
+        probabilities : bool
+            False leaves the probabilities out. This saves most of the time if they have to be estimated.
 
+        Returns
+        -------
+        Ranking
+            Arrays of shape (k,).
+
+        Examples
+        --------
         >>> from sketchbandit import ExactSketch, LinUCB
         >>> LinUCB(ExactSketch(2)).rank([[1.0, 0.0], [0.0, 2.0]], 2).score
         array([0.2, 0.1])
+
         """
         with self._lock:
             if k != 1:
@@ -78,7 +116,7 @@ class RankingPolicy(Choosing):
 
     def _rank_one(self, arms: Any, random: Random | None) -> Ranking:
         generator = self._generator(random)
-        if self._is_plain(arms):  # as quick as can be
+        if self._is_plain(arms):  # the fast path
             own = self._search(View(arms, self._lens), self._explore, generator)
             if own is not None:
                 index = shared_with_all(own, len(arms), self._share, generator)
@@ -97,7 +135,7 @@ class RankingPolicy(Choosing):
         return found
 
     def _quickly(self, arm: View, index: int) -> Ranking | None:
-        """What ``_scored`` says of one dense arm; None: ask that."""
+        """Do ``_scored`` for one dense arm in compiled code; None if that is impossible."""
         theta, inverse = self._estimate.linear_theta, self._precision.inverse
         compiled = None if self._estimate.has_link else kernels()
         if compiled is None or theta is None or not isinstance(inverse, (DenseInverse, LowRankInverse)):
@@ -125,7 +163,7 @@ class RankingPolicy(Choosing):
         return found
 
     def _scored(self, arms: Arms, index: AnyArray, chances: AnyArray) -> Ranking:
-        """The ranking that has just these arms."""
+        """The ranking with exactly these arms."""
         candidates = self._candidates(arms)
         margin, width = candidates.means, candidates.widths()
         score = upper_bound(margin, candidates.radius, width)
@@ -134,7 +172,7 @@ class RankingPolicy(Choosing):
     def _ranked(
         self, arms: Any, k: int, random: Random | None, *, with_chances: bool
     ) -> tuple[Places, ArmCandidates | None, Any]:
-        """Whoever asks says at the end that the arms were seen. None: few of the arms were looked at."""
+        """The places, and the candidates unless only few arms were scored. The caller must call ``_saw``."""
         wanted, read, rule = check_count("k", k, at_least=1), self._read(arms), self._explore
         if wanted > len(read):
             raise InputError(f"k is {wanted}, but there are {len(read)} arms")

@@ -1,4 +1,4 @@
-"""The algorithms of the paper and our own, each a recipe over the same parts."""
+"""The paper's algorithms and ``adaptive``, each a recipe that joins the same parts."""
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -17,11 +17,12 @@ from sketchbandit.theory import Confidence, epsilon_within
 Beta = float | Confidence | Auto
 
 SMALLEST_SIZE = 10
-"""Of the adaptive sketch, where it is one."""
+"""The smallest size of the adaptive sketch, above ``EXACT_UP_TO`` columns."""
 FULL_RIDGE_FROM = 256
-"""Columns: below, the ridge of ``adaptive`` is smaller in proportion, because few columns are soon known."""
+"""Columns from which on the default ridge of ``adaptive`` is 1. With fewer columns it is smaller in
+proportion, because few columns are soon known."""
 EXACT_UP_TO = 128
-"""Dimensions: at 57 a sketch takes twice the time of a matrix."""
+"""Columns up to which ``adaptive`` is exact: at 57 a sketch takes twice the time of a matrix."""
 
 
 def oful(
@@ -36,34 +37,41 @@ def oful(
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> LinUCB:
-    """OFUL (Abbasi-Yadkori et al. 2011): exact, O(dim²) time a round and memory.
+    """OFUL (Abbasi-Yadkori et al. 2011): exact LinUCB, O(dim²) time per round and O(dim²) memory.
 
-    A stream of arms of low rank costs less: rows are kept until a (dim, dim) matrix is cheaper.
+    If the arms have low rank, it costs less: rows are kept until a (dim, dim) matrix is cheaper.
 
     Parameters
     ----------
     dim : int
-        Length of an arm.
+        Number of features of an arm.
     ridge : float
-        lambda, in units of a squared arm norm.
-    beta : float or Confidence
-        Short for ``explore=UCB(beta)``: the radius, a constant or the theorem's. 0.1 unless it is given.
+        lambda, the ridge parameter, in units of a squared arm norm.
+    beta : float, Confidence or "auto", optional
+        The confidence radius, short for ``explore=UCB(beta)``. A float is a constant radius, a ``Confidence``
+        is that of the theorem, and "auto" follows the standard deviation of the rewards. Default 0.1.
     dtype : dtype
-        float64, or float32 to read arms without converting them; what is exact is held in float64.
-    explore : Explore
-        How to choose: ``UCB``, ``Thompson``, ``InverseGap``, ``EpsilonGreedy``, ``Greedy``
-        (docs/exploration.md).
-    rewards : Estimate
-        What to believe of the rewards: ``Linear()`` unless it is given; ``Logistic()`` for clicks,
-        ``Poisson()`` for counts, ``Robust()`` for outliers (docs/beyond-linear.md).
-    forget : float
-        How fast to forget, where the world changes: up to 1 the factor by which a round counts in the next
-        one, such as 0.999; above 1 the half-life in rounds, such as 700. None: never (docs/bandits.md).
-    scaling : str or Scaling
-        How arms are brought to scale: None: as they are; "rows": to length one; "columns": centred, divided
-        by their deviations; "auto": by what the first arms look like (docs/scaling.md).
+        float64, or float32 to read float32 arms without a conversion. Exact matrices are always float64.
+    explore : Explore, optional
+        The exploration rule: ``UCB`` (the default), ``Thompson``, ``InverseGap``, ``EpsilonGreedy`` or
+        ``Greedy`` (docs/exploration.md).
+    rewards : Estimate, optional
+        The reward model: ``Linear()`` (the default), ``Logistic()`` for clicks, ``Poisson()`` for counts,
+        ``Robust()`` for outliers (docs/beyond-linear.md).
+    forget : float, optional
+        How fast to forget old rounds, for rewards that drift. A number up to 1 is a factor per round, such as
+        0.999. A number above 1 is a half-life in rounds, such as 700. None (the default) never forgets
+        (docs/bandits.md).
+    scaling : {None, "rows", "columns", "auto"} or Scaling
+        How features are scaled. None: not at all. "rows": every arm to length one. "columns": every column is
+        centred and divided by its standard deviation. "auto": chosen from the first arms (docs/scaling.md).
     intercept : bool or float
-        Whether a constant feature is added to the arms, and how long it is beside an arm.
+        Whether a constant feature is added to every arm. A float sets its length relative to an arm.
+
+    Returns
+    -------
+    LinUCB
+        A fresh policy.
 
     Examples
     --------
@@ -98,13 +106,28 @@ def soful(
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> LinUCB:
-    """SOFUL (Kuzborskij et al. 2019): Frequent Directions of a fixed size, O(dim · size).
+    """SOFUL (Kuzborskij et al. 2019): LinUCB on Frequent Directions of fixed size, O(dim · size) per round.
 
-    Its regret is linear where the spectral error grows like t^(1/3) or faster; ``health()`` tells, and a
-    SketchTooSmallWarning says so once. ``size`` is l; the other parameters are those of ``oful``.
+    Its regret bound is linear if the spectral error grows like t^(1/3) or faster. ``health()`` reports this,
+    and a SketchTooSmallWarning says so once.
 
+    Parameters
+    ----------
+    size : int
+        l, the sketch size.
+    dim, ridge, beta, dtype, explore, rewards, forget, scaling, intercept
+        As for ``oful``.
+
+    Returns
+    -------
+    LinUCB
+        A fresh policy.
+
+    Examples
+    --------
     >>> soful(100, size=10).select([[0.0] * 99 + [1.0], [0.0] * 99 + [2.0]])
     1
+
     """
     sketch = FrequentDirections(_columns(dim, intercept), size=size, dtype=dtype)
     return LinUCB(
@@ -132,12 +155,27 @@ def cbscfd(
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> LinUCB:
-    """CBSCFD (Chen et al. 2021): Frequent Directions whose loss is compensated in full, O(dim · size).
+    """CBSCFD (Chen et al. 2021): Frequent Directions with full compensation, O(dim · size) per round.
 
-    Its regret is linear where the spectral error grows like t. Parameters as for ``soful``.
+    Its regret bound is linear if the spectral error grows like t.
 
+    Parameters
+    ----------
+    size : int
+        l, the sketch size.
+    dim, ridge, beta, dtype, explore, rewards, forget, scaling, intercept
+        As for ``oful``.
+
+    Returns
+    -------
+    LinUCB
+        A fresh policy.
+
+    Examples
+    --------
     >>> cbscfd(100, size=10).sketch.compensation
     1.0
+
     """
     sketch = FrequentDirections(_columns(dim, intercept), size=size, compensation=1.0, dtype=dtype)
     return LinUCB(
@@ -167,15 +205,31 @@ def dbslinucb(
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> LinUCB:
-    """DBSLinUCB (Alg. 2 of the paper): the spectral error stays under 2·epsilon on every stream.
+    """DBSLinUCB (Alg. 2 of the paper): the spectral error stays below 2·epsilon on every stream.
 
-    ``size`` is l0, the sketch size of the first block. ``compensation`` 0 is DBSLinUCB-FD, 1
-    DBSLinUCB-RFD. epsilon is in units of a squared arm norm; ``theory.epsilon_for`` chooses it for a
-    horizon and a regret order. The other parameters are those of ``oful``.
+    Parameters
+    ----------
+    size : int
+        l0, the sketch size of the first block.
+    epsilon : float
+        Half of the spectral error allowed, in units of a squared arm norm. ``theory.epsilon_for`` computes it
+        from a horizon and a regret order.
+    compensation : float
+        0 is DBSLinUCB-FD, 1 is DBSLinUCB-RFD.
+    dim, ridge, beta, dtype, explore, rewards, forget, scaling, intercept
+        As for ``oful``.
 
+    Returns
+    -------
+    LinUCB
+        A fresh policy.
+
+    Examples
+    --------
     >>> policy = dbslinucb(100, size=10, epsilon=2.0)
     >>> policy.health().sentence
     'The spectral error is at most 0 and never exceeds 4: the regret stays sublinear.'
+
     """
     sketch = DyadicBlockSketch(
         _columns(dim, intercept), size=size, epsilon=epsilon, compensation=compensation, dtype=dtype
@@ -211,45 +265,54 @@ def adaptive(
     intercept: Intercept = True,
     seed: int | None = None,
 ) -> LinUCB:
-    """The one to start with: features as they are, nothing to tune (docs/bakeoff.md).
+    """The policy to start with: it takes features as they are and needs no tuning (docs/bakeoff.md).
 
-    Columns are scaled by the first arms offered, a constant feature is added, and Thompson sampling explores
-    by the deviation of the rewards. Below is the adaptive sketch, with as many rows as its promise needs, and
-    no more: on every stream it widens the regret bound of exact OFUL by a factor of at most ``inflation``
-    (docs/adaptive.md).
+    The first arms offered set the scaling of the columns. A constant feature is added. Thompson sampling
+    explores, with a scale that follows the standard deviation of the rewards.
+
+    The adaptive sketch below it keeps only as many rows as its error bound needs. On every stream it widens
+    the regret bound of exact OFUL by a factor of at most ``inflation`` (docs/adaptive.md).
 
     Parameters
     ----------
     dim : int
-        Length of an arm.
-    epsilon : float
-        The spectral error allowed, in units of a squared arm norm. Unless it is given it follows from
-        ``inflation`` and ``ridge``: (1 + epsilon/ridge)^(1/2) = inflation, or ^(3/2) without compensation.
+        Number of features of an arm.
+    epsilon : float, optional
+        The spectral error allowed, in units of a squared arm norm. By default it follows from ``inflation``
+        and ``ridge``: (1 + epsilon/ridge)^(1/2) = inflation, or ^(3/2) without compensation.
     inflation : float
-        The factor by which the bound may widen; not used where epsilon is given.
-    horizon : int
-        The number of rounds to come, if it is known: fewer rows are needed then.
-    size : int
-        The smallest size that the sketch works with. 10 unless it is given; up to 128 dimensions all of
-        them, because there exact OFUL is the fastest.
+        The factor by which the regret bound may widen. Not used if ``epsilon`` is given.
+    horizon : int, optional
+        The number of rounds to come, if it is known. One round is one reward. Then fewer rows are needed.
+    size : int, optional
+        The smallest sketch size. Default 10. Up to 128 columns the default is their number, which is exact,
+        because exact OFUL is the fastest there.
     compensation : float
-        0: none, 0.5 or 1: what alpha gives back of the loss.
-    explore : Explore
-        How to choose: ``Thompson("auto")``, or ``UCB(beta)`` where beta is given.
-    scaling, intercept
-        As for ``oful``, but "auto" and True unless they are given.
-    seed : int
-        Of the generator that the choices draw from, whatever the rule; from the operating system unless it
-        is given.
-    ridge : float
-        lambda. Unless it is given 1, or, below 256 columns, their number over 256.
-    beta, rewards, forget
-        As for ``oful``.
-    order : float
-        Instead of a horizon and a bounded error: let it grow as fast as a regret of Õ(t^order) allows.
+        The part of the loss that alpha gives back: 0 (none), 0.5 or 1 (all).
+    ridge : float, optional
+        lambda. Default 1; below 256 columns, their number divided by 256.
+    beta : float, Confidence or "auto", optional
+        As for ``oful``. If it is given, the default rule is ``UCB(beta)``.
+    order : float, optional
+        Use instead of a horizon. The error is then not bounded, but may grow as fast as a regret of
+        Õ(t^order) allows.
     dtype : dtype
-        float64, or float32 to store rows in half the memory, where it is a sketch and its budget has room for
-        what float32 rounds away.
+        float64, or float32 to store the rows of a sketch in half the memory. The error bound must leave room
+        for float32 rounding.
+    explore : Explore, optional
+        The exploration rule. Default ``Thompson("auto")``.
+    rewards, forget
+        As for ``oful``. Set ``forget`` if rewards drift.
+    scaling, intercept
+        As for ``oful``, but the defaults are "auto" and True.
+    seed : int, optional
+        Seed of the generator that random choices draw from, whatever the rule. By default the operating
+        system provides it.
+
+    Returns
+    -------
+    LinUCB
+        A fresh policy.
 
     Examples
     --------
@@ -309,13 +372,29 @@ def cbrap(
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> ProjectedLinUCB:
-    """CBRAP (Yu et al. 2017): arms projected to ``size`` Gaussian directions, then exact: O(dim · size).
+    """CBRAP (Yu et al. 2017): arms are projected to ``size`` random directions, then exact, O(dim · size).
 
-    There is no ellipsoid in the original space, so ``beta`` is a constant. The projection is drawn from
-    ``seed``; policies to be merged need the same.
+    No theorem gives a confidence ellipsoid in the original space, so ``beta`` must be a constant.
 
+    Parameters
+    ----------
+    size : int
+        The number of Gaussian directions to project to.
+    seed : int
+        Seed of the projection. Policies to be merged need the same seed.
+    dim, ridge, beta, dtype, explore, rewards, forget, scaling, intercept
+        As for ``oful``.
+
+    Returns
+    -------
+    ProjectedLinUCB
+        A fresh policy.
+
+    Examples
+    --------
     >>> cbrap(100, size=10, seed=3).theta.shape
     (100,)
+
     """
     return ProjectedLinUCB(
         dim,
@@ -333,5 +412,5 @@ def cbrap(
 
 
 def _columns(dim: int, intercept: Intercept) -> int:
-    """Of the sketch: one more than an arm has, where there is an intercept."""
+    """The number of columns of the sketch: one more than an arm has if there is an intercept."""
     return check_count("dim", dim, at_least=1) + bool(intercept)

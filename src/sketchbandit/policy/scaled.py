@@ -1,4 +1,4 @@
-"""What a policy does before it reads arms: it learns how to scale them, then holds on to that."""
+"""A policy that scales arms: the scaling is learned in a warm-up and then stays."""
 
 import copy
 import math
@@ -30,22 +30,22 @@ from sketchbandit.scaling.sample import as_arrays, from_arrays, stacked
 from sketchbandit.sketch.rows import RowBatch, complaint, read_rows, row_source
 from sketchbandit.theory import Confidence
 
-_FEW_NUMBERS = 1 << 18  # of arms on a device: so few are brought to the host at once
+_FEW_NUMBERS = 1 << 18  # arms on a device with at most so many numbers are copied to the host at once
 
 
 class ScaledPolicy(JoinedPolicy):
-    """Reads arms through a scaling; during the warm-up, what was learned from is kept."""
+    """Reads arms through a scaling. During the warm-up it keeps the arms and rewards it has learned from."""
 
-    _blank: Blank | None = None  # to begin anew with, while it warms up
-    _is_projected = False  # whether arms are turned into others before they are scored
-    _kept: list[tuple[Any, float]]  # arms as they came, (1, dim), and rewards, while it warms up
+    _blank: Blank | None = None  # the empty parts to start again with, during the warm-up
+    _is_projected = False  # whether arms are projected before they are scored
+    _kept: list[tuple[Any, float]]  # raw arms (1, dim) and their rewards, during the warm-up
 
     def _begin(self, *parts: Any, **options: Any) -> None:
         super()._begin(*parts, **options)
         self._kept = []
 
     def _read_by(self, reader: Reader | None, blank: Blank | None) -> None:
-        """Read arms so from now on."""
+        """Read arms with this reader from now on."""
         self._reader, self._blank = reader, blank
         if reader is not None:
             self._dim = reader.dim
@@ -54,13 +54,13 @@ class ScaledPolicy(JoinedPolicy):
             self._is_warming = reader.sample is not None
 
     def _make_blank(self, reader: Reader | None) -> Blank | None:
-        """What there is to begin anew with, if that may come; nothing is learned yet."""
+        """The empty parts for a later restart; None if there will be none. Nothing may be learned yet."""
         if reader is None or reader.sample is None:
             return None
         return Blank(copy.deepcopy(self._precision.sketch), self._unbound_estimate())
 
     def _unbound_estimate(self) -> Estimate:
-        """A copy that can be bound anew, which makes it forget what it has learned."""
+        """A copy that is bound to no precision and has learned nothing."""
         estimate = copy.copy(self._estimate)
         del estimate.precision
         estimate.reward_mass = 0.0
@@ -68,7 +68,7 @@ class ScaledPolicy(JoinedPolicy):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of every array held, the sketch's included."""
+        """Bytes of all arrays held, including those of the sketch."""
         if self._reader is None or self._is_part:
             return super().nbytes
         blank = 0 if self._blank is None else self._blank.sketch.nbytes
@@ -79,7 +79,7 @@ class ScaledPolicy(JoinedPolicy):
         return sum(held.nbytes for raw, _ in self._kept for held in as_arrays(raw).values())
 
     def health(self) -> Health:
-        """The certificate, how it grows, and what that means for the regret, in a sentence."""
+        """Report the error bound, how it grows, and what this means for the regret (``Health``)."""
         found = super().health()
         return found if self._reader is None else found._replace(scaling=self._reader.said)
 
@@ -92,7 +92,7 @@ class ScaledPolicy(JoinedPolicy):
         return read if self._reader is None else self._reader.scaling.read(read)
 
     def _read_offered(self, arms: Any, *, may_be_empty: bool) -> Arms:
-        """Arms of a catalogue, or of another library: on the host where they are few."""
+        """Read arms of a catalogue or of another array library; a few of them are copied to the host."""
         if isinstance(arms, Offer):
             offered = arms.arms
         else:
@@ -113,7 +113,7 @@ class ScaledPolicy(JoinedPolicy):
         source = row_source(arms, self._dim, "arms")
         is_short = self._dtype == np.float32 and source.dtype != np.float32
         with np.errstate(over="ignore"):  # reported below
-            read = source.astype(np.float32) if is_short else source  # as one arm alone is read
+            read = source.astype(np.float32) if is_short else source  # rounded as a single arm would be
         try:
             return RowBatch(self._reader.scaling.apply(read), self._dtype, "arms")
         except RowError as error:
@@ -122,7 +122,7 @@ class ScaledPolicy(JoinedPolicy):
     # -- the warm-up --------------------------------------------------------------------------------
 
     def _learn_warming_up(self, arm: Any, reward: Any) -> Complaints:
-        """Learn, and keep what was learned from, unless the warm-up ends now."""
+        """Learn, and keep the arms and rewards unless the warm-up ends now."""
         source = row_source(self._columns.align(arm), self._dim, "arms")
         is_one = is_scalar(reward) or is_vector(arm)
         rewards = read_rewards([read_reward(reward)] if is_one else reward, source.shape[0])
@@ -137,7 +137,7 @@ class ScaledPolicy(JoinedPolicy):
         return complaints
 
     def _learn_and_keep(self, row: Any, reward: float) -> Complaints:
-        """One arm of the warm-up, (1, dim) and nobody else's, and its reward."""
+        """Learn from one arm (1, dim) and its reward, and keep both. The caller gives the arm away."""
         complaints = self._learn_any(row, reward)
         self._kept.append((row, reward))
         return complaints
@@ -148,18 +148,18 @@ class ScaledPolicy(JoinedPolicy):
 
     @abstractmethod
     def _check_many(self, batch: RowBatch, rewards: Vector) -> None:
-        """Refuse what could not be learned."""
+        """Raise if an arm or a reward cannot be learned from."""
 
     def _check_kept(self) -> None:
-        """Refuse what could not be learned again, with the scaling as it is now."""
+        """Raise if the kept rounds could not be learned again with the present scaling."""
         if self._kept:
             rewards = np.array([reward for _, reward in self._kept])
             self._check_many(self._read_rows(stacked([raw for raw, _ in self._kept], self._dim)), rewards)
 
     def _start_anew(self) -> None:
-        """Learn again, with the scaling as it is now, what was learned so far."""
+        """Learn the kept rounds again, with the present scaling."""
         kept, blank, reader = self._kept, self._blank, self._reader
-        if blank is None:  # nothing was learned yet
+        if blank is None:  # nothing was learned so far
             self._read_by(reader, None)
             return
         sketch, estimate = copy.deepcopy(blank.sketch), copy.deepcopy(blank.estimate)
@@ -170,13 +170,13 @@ class ScaledPolicy(JoinedPolicy):
         for raw, reward in kept:
             self._learn_any(raw, reward)
         if not self._is_warming:
-            self._watch.has_warned = self._watch.has_warned_of_digits = False  # it is said at the next look
+            self._watch.has_warned = self._watch.has_warned_of_digits = False  # the next look warns again
             self._blank = None
 
     # -- files --------------------------------------------------------------------------------------
 
     def _saved_warm_up(self) -> tuple[Scalars, Arrays]:
-        """What was learned from while it warms up."""
+        """The kept rounds of the warm-up, as a file holds them."""
         if not self._kept:
             return {}, {}
         arrays: Arrays = {}

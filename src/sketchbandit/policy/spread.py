@@ -1,4 +1,4 @@
-"""How far rewards lie apart, as they come."""
+"""The standard deviation of the rewards, as a running value."""
 
 import math
 import sys
@@ -10,12 +10,12 @@ import numpy as np
 from sketchbandit.arrays import AnyArray
 
 STRENGTH = 0.15
-"""By which ``beta="auto"`` or ``scale="auto"`` multiplies the deviation of the rewards."""
-_MOST = sys.float_info.max  # so that one reward of 1e160 does not make the radius infinite for ever
+"""The factor on the standard deviation of the rewards for ``beta="auto"`` and ``scale="auto"``."""
+_MOST = sys.float_info.max  # so that a reward of 1e160 does not make the radius infinite for ever
 
 
 class Spread:
-    """Mean and squares of the rewards so far (Welford): the same whatever the portions they came in."""
+    """Running mean and sum of squares of the rewards (Welford). Batches do not change the result."""
 
     __slots__ = ("count", "mean", "squares")
 
@@ -26,19 +26,19 @@ class Spread:
         """The sum of (reward - mean)²."""
 
     def see(self, reward: float) -> None:
-        """One more reward."""
+        """Add one reward."""
         self.count += 1
         off = reward - self.mean
         self.mean += off / self.count
         self.squares = min(self.squares + off * (reward - self.mean), _MOST)
 
     def forget(self, factor: float) -> None:
-        """Rewards so far count by this factor."""
+        """Multiply the weight of the rewards so far by this factor."""
         self.count *= factor
         self.squares *= factor
 
     def add(self, other: "Spread") -> None:
-        """The rewards of another too."""
+        """Add the rewards of another spread."""
         total = self.count + other.count
         if other.count:
             off = other.mean - self.mean
@@ -49,13 +49,13 @@ class Spread:
 
     @classmethod
     def of_all(cls, spreads: AnyArray) -> Self:
-        """Of several, as the rows of what they ``dump``: that of all their rewards."""
+        """The spread of all rewards together, from the rows that several spreads ``dump``."""
         counts, means, squares = spreads[spreads[:, 0] > 0.0].T
         if not len(counts):
             return cls()
         count, first = float(counts.sum()), float(means[0])
         with np.errstate(over="ignore", invalid="ignore"):
-            off = means - first  # exactly 0 where all are equal
+            off = means - first  # exactly 0 if all are equal
             between = float(counts @ np.square(off - counts @ off / count))
             total = float(squares.sum()) + between
         mean = first + float(counts @ off) / count
@@ -63,11 +63,11 @@ class Spread:
 
     @property
     def radius(self) -> float:
-        """How far to explore. While all rewards are equal, their size stands in for their deviation."""
+        """The radius for "auto". While all rewards are equal, their size replaces their deviation."""
         if self.squares > 0.0:
             return STRENGTH * math.sqrt(self.squares / self.count)
         return STRENGTH * (abs(self.mean) or 1.0)
 
     def dump(self) -> Sequence[float]:
-        """What ``Spread(*...)`` makes the same of."""
+        """The values for ``Spread(*...)``."""
         return self.count, self.mean, self.squares

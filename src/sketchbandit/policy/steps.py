@@ -1,4 +1,4 @@
-"""One round of learning: the sketch takes the arm, the precision follows it, the estimate follows both."""
+"""One round of learning: the sketch takes the arm, then the precision and the estimate follow."""
 
 import math
 
@@ -22,13 +22,14 @@ def learn_one(
     leverage: Leverage | None = None,
     watch: PredictionWatch | None = None,
 ) -> Change:
-    """One finite arm x (``row``: the same as the sketch stores it, (1, dim)) and its reward.
+    """Learn from one finite arm x and its reward.
 
-    ``leverage``: of x, if it is known. ``watch``: to be told how well the reward was predicted.
+    ``row`` is x as the sketch stores it, shape (1, dim). ``leverage`` is that of x, if it is known. ``watch``
+    is told how well the reward was predicted.
     """
     added = abs(reward) * math.sqrt(norm_sq)
     if not estimate.reward_mass + added < estimate.most_reward_mass:
-        estimate.check(added)  # says why
+        estimate.check(added)  # raises, with the reason
     sketch = precision.sketch
     if not sketch.tally.mass + norm_sq * estimate.most_weight <= sketch.tally.most_mass:
         sketch.tally.check(norm_sq * estimate.most_weight)
@@ -40,7 +41,7 @@ def learn_one(
     if leverage is None:
         leverage = precision.leverage(x, norm_sq)
     inverse = precision.inverse
-    if watch is not None and not isinstance(estimate, Linear):  # which tells it below
+    if watch is not None and not isinstance(estimate, Linear):  # for linear rewards this happens below
         error = reward - estimate.predict(x, leverage)
         watch.see(reward, error, inverse.quadratic(leverage, norm_sq))
         watch = None
@@ -64,7 +65,7 @@ def _learn_plain(
     leverage: Leverage,
     watch: PredictionWatch | None,
 ) -> Change:
-    """The sketch is to have x itself."""
+    """Learn if the sketch takes x itself, with weight one."""
     inverse = precision.inverse
     if watch is not None:
         quadratic = inverse.quadratic(leverage, norm_sq)
@@ -88,7 +89,7 @@ def _learn_plain(
 
 
 def forget(precision: Precision, estimate: Estimate, factor: float, *, orthogonal: bool = False) -> None:
-    """Let all that was learned count by this factor, but not the ridge; whether the rows are orthogonal."""
+    """Multiply the weight of everything learned by this factor, except the ridge."""
     precision.sketch.forget(factor)
     precision.rebuild(orthogonal=orthogonal)
     estimate.forget(factor)
@@ -98,7 +99,7 @@ def forget(precision: Precision, estimate: Estimate, factor: float, *, orthogona
 def learn_many(
     precision: Precision, estimate: Estimate, rows: AnyArray, norms_sq: Vector, rewards: Vector
 ) -> Change:
-    """Many checked rows of the sketch's dtype, and their rewards."""
+    """Learn from many checked rows of the sketch's dtype and their rewards."""
     change = NO_CHANGE
     if estimate.weighs or len(rows) < precision.rows_worth_a_rebuild:
         for i, (norm_sq, reward) in enumerate(zip(norms_sq.tolist(), rewards.tolist(), strict=True)):

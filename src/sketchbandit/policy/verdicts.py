@@ -1,14 +1,14 @@
-"""What ``policy.health()`` says of a sketch, in words."""
+"""The sentences of ``policy.health()``."""
 
 import math
 
 from sketchbandit.sketch import Sketch
 
-_SMALL = 128  # dimensions, whose matrix is nothing to warn of
+_SMALL = 128  # columns up to which an exact matrix needs no comment
 
 
 def digits_sentence(sketch: Sketch, ridge: float) -> str:
-    """What to say where there are too few digits; nothing where there are enough."""
+    """The sentence if the dtype has too few digits; empty if it has enough."""
     error, most = sketch.error_bound, sketch.error_limit
     certified = sketch.rounding
     rounding = sketch.uncounted
@@ -21,13 +21,13 @@ def digits_sentence(sketch: Sketch, ridge: float) -> str:
     beside = f"the ridge, {ridge:.4g}" if rounding > ridge else f"the error that is promised, {most:.4g}"
     return (
         f"The arms are too long for {name}: rounding alone may change the sum of their squares by "
-        f"{rounding:.4g}, more than {beside}, so that neither bound nor radius can be relied on; scale the "
-        f"columns to similar lengths of about one{remedy}."
+        f"{rounding:.4g}. This is more than {beside}, so neither the error bound nor the radius is reliable. "
+        f"Scale the columns to similar lengths of about one{remedy}."
     )
 
 
 def bounded_sentence(sketch: Sketch, error: float, most: float) -> str:
-    """An error that is bounded."""
+    """The sentence for an error that is bounded."""
     if most == 0.0:
         return "The sketch is exact: nothing is lost and the regret is that of OFUL."
     return (
@@ -37,18 +37,18 @@ def bounded_sentence(sketch: Sketch, error: float, most: float) -> str:
 
 
 def _said_of_matrix(sketch: Sketch) -> str:
-    """What to say of a bounded error where that has a price."""
+    """What to add for a bounded error if the sketch has become a large matrix."""
     if not sketch.is_dense or sketch.dim <= _SMALL:
         return ""
     could_say = getattr(sketch, "horizon", 0) is None and getattr(sketch, "order", None) is None
     return (
-        " To keep that promise the sketch has become exact, a matrix of dim² numbers; where that is too "
-        f"much, allow a larger epsilon{' (inflation), or say the horizon' if could_say else ''}."
+        " To keep this bound the sketch has become exact, a matrix of dim² numbers. If that is too much "
+        f"memory, allow a larger epsilon{' (or inflation), or give the horizon' if could_say else ''}."
     )
 
 
 def growing_sentence(error: float, order: float) -> str:
-    """An error that grows slowly enough."""
+    """The sentence for an error that grows slowly enough."""
     return (
         f"The spectral error is at most {error:.4g} and grows no faster than t^{order:.3g}: "
         "the regret stays sublinear."
@@ -56,21 +56,21 @@ def growing_sentence(error: float, order: float) -> str:
 
 
 def world_sentence(noticed: int) -> str:
-    """Predictions that have become worse."""
+    """The sentence for predictions that have become worse."""
     return (
-        f"The world has changed, noticed after {noticed} rounds: the predictions have become worse than they "
-        "were, by more than noise and widths explain. Start again by policy.reset(), or make the policy with "
-        "forget=, such as forget=1000, the half-life in rounds."
+        f"The world has changed, noticed after {noticed} rounds: predictions have become worse than before, "
+        "by more than noise and confidence widths explain. Start again with policy.reset(), or make the "
+        "policy with forget=, for instance forget=1000, a half-life in rounds."
     )
 
 
 def following_sentence(noticed: int) -> str:
-    """The same where the policy forgets."""
-    return f"The world has changed, noticed after {noticed} rounds; the policy forgets, and follows."
+    """The sentence for worse predictions if the policy forgets."""
+    return f"The world has changed, noticed after {noticed} rounds. The policy forgets, so it adapts."
 
 
 def forgetting_sentence(sketch: Sketch, error: float, most: float) -> str:
-    """Where rounds are forgotten: no promise of the regret, which no bounded memory makes sublinear."""
+    """The sentence for a policy that forgets. Sublinear regret is not promised: the memory is bounded."""
     remembered = f"{sketch.effective_count:.4g} rounds are remembered"
     if most == 0.0:
         return f"The sketch is exact, and {remembered}."
@@ -78,31 +78,31 @@ def forgetting_sentence(sketch: Sketch, error: float, most: float) -> str:
         said = f"The spectral error is at most {error:.4g} and never exceeds {most:.4g}; {remembered}."
         return said + _said_of_matrix(sketch)
     return (
-        f"The spectral error of {_named(sketch)} is at most {error:.4g}; {remembered}. It stays bounded, "
-        "because it is forgotten with the rounds."
+        f"The spectral error of {_named(sketch)} is at most {error:.4g}; {remembered}. The error stays "
+        "bounded, because old rounds are forgotten."
     )
 
 
 def too_small(sketch: Sketch, error: float) -> str:
-    """A size that makes the bound linear."""
+    """The sentence for a sketch so small that the regret bound is linear."""
     return (
         f"{_named(sketch)} is too small for this stream: its spectral error, {error:.4g}, grows so fast that "
-        "the regret bound is linear; use a larger size, or adaptive, whose error is bounded (and scale the "
-        "arms to about length one, or the ridge to their squared length)."
+        "the regret bound is linear. Use a larger size, or adaptive, whose error is bounded. Also scale the "
+        "arms to length one or so, or set the ridge to about their squared length."
     )
 
 
 def slowly_linear(sketch: Sketch, error: float, rounds: int) -> str:
-    """The same with a small factor."""
+    """The sentence for a regret bound that is linear with a small factor."""
     return (
         f"The spectral error of {_named(sketch)}, {error:.4g}, grows in proportion to t, by "
-        f"{error / rounds:.2g} a round: the regret bound is linear, though with a small factor; a larger "
-        "size lowers it, adaptive bounds the error."
+        f"{error / rounds:.2g} a round. The regret bound is linear, but with a small factor. A larger size "
+        "lowers the error, and adaptive bounds it."
     )
 
 
 def bearable(sketch: Sketch, error: float, exponent: float) -> str:
-    """An error that the bound can bear so far."""
+    """The sentence for an error that the regret bound can bear so far."""
     if error == 0.0:
         return f"{_named(sketch)} has lost nothing so far: the regret is that of OFUL."
     return (

@@ -1,4 +1,4 @@
-"""A^-1 through a sketch: widths, draws and determinants come from here."""
+"""A^-1 through a sketch: confidence widths, posterior draws and determinants."""
 
 from sketchbandit.precision.dense import DenseInverse
 from sketchbandit.precision.inverse import Inverse, Leverage, Step

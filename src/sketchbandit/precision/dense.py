@@ -14,9 +14,9 @@ from sketchbandit.precision.inverse import Leverage, Step, step_along
 from sketchbandit.precision.root import UpdatedRoot
 from sketchbandit.sketch import Change
 
-_MOST_PENDING = 32  # rank-one updates that are taken together, at the speed of a matrix product
-_CHEAP = 2_000_000  # entries of P: what costs less than the calls of another way
-_LONGEST = 1e12  # |x|² over the shift: P is known to rounding of its largest entry, 1/shift, only
+_MOST_PENDING = 32  # rank-one updates that are applied together, at the speed of a matrix product
+_CHEAP = 2_000_000  # entries of P up to which one product is cheaper than several calls
+_LONGEST = 1e12  # |x|² over the shift: P is only known up to rounding of its largest entry, 1/shift
 
 
 class DenseInverse:
@@ -33,15 +33,15 @@ class DenseInverse:
         self.log_det = log_det
         self.shift = shift
         self.jitter = jitter
-        """What of the shift was added where rounding of long rows had eaten the rest."""
+        """The part of the shift that was added because rounding of long rows exceeded the rest."""
         self.pending: Matrix = np.zeros((min(_MOST_PENDING, max(1, dim // 4)), dim))
         self.pending_count = 0
         self.updates = 0
         self._most_updates = max(256, dim)
         self.few = max(16, _CHEAP // inverse.size)
-        """Vectors to look at one by one; a product with many costs about as much."""
-        self._root: UpdatedRoot | None = None  # once somebody draws from N(0, A^-1)
-        # Where a search leaves the arm it chose and its leverage: valid until the next one.
+        """The number of vectors to handle one by one; a product with many costs about as much."""
+        self._root: UpdatedRoot | None = None  # made by the first draw from N(0, A^-1)
+        # A search stores the arm it chose and its leverage here, until the next search.
         self.chosen: tuple[Vector, Vector, Vector, Vector] | None = None
 
     @classmethod
@@ -51,7 +51,7 @@ class DenseInverse:
         for _ in range(MOST_TRIES):
             matrix = covariance()
             largest = float(matrix.diagonal().max())
-            if not jitter and least_jitter(largest, shift):  # columns of very different lengths, perhaps
+            if not jitter and least_jitter(largest, shift):  # maybe columns have very different lengths
                 found = invert_unscaled(matrix, shift)
                 if found is not None:
                     return cls(*found, shift)
@@ -59,7 +59,7 @@ class DenseInverse:
             matrix[np.diag_indices_from(matrix)] += shift + jitter
             try:
                 inverse, log_det = invert_positive(matrix)
-            except np.linalg.LinAlgError:  # arms so long that rounding has eaten the ridge
+            except np.linalg.LinAlgError:  # arms so long that rounding exceeds the ridge
                 jitter = max(2.0 * jitter, 1e-15 * largest)
             else:
                 return cls(inverse, log_det, shift + jitter, jitter)
@@ -67,7 +67,7 @@ class DenseInverse:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of P and Q, and of what a search or a draw leaves."""
+        """Bytes of P and Q, and of the arrays that a search or a draw keeps."""
         held = [self.inverse, self.pending, *(self.chosen or ())]
         of_root: int = 0 if self._root is None else self._root.nbytes
         total: int = of_root + sum(array.nbytes for array in held)
@@ -79,11 +79,11 @@ class DenseInverse:
 
     @property
     def rows_worth_a_rebuild(self) -> int:
-        """From how many rows at once on a rebuild is cheaper than appending them."""
+        """The number of rows from which on a rebuild is cheaper than appending them."""
         return max(2, len(self.inverse) // 4)
 
     def follows(self, change: Change, norm_sq: float) -> bool:
-        """Whether ``append`` is all that a change asks for: not after many, or a very long x."""
+        """Whether ``append`` is enough for a change: not after many rows, or for a very long x."""
         return self.updates < self._most_updates and change.additive and norm_sq < _LONGEST * self.shift
 
     def leverage(self, x: AnyVector, norm_sq: float) -> Leverage:
@@ -107,7 +107,7 @@ class DenseInverse:
         return min(max(leverage.value, 0.0), norm_sq / self.shift)
 
     def quadratics_of(self, arms: View, norms_sq: Vector) -> Vector | None:
-        """x'A^-1 x of many arms, each as ``quadratic`` has it; None: not compiled."""
+        """x'A^-1 x of many arms, each equal to ``quadratic``; None if nothing is compiled."""
         compiled, found = loops(len(norms_sq) * self.inverse.size), np.empty(len(norms_sq))
         if compiled is None:
             return None
@@ -116,7 +116,7 @@ class DenseInverse:
         return found
 
     def quadratics(self, arms: AnyArray) -> Vector:
-        """x'A^-1 x of many arms in one product: to rounding of the longest."""
+        """x'A^-1 x of many arms in one product, up to rounding of the longest arm."""
         rows = self.pending[: self.pending_count]
         quadratics: Vector = np.vecdot(arms @ self.inverse, arms)
         if len(rows):
@@ -131,7 +131,7 @@ class DenseInverse:
         return solution
 
     def solve_all(self, vectors: Matrix) -> Matrix:
-        """A^-1 of every row, in one product: to rounding of the largest."""
+        """A^-1 x for every row x, in one product, up to rounding of the largest."""
         rows = self.pending[: self.pending_count]
         solutions: Matrix = vectors @ self.inverse - (vectors @ rows.T) @ rows
         return solutions
@@ -152,7 +152,7 @@ class DenseInverse:
         return image
 
     def moved(self, theta: Vector, along: float, x: AnyVector, leverage: Leverage) -> Vector | None:
-        """theta + along·A^-1 x; None: it overflows."""
+        """theta + along·A^-1 x; None if it overflows."""
         return step_along(theta, along, self.image(x, leverage))
 
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
@@ -186,7 +186,7 @@ class DenseInverse:
         return inverse
 
     def count_row(self, grown: float) -> None:
-        """A row of Q was written, by which log det A has grown."""
+        """Count a row that was written to Q, and by how much log det A has grown."""
         self.pending_count += 1
         self.updates += 1
         self.log_det += grown

@@ -1,4 +1,4 @@
-"""An upper bound on ln det(lambda I + X'X) from a sketch: what a radius needs to know."""
+"""An upper bound on ln det(lambda I + X'X) from a sketch, for the confidence radius."""
 
 import math
 
@@ -33,7 +33,7 @@ class DeterminantBound:
         return sum(held.nbytes for held in (self._gram, self._inverse_at_e) if held is not None)
 
     def log_det(self, inverse: Inverse) -> float:
-        """At least log det(lambda I + X'X); ``inverse`` is that of the precision."""
+        """An upper bound on log det(lambda I + X'X). ``inverse`` is that of the precision."""
         sketch = self._sketch
         if not math.isfinite(sketch.error_bound):
             return math.inf
@@ -41,12 +41,12 @@ class DeterminantBound:
             return self._gram.log_det(sketch.dim, self._ridge + self._gram.spread_error(sketch))
         known = self._inverse_at_e or inverse
         assert isinstance(known, DenseInverse)  # noqa: S101  (for the type checker)
-        # What float64 may have got wrong in X'X, on the safe side.
+        # Add the float64 rounding of X'X, to be on the safe side.
         rounded = sketch.dim * math.log1p(SUM_ROUNDING * sketch.tally.mass / known.shift)
         return known.log_det + rounded
 
     def derive(self, *, orthogonal: bool) -> None:
-        """From the sketch anew."""
+        """Compute it again from the sketch."""
         sketch = self._sketch
         self._gram = self._inverse_at_e = None
         if not sketch.is_dense:
@@ -76,7 +76,7 @@ class DeterminantBound:
         return {"at_e": scalars}, under("at_e", arrays)
 
     def restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        """Set what ``dump`` told."""
+        """Restore what ``dump`` returned."""
         if "gram" in arrays:
             self._gram = GrowingGram(arrays["gram"])
         if "at_e" in scalars:
@@ -109,7 +109,7 @@ class GrowingGram:
         return self._array.nbytes
 
     def append(self, products: Vector, norm_sq: float) -> None:
-        """A row x more: S x and |x|²."""
+        """Add a row x, given S x and |x|²."""
         count = self.count
         self._array = with_room(self._array, count)
         self._array[count, :count] = self._array[:count, count] = products
@@ -124,7 +124,7 @@ class GrowingGram:
         outside = (dim - self.count) * math.log(shift)
         try:
             pivots = np.linalg.cholesky(shifted).diagonal()
-        except np.linalg.LinAlgError:  # rows so long that rounding has eaten the shift
+        except np.linalg.LinAlgError:  # rows so long that rounding exceeds the shift
             spectrum = np.maximum(np.linalg.eigvalsh(self.matrix), 0.0)
             return outside + float(np.log(spectrum + shift).sum())
         return outside + 2.0 * float(np.log(pivots).sum())

@@ -7,7 +7,7 @@ import numpy as np
 from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.linalg import SUM_ROUNDING, invert_lower
 
-MOST_TRIES = 60  # to factor with a jitter; each doubles it
+MOST_TRIES = 60  # attempts to factor with a jitter; each doubles it
 
 
 class GrowingFactor:
@@ -21,7 +21,7 @@ class GrowingFactor:
 
     def __init__(self, shift: float) -> None:
         self.shift = shift
-        self.jitter = 0.0  # what of the shift was added where rounding of long rows had eaten the rest
+        self.jitter = 0.0  # part of the shift, added because rounding of long rows exceeded the rest
         self.count = 0
         self.array: Matrix = np.zeros((0, 0))
 
@@ -64,7 +64,7 @@ class GrowingFactor:
         return math.sqrt(self.shift + max(remainder, SUM_ROUNDING * norm_sq))
 
     def end_row(self) -> None:
-        """The row is written."""
+        """Count the row that was written."""
         self.count += 1
 
     def restore(self, matrix: Matrix) -> None:
@@ -73,7 +73,7 @@ class GrowingFactor:
 
 
 def with_room(array: Matrix, count: int) -> Matrix:
-    """A square array that has room for a row more than ``count``: the same one, or a larger copy."""
+    """A square array with room for one row more than ``count``: the same one, or a larger copy."""
     if count < len(array):
         return array
     grown = np.zeros((count + max(16, count // 8),) * 2)
@@ -82,13 +82,13 @@ def with_room(array: Matrix, count: int) -> Matrix:
 
 
 def least_jitter(largest: float, shift: float) -> float:
-    """What must be added to the diagonal besides the shift, where rounding of long rows has eaten that."""
+    """What must be added to the diagonal besides the shift, if rounding of long rows exceeds the shift."""
     noise = SUM_ROUNDING * largest
     return noise if noise > shift else 0.0
 
 
 def _cholesky(shifted: Matrix, largest: float) -> tuple[Matrix, float]:
-    """A lower factor, and the least jitter that made one."""
+    """A lower factor, and the smallest jitter with which it exists."""
     jitter = 0.0
     for _ in range(MOST_TRIES):
         try:

@@ -1,4 +1,4 @@
-"""What a low-rank and a dense inverse have in common."""
+"""The interface of a low-rank and a dense inverse."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -11,7 +11,7 @@ from sketchbandit.sketch import Change
 
 
 class Leverage(NamedTuple):
-    """What a vector x leaves on an inverse: enough for x'A^-1 x, and to take x in.
+    """Products of a vector x with an inverse: enough for x'A^-1 x, and to add x.
 
     Through rows: S x, u = W S x and |x|² - |u|². Dense: P x, Q x and x'P x - |Q x|².
     """
@@ -26,19 +26,19 @@ class Leverage(NamedTuple):
         return self.image.nbytes + self.seen.nbytes
 
     def times(self, factor: float) -> "Leverage":
-        """That of factor·x."""
+        """The leverage of factor·x."""
         return Leverage(factor * self.image, factor * self.seen, factor * factor * self.value)
 
 
 def step_along(theta: Vector, along: float, image: Vector) -> Vector | None:
-    """theta + along·image; None: it overflows."""
+    """theta + along·image; None if it overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         moved = theta + along * image
     return moved if np.isfinite(moved).all() else None
 
 
 class Step(NamedTuple):
-    """What an inverse did when it took in x.
+    """What an inverse did when x was added.
 
     Attributes
     ----------
@@ -60,15 +60,15 @@ class Step(NamedTuple):
 
 
 class Inverse(Protocol):
-    """(shift I + S'S)^-1 that takes in one row after the other."""
+    """(shift I + S'S)^-1, to which rows are added one by one."""
 
     @property
     def shift(self) -> float:
-        """What stands on the diagonal of A besides S'S, the jitter included: no eigenvalue is below."""
+        """The diagonal of A without S'S, including the jitter: a lower bound on all eigenvalues."""
 
     @property
     def jitter(self) -> float:
-        """What of the shift was added where rounding of long rows had eaten the rest."""
+        """The part of the shift that was added because rounding of long rows exceeded the rest."""
 
     @property
     def nbytes(self) -> int:
@@ -76,10 +76,10 @@ class Inverse(Protocol):
 
     @property
     def rows_worth_a_rebuild(self) -> int:
-        """From how many rows at once on a rebuild is cheaper than appending them."""
+        """The number of rows from which on a rebuild is cheaper than appending them."""
 
     def follows(self, change: Change, norm_sq: float) -> bool:
-        """Whether ``append`` is all that a change of the sketch by one row asks for."""
+        """Whether ``append`` is enough for a change of the sketch by one row."""
 
     def leverage(self, x: AnyVector, norm_sq: float) -> Leverage:
         """The leverage of one vector."""
@@ -88,22 +88,22 @@ class Inverse(Protocol):
         """x'A^-1 x."""
 
     def image(self, x: AnyVector, leverage: Leverage) -> Vector:
-        """A^-1 x, of an x whose leverage is known: a fresh array."""
+        """A^-1 x for an x with known leverage, as a new array."""
 
     def moved(self, theta: Vector, along: float, x: AnyVector, leverage: Leverage) -> Vector | None:
-        """theta + along·A^-1 x, of an x whose leverage is known: a fresh array; None: it overflows."""
+        """theta + along·A^-1 x for an x with known leverage, as a new array; None if it overflows."""
 
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
-        """Take in the row x."""
+        """Add the row x."""
 
     def solve(self, b: Vector, *, refine: bool = True) -> Vector:
-        """A^-1 b, refined once if need be."""
+        """A^-1 b, with one step of refinement if needed."""
 
     def half(self, random: np.random.Generator) -> Vector:
         """A draw from N(0, A^-1)."""
 
     def for_device(self) -> Matrix:
-        """What widths of arms on a device are made with, (dim, n)."""
+        """The matrix (dim, n) with which widths of arms on a device are computed."""
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays from which the same inverse is made again."""

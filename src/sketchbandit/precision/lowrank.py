@@ -1,4 +1,4 @@
-"""(shift I + S'S)^-1 through the rows of the sketch, O(r·d + r²) for everything."""
+"""(shift I + S'S)^-1 through the rows of the sketch, in O(r·d + r²) per operation."""
 
 import math
 from typing import Any
@@ -22,7 +22,7 @@ _MOST_ROWS = 0.75  # of dim
 class LowRankInverse:
     """A^-1 = (I - S' W'W S) / shift for A = shift·I + S'S, S the sketch's own rows, W a GrowingFactor.
 
-    The rows are not kept here: they are the sketch's, of which the first ``factor.count`` are read.
+    The rows belong to the sketch. The first ``factor.count`` of them are read.
     """
 
     def __init__(self, sketch: Sketch, factor: GrowingFactor) -> None:
@@ -40,12 +40,12 @@ class LowRankInverse:
 
     @property
     def shift(self) -> float:
-        """What stands on the diagonal of A besides S'S, the jitter included."""
+        """The diagonal of A without S'S, including the jitter."""
         return self.factor.shift
 
     @property
     def jitter(self) -> float:
-        """What of the shift was added where rounding of long rows had eaten the rest."""
+        """The part of the shift that was added because rounding of long rows exceeded the rest."""
         return self.factor.jitter
 
     @property
@@ -55,12 +55,12 @@ class LowRankInverse:
 
     @property
     def rows_worth_a_rebuild(self) -> int:
-        """From how many rows at once on a rebuild is cheaper than appending them."""
+        """The number of rows from which on a rebuild is cheaper than appending them."""
         return max(2, self.factor.count // 4)
 
     @property
     def plain_rows(self) -> AnyArray | None:
-        """S as the compiled loops read it, if it is one array."""
+        """S as one array for the compiled loops, if it is one; else None."""
         parts = self._sketch.views()
         return parts[0] if len(parts) == 1 and parts[0].flags.c_contiguous else None
 
@@ -74,7 +74,7 @@ class LowRankInverse:
         return self._sketch.views()
 
     def follows(self, change: Change, norm_sq: float) -> bool:
-        """Whether ``append`` is all that a change of the sketch by one row asks for."""
+        """Whether ``append`` is enough for a change of the sketch by one row."""
         del norm_sq
         most = _MOST_ROWS * self._sketch.dim
         return not change.rebuilt and change.appended == 1 and self.factor.count < most
@@ -107,7 +107,7 @@ class LowRankInverse:
         return leverage.value / self.factor.shift
 
     def quadratics_of(self, arms: View, norms_sq: Vector) -> Vector | None:
-        """x'A^-1 x of many arms, each as ``quadratic`` has it; None: not compiled."""
+        """x'A^-1 x of many arms, each equal to ``quadratic``; None if nothing is compiled."""
         (compiled, rows), found = self._loops(len(norms_sq)), np.empty(len(norms_sq))
         if compiled is None or rows is None:
             return None
@@ -147,7 +147,7 @@ class LowRankInverse:
         return self._image(x, leverage.seen @ self.factor.matrix)
 
     def moved(self, theta: Vector, along: float, x: AnyVector, leverage: Leverage) -> Vector | None:
-        """theta + along·A^-1 x; None: it overflows."""
+        """theta + along·A^-1 x; None if it overflows."""
         compiled, rows = self._loops(1)
         if compiled is None or isinstance(x, SparseVector) or rows is None:
             return step_along(theta, along, self.image(x, leverage))
@@ -167,7 +167,7 @@ class LowRankInverse:
         scale = float(np.abs(b).max(initial=0.0))
         if not scale:
             return np.zeros_like(b)
-        unit = b / scale  # so that S b does not overflow where A^-1 b does not
+        unit = b / scale  # scaled, so that S b does not overflow
         solution = self._solve_once(unit)
         if not refine:
             return solution * scale

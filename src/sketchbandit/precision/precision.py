@@ -1,4 +1,4 @@
-"""A^-1 through a sketch, in step with it."""
+"""A^-1 through a sketch, kept up to date with it."""
 
 from typing import Any
 
@@ -19,19 +19,19 @@ Saved = tuple[Scalars, Arrays]
 
 # Right after a rebuild; the rows of a fixed-size sketch then double before the next one.
 _DENSE_FROM = 0.37  # of dim
-_FEW = 1 / 500  # of dim: so few arms are decomposed in less time than a draw of length dim takes
+_FEW = 1 / 500  # of dim: for so few arms a decomposition is faster than a draw of length dim
 _WELL_CONDITIONED = 1e4  # |S|² over the shift: A^-1 b then has 11 digits
-_BEARABLE = 1e8  # the same for one step among many, which needs fewer
+_BEARABLE = 1e8  # the same for one step among many, which needs fewer digits
 
 
 class Precision:
-    """A^-1 for A = (ridge + alpha) I + S'S, kept in step with the sketch that has S and alpha.
+    """A^-1 for A = (ridge + alpha) I + S'S, kept up to date with the sketch that holds S and alpha.
 
-    An appended row costs O(r·d + r²); a rebuilt sketch as much as its shrink. When the rows come near dim
-    in number, or the sketch holds S'S as a matrix, the inverse is a dense matrix instead.
+    An appended row costs O(r·d + r²), a rebuilt sketch as much as its shrink. If the number of rows comes
+    near dim or the sketch holds S'S as a matrix, the inverse is a dense matrix.
 
-    It depends on what the sketch has taken, never on what was asked in between: what a choice has computed
-    is reused only where computing it again would give the same bits.
+    It depends only on the rows that the sketch has taken, not on the questions in between. Results of a
+    choice are reused only if computing them again would give the same bits.
 
     Examples
     --------
@@ -51,16 +51,16 @@ class Precision:
         self.sketch = sketch
         self.ridge = ridge
         self.rebuilds = 0
-        """How often everything was derived anew: whoever holds something derived from it looks here."""
+        """How often everything was computed again. Objects that depend on it compare this number."""
         self.inverse: Inverse
         self._determinant = DeterminantBound(sketch, ridge) if with_determinant else None
         self.carried: Any = None
         """What ``carry_to`` has brought to a device."""
         self._carried_at: tuple[Any, ...] = ()
         self.seen_version = -1
-        """Of the sketch, with which it is in step."""
+        """The version of the sketch that it is up to date with."""
         self.last_choice: tuple[AnyVector, Leverage] | None = None
-        """The arm chosen last, a copy, and its leverage, which an update will need."""
+        """A copy of the arm chosen last, and its leverage, which an update will need."""
         if saved is None:
             self.rebuild()
         else:
@@ -70,13 +70,13 @@ class Precision:
 
     @property
     def shift(self) -> float:
-        """rho = lambda + alpha, and the jitter: the least that an eigenvalue of A can be."""
+        """rho = lambda + alpha, plus the jitter: a lower bound on the eigenvalues of A."""
         self.sync()
         return self.inverse.shift
 
     @property
     def jitter(self) -> float:
-        """What A has on its diagonal besides rho, where rounding of long arms had eaten that."""
+        """What was added to the diagonal of A because rounding of long arms exceeded rho."""
         self.sync()
         return self.inverse.jitter
 
@@ -92,7 +92,7 @@ class Precision:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of every array held here; the sketch counts its own."""
+        """Bytes of all arrays held here, without those of the sketch."""
         held = self.inverse.nbytes + (self._determinant.nbytes if self._determinant is not None else 0)
         if self.last_choice is None:
             return held
@@ -104,12 +104,12 @@ class Precision:
 
     @property
     def rows_worth_a_rebuild(self) -> int:
-        """From how many rows at once on a rebuild is cheaper than appending them."""
-        self.sync()  # else it would depend on whether somebody has asked since a compression
+        """The number of rows from which on a rebuild is cheaper than appending them."""
+        self.sync()  # so that it does not depend on questions since a compression
         return self.inverse.rows_worth_a_rebuild
 
     def sync(self) -> None:
-        """Derive everything anew if the sketch was changed by others, or an update broken off."""
+        """Compute everything again if the sketch was changed elsewhere, or an update failed halfway."""
         if self.sketch.tally.version != self.seen_version:
             self.rebuild()
 
@@ -128,14 +128,14 @@ class Precision:
             return self.inverse.solve(x, refine=not self._is_well_conditioned)
 
     def image(self, x: AnyVector, leverage: Leverage) -> Vector:
-        """A^-1 x, where the leverage of x is known: with that, one pass over S."""
+        """A^-1 x for an x with known leverage, which takes one pass over S."""
         with self.sketch._lock:
             if self._is_well_conditioned:
                 return self.inverse.image(x, leverage)
             return self.inverse.solve(as_dense(x, self.sketch.dim))
 
     def moved(self, theta: Vector, along: float, x: AnyVector, leverage: Leverage) -> Vector | None:
-        """theta + along·A^-1 x: a fresh array; None: it overflows."""
+        """theta + along·A^-1 x, as a new array; None if it overflows."""
         if self.sketch.tally.mass <= _BEARABLE * self.inverse.shift:
             return self.inverse.moved(theta, along, x, leverage)
         return step_along(theta, along, self.image(x, leverage))
@@ -152,7 +152,7 @@ class Precision:
             return self.inverse.half(random)
 
     def leverage(self, x: AnyVector, norm_sq: float) -> Leverage:
-        """What x leaves on the inverse; for the arm chosen last that is known."""
+        """The leverage of x. For the arm chosen last it is already known."""
         self.sync()
         chosen = self.last_choice
         if chosen is not None and _are_equal(chosen[0], x):
@@ -160,15 +160,15 @@ class Precision:
         return self.inverse.leverage(x, norm_sq)
 
     def leverage_in(self, arms: Arms, index: int, norm_sq: float, products: Matrix | None) -> Leverage:
-        """The leverage of one arm of a set, S X' of which may be known."""
+        """The leverage of one arm of a set, for which S X' may be known."""
         x = arms.vector(index)
         if products is not None and isinstance(self.inverse, LowRankInverse):
-            column = products[:, index].copy()  # so that no leverage keeps all of them
+            column = products[:, index].copy()  # a copy, so that not all columns are kept in memory
             return self.inverse.leverage_of(column, x, norm_sq)
         return self.inverse.leverage(x, norm_sq)
 
     def quadratics(self, scan: Scan) -> Vector | None:
-        """x'A^-1 x of dense arms, each to the bit as by itself; None: there is no quicker way."""
+        """x'A^-1 x of dense arms, to the bit as for single arms; None if there is no fast way."""
         self.sync()
         if isinstance(scan.arms, OfferedArms):
             return self._quadratics_of_offered(scan.arms)
@@ -190,9 +190,9 @@ class Precision:
         return library.to_host(arms.by_piece(of_piece)).astype(np.float64, copy=False)
 
     def quadratics_on(self, library: Library, rows: Any, squares: Any) -> Any:
-        """x'A^-1 x of arms on a device, in the widest dtype; ``squares``: their |x|².
+        """x'A^-1 x of arms on a device, in the widest dtype. ``squares`` are their |x|².
 
-        What of A^-1 that takes goes there once for every change of the sketch.
+        The part of A^-1 that this needs is copied to the device once per change of the sketch.
         """
         inverse, xp = self.inverse, library.xp
         seen = library.product(rows, self.carry_to(library))
@@ -209,7 +209,7 @@ class Precision:
         return self.carried
 
     def gram(self, scan: Scan) -> Matrix | None:
-        """X A^-1 X' of few sparse arms, (K, K), to rounding of the longest; None: a draw is quicker."""
+        """X A^-1 X' of few sparse arms, (K, K), up to rounding of the longest; None if a draw is faster."""
         self.sync()
         if not isinstance(scan.arms, SparseArms) or not isinstance(self.inverse, LowRankInverse):
             return None
@@ -217,17 +217,17 @@ class Precision:
         return self.inverse.gram_of_sparse(scan.arms, scan.products) if is_few else None
 
     def products(self, arms: Arms, first: Vector) -> Matrix | None:
-        """(x_i - first)'A^-1 x_j of few dense arms, (K, K); None: there is no quicker way than one by one."""
+        """(x_i - first)'A^-1 x_j of few dense arms, (K, K); None if there is no fast way."""
         self.sync()
         if not isinstance(arms, DenseArms) or not isinstance(self.inverse, DenseInverse):
             return None
         array = arms.array.astype(np.float64, copy=False)
-        with np.errstate(over="ignore", invalid="ignore"):  # whoever asks looks at what has come out
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the result
             found: Matrix = self.inverse.solve_all(array - first) @ array.T
         return found
 
     def measure(self, x: Vector) -> tuple[float, Leverage | None]:
-        """|x|² of an arm that will be taken in; and its leverage, if it is the arm chosen last."""
+        """|x|² of an arm that is about to be added, and its leverage if it is the arm chosen last."""
         if self.sketch.tally.version != self.seen_version:
             self.rebuild()
         compiled, chosen = kernels(), self.last_choice
@@ -242,7 +242,7 @@ class Precision:
     # -- following the sketch -------------------------------------------------------------------------
 
     def grown(self, x: AnyVector, norm_sq: float, leverage: Leverage, change: Change) -> None:
-        """The inverse has followed the sketch by x: so does the determinant, and all is in step again."""
+        """Finish adding x: the inverse includes it already, and the determinant follows."""
         self.last_choice = None
         if self._determinant is not None:
             products = leverage.image if isinstance(self.inverse, LowRankInverse) else None
@@ -250,11 +250,11 @@ class Precision:
         self.seen_version = self.sketch.tally.version
 
     def nothing_changed(self) -> None:
-        """The sketch has taken a zero row, which leaves S as it was."""
+        """Note that the sketch has taken a zero row, which does not change S."""
         self.seen_version = self.sketch.tally.version
 
     def rebuild(self, *, orthogonal: bool = False) -> None:
-        """Derive everything from the sketch anew."""
+        """Compute everything again from the sketch."""
         self.last_choice = None
         self.rebuilds += 1
         sketch, shift = self.sketch, self.ridge + self.sketch.alpha
@@ -276,7 +276,7 @@ class Precision:
         return {"inverse": scalars, **bound}, under("inverse", arrays) | held
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        """Set what ``dump`` told; the sketch is restored already."""
+        """Restore what ``dump`` returned. The sketch is restored already."""
         saved, parts = scalars["inverse"], taken_from("inverse", arrays)
         if "updates" in saved:
             self.inverse = DenseInverse.undump(self.sketch.dim, saved, parts)

@@ -1,4 +1,4 @@
-"""Products with the rows S of a sketch, given in parts that are not copied together."""
+"""Products with the rows S of a sketch, given in parts that are not concatenated."""
 
 import numpy as np
 
@@ -66,5 +66,5 @@ def _cross(one: AnyArray, other: AnyArray) -> Matrix:
 
 
 def _project_entries(parts: Parts, indices: AnyArray, values: Vector, bounds: AnyArray) -> Matrix:
-    """One column for each run of entries, the same whichever runs stand beside it."""
+    """One column per run of entries. It does not depend on the other runs."""
     return np.concatenate([sum_runs(part.take(indices, axis=1) * values, bounds) for part in parts])

@@ -1,4 +1,4 @@
-"""A root of a matrix from which outer products are subtracted: what draws from N(0, A^-1) go through."""
+"""A root of a matrix from which outer products are subtracted, for draws from N(0, A^-1)."""
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -30,7 +30,7 @@ class UpdatedRoot:
         return sum(array.nbytes for array in (self._lower, self._rows, self._shares, self._back))
 
     def subtract(self, row: Vector) -> None:
-        """Take qq' off."""
+        """Subtract qq'."""
         compiled, count = loops(self._lower.size), self.count
         p = self._rows[count]
         if compiled is None:
@@ -62,7 +62,7 @@ class UpdatedRoot:
 
 
 def _cholesky(matrix: Matrix) -> Matrix:
-    """L with LL' = ``matrix``, and as little more as makes it positive where rounding has eaten that."""
+    """L with LL' = ``matrix``, plus the smallest jitter that makes it positive definite."""
     jitter = 0.0
     for _ in range(MOST_TRIES):
         try:

@@ -1,4 +1,4 @@
-"""Arms that count more or less than others: the sketch takes sqrt(weight)·x."""
+"""Weighted arms: the sketch takes sqrt(weight)·x."""
 
 import math
 
@@ -18,9 +18,9 @@ _LEAST_SQ = {np.dtype(np.float64): 1e-200, np.dtype(np.float32): 1e-36}
 def take_weighted(
     precision: Precision, x: AnyVector, row: AnyArray, norm_sq: float, *, weight: float, leverage: Leverage
 ) -> Change:
-    """Sketch and precision take in sqrt(weight)·x. ``row``: x as the sketch stores it, (1, dim)."""
+    """Add sqrt(weight)·x to sketch and precision. ``row`` is x as the sketch stores it, (1, dim)."""
     sketch, root, scaled_sq = precision.sketch, math.sqrt(weight), weight * norm_sq
-    if scaled_sq < _LEAST_SQ[row.dtype]:  # nothing that a float could tell from a zero row
+    if scaled_sq < _LEAST_SQ[row.dtype]:  # so small that a float cannot tell it from a zero row
         change = sketch.take_one(np.zeros_like(row), 0.0)
         precision.nothing_changed()
         return change

@@ -1,4 +1,4 @@
-"""How features are brought to the length and the scale that the mathematics assumes."""
+"""Scaling: how features are brought to the scale that the theory assumes."""
 
 from sketchbandit.scaling.reader import Intercept, Kind, Reader
 from sketchbandit.scaling.scaling import Scaling

@@ -1,4 +1,4 @@
-"""How a policy reads features: by a scaling, which a warm-up may have to find first."""
+"""How a policy reads features: through a scaling, which may have to be learned in a warm-up."""
 
 from typing import Any, Literal
 
@@ -14,16 +14,17 @@ Intercept = bool | float
 
 KINDS = (None, "rows", "columns", "auto")
 WARM_UP = 200
-"""Arms after which a scaling is fixed."""
+"""The number of arms after which a scaling is fixed."""
 CONSTANT = 1.0
-"""What ``intercept=True`` appends to arms of length one. Where it is small, the ridge keeps what all rewards
-share from being learned: with 0.3 and rewards of 10 and 11 hardly anything was earned."""
+"""The constant that ``intercept=True`` appends to arms of length one. If it is small, the ridge
+keeps the common part of all rewards from being learned: with 0.3 and rewards of 10 and 11 hardly anything was
+earned."""
 
 
 class Reader:
-    """Reads features by a scaling. In a warm-up that is fitted anew whenever as many arms again were seen.
+    """Reads features through a scaling. In a warm-up it is fitted again each time the arms seen have doubled.
 
-    Models of one set share a reader.
+    The models of one ``PerAction`` share a reader.
     """
 
     def __init__(self, dim: int, wanted: str | None, intercept: float, scaling: Scaling | None) -> None:
@@ -31,17 +32,17 @@ class Reader:
         self.wanted = wanted
         """None, "rows", "columns", "auto", or "given"."""
         self.intercept = intercept
-        """The constant to be, beside an arm of length one; 0: none."""
+        """The constant to append to an arm of length one; 0: none."""
         self.sample = Sample(dim) if scaling is None else None
-        """Arms of the warm-up; None: it is over."""
+        """The arms of the warm-up; None if it is over."""
         self.scaling = stand_in(dim, wanted, intercept) if scaling is None else scaling
         self._next_fit = 1  # arms
 
     @classmethod
     def of(cls, dim: int, kind: Any, intercept: Any) -> "Reader | None":
-        """The reader of a policy; None: features are read as they are."""
+        """The reader of a policy; None if features are read as they are."""
         if dim < 1:
-            raise InputError("a sketch with an intercept has one column more than an arm: at least 2")
+            raise InputError("with an intercept the sketch needs one column more than an arm: at least 2")
         constant = CONSTANT * intercept if isinstance(intercept, bool) else intercept
         constant = check_real("intercept", constant, at_least=0.0)
         if isinstance(kind, Scaling):
@@ -59,12 +60,12 @@ class Reader:
     # -- the warm-up --------------------------------------------------------------------------------
 
     def saw(self, arms: Any) -> None:
-        """Arms that were offered, (K, dim), as they came."""
+        """Note arms (K, dim) that were offered, before scaling."""
         if self.sample is not None and self.sample.count < WARM_UP:
             self.sample.add_request(arms)
 
     def learned(self, arm: Any) -> None:
-        """An arm that a reward came for, (1, dim): it counts if more rewards came than arms were offered."""
+        """Note an arm (1, dim) with a reward. It counts if there were more rewards than arms offered."""
         if self.sample is not None:
             self.sample.learned += 1
             if self.sample.learned > self.sample.count:
@@ -72,33 +73,33 @@ class Reader:
 
     @property
     def is_due(self) -> bool:
-        """Whether so much was seen that the scaling is to be fitted anew."""
+        """Whether enough arms were seen to fit the scaling again."""
         return self.sample is not None and self.sample.count >= self._next_fit
 
     @property
     def is_last(self) -> bool:
-        """Whether that is then fixed."""
+        """Whether the next scaling will be the last."""
         return self.sample is not None and self.sample.count >= WARM_UP
 
     def fit(self) -> Scaling:
-        """The scaling that follows from what was seen."""
+        """The scaling that fits the arms seen."""
         assert self.sample is not None  # noqa: S101  (for the type checker)
         return fitted(self.wanted, self.sample.rows, self.intercept)
 
     @property
     def shown(self) -> Scaling:
-        """The scaling, marked as provisional while it is."""
+        """The scaling, marked as provisional during the warm-up."""
         return self.scaling if self.sample is None else self.scaling.as_provisional()
 
     @property
     def seen(self) -> int:
-        """Arms of the warm-up; 0: it is over."""
+        """The number of arms in the warm-up; 0 if it is over."""
         return 0 if self.sample is None else self.sample.count
 
     def read_by(self, scaling: Scaling, *, is_last: bool = True, seen: int | None = None) -> None:
-        """Read by this one from now on; the last one is fixed.
+        """Read features with this scaling from now on. The last one is fixed.
 
-        ``seen``: the arms that it was fitted to, where these are others than those of the warm-up.
+        ``seen`` is the number of arms that it was fitted to, if it differs from those of the warm-up.
         """
         self.scaling = scaling
         if is_last:
@@ -108,15 +109,15 @@ class Reader:
             self._next_fit = min(2 * count, max(WARM_UP, count + 1))
 
     def check(self, scaling: Scaling) -> None:
-        """Refuse a scaling that does not fit."""
+        """Raise if a scaling does not fit."""
         if scaling.dim != self.dim or (scaling.constant != 0.0) != (self.intercept != 0.0):
             raise InputError(
-                f"the scaling is for {scaling.dim} columns and has the constant {scaling.constant:g}; the "
+                f"the scaling is for {scaling.dim} columns with the constant {scaling.constant:g}, but the "
                 f"policy has dim {self.dim} and {'an' if self.intercept else 'no'} intercept"
             )
 
     def merge(self, other: "Reader") -> None:
-        """What another has seen in its warm-up."""
+        """Add the arms that another reader has seen in its warm-up."""
         if self.sample is not None and other.sample is not None:
             self.sample.merge(other.sample)
 
@@ -124,7 +125,7 @@ class Reader:
 
     @property
     def said(self) -> str | None:
-        """What it does, in words."""
+        """A description in words."""
         if self.sample is None:
             return self.scaling.kind
         what = self.wanted or "length of the intercept"
@@ -136,7 +137,7 @@ class Reader:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of every array held."""
+        """Bytes of all arrays held."""
         return self.scaling.lens.nbytes + (0 if self.sample is None else self.sample.nbytes)
 
     # -- files --------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ class Reader:
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays) -> "Reader":
-        """The reader that ``dump`` described."""
+        """Return the reader that ``dump`` described."""
         scaling = Scaling.undump(scalars["scaling"], arrays)
         made = cls(scaling.dim, scalars["wanted"], float(scalars["intercept"]), scaling)
         if "sample" in scalars:
@@ -162,5 +163,5 @@ class Reader:
 
 
 def stand_in(dim: int, wanted: str | None, constant: float) -> Scaling:
-    """Before an arm was seen: lengths of one fit every model."""
+    """The scaling before an arm was seen: length one fits every model."""
     return (Scaling.none if wanted is None else Scaling.rows)(dim, constant=constant)

@@ -1,4 +1,4 @@
-"""A scaling: fixed numbers by which features are read."""
+"""A scaling: fixed numbers through which features are read."""
 
 import sys
 from typing import Any, Self
@@ -19,45 +19,50 @@ _NAMES: dict[float, str | None] = {AS_IS: None, ROWS: "rows", COLUMNS: "columns"
 
 
 class Scaling:
-    """How arms are read: z = x as it is, x / |x|, or (x - centre)·factor with no entry beyond ``bound``.
+    """A fixed scaling of features: z = x, z = x / |x|, or z = (x - centre)·factor clipped at ``bound``.
 
-    Where there is an intercept, a constant is appended to z. It never changes: whatever was learned with it
-    holds in the space of z.
+    With an intercept, a constant is appended to z. A scaling never changes, because everything learned
+    refers to z. ``policy.scaling`` returns one, and another policy can be made with it.
 
     Attributes
     ----------
     kind : str or None
-        None: as they are; "rows": to length one; "columns": by column.
+        None: features as they are. "rows": arms of length one. "columns": scaled by column.
     dim : int
-        Length of x.
-    centre, factor : array
-        (dim,), where the kind is "columns"; else None.
+        The number of features of x.
+    centre, factor : array or None
+        One number per column for "columns"; else None.
     bound : float
-        The largest entry of z.
+        The largest absolute entry of z.
     constant : float
-        What is appended; 0: nothing.
+        The constant that is appended; 0 if there is none.
+
+    Examples
+    --------
+    >>> Scaling.rows(2).apply([[3.0, 4.0]])
+    array([[0.6, 0.8]])
 
     """
 
     is_provisional = False
-    """Whether it is of a warm-up that is not over, and will be replaced."""
+    """Whether it belongs to a warm-up that is not over, and will be replaced."""
 
     def __init__(self, dim: int, lens: Vector) -> None:
         self.dim = dim
         self.lens = lens
-        """All numbers, as the loops read them (``kernels.view``)."""
+        """All numbers, in the form that the loops read (``kernels.view``)."""
         self.lens.flags.writeable = False
         self.centres = self.centre is not None and bool(self.centre.any())
-        """Whether zeros do not stay zeros."""
+        """Whether zeros are moved, so that sparse arms become dense."""
 
     @classmethod
     def rows(cls, dim: int, *, constant: float = 0.0) -> Self:
-        """Every arm to length one."""
+        """Scale every arm to length one."""
         return cls._short(dim, ROWS, constant)
 
     @classmethod
     def none(cls, dim: int, *, constant: float = 0.0) -> Self:
-        """Every arm as it is."""
+        """Leave every arm as it is."""
         return cls._short(dim, AS_IS, constant)
 
     @classmethod
@@ -67,15 +72,27 @@ class Scaling:
 
     @classmethod
     def columns(cls, centre: Any, factor: Any, *, bound: float = NO_BOUND, constant: float = 0.0) -> Self:
-        """By column: (x - centre)·factor, no entry beyond ``bound``.
+        """Scale by column: (x - centre)·factor, clipped at ``bound``.
 
+        Parameters
+        ----------
+        centre, factor : array of shape (dim,)
+            What is subtracted from each column, and what it is then multiplied by.
+        bound : float
+            The largest absolute entry of the result.
+        constant : float
+            A constant to append; 0 for none.
+
+        Examples
+        --------
         >>> Scaling.columns([1.0, 0.0], [0.5, 1.0], constant=1.0).apply([[3.0, 2.0]])
         array([[1., 2., 1.]])
+
         """
         parts = _read_vector("centre", centre), _read_vector("factor", factor)
         if len(parts[0]) != len(parts[1]) or not len(parts[0]):
             raise InputError(
-                f"centre and factor have a number for every column, got {len(parts[0])} and {len(parts[1])}"
+                f"centre and factor need a number per column, got {len(parts[0])} and {len(parts[1])} numbers"
             )
         head = [COLUMNS, check_real("bound", bound, above=0.0), check_real("constant", constant)]
         return cls(len(parts[0]), np.concatenate([head, *parts]))
@@ -89,41 +106,41 @@ class Scaling:
 
     @property
     def centre(self) -> Vector | None:
-        """What is taken away from every column."""
+        """What is subtracted from every column."""
         return self.lens[HEAD : HEAD + self.dim] if self.kind == "columns" else None
 
     @property
     def factor(self) -> Vector | None:
-        """By what every column is multiplied."""
+        """What every column is multiplied by."""
         return self.lens[HEAD + self.dim :] if self.kind == "columns" else None
 
     @property
     def bound(self) -> float:
-        """The largest entry of z, in absolute value."""
+        """The largest absolute entry of z."""
         return float(self.lens[BOUND])
 
     @property
     def constant(self) -> float:
-        """What is appended; 0: nothing."""
+        """The constant that is appended; 0 if there is none."""
         return float(self.lens[CONSTANT])
 
     @property
     def inner_dim(self) -> int:
-        """Length of z."""
+        """The number of features of z."""
         return self.dim + (self.constant != 0.0)
 
     def as_provisional(self) -> "Scaling":
-        """The same, marked."""
+        """A copy, marked as provisional."""
         marked = type(self)(self.dim, self.lens)
         marked.is_provisional = True
         return marked
 
     def check_final(self) -> None:
-        """Refuse to be given to another while it is provisional."""
+        """Raise if it is provisional: then it must not be given to another policy."""
         if self.is_provisional:
             raise InputError(
-                "that scaling is of a warm-up which is not over; take it when the policy's is_warming_up is "
-                "False"
+                "this scaling belongs to a warm-up that is not over; take it when the policy's is_warming_up "
+                "is False"
             )
 
     def __eq__(self, other: object) -> bool:
@@ -135,7 +152,7 @@ class Scaling:
         return hash((self.dim, self.lens.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.dim, self.lens)  # so that no copy can be written to either
+        return type(self), (self.dim, self.lens)  # so that copies cannot be written to either
 
     def __repr__(self) -> str:
         provisional = ", provisional" if self.is_provisional else ""
@@ -144,7 +161,7 @@ class Scaling:
     # -- reading ------------------------------------------------------------------------------------
 
     def apply(self, arms: Any) -> Any:
-        """The arms as a policy reads them: a new array, or CSR matrix; NaN where one is not finite."""
+        """The scaled arms, as a new array or CSR matrix. An arm that is not finite becomes NaN."""
         source = row_source(arms, self.dim, "arms")
         if sparse.issparse(source) and not self.centres:
             is_short = source.dtype == np.float32
@@ -153,7 +170,7 @@ class Scaling:
         return rows_of(View(np.ascontiguousarray(rows, dtype=np.float64), self.lens), slice(None))
 
     def read(self, arms: Arms) -> Arms:
-        """The same of arms that were checked in shape and type; dense ones are not copied."""
+        """Scale arms whose shape and type were checked. Dense arms are not copied."""
         if isinstance(arms, DenseArms):
             return ScaledArms(View(arms.given, self.lens))
         if isinstance(arms, OfferedArms):
@@ -173,7 +190,7 @@ class Scaling:
         return self._with_constant(matrix, data.astype(matrix.dtype, copy=False))
 
     def _with_constant(self, matrix: Any, data: AnyArray) -> Any:
-        """The matrix with other entries, and a last column that has the constant in every row."""
+        """The matrix with other entries, and the constant as a last column."""
         count, width = matrix.shape
         if not self.constant:
             return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=(count, width))
@@ -195,14 +212,14 @@ class Scaling:
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays) -> Self:
-        """The scaling that ``dump`` described."""
+        """Return the scaling that ``dump`` described."""
         dim, lens = check_count("dim", scalars["dim"], at_least=1), arrays["lens"]
         if lens.ndim != 1 or len(lens) < HEAD or float(lens[KIND]) not in _NAMES:
-            raise FileError("the scaling makes no sense")
+            raise FileError("the file is damaged: the scaling makes no sense")
         wanted = HEAD + 2 * dim if lens[KIND] == COLUMNS else HEAD
         is_sound = lens.dtype == np.float64 and len(lens) == wanted and np.isfinite(lens).all()
         if not is_sound or not lens[BOUND] > 0.0:
-            raise FileError(f"the scaling of {dim} columns makes no sense")
+            raise FileError(f"the file is damaged: the scaling of {dim} columns makes no sense")
         return cls(dim, lens)
 
 
@@ -210,9 +227,9 @@ def _read_vector(name: str, given: Any) -> Vector:
     try:
         vector = np.atleast_1d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError) as error:
-        raise InputTypeError(f"{name} is a vector of numbers, got {given!r:.60}") from error
+        raise InputTypeError(f"{name} must be a vector of numbers, got {given!r:.60}") from error
     if vector.ndim != 1 or not np.isfinite(vector).all():
-        raise InputError(f"{name} is a vector of finite numbers, got {given!r:.60}")
+        raise InputError(f"{name} must be a vector of finite numbers, got {given!r:.60}")
     return vector
 
 

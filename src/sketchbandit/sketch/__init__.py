@@ -1,4 +1,4 @@
-"""Streaming sketches with certificates."""
+"""Streaming matrix sketches with certified error bounds."""
 
 from sketchbandit.sketch.adaptive import AdaptiveSketch
 from sketchbandit.sketch.base import Sketch

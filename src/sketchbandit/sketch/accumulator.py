@@ -14,7 +14,7 @@ _MOST_PENDING = 32  # rows that are added together: enough for full BLAS speed
 class Accumulator:
     """A triangle of X'X, and up to 32 pending rows that it takes in together.
 
-    In float64 whatever the dtype of the rows, because it sums a long stream.
+    Both are float64, whatever the dtype of the rows, because they sum up a long stream.
     """
 
     def __init__(self, dim: int) -> None:
@@ -28,7 +28,7 @@ class Accumulator:
 
     @property
     def rows(self) -> Matrix:
-        """S with S'S = X'X to rounding, O(dim³): a factor of the triangle, and the pending rows."""
+        """S with S'S = X'X up to rounding, in O(dim³): a factor of the triangle, and the pending rows."""
         return np.concatenate([factor_of_covariance(self._triangle.full()).rows, self._pending.rows])
 
     def covariance(self) -> Matrix:
@@ -39,7 +39,7 @@ class Accumulator:
         return covariance
 
     def take(self, rows: AnyArray) -> bool:
-        """Add rows; whether pending ones went into the triangle on the way."""
+        """Add rows. Return whether pending rows went into the triangle."""
         pending, flushed = self._pending, False
         if len(rows) == 1:  # the row of a round
             return self._take_some(rows)
@@ -62,12 +62,12 @@ class Accumulator:
         self._pending.truncate(0)
 
     def forget(self, factor: float) -> None:
-        """X'X times the factor."""
+        """Multiply X'X by the factor."""
         self._triangle.flat *= factor
         self._pending.scale(math.sqrt(factor))
 
     def trim(self) -> None:
-        """Give back the memory of the pending rows."""
+        """Free the memory of the pending rows."""
         self.flush()
         self._pending.trim()
 
@@ -81,7 +81,7 @@ class Accumulator:
         self._triangle.add_full(covariance)
 
     def take_at_once(self, rows: AnyArray) -> None:
-        """Add many rows to the triangle itself."""
+        """Add many rows directly to the triangle."""
         self._triangle.add_covariance(rows)
 
     def state(self) -> Arrays:

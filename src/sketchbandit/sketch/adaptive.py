@@ -1,4 +1,4 @@
-"""The adaptive sketch: Frequent Directions whose size is whatever a budget for the error asks for."""
+"""The adaptive sketch: Frequent Directions with the smallest size that an error budget allows."""
 
 from typing import Any
 
@@ -15,47 +15,48 @@ from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
 from sketchbandit.sketch.shrink_ledger import ShrinkLedger
 from sketchbandit.sketch.shrinking import GATHER_TIMES_SIZE, MOST_GATHERED
 
-_LOOK_AFTER = 0.5  # what is left of a matrix when it pays to look whether rows would do
+_LOOK_AFTER = 0.5  # weight left of a matrix when it is checked again whether rows would be enough
 
 
 class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
-    """Frequent Directions that keeps no more rows than its error budget asks for.
+    """Frequent Directions that keeps only as many rows as its error budget needs.
 
-    Whenever the buffer is full, the size becomes the *smallest* l with
+    When the buffer is full, the size becomes the *smallest* l with
 
-        e + sigma_l² <= budget(t),        t = the rows seen that were not zero,
+        e + sigma_l² <= budget(t),        t = the number of non-zero rows seen.
 
-    and sigma_l² is taken from every squared singular value, as in Frequent Directions of size l. So
-    S'S ⪯ X'X ⪯ S'S + e I with e <= budget(t) at every moment of every stream, and the size follows the
-    stream: it grows where the tail of the spectrum is heavy, falls where it is light, and where nothing may
-    be lost the sketch turns into X'X itself. ``docs/adaptive.md`` has the proofs. Rounding is part of e: if
-    float32 would break the budget by it, rows are held in float64 from then on.
+    Then sigma_l² is subtracted from every squared singular value, as in Frequent Directions of size l. So
+    S'S ⪯ X'X ⪯ S'S + e I with e <= budget(t), at every moment of every stream. The size follows the stream:
+    it grows if the spectrum has a heavy tail, and falls if the tail is light. If nothing may be lost, the
+    sketch turns into X'X itself. ``docs/adaptive.md`` has the proofs. e includes rounding: if float32 would
+    break the budget, rows are held in float64 from then on.
 
     Parameters
     ----------
     dim : int
         Length of a row.
     epsilon : float
-        The error that is allowed, in units of a squared row norm.
-    horizon : int
-        T, the number of rows to come, if it is known: the budget is epsilon·t/T. Past T it stays epsilon:
-        only what is left of that can be lost then, and the size grows with the rank of what comes.
+        The spectral error allowed, in units of a squared row norm.
+    horizon : int, optional
+        T, the number of rows to come, if it is known. The budget is then epsilon·t/T. After T rows it stays
+        epsilon, so that only what is left of it can be lost, and the size grows with the rank of new rows.
         Without a horizon the budget stays below epsilon for ever: 3/5 of it is for the first 2000 rows, and
-        the rest is spent ever slower.
+        the rest is spent more and more slowly.
     size : int
-        The smallest size it works with: ranks below it are kept without loss, and e <= mass / size.
+        The smallest size. Streams of a lower rank are kept without loss, and e <= mass / size.
     compensation : float
-        alpha = compensation · e, as for FrequentDirections.
-    order : float
-        Instead of a horizon: the budget is epsilon·t^p with the p for which a policy's regret is
-        Õ(t^order) at every t, (2·order - 1)/3 without compensation and 2·order - 1 with it.
+        alpha = compensation · e, as for ``FrequentDirections``.
+    order : float, optional
+        Use instead of a horizon. The budget is epsilon·t^p, with the p for which the regret of a policy is
+        Õ(t^order) at every t: (2·order - 1)/3 without compensation, 2·order - 1 with it.
     dtype : dtype
-        float64, or float32 for half the memory, as long as the budget has room for what that rounds away.
+        float64, or float32 for half the memory. The budget must leave room for float32 rounding.
 
     Notes
     -----
-    Merging adds certificates, budgets and rows seen. With a horizon for the whole stream the parts' budgets
-    add up to that of the whole; without one, a merged sketch may lose as much as its parts together.
+    A merge adds the error bounds, the budgets and the rows seen. If all parts have the horizon of the whole
+    stream, their budgets add up to that of the whole. Without a horizon, a merged sketch may lose as much as
+    its parts together.
 
     Examples
     --------
@@ -91,13 +92,13 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
         self._order = None if order is None else check_real("order", order, at_least=0.5, below=1.0)
         if self._horizon is not None and self._order is not None:
             raise InputError(
-                f"horizon={horizon} and order={order} are two ways to say how the budget grows: give one"
+                f"horizon={horizon} and order={order} both say how the budget grows; give only one of them"
             )
         self._schedule = budget_for(self._epsilon, self._horizon, self._order, self._compensation)
         self._size = self._least_size
         self._buffer.limit = self._wanted_limit
         self._merged_budget = 0.0
-        self._left = 1.0  # of what a matrix had in it when it was last looked at
+        self._left = 1.0  # weight left of a matrix since it was last checked
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -106,54 +107,54 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
         """The current size l; dim once the sketch is exact."""
         return self.dim if self.is_dense else self._size
 
-    epsilon = property(lambda self: self._epsilon, doc="The error that is allowed.")
+    epsilon = property(lambda self: self._epsilon, doc="The spectral error allowed.")
     horizon = property(
-        lambda self: self._horizon, doc="The number of rows that the budget is spread over, if it was given."
+        lambda self: self._horizon, doc="The number of rows that the budget is spread over, if given."
     )
     order = property(
-        lambda self: self._order, doc="The regret order that the budget is chosen for, if it was given."
+        lambda self: self._order, doc="The regret order that the budget is chosen for, if given."
     )
 
     @property
     def budget(self) -> float:
-        """What the certificate may be by now."""
+        """The largest error bound allowed by now."""
         return self._schedule(self.tally.nonzero) + self._merged_budget
 
     @property
     def error_limit(self) -> float:
-        """epsilon, and what merged sketches brought; inf where the budget grows for ever."""
+        """epsilon plus the budgets of merged sketches; inf if the budget grows for ever."""
         return self._schedule.limit + self._merged_budget
 
     @property
     def error_order(self) -> float:
-        """The p of a budget that grows like t^p; 0 where it is bounded."""
+        """The p of a budget that grows like t^p; 0 if it is bounded."""
         return self._schedule.order
 
     @property
     def guarantee(self) -> float:
-        """A shrink by s takes s from this many directions: error_bound - rounding <= mass / guarantee."""
+        """error_bound - rounding <= mass / guarantee: a shrink by s takes s from so many directions."""
         return float(self._least_size)
 
     @property
     def exact_rank(self) -> int:
-        """Streams of rank below the smallest size are never shrunk."""
+        """Streams of a rank below the smallest size are never shrunk."""
         return min(self._least_size - 1, self.dim)
 
     # -- the budgeted shrink ------------------------------------------------------------------------
 
     @property
     def _wanted_limit(self) -> int:
-        """Twice the size, as in Frequent Directions, but no more rows than a matrix is worth."""
+        """Twice the size, as in Frequent Directions, but at most as many rows as a matrix is worth."""
         return min(2 * self._size, self._most_rows)
 
     @property
     def _rows_worth_keeping(self) -> int:
-        """With more the buffer would soon be full again: then a matrix costs less, and loses nothing."""
+        """With more rows the buffer would soon be full again. Then a matrix is cheaper and loses nothing."""
         return 3 * self._most_rows // 4
 
     @property
     def _most_at_once(self) -> int:
-        """A shrink, which reads the tally, comes after the last of them at most."""
+        """A shrink reads the tally, so it must come after the last of the rows."""
         return self._rows_before_it_may_turn_dense
 
     def _make_room(self) -> Change:
@@ -166,25 +167,25 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
 
     @property
     def _spendable(self) -> float:
-        """What may be lost now, such that e + it <= budget in floats."""
+        """What may be lost now, such that e plus this is within the budget, in floats too."""
         budget = self.budget
         return max(0.0, budget - self._error - SUM_ROUNDING * budget)
 
     def _shrink(self) -> Change:
         most, worth = self._spendable, self._rows_worth_keeping
         done = shrink(self._buffer.writable(), self._least_size, most=most, worth=worth)
-        if not done.rotated and done.stored > most:  # the budget has no room for what float32 rounds away
+        if not done.rotated and done.stored > most:  # the budget has no room for float32 rounding
             self._buffer.widen()
             done = shrink(self._buffer.writable(), self._least_size, most=most, worth=worth)
         self._size = max(self._least_size, done.kept + 1)
         if not done.rotated:
             return NO_CHANGE
         self._buffer.truncate(done.kept)
-        # float32 rows are orthogonal to their own precision only.
+        # float32 rows are orthogonal only up to their own precision.
         return Change(0, True, lossless=self._charge(done, most), orthogonal=self._buffer.is_float64)
 
     def _compress(self) -> Change:
-        """Shrink now as far as the budget allows, and give back the memory of the buffer."""
+        """Shrink now as far as the budget allows, and free the memory of the buffer."""
         if self._dense is not None:
             self._dense.trim()
             return ADDED
@@ -194,7 +195,7 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
         return change
 
     def _forget(self, factor: float) -> Change:
-        """What is forgotten of e may be lost again: e <= budget(t) <= epsilon for ever, horizon or not."""
+        """Forget. The forgotten part of e may be lost again, so e <= budget(t) <= epsilon for ever."""
         self._discount(factor)
         self._merged_budget *= factor
         if self._dense is None and not self._buffer.is_float64:
@@ -211,7 +212,7 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
         return Change(rebuilt=True)
 
     def _leave_matrix(self, gram: Matrix) -> None:
-        """Go back to rows, if half of those that are worth it are enough by now."""
+        """Go back to rows if at most half of the rows worth keeping are enough by now."""
         rows, remainder = factor_of_covariance(gram)
         rounding = remainder + storing_error(rows, self.dtype)
         done = shrink(rows, self._least_size, most=max(0.0, self._spendable - rounding))
@@ -245,7 +246,7 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
         self._charge_rounding(rounding)
 
     def _hold(self, rows: Matrix) -> None:
-        """These rows, and no others."""
+        """Hold exactly these rows."""
         self._size = max(self._least_size, len(rows) + 1)
         self._buffer.truncate(0)
         self._buffer.limit = self._wanted_limit

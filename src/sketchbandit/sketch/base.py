@@ -1,4 +1,4 @@
-"""What every sketch is: the contract, and the parts of it that do not depend on the kind."""
+"""The interface of a sketch, and the parts that are the same for all kinds."""
 
 import copy
 import sys
@@ -19,40 +19,70 @@ from sketchbandit.sketch.telling import Telling
 
 
 class Sketch(Telling):
-    """A streaming summary (S, alpha, e) of the rows X seen so far.
+    """Base class of sketches. A sketch is a streaming summary (S, alpha, e) of the rows X seen so far.
 
     At every moment
 
-        S'S  ⪯  X'X  ⪯  S'S + e I,        e = ``error_bound``, S = ``rows``,
+        S'S  ⪯  X'X  ⪯  S'S + e I,        e = ``error_bound``, S = ``rows``.
 
-    where X has the rows as ``dtype`` holds them, each times the root of its weight: 1, until ``forget`` makes
-    it less. The left side holds up to ``rounding``, which e includes.
-    Both hold up to ``uncounted``, what sums in float64 get wrong.
+    X holds the rows as ``dtype`` stores them. Each is multiplied by the square root of its weight, which is 1
+    until ``forget`` reduces it. The left side holds up to ``rounding``, which e includes. Both sides hold up
+    to ``uncounted``, the rounding of float64 sums.
 
-    Subclasses implement the abstract members below; ``sketchbandit.testing`` ships the laws as tests to
-    inherit. The hooks that start with an underscore are for subclasses, never for callers.
+    Subclasses implement the abstract members below. ``sketchbandit.testing`` has the laws of a sketch as
+    tests to inherit (docs/extending.md). Methods that start with an underscore are hooks for subclasses.
 
-    Threads may share a sketch: every public call is atomic. (``rows`` must then be an array that no later
-    update changes: a copy, or one that is replaced rather than written to.)
+    Threads may share a sketch: every public call is atomic. For that, ``rows`` must be an array that no later
+    update writes to.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchbandit as sb
+    >>> X = np.random.default_rng(0).standard_normal((100, 5))
+    >>> sketch = sb.ExactSketch(5)
+    >>> change = sketch.update(X)
+    >>> bool(np.allclose(sketch.covariance(), X.T @ X)), sketch.error_bound
+    (True, 0.0)
+
     """
 
     _kinds: ClassVar[dict[str, type[Any]]] = {}
     _noun = "sketch"
 
     _differs_between_parts: ClassVar[frozenset[str]] = frozenset()
-    """Settings that sketches to be merged need not share."""
+    """Settings in which sketches to be merged may differ."""
 
     # -- what can be done with it -------------------------------------------------------------------
 
     @holds_the_lock
     def update(self, rows: Any) -> Change:
-        """Take one row (dim,) or many (n, dim): numpy, lists or scipy.sparse; returns what happened to S.
+        """Add one row or many rows.
 
-        Arrays of torch, JAX, CuPy and other libraries that follow the array API standard are taken too.
-        Frequent Directions and incremental SVD sum them up where they are, and shrink when somebody reads.
+        Many rows at once give the same sketch as one by one, but faster.
 
-        Many at once give the same sketch as one by one, faster. Input that cannot be used raises before
-        anything changes.
+        Parameters
+        ----------
+        rows : array of shape (dim,) or (n, dim)
+            A numpy array, list, DataFrame or scipy.sparse matrix. Arrays of torch, JAX, CuPy and other
+            libraries that follow the array API standard are taken too. Frequent Directions and incremental
+            SVD collect these on their device, and shrink when the sketch is read.
+
+        Returns
+        -------
+        Change
+            What happened to S.
+
+        Raises
+        ------
+        InputError
+            If a row cannot be used. Then nothing has changed.
+
+        Examples
+        --------
+        >>> import sketchbandit as sb
+        >>> sketch = sb.FrequentDirections(3, size=2)
+        >>> sketch.update([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]).appended
+        2
         """
         if is_foreign(rows):
             return self._update_foreign(rows)
@@ -66,23 +96,36 @@ class Sketch(Telling):
         return change
 
     def compress(self) -> Change:
-        """Shrink buffered rows in where there are enough for it, and give back memory that no row uses."""
+        """Shrink buffered rows if there are enough, and free memory that no row uses."""
         self.tally.version += 1
         return self._compress()
 
     def forget(self, factor: float) -> Change:
-        """Let all rows seen so far count by this factor, above 0 and at most 1: their weights times it.
+        """Multiply the weights of all rows seen so far by this factor. Use it for data that drift.
 
-        S'S, alpha, the certificate and the mass are multiplied by it: what is forgotten of the error is gone.
-        ``count`` stays, ``effective_count`` is the sum of the weights. The ridge of a policy is not part of
-        the sketch, and is not forgotten.
+        S'S, alpha, the error bound and the mass are multiplied by the factor, so the error shrinks too.
+        ``count`` stays, and ``effective_count`` is the sum of the weights. The ridge of a policy is not part
+        of the sketch, and is not forgotten.
 
+        Parameters
+        ----------
+        factor : float
+            Above 0 and at most 1.
+
+        Returns
+        -------
+        Change
+            What happened to S.
+
+        Examples
+        --------
         >>> import sketchbandit as sb
         >>> sketch = sb.FrequentDirections(2, size=2)
         >>> change = sketch.update([[2.0, 0.0], [0.0, 1.0]])
         >>> change = sketch.forget(0.25)
         >>> sketch.mass, sketch.count, sketch.effective_count
         (1.25, 2, 0.5)
+
         """
         factor = check_real("factor", factor, above=0.0, at_most=1.0)
         self._check_can_forget()
@@ -93,9 +136,29 @@ class Sketch(Telling):
 
     @holds_the_lock
     def merge(self, other: "Sketch") -> Change:
-        """Take in what another sketch of the same kind and settings has seen.
+        """Add the rows that another sketch of the same kind and settings has seen.
 
-        Certificates add, and with them whatever the merge itself has to shrink.
+        The error bounds add up, plus whatever the merge itself has to shrink. ``other`` stays as it is.
+
+        Parameters
+        ----------
+        other : Sketch
+            A sketch of the same class with the same settings.
+
+        Returns
+        -------
+        Change
+            What happened to S.
+
+        Examples
+        --------
+        >>> import sketchbandit as sb
+        >>> here, there = sb.FrequentDirections(2, size=2), sb.FrequentDirections(2, size=2)
+        >>> change = here.update([1.0, 0.0])
+        >>> change = there.update([0.0, 2.0])
+        >>> change = here.merge(there)
+        >>> here.count, here.mass
+        (2, 5.0)
         """
         self._check_same_kind(other)
         if other is self:
@@ -106,13 +169,13 @@ class Sketch(Telling):
             self.column_names = self.column_names.merged(other.column_names)
             self.tally.add(other.tally)
             self._absorb(other)
-        return Change(rebuilt=True)  # alpha may have moved even where rows were only appended
+        return Change(rebuilt=True)  # alpha may have changed even if rows were only appended
 
-    # -- for whoever holds the lock, and has checked what it gives ------------------------------------
+    # -- for callers that hold the lock and have checked their rows -----------------------------------
 
     @needs_the_lock
     def take_one(self, row: AnyArray, norm_sq: float) -> Change:
-        """One finite row, (1, dim), of the sketch's dtype, whose mass was checked, as quick as can be."""
+        """Add one finite row (1, dim) of the sketch's dtype, whose mass was checked. The fast path."""
         tally = self.tally
         tally.version += 1
         tally.count += 1
@@ -124,7 +187,7 @@ class Sketch(Telling):
 
     @needs_the_lock
     def take(self, rows: AnyArray, norms_sq: Vector) -> Change:
-        """Finite rows of the sketch's dtype whose mass was checked: what ``update`` does with them."""
+        """Add finite rows of the sketch's dtype, whose mass was checked. ``update`` calls this."""
         change = NO_CHANGE
         while len(rows):
             some = min(len(rows), self._most_at_once)
@@ -140,7 +203,7 @@ class Sketch(Telling):
         return change
 
     def add_gram(self, gram: Matrix, tally: Tally) -> None:
-        """Rows of which there is only X'X, where ``gram_up_to_dim`` is not 0."""
+        """Add rows of which only X'X is known. Only if ``gram_up_to_dim`` is not 0."""
         self.tally.add(tally)
         if tally.nonzero:
             self._add_gram(gram)
@@ -148,22 +211,22 @@ class Sketch(Telling):
     # -- hooks for subclasses -----------------------------------------------------------------------
 
     def _update_foreign(self, rows: Any) -> Change:
-        """What ``update`` does with an array of another library; nobody holds the lock yet."""
+        """Do ``update`` for an array of another library. The lock is not held yet."""
         library, rows = device_rows(rows, self._dim)
         return self.update(library.to_host(rows))
 
     @abstractmethod
     def _ingest(self, rows: AnyArray) -> Change:
-        """Take checked, non-zero rows of the sketch's dtype; the tally has them already."""
+        """Add checked non-zero rows of the sketch's dtype. The tally includes them already."""
 
     def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
-        """The same for one row, (1, dim), where that can be done quicker."""
+        """Do ``_ingest`` for one row (1, dim), for sketches with a faster way."""
         del norm_sq
         return self._said(self._ingest(row))
 
     @property
     def _most_at_once(self) -> int:
-        """How many rows ``_ingest`` may be given: fewer where it reads the tally in between."""
+        """The number of rows that ``_ingest`` may get at once. Small if it reads the tally in between."""
         return sys.maxsize
 
     def _said(self, change: Any, by: str = "_ingest") -> Change:
@@ -175,47 +238,46 @@ class Sketch(Telling):
         return change
 
     def _forget(self, factor: float) -> Change:
-        """S times the root of the factor; alpha and the certificate times it. The tally has done so already.
+        """Multiply S by the square root of the factor, and alpha and the error bound by the factor.
 
-        Rows that were orthogonal to one another must stay so.
+        The tally has done so already. Rows that were orthogonal must stay so.
         """
         raise NotImplementedError
 
     def _check_can_forget(self) -> None:
-        """Refuse to forget, before anything changes, where a part has no way to."""
+        """Raise if the sketch cannot forget, before anything changes."""
         if type(self)._forget is Sketch._forget:
             raise InputTypeError(
                 f"{type(self).__name__} cannot forget: give it a method _forget(factor) that multiplies S by "
-                "the root of the factor, and alpha and the certificate by the factor"
+                "the square root of the factor, and alpha and the error bound by the factor"
             )
 
     def _blank(self) -> "Sketch":
-        """A fresh sketch of the same settings."""
+        """A fresh sketch with the same settings."""
         return type(self)(**self._settings())
 
     def _compress(self) -> Change:
-        """What ``compress`` does; nothing, unless a subclass knows better."""
+        """Do ``compress``. The default does nothing."""
         return NO_CHANGE
 
     @abstractmethod
     def _absorb(self, other: Any) -> None:
-        """Take in another sketch of the same class and settings; the tally is up to date already."""
+        """Add another sketch of the same class and settings. The tally includes it already."""
 
     @abstractmethod
     def _state(self) -> tuple[Scalars, Arrays]:
-        """What was learned, apart from count and mass: JSON values and arrays."""
+        """The state apart from count and mass: JSON values and arrays."""
 
     @abstractmethod
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        """Set the state that ``_state`` returned, on a fresh instance."""
+        """Restore the state that ``_state`` returned, on a fresh instance."""
 
     def _add_gram(self, gram: Matrix) -> None:
-        """What ``add_gram`` does; the tally is up to date already.
+        """Do ``add_gram``. The tally includes the rows already.
 
-        Whatever is lost goes into the certificate, what factor_of_covariance leaves and what is rounded away
-        too.
+        All losses go into the error bound, also what factor_of_covariance leaves out and what is rounded.
         """
-        raise NotImplementedError(f"{type(self).__name__} sums rows up in X'X, so it needs _add_gram")
+        raise NotImplementedError(f"{type(self).__name__} collects rows in X'X, so it needs _add_gram")
 
     def _check_same_kind(self, other: Any) -> None:
         if type(other) is not type(self):
@@ -240,7 +302,7 @@ class Sketch(Telling):
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
-        """The sketch that ``dump`` described."""
+        """Return the sketch that ``dump`` described."""
         sketch = cls(**scalars["settings"], **extra)
         sketch.tally.restore(scalars)
         sketch.column_names = ColumnNames(scalars.get("columns"))

@@ -1,4 +1,4 @@
-"""A sketch that is made of blocks: sums over them, and their files."""
+"""Base class of sketches made of blocks: sums over the blocks, and their files."""
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -15,15 +15,15 @@ _LOST = ("error", "rounding", "uncounted", "alpha")
 
 
 class BlockSketch(Sketch):
-    """Frozen blocks, oldest first, and the active one; and what sketches that were merged in had lost."""
+    """Frozen blocks, oldest first, then the active block; and the losses of merged sketches."""
 
     def __init__(self, dim: int, dtype: DTypeLike) -> None:
         super().__init__(dim, dtype)
         self._blocks: list[WorkingBlock] = []
         self._merged = dict.fromkeys(_LOST, 0.0)
-        """Of other sketches."""
+        """The losses of merged sketches."""
         self._carried = dict.fromkeys(_LOST, 0.0)
-        """Of blocks that were dissolved, when enough was forgotten."""
+        """The losses of blocks that were dissolved after enough was forgotten."""
 
     @property
     def _active(self) -> WorkingBlock:
@@ -44,46 +44,46 @@ class BlockSketch(Sketch):
 
     @property
     def rows(self) -> AnyArray:
-        """S of eq. (combination): the rows of all blocks, oldest first; a read-only copy.
+        """S of eq. (combination): the rows of all blocks, oldest first, as a read-only copy.
 
-        float64 where the exact block, which is float64, has any.
+        It is float64 if the exact block has rows, because that block is float64.
         """
         return read_only(np.concatenate(self.views()))
 
     @needs_the_lock
     def views(self) -> Parts:
-        """The rows of each block that has any, oldest first; those of the active one in any case."""
+        """The rows of each block that has any, oldest first. The active block is always included."""
         every = [block.rows for block in self._blocks]
         return tuple([rows for rows in every[:-1] if len(rows)] + every[-1:])
 
     @property
     def alpha(self) -> float:
-        """The sum of the blocks' alphas: it enters the covariance once."""
+        """The sum of the alphas of all blocks. It enters the covariance once."""
         return self._lost_before("alpha") + sum(block.sketch.alpha for block in self._blocks)
 
     @property
     def error_bound(self) -> float:
-        """The sum of the blocks' certificates (Lemma Decomposability)."""
+        """The sum of the error bounds of all blocks (Lemma Decomposability)."""
         return self._lost_before("error") + sum(block.sketch.error_bound for block in self._blocks)
 
     @property
     def rounding(self) -> float:
-        """The part of the certificate that is rounding; S'S may exceed X'X by as much."""
+        """The part of the error bound that is rounding. S'S may exceed X'X by as much."""
         return self._lost_before("rounding") + sum(block.sketch.rounding for block in self._blocks)
 
     @property
     def uncounted(self) -> float:
-        """Rounding in float64 that is not in the certificate."""
+        """Rounding in float64 that the error bound leaves out."""
         return self._lost_before("uncounted") + sum(block.sketch.uncounted for block in self._blocks)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of every array of every block."""
+        """Bytes of all arrays of all blocks."""
         return sum(block.nbytes for block in self._blocks)
 
     def gram(self) -> Matrix:
         """S'S: the sum over the blocks."""
-        gram = self._active.open.gram()  # a dense exact one has no rows at hand
+        gram = self._active.open.gram()  # a dense exact block has no rows to read
         for block in self._blocks[:-1]:
             if len(block.rows):
                 gram += covariance_of(block.rows)
@@ -95,7 +95,7 @@ class BlockSketch(Sketch):
     def _check_can_forget(self) -> None:
         super()._check_can_forget()
         for block in self._blocks:
-            if isinstance(block.sketch, Sketch):  # of a base of the user's, perhaps
+            if isinstance(block.sketch, Sketch):  # it may come from a user's own base
                 block.sketch._check_can_forget()
 
     def _forget(self, factor: float) -> Change:
@@ -107,7 +107,7 @@ class BlockSketch(Sketch):
         return Change(rebuilt=True)
 
     def _take_over(self, other: "BlockSketch") -> None:
-        """What another has lost; its rows are not taken."""
+        """Add the losses of another sketch, but not its rows."""
         self._merged["error"] += other.error_bound
         self._merged["rounding"] += other.rounding
         self._merged["uncounted"] += other.uncounted

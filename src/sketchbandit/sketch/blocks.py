@@ -17,11 +17,35 @@ from sketchbandit.sketch.frequent_directions import FrequentDirections
 from sketchbandit.sketch.tally import Tally
 
 BaseFactory = Callable[[int, int], Sketch] | type[Sketch]
-"""``(dim, size) -> sketch`` whose certificate never exceeds mass / size, or the class of such a sketch."""
+"""A function ``(dim, size) -> sketch`` with error bound <= mass / size, or the class of such a sketch."""
 
 
 class Block(NamedTuple):
-    """One block of a dyadic block sketch, as ``DyadicBlockSketch.blocks`` shows it."""
+    """One block of a dyadic block sketch, as ``DyadicBlockSketch.blocks`` returns it.
+
+    Attributes
+    ----------
+    size : int
+        The sketch size of the block.
+    rows : array
+        The rows of its sketch.
+    mass : float
+        The sum of the squared norms of the rows it was given.
+    error_bound : float
+        The error bound of its sketch.
+    active : bool
+        Whether it still takes rows. Only the last block does.
+    exact : bool
+        Whether it loses nothing.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> (block,) = sb.DyadicBlockSketch(100, size=8).blocks
+    >>> block.size, block.active, block.exact
+    (8, True, False)
+
+    """
 
     size: int
     rows: AnyArray
@@ -33,13 +57,13 @@ class Block(NamedTuple):
 
 @dataclass
 class WorkingBlock:
-    """A block at work: its sketch counts the rows that it was given."""
+    """A block in use. Its sketch counts the rows it was given."""
 
     sketch: "Sketch | Folded"
     size: int
     exact: bool
     span: Matrix | None = None
-    """Orthonormal rows spanning the block, once only its rank keeps it open."""
+    """Orthonormal rows that span the block, once only its rank keeps it open."""
 
     @property
     def open(self) -> Sketch:
@@ -49,29 +73,29 @@ class WorkingBlock:
 
     @property
     def tally(self) -> Tally:
-        """Of the rows it was given."""
+        """Count and mass of the rows it was given."""
         return self.sketch.tally
 
     @property
     def rows(self) -> AnyArray:
-        """The rows of the sketch, not copied."""
+        """The rows of the sketch, without a copy."""
         views = self.sketch.views()
         return views[0] if len(views) == 1 else np.concatenate(views)
 
     def compress(self) -> Change:
-        """Let the sketch drop what it can, and forget the row space."""
+        """Compress the sketch, and drop the row space."""
         self.span = None
         return self.open.compress()
 
     def forget(self, factor: float) -> None:
-        """Its rows count by that factor; their span stays."""
+        """Multiply the weights of its rows by the factor. Their span stays."""
         if isinstance(self.sketch, Folded):
             self.sketch = self.sketch.forgotten(factor)
         else:
             self.sketch.forget(factor)
 
     def within(self, share: float, action: Callable[[], Change]) -> Change | None:
-        """Do something to the sketch; None, and as if never done, if that makes e exceed ``share``."""
+        """Do something to the sketch. If e then exceeds ``share``, undo it and return None."""
         if share == math.inf:
             return action()
         before = copy.deepcopy(self)
@@ -84,27 +108,27 @@ class WorkingBlock:
     def count_without_excess(self, rows: AnyArray) -> int:
         """How many leading rows leave ``willExcessSketch`` False: the block keeps their rank without loss.
 
-        O(dim · size) a row: the block's row space is computed once and then extended.
+        It takes O(dim · size) per row: the row space of the block is computed once and then extended.
         """
         limit = self.open.exact_rank
-        if not limit or self.tally.count < self.size:  # too few rows to tell: the mass rule alone decides
+        if not limit or self.tally.count < self.size:  # too few rows to judge: only the mass rule decides
             return 0
         if self.span is None:
             self.span = row_space(self.rows)
-        if len(self.span) > limit:  # unshrunk rows in the buffer: the next shrink will lose something
+        if len(self.span) > limit:  # the buffer has unshrunk rows: the next shrink will lose something
             return 0
         fitting, self.span = extend_span(self.span, rows, limit)
         return fitting
 
     def hand_over_rows(self) -> AnyArray:
-        """Give the rows to the caller; only the tally, the certificate and alpha stay here."""
+        """Give the rows to the caller. Only the tally, the error bound and alpha stay here."""
         rows, known = self.rows, self.sketch
         self.sketch = Folded(rows[:0].copy(), known.alpha, known.error_bound, known.rounding, known.tally)
         return rows
 
     @property
     def nbytes(self) -> int:
-        """Bytes of every array."""
+        """Bytes of all arrays."""
         return self.sketch.nbytes + (0 if self.span is None else self.span.nbytes)
 
     def dump(self) -> tuple[Scalars, Arrays]:
@@ -117,16 +141,16 @@ class WorkingBlock:
 
     @classmethod
     def undump(cls, saved: Scalars, arrays: Arrays) -> "WorkingBlock":
-        """The block that ``dump`` described."""
+        """Return the block that ``dump`` described."""
         span, content = arrays.pop("span", None), saved["content"]
         kind: Any = Folded if saved["kind"] == "folded" else Sketch.of_kind(saved["kind"])
-        if kind is Folded and "count" not in content:  # of 0.7, where the block had counted
+        if kind is Folded and "count" not in content:  # a file of 0.7, where the block itself had counted
             content = {**content, "count": saved["count"], "mass": saved["mass"]}
         return cls(kind.undump(content, arrays), saved["size"], saved["exact"], span)
 
 
 class Folded(NamedTuple):
-    """What is left of a frozen block whose rows went into the dense exact one: its alpha and certificate."""
+    """What is left of a frozen block whose rows went into the dense exact block: alpha and error bound."""
 
     rows: AnyArray
     alpha: float
@@ -137,23 +161,23 @@ class Folded(NamedTuple):
     uncounted: float = 0.0
 
     def forgotten(self, factor: float) -> "Folded":
-        """The same by that factor."""
+        """Multiply everything by the factor."""
         self.tally.forget(factor)
         error, rounding = factor * self.error_bound, factor * self.rounding
         return self._replace(alpha=factor * self.alpha, error_bound=error, rounding=rounding)
 
     def views(self) -> Parts:
-        """None."""
+        """No bytes."""
         return (self.rows,)
 
     def content(self) -> tuple[Scalars, Arrays]:
-        """JSON values and arrays that ``undump`` turns into the same."""
+        """JSON values and arrays that ``undump`` turns into the same object."""
         known = {"alpha": self.alpha, "error": self.error_bound, "rounding": self.rounding}
         return {**known, **self.tally.dump()}, {"rows": self.rows}
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays) -> "Folded":
-        """What ``content`` described."""
+        """Return the object that ``content`` described."""
         tally = Tally(np.dtype(np.float64))
         tally.restore(scalars)
         rounding = float(scalars.get("rounding", 0.0))  # files of 0.6 have none
@@ -161,7 +185,7 @@ class Folded(NamedTuple):
 
 
 class Bases:
-    """Makes the sketches of blocks: Frequent Directions, or what the ``base`` of the user makes.
+    """Makes the sketches of the blocks: Frequent Directions, or what the user's ``base`` makes.
 
     A base that cannot make a block of one of the ``sizes`` is refused now, not in mid-stream.
     """
@@ -171,24 +195,24 @@ class Bases:
     ) -> None:
         if base is not None and compensation:
             raise InputError(
-                f"compensation={compensation!r} is for the default base; give it to what base makes"
+                f"compensation={compensation!r} belongs to the default base; set it in your own base"
             )
         self.base, self._dim, self._dtype, self._compensation = base, dim, dtype, compensation
         self.described: Scalars | None = None
-        """What identifies the sketches that the base of the user makes, as JSON values."""
+        """JSON values that identify the sketches of the user's base."""
         if base is not None:
             first, *_ = [self.make(size) for size in sizes]
             self.described = {"kind": first.kind, **first._settings()}
 
     def make(self, size: int) -> Sketch:
-        """A fresh sketch for a block of that size."""
+        """A fresh sketch for a block of this size."""
         if self.base is not None:
             return make_base(self.base, self._dim, size, self._dtype)
         return FrequentDirections(self._dim, size=size, compensation=self._compensation, dtype=self._dtype)
 
 
 def make_base(base: BaseFactory, dim: int, size: int, dtype: np.dtype[Any]) -> Sketch:
-    """The sketch that ``base`` makes, if it can be a block of that size."""
+    """The sketch that ``base`` makes. Raises unless it can be a block of this size."""
     if not callable(base):
         raise InputTypeError(f"base must be a factory (dim, size) -> sketch, got {base!r}")
     make: Callable[..., Sketch] = base
@@ -196,16 +220,16 @@ def make_base(base: BaseFactory, dim: int, size: int, dtype: np.dtype[Any]) -> S
     sketch = make(dim, size=size) if ours else make(dim, size)
     name = type(sketch).__name__
     if not isinstance(sketch, Sketch):
-        raise InputTypeError(f"base made a {name}; derive it from sketchbandit.Sketch")
+        raise InputTypeError(f"base made a {name}; it must make an instance of sketchbandit.Sketch")
     for setting, given, wanted in (("dim", sketch.dim, dim), ("dtype", sketch.dtype, dtype)):
         if given != wanted:
             raise InputError(f"base must make sketches of {setting} {wanted}, but its {name} has {given}")
     promised = sketch.guarantee
     if not promised:
-        raise InputError(f"base makes {name}, which promises no bound on its error and cannot be a block")
+        raise InputError(f"base makes {name}, which has no bound on its error and cannot be a block")
     if promised < size:
         raise InputError(
             f"base must make sketches with error_bound <= mass / {size}, but its {name} promises "
-            f"mass / {promised:g} only; let the factory ask for a larger one"
+            f"only mass / {promised:g}; let the factory use a larger size"
         )
     return sketch

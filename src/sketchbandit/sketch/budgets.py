@@ -1,4 +1,4 @@
-"""How much error a sketch may have made after t rows."""
+"""Error budgets: how large the error bound of a sketch may be after t rows."""
 
 import math
 from dataclasses import dataclass
@@ -16,22 +16,25 @@ def order_of_error(regret_order: float, compensation: float) -> float:
     (2·order - 1)/3 without compensation (the paper's remark on choosing parameters), 2·order - 1 with one,
     whose bound has e^(1/2) in it instead of e^(3/2).
 
+    Examples
+    --------
     >>> order_of_error(0.75, compensation=1.0)
     0.5
+
     """
     exponent = 2.0 * regret_order - 1.0
     return exponent if compensation else exponent / 3.0
 
 
 class Budget(Protocol):
-    """A function of the rows seen that never falls."""
+    """An increasing function of the number of rows seen."""
 
     def __call__(self, rows: int) -> float:
-        """What the certificate may be after so many rows."""
+        """The largest error bound allowed after so many rows."""
 
     @property
     def limit(self) -> float:
-        """What it never exceeds; inf if it grows for ever."""
+        """What the budget never exceeds; inf if it grows for ever."""
 
     @property
     def order(self) -> float:
@@ -40,11 +43,14 @@ class Budget(Protocol):
 
 @dataclass(frozen=True)
 class Horizon:
-    """epsilon·t/T: a constant rate of loss, all spent after T rows, and nothing to spend after that.
+    """epsilon·t/T: a constant rate up to T rows, and nothing more after that.
 
+    Examples
+    --------
     >>> budget = Horizon(4.0, horizon=1000)
     >>> budget(250), budget(1000), budget(5000)
     (1.0, 4.0, 4.0)
+
     """
 
     epsilon: float
@@ -63,7 +69,7 @@ class Horizon:
 
 @dataclass(frozen=True)
 class Anytime:
-    """Below epsilon for ever: 3/5 of it at a constant rate over n = 2000 rows, the rest slower and slower.
+    """Below epsilon for ever: 3/5 of it at a constant rate over n = 2000 rows, the rest more and more slowly.
 
         epsilon · 3t / 5n                        t <= n,
         epsilon · (1 - 1 / (2.5 + log2(t/n)))    t > n.
@@ -71,16 +77,19 @@ class Anytime:
     Any budget that is bounded must slow down: its rate at t, times t, has a finite integral over log t.
     That of this one falls like 1/log² t.
 
+    Examples
+    --------
     >>> budget = Anytime(10.0)
     >>> budget(1000), budget(2000), round(budget(32_000), 3), budget(10**30) < 10.0
     (3.0, 6.0, 8.462, True)
+
     """
 
     epsilon: float
     order = 0.0
 
     def __call__(self, rows: int) -> float:
-        """Linear, then concave."""
+        """The budget: linear, then concave."""
         if rows <= _FIRST_ROWS:
             return self.epsilon * (_FIRST_SHARE * rows / _FIRST_ROWS)
         return self.epsilon * (1.0 - 1.0 / (_JOIN + math.log2(rows / _FIRST_ROWS)))
@@ -93,18 +102,21 @@ class Anytime:
 
 @dataclass(frozen=True)
 class Growing:
-    """epsilon·t^p, for a regret of a promised order at every horizon.
+    """epsilon·t^p, for a regret of a given order at every t.
 
+    Examples
+    --------
     >>> budget = Growing(2.0, order=0.5)
     >>> budget(100), budget.limit
     (20.0, inf)
+
     """
 
     epsilon: float
     order: float
 
     def __call__(self, rows: int) -> float:
-        """A power of the rows seen; nothing before the first."""
+        """epsilon times a power of the number of rows; 0 before the first row."""
         return self.epsilon * float(rows) ** self.order if rows else 0.0
 
     @property

@@ -1,4 +1,4 @@
-"""The array that holds a sketch's rows, and what the sketches that fill one have in common."""
+"""The array that holds the rows of a sketch, and the base class of sketches with such a buffer."""
 
 from abc import abstractmethod
 from typing import Any
@@ -12,24 +12,24 @@ from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.change import NO_CHANGE, ONE_APPENDED, Change
 
 _FIRST_ALLOCATION = 16  # rows
-_MUCH = 1.25  # times the limit
+_MUCH = 1.25  # times the limit: more memory than this is freed
 
 
 class RowBuffer:
-    """Up to ``limit`` rows of length ``dim``, allocated as they come: the array doubles up to the limit."""
+    """Up to ``limit`` rows of length ``dim``. Memory is allocated as rows come: the array doubles."""
 
     def __init__(self, dim: int, limit: int, dtype: np.dtype[Any]) -> None:
         self.limit = limit
         self._array: AnyArray = np.empty((0, dim), dtype)
         self._count = 0
-        self._view: AnyArray | None = None  # of the rows held; None when there are others
+        self._view: AnyArray | None = None  # a view of the rows held; None if it is out of date
 
     def __len__(self) -> int:
         return self._count
 
     @property
     def room(self) -> int:
-        """How many more rows fit."""
+        """The number of rows that still fit."""
         return self.limit - self._count
 
     @property
@@ -52,7 +52,7 @@ class RowBuffer:
         return self._array[: self._count]
 
     def append(self, rows: AnyArray) -> None:
-        """Add rows at the end; there must be room."""
+        """Add rows at the end. There must be room."""
         end = self._count + len(rows)
         if end > len(self._array):
             self._reallocate(min(self.limit, max(end, 2 * len(self._array), _FIRST_ALLOCATION)))
@@ -61,7 +61,7 @@ class RowBuffer:
         self._view = None
 
     def truncate(self, count: int) -> None:
-        """Forget all but the first ``count`` rows."""
+        """Drop all rows except the first ``count``."""
         self._count = count
         self._view = None
 
@@ -71,7 +71,7 @@ class RowBuffer:
         np.multiply(rows, np.float64(root), out=rows, casting="same_kind")
 
     def trim(self) -> None:
-        """Give back the memory that no row uses."""
+        """Free the memory that no row uses."""
         if len(self._array) > self._count:
             self._reallocate(self._count)
 
@@ -86,7 +86,7 @@ class RowBuffer:
         self._view = None
 
     def resize(self, limit: int) -> None:
-        """Set the limit, and give back memory that is much beyond it."""
+        """Set the limit, and free memory that is far above it."""
         self.limit = limit
         if len(self._array) > _MUCH * limit:
             self._reallocate(limit)
@@ -98,11 +98,11 @@ class RowBuffer:
         self._view = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_view": None}  # a copied view would be an array of its own
+        return {**vars(self), "_view": None}  # a copied view would be a separate array
 
 
 class BufferedSketch(Sketch):
-    """A sketch that appends rows to a buffer and makes room whenever it is full. Subclasses set its limit."""
+    """A sketch that appends rows to a buffer, and makes room when it is full. Subclasses set the limit."""
 
     def __init__(self, dim: int, dtype: DTypeLike) -> None:
         super().__init__(dim, dtype)
@@ -110,24 +110,24 @@ class BufferedSketch(Sketch):
 
     @property
     def lossless_room(self) -> int:
-        """The row that fills the buffer is the first at which something may be lost."""
+        """The free rows of the buffer minus one: the row that fills it may cause a loss."""
         return max(0, self._buffer.room - 1)
 
     @property
     def plain_room(self) -> int:
-        """The row that fills the buffer is the first that is not only appended."""
+        """The free rows of the buffer minus one: the row that fills it is not only appended."""
         return max(0, self._buffer.room - 1)
 
     @abstractmethod
     def _make_room(self) -> Change:
-        """Leave the full buffer with room for at least one row."""
+        """Make room for at least one row in the full buffer."""
 
     @needs_the_lock
     def views(self) -> tuple[AnyArray, ...]:
         """The buffer itself."""
         return (self._buffer.rows,)
 
-    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:  # as quick as can be
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:  # the fast path
         del norm_sq
         buffer = self._buffer
         buffer.append(row)

@@ -1,4 +1,4 @@
-"""Reading a matrix rather than a stream: many rows at once, in any number of pieces."""
+"""Reading a whole matrix, rather than a stream: many rows at once, in any number of pieces."""
 
 import copy
 from typing import Any, Self
@@ -13,25 +13,25 @@ from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.rows import read_rows
 from sketchbandit.sketch.tally import Tally
 
-_ROWS_AT_ONCE = 4096  # in a product: then adding it up costs little
+_ROWS_AT_ONCE = 4096  # rows in one product, so that adding up the products costs little
 
 
 class BulkReader(Shared):
-    """A sketch of a matrix of many rows, read in pieces, by several readers if need be.
+    """Makes a sketch of a matrix of many rows, read in pieces, by several readers if need be.
 
-    While dim is at most about 16·size, one product X'X (dim² flop a row) is faster than the shrinks of a
-    stream, and nothing is lost on the way: the rows are summed up there, and the sketch is cut from the sum
-    when all were read, by one shrink, so that
+    If dim is at most about 16·size, one product X'X (dim² flop per row) is faster than the shrinks of a
+    stream, and loses nothing on the way. So the rows are summed up in X'X, and one shrink at the end makes
+    the sketch of it. Its error bound is
 
-        e = sigma_size²,    the least that any sketch of that size can certify.
+        e = sigma_size²,    the smallest that any sketch of that size can certify.
 
-    Otherwise, and where the sketch works otherwise, the rows go to the sketch itself. Readers of different
-    pieces merge; ``finish`` gives the sketch.
+    Otherwise the rows go to the sketch itself. Readers of different pieces can be merged. ``finish`` returns
+    the sketch.
 
     Parameters
     ----------
     sketch : Sketch
-        Of the kind that is wanted: a fresh one, or one that has seen other rows before. It stays as it is.
+        The sketch to start from: a fresh one, or one that has seen other rows. It stays as it is.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class BulkReader(Shared):
 
     @property
     def count(self) -> int:
-        """How many rows were read."""
+        """The number of rows read."""
         return self._sketch.count + self._tally.count
 
     @property
@@ -71,16 +71,16 @@ class BulkReader(Shared):
         return self._covariance is not None
 
     def check_room(self, mass: float) -> None:
-        """Refuse rows of that mass, or more, if their sum would overflow."""
+        """Raise if rows of this mass would overflow."""
         self._sketch.tally.check(self._tally.mass + mass)
 
     def update(self, rows: Any) -> None:
-        """Take rows (n, dim), dense, sparse or on a device.
+        """Add rows (n, dim): dense, sparse or on a device.
 
-        Input that cannot be used raises before anything changes.
+        If a row cannot be used, this raises, and nothing has changed.
         """
         covariance, sketch = self._covariance, self._sketch
-        if is_foreign(rows):  # which the sketch sums up, where they are
+        if is_foreign(rows):  # the sketch sums these up on their device
             sketch.update(rows)
             return
         batch = read_rows(sketch.column_names.align(rows), sketch.dim, sketch.dtype)
@@ -95,7 +95,7 @@ class BulkReader(Shared):
         sketch.column_names.remember(rows)
 
     def _scratch(self) -> Matrix:
-        """Room for a product, kept as long as the reader reads."""
+        """Memory for a product, kept as long as the reader reads."""
         if self._room is None:
             self._room = np.empty((self.dim, self.dim))
         return self._room
@@ -104,15 +104,15 @@ class BulkReader(Shared):
         return {**super()._unlocked(), "_room": None}
 
     def forget(self, factor: float) -> None:
-        """Let all rows read so far count by this factor, as ``Sketch.forget`` does."""
-        self._sketch.forget(factor)  # checks it
+        """Multiply the weights of all rows read so far by this factor, as ``Sketch.forget`` does."""
+        self._sketch.forget(factor)  # this checks the factor
         self._tally.forget(factor)
         if self._covariance is not None:
             self._covariance *= factor
 
     @holds_the_lock
     def merge(self, other: "BulkReader") -> None:
-        """Take in what another reader has read."""
+        """Add what another reader has read."""
         with both_locks(self, other):
             self.check_room(other._tally.mass + other._sketch.mass)
             self._sketch.merge(other._sketch)
@@ -121,7 +121,7 @@ class BulkReader(Shared):
             self._tally.add(other._tally)
 
     def finish(self) -> Sketch:
-        """The sketch of everything read; a copy, so that reading can go on."""
+        """The sketch of everything read. It is a copy, so reading can go on."""
         sketch = copy.deepcopy(self._sketch)
         if self._covariance is not None:
             sketch.add_gram(self._covariance, self._tally)
@@ -141,7 +141,7 @@ class BulkReader(Shared):
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays) -> Self:
-        """The reader that ``dump`` described."""
+        """Return the reader that ``dump`` described."""
         saved = scalars["sketch"]
         parts = taken_from("sketch", arrays)
         bulk = cls(Sketch.of_kind(saved["kind"]).undump(saved["content"], parts))

@@ -4,13 +4,25 @@ from typing import NamedTuple
 
 
 class Change(NamedTuple):
-    """What an update did to ``rows``, for whoever keeps something derived from them.
+    """What an update did to ``rows``, for callers that keep something computed from them.
 
-    Not ``rebuilt``: the old rows, alpha and the certificate stand as they were, and ``appended`` new rows
-    follow them.
-    ``rebuilt``: any row may differ, and alpha with them; read the sketch anew. Two things may be known
-    even then: ``lossless``, that S'S has grown by exactly the rows given and alpha stands; ``orthogonal``,
-    that the rows are now orthogonal to one another.
+    Attributes
+    ----------
+    appended : int
+        The number of new rows after the old ones. If not ``rebuilt``, the old rows, alpha and the error bound
+        are unchanged.
+    rebuilt : bool
+        Whether any row, or alpha, may have changed. Then read the sketch again.
+    lossless : bool
+        Known even if ``rebuilt``: S'S has grown by exactly the rows given, and alpha is unchanged.
+    orthogonal : bool
+        Known even if ``rebuilt``: the rows are now orthogonal to one another.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> sb.FrequentDirections(3, size=2).update([1.0, 0.0, 0.0])
+    Change(appended=1, rebuilt=False, lossless=False, orthogonal=False)
     """
 
     appended: int = 0
@@ -20,7 +32,7 @@ class Change(NamedTuple):
 
     @property
     def additive(self) -> bool:
-        """Whether S'S has grown by exactly the rows given and alpha stands."""
+        """Whether S'S has grown by exactly the rows given, and alpha is unchanged."""
         return self.lossless or not self.rebuilt
 
     def then(self, later: "Change") -> "Change":

@@ -1,4 +1,4 @@
-"""Validation of hyperparameters, once, at construction."""
+"""Checks of hyperparameters, done once, at construction."""
 
 import math
 from numbers import Integral, Real
@@ -11,7 +11,7 @@ from sketchbandit.errors import InputError, InputTypeError
 
 
 def check_count(name: str, value: Any, *, at_least: int) -> int:
-    """``value`` as an int, refusing floats, bools and anything below ``at_least``."""
+    """``value`` as an int. Raises for floats, bools and values below ``at_least``."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise InputTypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
     if value < at_least:
@@ -28,12 +28,12 @@ def check_real(
     below: float = math.inf,
     at_most: float = math.inf,
 ) -> float:
-    """``value`` as a finite float within the limits given."""
+    """``value`` as a finite float. Raises if it is outside the limits."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise InputTypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}")
     try:
         number = float(value)
-    except OverflowError:  # an integer beyond any float
+    except OverflowError:  # an integer too large for a float
         number = math.inf
     if not math.isfinite(number) or not (above < number < below and at_least <= number <= at_most):
         limits = [("above", above), ("at least", at_least), ("below", below), ("at most", at_most)]
@@ -43,7 +43,7 @@ def check_real(
 
 
 def check_compensation(value: Any) -> float:
-    """``value`` if it is one of the three compensations that have a name and a theorem."""
+    """``value`` if it is one of the three compensations with a name and a theorem."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise InputTypeError(
             f"compensation must be 0, 0.5 or 1, got {value!r} of type {type(value).__name__}"

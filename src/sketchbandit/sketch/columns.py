@@ -1,4 +1,4 @@
-"""Names of features: what columns a DataFrame had the first time, in which order."""
+"""Feature names: the columns of the first DataFrame, and their order."""
 
 from typing import Any
 
@@ -10,10 +10,12 @@ Name = str | int
 
 
 class ColumnNames:
-    """The names of the columns, once they were given; rows in another order are put in this one.
+    """The column names, once known. Later rows are put into this order.
 
-    Names are strings and integers; 0, 1, ... are positions, and tell nothing else.
+    Names are strings and integers. Names 0, 1, ... are positions, and carry no other information.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> columns = ColumnNames()
     >>> frame = pd.DataFrame({"age": [20.0], "price": [3.0]})
@@ -22,13 +24,14 @@ class ColumnNames:
     ('age', 'price')
     >>> columns.align(frame[["price", "age"]]).to_numpy().tolist()
     [[20.0, 3.0]]
+
     """
 
     def __init__(self, names: Any = None) -> None:
         self.names: tuple[Name, ...] | None = None if names is None else tuple(names)
 
     def align(self, rows: Any) -> Any:
-        """The same rows with their columns in the order known; rows without names as they are."""
+        """The rows with their columns in the known order. Rows without names are returned as they are."""
         if type(rows) is np.ndarray:
             return rows
         given = _names_of(rows)
@@ -50,29 +53,29 @@ class ColumnNames:
             if names
         ]
         raise InputError(
-            f"the columns are not those of before: {'; '.join(what)}; give those that `columns` names, in "
-            "any order, or an array in that order"
+            f"the columns differ from those before: {'; '.join(what)}; give the columns that `columns` "
+            "names, in any order, or an array in that order"
         )
 
     def remember(self, rows: Any) -> None:
-        """Know the names from now on, if the rows have any and none are known: when the rows were taken."""
+        """Remember the names, if the rows have any and none are known. Call it after the rows were taken."""
         if self.names is None and type(rows) is not np.ndarray:
             names = _names_of(rows) or ()
             tell_something = len(set(names)) == len(names) and set(names) != set(range(len(names)))
             self.names = names if tell_something else None
 
     def merged(self, other: "ColumnNames") -> "ColumnNames":
-        """The names of two parts, which must be the same in the same order where both know them."""
+        """The names of two parts. If both have names, they must be equal and in the same order."""
         if self.names and other.names and self.names != other.names:
             raise InputError(
-                "the two have learned from different columns, or from another order of them: "
+                "cannot merge: the two have learned from different columns, or from another order of them: "
                 f"{self.names[:3]} ... here, {other.names[:3]} ... there"
             )
         return ColumnNames(self.names or other.names)
 
 
 def _names_of(rows: Any) -> tuple[Name, ...] | None:
-    """The column names of a DataFrame, or the index of one row of it; None if they are no names."""
+    """The column names of a DataFrame, or the index of a Series; None if it has no usable names."""
     names = getattr(rows, "columns", None)
     if names is None and getattr(rows, "ndim", None) == 1 and not isinstance(rows, np.ndarray):
         names = getattr(rows, "index", None)

@@ -1,4 +1,4 @@
-"""The leading part of a symmetric matrix, wherever that is, with a bound on what rounding did to it."""
+"""The leading part of a symmetric matrix, on its device, with a bound on all rounding."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ _UNIT = 2.0**-53
 
 
 class Cut(NamedTuple):
-    """Rows S, and what they leave: -rounding·I ⪯ C - S'S ⪯ (amount + rounding)·I."""
+    """Rows S with -rounding·I ⪯ C - S'S ⪯ (amount + rounding)·I."""
 
     rows: Matrix
     amount: float
@@ -19,14 +19,14 @@ class Cut(NamedTuple):
 
 
 def cut(library: Library, gram: Any, rows: AnyArray, size: int, head: int) -> Cut:
-    """At most size - 1 rows for C = gram + rows'rows: its spectrum less the size-th eigenvalue, as in FD.
+    """At most size - 1 rows for C = gram + rows'rows: its spectrum minus the size-th eigenvalue, as in FD.
 
-    The first ``head`` eigenvalues stay as they are. The eigenvectors are computed where the matrix is, or
-    by numpy if there is no float64 there. They are not trusted: what they get wrong is measured,
+    The first ``head`` eigenvalues stay as they are. The eigenvectors are computed on the device of the
+    matrix, or by numpy if the device has no float64. They are not trusted. Their error is measured as
 
         |C - V diag V'|_F    and    |V'V - I|_F,
 
-    and part of the rounding.
+    and is part of the rounding.
     """
     if library.widest != library.xp.float64:
         gram, library = library.to_host(gram).astype(np.float64), Library(np, "numpy", "cpu")
@@ -38,7 +38,7 @@ def cut(library: Library, gram: Any, rows: AnyArray, size: int, head: int) -> Cu
         given = library.put(wide)
         gram = gram + library.product(given.T, given)
     exponent = _exponent(float(xp.max(xp.abs(gram))))
-    gram = (gram + gram.T) * (0.5 * 2.0 ** (-2 * exponent))  # so that no square of it overflows
+    gram = (gram + gram.T) * (0.5 * 2.0 ** (-2 * exponent))  # scaled, so that its squares do not overflow
     found = xp.linalg.eigh(gram)
     ascending, vectors = found[0], found[1]
     residual = _norm(library, gram - library.product(vectors * ascending[None, :], vectors.T))
@@ -49,7 +49,7 @@ def cut(library: Library, gram: Any, rows: AnyArray, size: int, head: int) -> Cu
     amount = max(0.0, float(values[size - 1])) if size <= dim else 0.0
     left = values[: size - 1].copy()
     left[head:] -= amount
-    count = int(np.count_nonzero(left > 0.0))  # a leading part: they descend
+    count = int(np.count_nonzero(left > 0.0))  # these are the leading ones: the values descend
     directions = library.to_host(vectors[:, dim - count :])[:, ::-1].T if count else np.empty((0, dim))
     below = max(0.0, -float(values[-1]))
     summed = (dim + 16) * _UNIT * float(np.abs(values).sum())
@@ -60,7 +60,7 @@ def cut(library: Library, gram: Any, rows: AnyArray, size: int, head: int) -> Cu
 
 
 def _exponent(largest: float) -> int:
-    """The binary exponent of the root of a number, as far as its square can be undone."""
+    """The binary exponent of the square root of a number, limited so that squaring can be undone."""
     return int(np.clip(np.frexp(largest)[1] // 2, -500, 500))
 
 

@@ -1,4 +1,4 @@
-"""Rows while they are few, X'X as a matrix once that is smaller."""
+"""Rows while they are few, and X'X as a matrix once that is smaller."""
 
 import math
 import sys
@@ -17,9 +17,9 @@ ADDED = Change(rebuilt=True, lossless=True)
 
 
 class DensifyingSketch(BufferedSketch):
-    """A buffer of rows that gives way to a triangle of S'S before it takes more memory than that.
+    """A buffer of rows that is replaced by a triangle of S'S before it needs more memory than that.
 
-    Subclasses say in ``_make_room`` when: they call ``_become_dense``, after which nothing is ever lost.
+    Subclasses call ``_become_dense`` in ``_make_room``. After that nothing is ever lost.
     """
 
     def __init__(self, dim: int, dtype: DTypeLike) -> None:
@@ -34,7 +34,7 @@ class DensifyingSketch(BufferedSketch):
 
     @property
     def _rows_before_it_may_turn_dense(self) -> int:
-        """How many rows can come before it may turn dense: no limit once it has."""
+        """The number of rows that can come before it may turn dense; no limit once it has."""
         return self._buffer.room if self._dense is None else sys.maxsize
 
     @property
@@ -44,14 +44,14 @@ class DensifyingSketch(BufferedSketch):
 
     @property
     def plain_room(self) -> int:
-        """No limit once it is dense: its matrix takes rows in, which rebuilds nothing but ``rows``."""
+        """No limit once it is dense: the matrix takes rows in, and only ``rows`` are computed again."""
         return super().plain_room if self._dense is None else sys.maxsize
 
     @property
     def rows(self) -> AnyArray:
-        """S, (r, dim), a read-only copy. O(dim³) when the sketch is dense.
+        """S, shape (r, dim): a read-only copy. It takes O(dim³) if the sketch is dense.
 
-        float64 where that is what is held: a matrix, or rows that float32 would have rounded too much.
+        It is float64 if the sketch holds a matrix, or rows for which float32 rounding would be too much.
         """
         return read_only(self._buffer.rows.copy() if self._dense is None else self._dense.rows)
 
@@ -78,7 +78,7 @@ class DensifyingSketch(BufferedSketch):
         return self._store(rows)
 
     def _store(self, rows: AnyArray) -> Change:
-        """Put rows into the buffer, or the matrix, that were counted already: here, or by another sketch."""
+        """Put rows that are counted already into the buffer or the matrix."""
         change = NO_CHANGE
         while len(rows):
             if self._dense is not None:
@@ -95,7 +95,7 @@ class DensifyingSketch(BufferedSketch):
         return self._dense
 
     def _scale(self, factor: float) -> None:
-        """S'S times the factor."""
+        """Multiply S'S by the factor."""
         if self._dense is None:
             self._buffer.scale(math.sqrt(factor))
         else:
@@ -110,7 +110,7 @@ class DensifyingSketch(BufferedSketch):
         self._store(other._buffer.rows)
 
     def _rows_or_triangle(self) -> Arrays:
-        """What ``_refill`` needs."""
+        """The arrays that ``_refill`` needs."""
         return {"rows": self._buffer.rows} if self._dense is None else self._dense.state()
 
     def _refill(self, arrays: Arrays) -> None:

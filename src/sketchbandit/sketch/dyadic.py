@@ -16,50 +16,52 @@ from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.exact import ExactSketch
 
-_LIGHT = 0.9  # of what a block may hold
+_LIGHT = 0.9  # share of a block's mass limit
 _LOOK_AHEAD = 1024  # rows examined at a time
-# While the rank is watched, at most 1 MiB of them: the system takes larger scratch back after every look.
+# If the rank is watched, at most 1 MiB of rows: the system reclaims larger scratch memory after every look.
 _LOOK_AHEAD_ELEMENTS = 1 << 17
 
 
 class DyadicBlockSketch(BlockSketch):
-    """Blocks of doubling sketch size that keep the spectral error under 2·epsilon on every stream.
+    """Dyadic Block Sketching: blocks of doubling size keep the spectral error below 2·epsilon.
 
-    A row goes into the active block while the block's mass stays under epsilon·size, or while the block
-    can take it without shrinking. Otherwise the block is frozen and one of twice the size starts. At most
-    floor(log2(dim/size + 1)) blocks; the last one is exact (Alg. 1; Thm. 1: e <= 2·epsilon).
+    A row goes into the active block while the mass of the block stays below epsilon·size, or while the block
+    can take it without shrinking. Otherwise the block is frozen, and a block of twice the size starts. There
+    are at most floor(log2(dim/size + 1)) blocks, and the last one is exact (Alg. 1; Thm. 1: e <= 2·epsilon).
 
     Parameters
     ----------
     dim : int
         Length of a row.
     size : int
-        l0, the sketch size of the first block. With size > dim the first block is already exact.
+        l0, the sketch size of the first block. If size > dim, the first block is exact.
     epsilon : float
-        Half the error that is allowed, in units of a squared row norm.
+        Half of the spectral error allowed, in units of a squared row norm.
     compensation : float
-        As for FrequentDirections, the default base: 0 is DBS-FD, 1 the paper's DBS-RFD.
-    base : callable
-        ``(dim, size) -> sketch``: any sketch whose certificate never exceeds mass / size, instead of
-        FrequentDirections. ``sketchbandit.load`` needs it again.
+        As for ``FrequentDirections``, the default base. 0 is DBS-FD, 1 is the paper's DBS-RFD.
+    base : callable, optional
+        ``(dim, size) -> sketch``: makes the blocks instead of ``FrequentDirections``. The error bound of the
+        sketch must never exceed mass / size. ``sketchbandit.load`` needs it again.
     dtype : dtype
-        float64, or float32 for half the memory in all blocks but the exact one.
+        float64, or float32 for half the memory in all blocks except the exact one.
 
     Notes
     -----
-    Where the paper is silent: an empty block takes any row, however long, if its sketch keeps rank 1
-    without loss, as Frequent Directions does (Alg. 1 would freeze an empty block). A block is compressed
-    when it is frozen, to size - 1 rows: its mass is under epsilon·size then, or its rank under size, so
-    that its certificate stays under its share epsilon/2^i; in any case it is frozen before a row would bring
-    its certificate beyond that. Once the exact block is a dense matrix the rows of the frozen ones are
-    folded into it (line 4 of Alg. 1 modifies the whole of S'S); their certificates stay. A merge hands the
-    rows of the other sketch to Alg. 1 as if they came from the stream, those of its exact block to the exact
-    block, and adds the other's certificate: e <= 2·epsilon for each of the sketches.
+    Choices that the paper leaves open:
 
-    What is forgotten of a block's mass may be spent again, so that one block lasts for ever where the mass
-    that is remembered stays below epsilon·size. When so little is left in all blocks that the first would
-    have been enough, they are dissolved: their rows go into a new first block. Their certificates count
-    against its share, so that e stays under 2·epsilon.
+    - An empty block takes any row, however long, if its sketch keeps rank 1 without loss, as Frequent
+      Directions does. (Alg. 1 would freeze an empty block.)
+    - A block is compressed to size - 1 rows when it is frozen. Then its mass is below epsilon·size or its
+      rank below size, so its error bound stays below its share epsilon/2^i. In any case it is frozen before
+      a row would bring the error bound above the share.
+    - Once the exact block is a dense matrix, it takes over the rows of the frozen blocks (line 4 of Alg. 1
+      modifies the whole of S'S). Their error bounds stay.
+    - A merge gives the rows of the other sketch to Alg. 1, as if they came from the stream. Rows of its exact
+      block go to the exact block. The error bound of the other is added: e <= 2·epsilon for each sketch.
+    - The forgotten part of a block's mass may be used again. So one block lasts for ever if the remembered
+      mass stays below epsilon·size. When so little is left in all blocks that the first one would have been
+      enough, they are dissolved: their rows go into a new first block. Their error bounds count against its
+      share, so that e stays below 2·epsilon.
 
     Examples
     --------
@@ -96,13 +98,13 @@ class DyadicBlockSketch(BlockSketch):
         sizes = [self._first_size * 2**index for index in range(max(1, self._most_blocks - 1))]
         self._bases = Bases(base, self.dim, self.dtype, self._compensation, sizes)
         self._dense: ExactSketch | None = None
-        """The exact block, once it holds a matrix: then it takes every row."""
+        """The exact block, once it holds a matrix. From then on it takes every row."""
         self._blocks.append(self._new_block(0))
         self._exact_rank = self._active.open.exact_rank
 
     # -- what it tells ------------------------------------------------------------------------------
 
-    epsilon = property(lambda self: self._epsilon, doc="Half the error that is allowed.")
+    epsilon = property(lambda self: self._epsilon, doc="Half of the spectral error allowed.")
 
     @property
     def is_dense(self) -> bool:
@@ -111,21 +113,21 @@ class DyadicBlockSketch(BlockSketch):
 
     @property
     def guarantee(self) -> float:
-        """error_bound <= mass / size of the first block, with the default base; merged or not."""
+        """error_bound <= mass / guarantee, the size of the first block; 0 with a base of your own."""
         return float(self._first_size) if self._bases.described is None else 0.0
 
     @property
     def error_limit(self) -> float:
-        """2·epsilon (Thm. 1), and the certificates of what was merged in."""
+        """2·epsilon (Thm. 1), plus the error bounds of merged sketches."""
         return 2.0 * self._epsilon + self._merged["error"]
 
     @property
     def exact_rank(self) -> int:
-        """What the first block keeps without loss, every later one keeps too."""
+        """The rank that the first block keeps without loss. Later blocks keep it too."""
         return self._exact_rank
 
     def _compress(self) -> Change:
-        """Compress the active block; the others are compressed already."""
+        """Compress the active block. The others are compressed already."""
         return self._active.within(self._share, self._active.compress) or NO_CHANGE
 
     # -- forgetting ---------------------------------------------------------------------------------
@@ -138,15 +140,15 @@ class DyadicBlockSketch(BlockSketch):
 
     @property
     def _mass_in_one_block(self) -> float:
-        """At least |S|_F² of all blocks, and what a first block has to keep free for their certificates."""
+        """An upper bound on |S|_F² of all blocks, plus room for their error bounds in a first block."""
         lost = self._carried["error"] + sum(block.sketch.error_bound for block in self._blocks)
         held = sum(block.tally.mass for block in self._blocks)
-        if self._bases.described is None:  # a shrink by s takes s from as many directions as the size
+        if self._bases.described is None:  # a shrink by s takes s from ``size`` directions
             held -= sum(b.size * (b.sketch.error_bound - b.sketch.rounding) for b in self._blocks)
         return held + lost * self._first_size
 
     def _dissolve(self) -> None:
-        """Start again with one block, which has room for all rows, and for the certificates lost so far."""
+        """Start again with one block that has room for all rows, and for the errors so far."""
         parts = [block.rows for block in self._blocks]
         rows = np.concatenate(parts)
         stored = sum(storing_error(part, self.dtype) for part in parts if part.dtype != self.dtype)
@@ -184,10 +186,10 @@ class DyadicBlockSketch(BlockSketch):
         return change
 
     def _give(self, rows: AnyArray, norms_sq: Vector) -> tuple[Change, int]:
-        """Give the active block rows, until the next would bring its certificate beyond its share.
+        """Give rows to the active block, until the next row would bring its error bound above its share.
 
-        Rows that are counted as inside its span cost what they are outside of it, to rounding of the longest
-        row; and float32 rounds. Returns what they changed, and how many the block took.
+        A row that counts as inside the span costs its part outside the span, up to rounding of the longest
+        row. float32 rounds as well. Returns the change, and how many rows the block took.
         """
         block, change, taken = self._active, NO_CHANGE, 0
         while taken < len(rows):
@@ -201,38 +203,38 @@ class DyadicBlockSketch(BlockSketch):
         return change, taken
 
     def _count_fitting(self, rows: AnyArray, norms_sq: Vector) -> tuple[int, bool]:
-        """How many leading rows the active block takes as it is (line 7), and whether surely in its share."""
+        """How many leading rows the active block takes (line 7), and whether its share surely holds."""
         block = self._active
         if isinstance(block.sketch, ExactSketch):
             return min(len(rows), block.sketch._rows_before_it_may_turn_dense), True
         threshold = self._epsilon * self._first_size
         if len(self._blocks) == 1:
             threshold -= self._carried["error"] * self._first_size
-        if block.tally.mass + norms_sq[0] < threshold:  # then the certificate is below mass / size
+        if block.tally.mass + norms_sq[0] < threshold:  # then the error bound is below mass / size
             sums = running_sums(block.tally.mass, norms_sq[:_LOOK_AHEAD])
             return int(np.searchsorted(sums, threshold)), self._is_float64
-        if not block.tally.count:  # one row, however long, is no reason to shrink, if the sketch keeps rank 1
+        if not block.tally.count:  # a single row never needs a shrink if the sketch keeps rank 1
             return min(1, block.open.exact_rank), True
         some = max(block.size, min(_LOOK_AHEAD, _LOOK_AHEAD_ELEMENTS // self.dim))
         return block.count_without_excess(rows[:some]), False
 
     def _freeze(self) -> Change:
         change = self._compress()
-        if len(self._blocks) > 1:  # orthogonal among themselves, not to the older ones
+        if len(self._blocks) > 1:  # rows are orthogonal within the block, not to older blocks
             change = change._replace(orthogonal=False)
         self._blocks.append(self._new_block(len(self._blocks)))
         return change
 
     @property
     def _share(self) -> float:
-        """What the certificate of the active block may be."""
+        """The largest error bound allowed for the active block."""
         if self._active.exact:
             return math.inf
         index = len(self._blocks) - 1
         return self._epsilon / 2**index if index else self._epsilon - self._carried["error"]
 
     def _fold(self) -> Change:
-        """Once the exact block holds a matrix, let it take the rows of the frozen ones too."""
+        """Once the exact block holds a matrix, let it take over the rows of the frozen blocks."""
         exact, change = self._active.sketch, NO_CHANGE
         if not isinstance(exact, ExactSketch) or not exact.is_dense:
             return NO_CHANGE
@@ -241,7 +243,7 @@ class DyadicBlockSketch(BlockSketch):
             if len(block.rows):
                 self._merged["uncounted"] += block.sketch.uncounted
                 exact._store(block.hand_over_rows().astype(self.dtype, copy=False))
-                change = Change(rebuilt=True, lossless=True)  # S'S is what it was
+                change = Change(rebuilt=True, lossless=True)  # S'S is the same as before
         return change
 
     def _new_block(self, index: int) -> WorkingBlock:
@@ -263,7 +265,7 @@ class DyadicBlockSketch(BlockSketch):
                 self._ingest(block.rows[row_norms_sq(block.rows) > 0.0].astype(self.dtype, copy=False))
 
     def _take_exact(self, exact: ExactSketch) -> None:
-        """What was exact stays exact: blocks are closed until there is an exact one, which takes it over."""
+        """Keep exact rows exact: freeze blocks until there is an exact one, and give it the rows."""
         while not isinstance(mine := self._active.sketch, ExactSketch):
             self._freeze()
         mine.merge(exact)
@@ -289,14 +291,14 @@ class DyadicBlockSketch(BlockSketch):
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
-        """The sketch that ``dump`` described."""
+        """Return the sketch that ``dump`` described."""
         settings = dict(scalars["settings"])
         described = settings.pop("base")
-        if settings.pop("schedule", "mass") != "mass":  # of 0.7
+        if settings.pop("schedule", "mass") != "mass":  # a file of 0.7
             raise FileError("this sketch has a spectral schedule, which 0.8 replaced by AdaptiveSketch")
         if described is not None and extra.get("base") is None:
             raise FileError(
-                f"this sketch was made with base={described}, and code is not saved; "
+                f"this sketch was made with base={described}, and files hold no code; "
                 "pass the factory again: sketchbandit.load(path, base=...)"
             )
         sketch = super().undump({**scalars, "settings": settings}, arrays, **extra)

@@ -1,4 +1,4 @@
-"""The sketch that loses nothing."""
+"""The exact sketch, which loses nothing."""
 
 import sys
 from typing import Any
@@ -13,17 +13,24 @@ from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
 from sketchbandit.sketch.shrinking import MOST_GATHERED
 
-_FIRST_LIMIT = 32  # rows before the first look for redundancy
+_FIRST_LIMIT = 32  # rows before the first search for redundancy
 
 
 class ExactSketch(DensifyingSketch):
-    """Keeps X'X exactly: the oracle, and the last block of dyadic block sketching.
+    """Keeps X'X exactly. It is used for OFUL, as the last block of ``DyadicBlockSketch``, and as an oracle.
 
-    It holds rows, without redundancy, O(dim · k) memory for a stream of rank k, until they fill half of
-    dim²: from a rank between 3/8 and 1/2 of dim on. Then a triangle of X'X is smaller, and it holds that,
-    which takes in up to 32 pending rows at a time. Both are float64 whatever the dtype, because they sum up a
-    long stream: the dtype says how rows are read, and told.
-    ``rows`` is then a factor computed on demand, O(dim³); ``covariance()`` is the cheap way to read it.
+    It holds rows without redundancy, which takes O(dim · k) memory for a stream of rank k. Once they fill
+    half of dim², from a rank between 3/8 and 1/2 of dim on, it holds a triangle of X'X instead, because that
+    is smaller. The triangle takes in up to 32 pending rows at a time. Both are float64 whatever the dtype,
+    because they sum up a long stream. The dtype says how rows are read and returned. With a triangle,
+    ``rows`` is a factor computed on demand in O(dim³); ``covariance()`` is the cheap way to read the sketch.
+
+    Parameters
+    ----------
+    dim : int
+        Length of a row.
+    dtype : dtype
+        float64 or float32.
 
     Examples
     --------
@@ -44,7 +51,7 @@ class ExactSketch(DensifyingSketch):
 
     @classmethod
     def beside(cls, others: int, dim: int, dtype: DTypeLike) -> "ExactSketch":
-        """One that counts ``others`` rows, held elsewhere, as its own when it decides to turn dense."""
+        """A sketch that counts ``others`` rows, held elsewhere, as its own when it decides to turn dense."""
         sketch = cls(dim, dtype=dtype)
         sketch._most_rows = max(1, sketch._most_rows - others)
         sketch._buffer.limit = min(_FIRST_LIMIT, sketch._most_rows)
@@ -52,12 +59,12 @@ class ExactSketch(DensifyingSketch):
 
     @property
     def size(self) -> int:
-        """The rank it can hold: all of it."""
+        """The rank it can hold, which is dim."""
         return self.dim
 
     @property
     def uncounted(self) -> float:
-        """What sums in float64 may have changed in any direction, also while redundant rows were removed."""
+        """A bound on the rounding of float64 sums in any direction, also while redundant rows are removed."""
         return super().uncounted + self._drift
 
     @property
@@ -72,17 +79,17 @@ class ExactSketch(DensifyingSketch):
 
     @property
     def guarantee(self) -> float:
-        """No loss whatever the stream."""
+        """Infinite: no loss on any stream."""
         return float("inf")
 
     @property
     def error_limit(self) -> float:
-        """No loss whatever the stream."""
+        """Zero: no loss on any stream."""
         return 0.0
 
     @property
     def exact_rank(self) -> int:
-        """Any rank is kept."""
+        """dim: every rank is kept."""
         return self.dim
 
     @property
@@ -92,11 +99,11 @@ class ExactSketch(DensifyingSketch):
 
     @property
     def gram_up_to_dim(self) -> int:
-        """X'X is what it holds sooner or later."""
+        """The limit for X'X, which it holds sooner or later anyway."""
         return MOST_GATHERED
 
     def _compress(self) -> Change:
-        """Remove redundant rows now and give back the memory they took."""
+        """Remove redundant rows now, and free their memory."""
         if self._dense is not None:
             self._dense.trim()
             return ADDED
@@ -106,7 +113,7 @@ class ExactSketch(DensifyingSketch):
 
     def _make_room(self) -> Change:
         limit, is_last = self._buffer.limit, self._buffer.limit >= self._most_rows
-        worth = 3 * self._most_rows // 4 if is_last else limit // 2  # with fewer rows looking again pays
+        worth = 3 * self._most_rows // 4 if is_last else limit // 2  # with fewer rows another look pays off
         change = self._remove_redundancy(worth=worth)
         if len(self._buffer) <= worth:
             return change
@@ -117,10 +124,10 @@ class ExactSketch(DensifyingSketch):
         return ADDED
 
     def _remove_redundancy(self, *, worth: int) -> Change:
-        """Leave the rank of the rows, unless that is above ``worth``."""
+        """Reduce the rows to their rank, unless that is above ``worth``."""
         if are_independent(self._buffer.rows):
             return NO_CHANGE
-        # No stream has rank above dim, so size = dim + 1 never subtracts anything; nor is anything dropped.
+        # No stream has a rank above dim, so with size = dim + 1 nothing is subtracted or dropped.
         done = shrink(self._buffer.writable(), self.dim + 1, most=0.0, worth=worth)
         if not done.rotated:
             return NO_CHANGE

@@ -8,9 +8,10 @@ from sketchbandit.sketch.shrinking import ShrinkingSketch
 
 
 class FrequentDirections(ShrinkingSketch):
-    """Frequent Directions (Liberty 2013), buffered: O(dim · size) time a row and memory.
+    """Frequent Directions (Liberty 2013), with a buffer: O(dim · size) time per row, O(dim · size) memory.
 
-    At every moment S'S ⪯ X'X ⪯ S'S + e I, and e is at most Delta of the paper's eq. (spectral error),
+    At every moment S'S ⪯ X'X ⪯ S'S + e I. The error bound e is at most Delta of the paper's eq. (spectral
+    error),
 
         e <= min over k < size of |X - X_k|_F² / (size - k)    (k = 0: e <= mass / size).
 
@@ -19,10 +20,10 @@ class FrequentDirections(ShrinkingSketch):
     dim : int
         Length of a row.
     size : int
-        The sketch size l; up to 2·l rows are held, the last ones still unshrunk.
+        l, the sketch size. Up to 2·l rows are held; the most recent ones are not shrunk yet.
     compensation : float
-        alpha = compensation · e. 0 is FD; 0.5 the RFD of Luo et al. (2019); 1 the paper's "RFD" (the SCFD
-        of Chen et al. 2021), with which S'S + alpha I dominates X'X.
+        alpha = compensation · e. 0 is FD. 0.5 is the RFD of Luo et al. (2019). 1 is the paper's "RFD" (the
+        SCFD of Chen et al. 2021): then S'S + alpha I dominates X'X.
     dtype : dtype
         float64, or float32 for half the memory.
 

@@ -1,4 +1,4 @@
-"""Rows of other libraries, summed up in X'X where they are: on their device."""
+"""Rows of other array libraries, summed up in X'X on their device."""
 
 import math
 from typing import Any
@@ -12,17 +12,17 @@ from sketchbandit.sketch.tally import Tally
 
 MOST_DIM = 16384  # 2 GiB of float64
 _FEW_ROWS, _SHORT = 64, 1024
-"""How many rows wait for a product, at least and at most; so many float32 sums up without rounding much."""
-_ELEMENTS = 1 << 25  # 256 MiB of float64: what is converted at a time
-_MOST_SUMS = 512  # in float32
+"""How many rows wait for a product: at least and at most. float32 rounds sums of so many rows only little."""
+_ELEMENTS = 1 << 25  # 256 MiB of float64: the most that is converted at a time
+_MOST_SUMS = 512  # float32 sums before the gathered rows go into the sketch
 _UNIT = {"float64": 2.0**-53, "float32": 2.0**-24}
 _TINY = {"float64": 2.0**-1022, "float32": 2.0**-126}
-_MOST_SHORT_MASS = 2.0**120  # of rows whose products are float32
-_COARSE_SUMS = 4.0  # times the unit: matrix units that round factors do not round sums to nearest
+_MOST_SHORT_MASS = 2.0**120  # limit for the mass of rows with float32 products
+_COARSE_SUMS = 4.0  # times the unit: hardware that rounds factors does not round sums to nearest
 
 
 def device_rows(rows: Any, dim: int) -> tuple[Library, Any]:
-    """The library of rows, and them as a matrix (n, dim); their entries are not looked at."""
+    """The library of the rows, and the rows as a matrix (n, dim). The entries are not checked."""
     library = library_of(rows)
     check_real_dtype(rows, "rows")
     rows = rows.detach() if library.name == "torch" else rows
@@ -36,13 +36,13 @@ def device_rows(rows: Any, dim: int) -> tuple[Library, Any]:
 
 
 def pieces(rows: Any, most: int) -> list[Any]:
-    """The same rows, so many at a time at most."""
+    """The rows in pieces of at most ``most``."""
     count = rows.shape[0]
     return [rows] if count <= most else [rows[at : at + most, :] for at in range(0, count, most)]
 
 
 def device_norms_sq(library: Library, rows: Any) -> Vector:
-    """Squared norms of the rows, as a numpy vector; not finite where a row is not."""
+    """The squared norms of the rows, as a numpy vector. They are not finite if a row is not."""
     norms_sq = []
     for piece in pieces(rows, max(1, _ELEMENTS // rows.shape[1])):
         wide = library.cast(piece, library.widest)
@@ -51,12 +51,12 @@ def device_norms_sq(library: Library, rows: Any) -> Vector:
 
 
 class Gathering:
-    """X'X of rows that came as arrays of another library, on their device; few rows wait as they are.
+    """X'X of rows that came as arrays of another library, on their device. A few rows wait uncombined.
 
-    Products of up to 8192 rows are made in float64 where that is as fast as float32, or where rows are
-    float64. Elsewhere they are made of 1024 rows in float32, and added up in the widest dtype there is.
-    What either rounds is bounded: a product of n rows of mass m, that rounds to u, by n·u/(1 - n·u)·m in
-    any direction, whatever the order of its sums; a sum of products by u times the mass so far.
+    Products of up to 8192 rows are computed in float64 if that is as fast as float32, or if rows are float64.
+    Otherwise products of 1024 rows are computed in float32, and added up in the widest dtype. All rounding is
+    bounded. A product of n rows of mass m with unit roundoff u is off by at most n·u/(1 - n·u)·m in any
+    direction, whatever the order of its sums. A sum of products is off by u times the mass so far.
     """
 
     def __init__(self, library: Library, dim: int, dtype: np.dtype[Any]) -> None:
@@ -71,11 +71,11 @@ class Gathering:
         self._enough = max(_FEW_ROWS, min(_SHORT, dim // 4))
 
     def is_for(self, library: Library) -> bool:
-        """Whether rows of that library can be added."""
+        """Whether rows of this library and device can be added."""
         return library.name == self.library.name and str(library.device) == str(self.library.device)
 
     def has_room(self, rows: Any, mass: float) -> bool:
-        """Whether no product or sum of them will overflow."""
+        """Whether the rows can be added without overflow."""
         widest, double = self.library.widest, self.library.xp.float64
         narrow = widest != double or self._product_dtype(rows) != double
         return self.tally.mass + mass < (_MOST_SHORT_MASS if narrow else math.inf)
@@ -86,7 +86,7 @@ class Gathering:
         return self.library.widest != self.library.xp.float64 and self._sums >= _MOST_SUMS
 
     def add(self, rows: Any, norms_sq: Vector) -> None:
-        """Finite rows (n, dim), and their squared norms; all, or none if the device has no memory left."""
+        """Add finite rows (n, dim) with these squared norms: all of them, or none if memory runs out."""
         before = {**vars(self), "_waiting": [*self._waiting], "_masses": [*self._masses]}
         try:
             self._add(rows, norms_sq)
@@ -133,11 +133,11 @@ class Gathering:
 
     @property
     def gram(self) -> Any:
-        """X'X on the device, those that wait included."""
+        """X'X on the device, including the rows that wait."""
         self._multiply_waiting()
         return self._gram
 
     @property
     def waiting(self) -> list[AnyArray] | None:
-        """The rows themselves, as numpy arrays, if that is all there is."""
+        """The waiting rows as numpy arrays, if there are no others; else None."""
         return None if self._gram is not None else [self.library.to_host(rows) for rows in self._waiting]

@@ -1,4 +1,4 @@
-"""Sketches that sum up rows of other libraries on their device, until somebody reads."""
+"""Base class of sketches that collect rows of other libraries on their device until they are read."""
 
 from abc import abstractmethod
 from typing import Any
@@ -15,11 +15,11 @@ from sketchbandit.sketch.rows import read_rows
 
 
 class GatheringSketch(Sketch):
-    """A sketch that takes rows of torch, JAX or CuPy where they are, up to dim = 16384.
+    """A sketch that takes rows of torch, JAX or CuPy on their device, up to dim = 16384.
 
-    They are gathered in X'X on the device. Nothing is shrunk until somebody takes the lock, as every public
-    call does, and so every read, copy, merge and file: the gathered rows go into the sketch first. So every
-    read after new rows costs a shrink, and may lose something.
+    The rows are summed up in X'X on the device. They go into the sketch as soon as the lock is taken, which
+    every public call does: every read, copy, merge and save. So each read after new rows costs a shrink, and
+    may lose something.
     """
 
     _lock: SharedLock
@@ -27,7 +27,7 @@ class GatheringSketch(Sketch):
 
     @abstractmethod
     def _add_gathered(self, gathered: Gathering) -> None:
-        """Take in the rows of which there is X'X on a device, and their tally; all or nothing."""
+        """Add the rows whose X'X is on a device, and their tally: all or nothing."""
 
     def _update_foreign(self, rows: Any) -> Change:
         library, rows = device_rows(rows, self._dim)
@@ -40,7 +40,7 @@ class GatheringSketch(Sketch):
         norms_sq = device_norms_sq(library, rows)
         if not np.isfinite(norms_sq).all():
             return self._update_too_long(library.to_host(rows))
-        self._lock.acquire()  # as it is: what was gathered stays so
+        self._lock.acquire()  # plainly: the gathered rows stay gathered
         try:
             fits = self._gather(library, rows, norms_sq)
         finally:
@@ -48,12 +48,12 @@ class GatheringSketch(Sketch):
         return Change(rebuilt=True) if fits else self.update(library.to_host(rows))
 
     def _update_too_long(self, rows: AnyArray) -> Change:
-        """Rows of which the device found some to be infinite: with the reason, or in float64 after all."""
+        """Handle rows that are infinite on the device: raise with the reason, or take them in float64."""
         read_rows(rows, self._dim, self._dtype)
         return self.update(rows)
 
     def _gather(self, library: Library, rows: Any, norms_sq: Any) -> bool:
-        """Add rows to the gathered ones, if they fit in float32."""
+        """Add rows to the gathered ones. Return False if they do not fit into float32."""
         mass, gathered = float(norms_sq.sum()), self._gathered
         self.tally.check(mass + (gathered.tally.mass if gathered else 0.0))
         if gathered is not None and (gathered.is_full or not gathered.is_for(library)):
@@ -70,7 +70,7 @@ class GatheringSketch(Sketch):
         return True
 
     def _settle(self) -> None:
-        """Take in what was gathered."""
+        """Put the gathered rows into the sketch."""
         gathered = self._gathered
         if gathered is None:
             return
@@ -85,4 +85,4 @@ class GatheringSketch(Sketch):
                 self.take(chunk, norms_sq)
 
     def _unlocked(self) -> dict[str, Any]:
-        return {**super()._unlocked(), "_gathered": None}  # a copy is made when all was taken in
+        return {**super()._unlocked(), "_gathered": None}  # copies are made after all rows went in

@@ -11,27 +11,27 @@ from sketchbandit.sketch.shrinking import ShrinkingSketch
 
 
 class IncrementalSVD(ShrinkingSketch):
-    """Truncated SVD of the stream, made honest by shrinking its tail (Desai, Ghashami, Phillips 2016).
+    """Incremental SVD with a certified error, by shrinking the tail (Desai, Ghashami, Phillips 2016).
 
-    Plain incremental SVD keeps the leading directions untouched and drops the rest: excellent on most
-    streams, arbitrarily wrong on some, and silent about which. Here the last ``tail`` of the ``size``
-    directions is reduced as in Frequent Directions, which certifies the loss:
+    Plain incremental SVD keeps the leading directions and drops the rest. This is excellent on most streams
+    and arbitrarily wrong on some, without notice. Here the last ``tail`` of the ``size`` directions is
+    shrunk as in Frequent Directions, which certifies the loss:
 
         S'S ⪯ X'X ⪯ S'S + e I,        e <= mass / ceil(tail · size).
 
-    Five times the worst-case bound of Frequent Directions with the default tail, and usually a smaller
-    actual error, because the leading directions stay as they are.
+    With the default tail this bound is five times that of Frequent Directions. The actual error is usually
+    smaller, because the leading directions stay as they are.
 
     Parameters
     ----------
     dim : int
         Length of a row.
     size : int
-        At most size - 1 rows after a shrink, up to 2·size in between.
+        The sketch size: at most size - 1 rows after a shrink, up to 2·size in between.
     tail : float
-        The fraction of directions that is reduced; 1 is Frequent Directions.
+        The fraction of directions that is shrunk. 1 is Frequent Directions.
     compensation : float
-        alpha = compensation · e, as for FrequentDirections.
+        alpha = compensation · e, as for ``FrequentDirections``.
     dtype : dtype
         float64, or float32 for half the memory.
 
@@ -64,7 +64,7 @@ class IncrementalSVD(ShrinkingSketch):
 
     @property
     def tail(self) -> float:
-        """The fraction of directions that a shrink reduces."""
+        """The fraction of directions that is shrunk."""
         return self._tail
 
     def _settings(self) -> Scalars:

@@ -14,12 +14,22 @@ from sketchbandit.sketch.telling import read_only
 
 
 class RandomProjection(Sketch):
-    """S = G X with independent entries N(0, 1/size) in G: S'S is an unbiased estimate of X'X.
+    """S = G X, where G has independent N(0, 1/size) entries. S'S is an unbiased estimate of X'X.
 
-    Nothing is certified (``error_bound`` is inf): the estimate is right on average, not on any stream.
-    Rows are drawn from ``seed``; sketches that are to be merged need different seeds, because equal
-    draws on both parts would correlate them and bias the sum. Blocks of rows give the sketch that single
-    rows give to rounding, not to the bit.
+    Nothing is certified (``error_bound`` is inf): the estimate is right on average, but maybe not on a given
+    stream. Sketches to be merged need different seeds, because equal draws would correlate the two and bias
+    the sum. Blocks of rows and single rows give the same sketch up to rounding, but not to the bit.
+
+    Parameters
+    ----------
+    dim : int
+        Length of a row.
+    size : int
+        The number of rows of S.
+    seed : int
+        Seed of the entries of G.
+    dtype : dtype
+        float64, or float32 for half the memory.
 
     Examples
     --------
@@ -52,7 +62,7 @@ class RandomProjection(Sketch):
 
     @property
     def seed(self) -> int:
-        """What the projection was drawn from."""
+        """The seed of the projection."""
         return self._seed
 
     @property
@@ -76,7 +86,7 @@ class RandomProjection(Sketch):
         return self._rows.nbytes
 
     def _ingest(self, rows: AnyArray) -> Change:
-        # A block of rows at a time: the draws come in the same order as for one row after the other.
+        # In blocks: the draws come in the same order as for one row after another.
         for start in range(0, len(rows), self._size):
             some = rows[start : start + self._size]
             draws = self._random.standard_normal((len(some), self._size)) / np.sqrt(self._size)
@@ -93,7 +103,7 @@ class RandomProjection(Sketch):
         if shared:
             raise MergeError(
                 f"cannot merge projections drawn from the same seed {min(shared)}: their errors are "
-                "correlated and the sum would be biased; give every part its own seed"
+                "correlated, and the sum would be biased; give every part its own seed"
             )
 
     def _absorb(self, other: "RandomProjection") -> None:

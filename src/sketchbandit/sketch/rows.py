@@ -1,4 +1,4 @@
-"""Reading rows from whatever the user has: checked as a whole first, then handed out in dense chunks."""
+"""Reading rows from any input: all of it is checked first, then returned in dense chunks."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,14 +12,14 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.linalg import row_norms_sq
 
-_CHUNK_ELEMENTS = 1 << 22  # 32 MiB of float64: what is converted or densified at a time
+_CHUNK_ELEMENTS = 1 << 22  # 32 MiB of float64: the most that is converted or made dense at a time
 
 
 class RowBatch:
     """Checked rows. ``chunks()`` yields them as dense C-ordered arrays with their squared norms.
 
-    Nothing of the input is copied when it already has the dtype and the layout; otherwise (sparse rows,
-    another dtype, a strided view) one chunk at a time is.
+    Input that already has the dtype and the layout is not copied. Otherwise (sparse rows, another dtype, a
+    strided view) one chunk is copied at a time.
     """
 
     def __init__(self, source: Any, dtype: np.dtype[Any], noun: str = "rows") -> None:
@@ -27,11 +27,11 @@ class RowBatch:
         self._dtype = dtype
         self._sparse = sparse.issparse(source)
         self._count, dim = source.shape
-        flags = None if self._sparse else source.flags  # what came over a network may lie at any byte
+        flags = None if self._sparse else source.flags  # arrays from a network may be unaligned
         ready = flags is not None and source.dtype == dtype and flags.c_contiguous and flags.aligned
         self._step = max(self._count, 1) if ready else max(1, _CHUNK_ELEMENTS // dim)
         self._only_chunk: AnyArray | None = None
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is reported below
+        with np.errstate(over="ignore", invalid="ignore"):  # values that are not finite are reported below
             if self._count <= self._step:
                 self._only_chunk = self._dense(0)
             norms_sq = self._sparse_norms_sq() if self._sparse else self._dense_norms_sq()
@@ -63,7 +63,7 @@ class RowBatch:
         return np.concatenate([row_norms_sq(self._dense(start)) for start in starts])
 
     def _sparse_norms_sq(self) -> Vector:
-        """From the stored entries: to rounding those of the dense rows, without making them."""
+        """Squared norms from the stored entries: equal to those of dense rows up to rounding."""
         squares = self._source.astype(self._dtype).astype(np.float64).power(2)
         return np.asarray(squares.sum(axis=1)).ravel()
 
@@ -74,7 +74,7 @@ def read_rows(rows: Any, dim: int, dtype: np.dtype[Any], noun: str = "rows") -> 
 
 
 def row_source(rows: Any, dim: int, noun: str = "rows") -> Any:
-    """``rows`` as a real (n, dim) numpy array or canonical CSR matrix; entries are not looked at."""
+    """``rows`` as a real (n, dim) numpy array or canonical CSR matrix. Entries are not checked."""
     source = _sparse_source(rows) if sparse.issparse(rows) else _dense_source(rows, dim, noun)
     if source.dtype.kind not in "fiub":
         hint = _not_numbers(rows) if source.dtype.kind == "O" else ""
@@ -87,7 +87,7 @@ def row_source(rows: Any, dim: int, noun: str = "rows") -> Any:
 
 
 def complaint(source: Any, at: int, dtype: np.dtype[Any], noun: str = "row") -> RowError:
-    """Why one row of a source cannot be used: NaN, inf, or too long."""
+    """The error for a row that cannot be used: it contains NaN or inf, or is too long."""
     given = source[[at]].data if sparse.issparse(source) else source[at]
     bad = given[~np.isfinite(given)]
     if len(bad):
@@ -102,7 +102,7 @@ def complaint(source: Any, at: int, dtype: np.dtype[Any], noun: str = "row") -> 
 
 def _dense_source(rows: Any, dim: int, noun: str) -> AnyArray:
     if isinstance(rows, np.ma.MaskedArray) and np.ma.getmaskarray(rows).any():
-        raise InputError(f"{noun} have masked entries; fill them first, e.g. {noun}.filled(0.0)")
+        raise InputError(f"{noun} have masked entries; fill them first, for instance {noun}.filled(0.0)")
     try:
         array = np.asarray(rows)
     except ValueError as error:  # ragged nested lists
@@ -116,7 +116,7 @@ def _dense_source(rows: Any, dim: int, noun: str) -> AnyArray:
 
 
 def _has_only_numbers(rows: Any) -> bool:
-    """Whether a frame, or a row of one, has numbers of several kinds, booleans among them."""
+    """Whether a DataFrame, or a row of one, holds only numbers, of several kinds, including booleans."""
     if not hasattr(rows, "dtypes"):
         return False
     if rows.ndim == 1:
@@ -125,13 +125,13 @@ def _has_only_numbers(rows: Any) -> bool:
 
 
 def _not_numbers(rows: Any) -> str:
-    """Which columns of a frame are no numbers, and what to do about it."""
+    """A hint: which columns of a DataFrame are not numbers, and what to do."""
     if not hasattr(rows, "columns") or not hasattr(rows, "dtypes"):
-        return "; convert it first, e.g. by rows.astype(float) or frame.to_numpy(float)"
+        return "; convert it first, for instance with rows.astype(float) or frame.to_numpy(float)"
     kinds = zip(rows.columns, rows.dtypes, strict=True)
     bad = [name for name, dtype in kinds if getattr(dtype, "kind", "O") not in "fiub"]
     which = f" (column {', '.join(map(repr, bad[:3]))}{', ...' if len(bad) > 3 else ''})" if bad else ""
-    return f"{which}; make numbers of it first, fill what is missing, and then frame.astype(float)"
+    return f"{which}; turn these into numbers first, fill missing values, and then use frame.astype(float)"
 
 
 def _sparse_source(rows: Any) -> Any:

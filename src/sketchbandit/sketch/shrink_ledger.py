@@ -1,4 +1,4 @@
-"""What sketches share that shrink and may give back what they took."""
+"""The account of a sketch that shrinks: its error bound, its compensation, and rounding."""
 
 import math
 
@@ -6,23 +6,23 @@ from sketchbandit.arrays import Scalars
 from sketchbandit.linalg import SCALING_ROUNDING, Shrinkage
 from sketchbandit.sketch.base import Sketch
 
-# Of the largest |QQ'|_F so far, which is at most the mass: rounding in float64 that is not charged.
+# Times the largest |QQ'|_F so far, which is at most the mass: float64 rounding that is not charged.
 _FREE_IF_LOSSY, _FREE_IF_LOSSLESS = 1e-13, 1e-11
 
 
 class ShrinkLedger(Sketch):
-    """A certificate e, the sum of every shrinkage, of which alpha gives back the part ``compensation``."""
+    """Keeps the error bound e, the sum of all shrinkage. alpha gives back a share of it, ``compensation``."""
 
     _compensation: float
     _error: float = 0.0
     _rounding: float = 0.0
     _largest: float = 0.0  # |QQ'|_F of a shrink
-    _lossy: float = 0.0  # rounding in float64, of shrinks that lost something and of those that did not,
-    _drift: float = 0.0  # as far as it is not charged
+    _lossy: float = 0.0  # uncharged float64 rounding of shrinks that lost something
+    _drift: float = 0.0  # uncharged float64 rounding of shrinks that lost nothing
 
     @property
     def compensation(self) -> float:
-        """The part of the certificate that alpha gives back."""
+        """The share of the error bound that alpha gives back."""
         return self._compensation
 
     @property
@@ -32,24 +32,24 @@ class ShrinkLedger(Sketch):
 
     @property
     def error_bound(self) -> float:
-        """The certificate e: the sum of all shrinkage so far, and of what rounding may have taken besides."""
+        """The error bound e: the sum of all shrinkage so far, plus what rounding may have taken."""
         return self._error
 
     @property
     def rounding(self) -> float:
-        """The part of the certificate that is rounding; S'S may exceed X'X by as much."""
+        """The part of the error bound that is rounding. S'S may exceed X'X by as much."""
         return self._rounding
 
     @property
     def uncounted(self) -> float:
-        """Rounding in float64 that is not in the certificate: at most some 1e-11 of the mass."""
+        """Rounding in float64 that the error bound leaves out: at most about 1e-11 of the mass."""
         return super().uncounted + self._lossy + self._drift
 
     def _charge(self, done: Shrinkage, most: float = math.inf) -> bool:
-        """Add what a shrink took, and rounding beyond what is free; whether all that is nothing.
+        """Charge what a shrink took, and rounding above the free part. Return whether this is zero.
 
-        A shrink within ``most`` has made room for all of it but the rounding of those that lost nothing: of
-        that no more is charged than there is room for, and the rest stays ``uncounted``.
+        A shrink within ``most`` has room for everything except the rounding of lossless shrinks. Of that
+        rounding, only as much is charged as there is room for. The rest stays ``uncounted``.
         """
         self._largest = max(self._largest, done.scale)
         if done.amount:
@@ -66,12 +66,12 @@ class ShrinkLedger(Sketch):
         return done.amount + done.stored + lossy + drift == 0.0
 
     def _charge_rounding(self, amount: float) -> None:
-        """Add what rounding may have taken, or added."""
+        """Charge rounding, in both directions."""
         self._error += amount
         self._rounding += amount
 
     def _discount(self, factor: float) -> None:
-        """All of it was forgotten by that factor, which rounds a little."""
+        """Multiply everything by the factor of forgetting, which itself rounds a little."""
         self._error *= factor
         self._rounding *= factor
         self._largest *= factor
@@ -79,7 +79,7 @@ class ShrinkLedger(Sketch):
         self._drift = self._drift * factor + SCALING_ROUNDING * self.tally.mass
 
     def _take_over(self, other: "ShrinkLedger") -> None:
-        """Certificates add, and what is not in them."""
+        """Add the account of another sketch."""
         self._error += other._error
         self._rounding += other._rounding
         self._largest += other._largest
@@ -87,7 +87,7 @@ class ShrinkLedger(Sketch):
         self._drift += other._drift
 
     def _account(self) -> Scalars:
-        """What ``_set_account`` needs."""
+        """The values that ``_set_account`` needs."""
         return {
             "error": self._error,
             "rounding": self._rounding,

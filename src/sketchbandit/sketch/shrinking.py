@@ -1,4 +1,4 @@
-"""What Frequent Directions and incremental SVD share: a buffer of rows, shrunk whenever it is full."""
+"""Base class of Frequent Directions and incremental SVD: a buffer of rows, shrunk when it is full."""
 
 import math
 
@@ -17,14 +17,14 @@ from sketchbandit.sketch.shrink_ledger import ShrinkLedger
 from sketchbandit.sketch.telling import read_only
 
 GATHER_TIMES_SIZE = 16
-MOST_GATHERED = 2048  # 32 MiB, and a second for its eigenvectors
+MOST_GATHERED = 2048  # columns: 32 MiB, and about a second for the eigenvectors
 
 
 class ShrinkingSketch(GatheringSketch, ShrinkLedger, BufferedSketch):
-    """Up to 2·size buffered rows -> at most size - 1, by taking s = sigma_size² from the squared spectrum.
+    """Shrinks up to 2·size buffered rows to at most size - 1: s = sigma_size² is taken from the spectrum.
 
-    The certificate is the sum of every s so far; ``compensation`` says how much of it alpha gives back.
-    The first ``head`` directions of each shrink are not reduced.
+    The error bound is the sum of all s so far. alpha gives back the share ``compensation`` of it. The first
+    ``head`` directions of each shrink are not reduced.
     """
 
     def __init__(self, dim: int, size: int, head: int, compensation: float, dtype: DTypeLike) -> None:
@@ -32,7 +32,7 @@ class ShrinkingSketch(GatheringSketch, ShrinkLedger, BufferedSketch):
         self._size = check_count("size", size, at_least=2)
         self._head = head
         self._compensation = check_compensation(compensation)
-        # No stream has a rank above dim, so a longer buffer would hold redundancy only.
+        # No stream has a rank above dim, so a longer buffer would only hold redundant rows.
         self._buffer.limit = 2 * min(self._size, self.dim)
 
     @property
@@ -42,7 +42,7 @@ class ShrinkingSketch(GatheringSketch, ShrinkLedger, BufferedSketch):
 
     @property
     def rows(self) -> AnyArray:
-        """S, (r, dim), buffered rows included: a read-only copy."""
+        """S, shape (r, dim), including buffered rows: a read-only copy."""
         return read_only(self._buffer.rows.copy())
 
     @property
@@ -52,16 +52,16 @@ class ShrinkingSketch(GatheringSketch, ShrinkLedger, BufferedSketch):
 
     @property
     def guarantee(self) -> float:
-        """A shrink by s takes s from this many directions: error_bound - rounding <= mass / guarantee."""
+        """error_bound - rounding <= mass / guarantee: a shrink by s takes s from so many directions."""
         return float(self._size - self._head)
 
     @property
     def exact_rank(self) -> int:
-        """Streams of rank below size are never shrunk."""
+        """Streams of a rank below size are never shrunk."""
         return min(self._size - 1, self.dim)
 
     def _compress(self) -> Change:
-        """Shrink now, to at most size - 1 rows, and give back the memory of the buffer."""
+        """Shrink now, to at most size - 1 rows, and free the memory of the buffer."""
         change = Change()
         if len(self._buffer) >= self._size:
             change = self._make_room()
@@ -71,7 +71,7 @@ class ShrinkingSketch(GatheringSketch, ShrinkLedger, BufferedSketch):
     def _make_room(self) -> Change:
         done = shrink(self._buffer.writable(), self._size, head=self._head)
         self._buffer.truncate(done.kept)
-        # float32 rows are orthogonal to their own precision only.
+        # float32 rows are orthogonal only up to their own precision.
         return Change(0, True, lossless=self._charge(done), orthogonal=self.dtype == np.float64)
 
     def _forget(self, factor: float) -> Change:
@@ -82,7 +82,7 @@ class ShrinkingSketch(GatheringSketch, ShrinkLedger, BufferedSketch):
 
     @property
     def gram_up_to_dim(self) -> int:
-        """Where dim² flop a row in one product cost less than the shrinks, measured."""
+        """The measured dim up to which one product (dim² flop per row) is cheaper than the shrinks."""
         return min(GATHER_TIMES_SIZE * self._size, MOST_GATHERED)
 
     def _add_gram(self, gram: Matrix) -> None:
@@ -100,10 +100,10 @@ class ShrinkingSketch(GatheringSketch, ShrinkLedger, BufferedSketch):
         rows, amount, rounding = cut(
             gathered.library, gathered.gram, self._buffer.rows, self._size, self._head
         )
-        self.tally.add(gathered.tally)  # not before: the device may have no memory left for eigenvectors
+        self.tally.add(gathered.tally)  # only now: the device may run out of memory for the eigenvectors
         self._buffer.truncate(0)
         self._buffer.append(rows)
-        # What rounding adds to the spectrum is no part of what a shrink may take.
+        # What rounding adds to the spectrum does not count as shrinkage.
         room = max(0.0, self.tally.mass / self.guarantee - (self._error - self._rounding))
         self._error += min(amount, room)
         rounding += gathered.rounding + max(0.0, amount - room)

@@ -1,4 +1,4 @@
-"""What a sketch knows of the spectrum of its data: directions, and intervals that contain the truth."""
+"""What a sketch knows about the spectrum of its data: directions, and intervals with the true values."""
 
 import math
 from typing import NamedTuple
@@ -14,11 +14,27 @@ _ROUNDINGS = 32
 
 
 class Spectrum(NamedTuple):
-    """Squared singular values ``sigma_sq`` of S, largest first, and the interval that holds that of X.
+    """Squared singular values of a sketch, with intervals that certainly contain those of the data.
 
-    S'S ⪯ X'X ⪯ S'S + e I gives, by Weyl's inequality, sigma_i²(X) in [``lower``, ``upper``] =
-    [s_i², s_i² + e], widened by rounding: the sketch's own, and 32·eps·mass, eps of its dtype. Without e
-    nothing is known but [0, mass]. ``directions``: the right singular vectors of S as rows.
+    S'S ⪯ X'X ⪯ S'S + e I implies, by Weyl's inequality, that sigma_i²(X) is in [s_i², s_i² + e].
+
+    Attributes
+    ----------
+    sigma_sq : array
+        s_i², the squared singular values of S, largest first.
+    lower, upper : array
+        The bounds on sigma_i²(X): the interval above, widened by the rounding of the sketch and by
+        32·eps·mass, with the eps of its dtype. If the sketch certifies nothing, the interval is [0, mass].
+    directions : array
+        The right singular vectors of S, as rows.
+
+    Examples
+    --------
+    >>> import sketchbandit as sb
+    >>> sketch = sb.FrequentDirections(2, size=2)
+    >>> change = sketch.update([[3.0, 0.0], [0.0, 1.0]])
+    >>> spectrum(sketch).sigma_sq
+    array([9., 1.])
     """
 
     sigma_sq: Matrix
@@ -28,8 +44,21 @@ class Spectrum(NamedTuple):
 
 
 def spectrum(sketch: Sketch, count: int | None = None) -> Spectrum:
-    """The leading ``count`` squared singular values of the data with certified intervals, and directions.
+    """The leading squared singular values of the data, with certified intervals and directions.
 
+    Parameters
+    ----------
+    sketch : Sketch
+        The sketch of the data.
+    count : int, optional
+        How many values. Default: all that the sketch has.
+
+    Returns
+    -------
+    Spectrum
+
+    Examples
+    --------
     >>> import sketchbandit as sb
     >>> X = np.random.default_rng(0).standard_normal((300, 30)) * 0.7 ** np.arange(30)
     >>> sketch = sb.FrequentDirections(30, size=8)
@@ -38,15 +67,16 @@ def spectrum(sketch: Sketch, count: int | None = None) -> Spectrum:
     >>> found = spectrum(sketch, 5)
     >>> bool(((found.lower <= true_sq) & (true_sq <= found.upper)).all())
     True
+
     """
     if not isinstance(sketch, Sketch):
         raise InputTypeError(
-            f"spectrum needs a sketch, got {type(sketch).__name__}; that of a policy is policy.sketch, and "
-            "numpy.linalg.svd is for arrays"
+            f"spectrum needs a sketch, got {type(sketch).__name__}; for a policy give policy.sketch, for an "
+            "array use numpy.linalg.svd"
         )
     if count is not None:
         check_count("count", count, at_least=0)
-    with sketch._lock:  # all of it at one moment
+    with sketch._lock:  # read everything at one moment
         return _spectrum(sketch, count)
 
 

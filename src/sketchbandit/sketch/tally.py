@@ -1,4 +1,4 @@
-"""How many rows were seen, and how much they weigh."""
+"""The number of rows seen, and their mass."""
 
 import numpy as np
 
@@ -9,20 +9,20 @@ from sketchbandit.sketch.checks import check_count
 
 
 class Tally:
-    """The one owner of count and mass: of a sketch, a block, or rows that are still to be taken in.
+    """The only place for count and mass: of a sketch, of a block, or of rows that are still to be taken in.
 
     Attributes
     ----------
     count, nonzero : int
-        Rows seen, and those among them that were not zero, forgotten or not.
+        The number of rows seen, and of those that were not zero, whether forgotten or not.
     forgotten : float
-        What of the count is forgotten: rows count by their weights in ``count - forgotten``.
+        The forgotten part of the count: ``count - forgotten`` is the sum of the weights.
     mass : float
-        The sum of their squared norms, by their weights.
+        The sum of the squared norms of the rows, times their weights.
     most_mass : float
-        What the mass may be: entries of X'X and squared norms of sketch rows reach it.
+        The limit for the mass, which entries of X'X and squared norms of sketch rows can reach.
     version : int
-        Grows with every change, whoever made it.
+        It increases with every change.
 
     """
 
@@ -34,7 +34,7 @@ class Tally:
         self.most_mass = float(np.finfo(dtype).max)
 
     def check(self, added: float) -> None:
-        """Refuse a mass that would overflow."""
+        """Raise if a mass would overflow."""
         if not self.mass + added <= self.most_mass:
             dtype = "float32" if self.most_mass < 1e39 else "float64"
             raise InputError(
@@ -43,14 +43,14 @@ class Tally:
             )
 
     def add_rows(self, norms_sq: Vector) -> None:
-        """Rows of these squared norms, one after the other: the sum is that of single rows to the bit."""
+        """Count rows with these squared norms. The sum is equal to that of single rows, to the bit."""
         self.version += 1
         self.count += len(norms_sq)
         self.nonzero += int(np.count_nonzero(norms_sq))
         self.mass = float(running_sums(self.mass, norms_sq)[-1])
 
     def add(self, other: "Tally") -> None:
-        """What another has counted."""
+        """Add another tally."""
         self.version += 1
         self.count += other.count
         self.nonzero += other.nonzero
@@ -58,18 +58,18 @@ class Tally:
         self.forgotten += other.forgotten
 
     def forget(self, factor: float) -> None:
-        """All rows seen count by this factor from now on; how many were seen stays."""
+        """Multiply all weights by this factor. The count stays."""
         self.version += 1
         self.forgotten = self.count - factor * (self.count - self.forgotten)
         self.mass *= factor
 
     def dump(self) -> Scalars:
-        """JSON values that ``restore`` sets."""
+        """The JSON values that ``restore`` takes."""
         told: Scalars = {"count": self.count, "mass": self.mass, "nonzero": self.nonzero}
         return {**told, "forgotten": self.forgotten} if self.forgotten else told
 
     def restore(self, scalars: Scalars) -> None:
-        """Set what ``dump`` told."""
+        """Restore what ``dump`` returned."""
         self.count = check_count("count", scalars["count"], at_least=0)
         self.mass = float(scalars["mass"])
         self.nonzero = int(scalars.get("nonzero", self.count))  # files of 0.7 have none

@@ -1,4 +1,4 @@
-"""What every sketch tells."""
+"""The properties that every sketch has."""
 
 import math
 from abc import abstractmethod
@@ -23,7 +23,7 @@ class Telling(Stored):
         self._dim = check_count("dim", dim, at_least=1)
         self._dtype = check_dtype(dtype)
         self.tally = Tally(self._dtype)
-        """Count and mass, for whoever holds the lock."""
+        """Count and mass, for callers that hold the lock."""
         self.column_names = ColumnNames()
         self._lock = self._make_lock()
 
@@ -39,22 +39,22 @@ class Telling(Stored):
 
     @property
     def columns(self) -> tuple[Name, ...] | None:
-        """The names of the columns, if rows came as a DataFrame; later ones are put in this order."""
+        """The column names, if rows came as a DataFrame; else None. Later rows are put into this order."""
         return self.column_names.names
 
     @property
     def count(self) -> int:
-        """How many rows were seen, zero rows included."""
+        """The number of rows seen, including zero rows."""
         return self.tally.count
 
     @property
     def effective_count(self) -> float:
-        """The sum of the weights of the rows seen: their number, unless something was forgotten."""
+        """The sum of the weights of the rows seen. This is their number, unless something was forgotten."""
         return self.tally.count - self.tally.forgotten
 
     @property
     def mass(self) -> float:
-        """Sum of the squared norms of the rows seen, by their weights."""
+        """The sum of the squared norms of the rows seen, times their weights."""
         return self.tally.mass
 
     @property
@@ -65,55 +65,55 @@ class Telling(Stored):
     @property
     @abstractmethod
     def rows(self) -> AnyArray:
-        """S, (r, dim), buffered rows included: a read-only copy."""
+        """S, shape (r, dim), including buffered rows: a read-only copy."""
 
     @property
     def row_count(self) -> int:
-        """How many rows S has; dim where S'S is held as a matrix."""
+        """The number of rows of S; dim if S'S is held as a matrix."""
         return self._dim if self.is_dense else sum(len(view) for view in self.views())
 
     @property
     def parts(self) -> Parts:
-        """``rows`` in the pieces in which they are kept: one below the other they are S."""
+        """``rows`` in the pieces in which they are kept. Concatenated, they are S."""
         return tuple(read_only(view.copy()) for view in self.views())
 
     @needs_the_lock
     def views(self) -> Parts:
-        """``parts``, not copied: for whoever holds the lock, and valid until the next update."""
+        """``parts`` without a copy. Only for callers that hold the lock, and valid until the next update."""
         return (self.rows,)
 
     @property
     def is_dense(self) -> bool:
-        """Whether S'S is held as a matrix: ``covariance()`` is then cheap and ``rows`` is not."""
+        """Whether S'S is held as a matrix. Then ``covariance()`` is cheap and ``rows`` is not."""
         return False
 
     @property
     @abstractmethod
     def alpha(self) -> float:
-        """What the sketch adds to the diagonal: X'X is estimated by S'S + alpha I."""
+        """The compensation on the diagonal: X'X is estimated by S'S + alpha I."""
 
     @property
     @abstractmethod
     def error_bound(self) -> float:
-        """The certificate e: no direction of X'X exceeds that of S'S by more."""
+        """The certified error bound e: X'X exceeds S'S by at most e in every direction."""
 
     @property
     def rounding(self) -> float:
-        """The part of ``error_bound`` that is rounding; S'S may exceed X'X by as much."""
+        """The part of ``error_bound`` that is rounding. S'S may exceed X'X by as much."""
         return 0.0
 
     @property
     def uncounted(self) -> float:
-        """What rounding in float64 may add to the error besides: 4·eps·mass, and what shrinks round.
+        """A bound on the float64 rounding that ``error_bound`` leaves out: 4·eps·mass, plus that of shrinks.
 
-        It is not in ``error_bound`` because it is at most some 1e-11 of the mass.
+        It is left out because it is at most about 1e-11 of the mass.
         """
         return SUM_ROUNDING * self.tally.mass
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes of every array held."""
+        """Bytes of all arrays held."""
 
     @property
     def guarantee(self) -> float:
@@ -122,7 +122,7 @@ class Telling(Stored):
 
     @property
     def error_limit(self) -> float:
-        """What ``error_bound`` will never exceed, whatever the stream; inf if nothing is promised."""
+        """What ``error_bound`` never exceeds, on any stream; inf if nothing is promised."""
         return float("inf")
 
     @property
@@ -137,26 +137,26 @@ class Telling(Stored):
 
     @property
     def exact_rank(self) -> int:
-        """The largest rank of a stream that is kept without any loss; 0 if nothing is promised."""
+        """The largest rank of a stream that is kept without loss; 0 if nothing is promised."""
         return 0
 
     @property
     def lossless_room(self) -> int:
-        """How many rows can come before anything may be lost; 0 if nothing is promised."""
+        """The number of rows that can come before anything may be lost; 0 if nothing is promised."""
         return 0
 
     @property
     def plain_room(self) -> int:
-        """How many rows can come that are only appended, so that ``Change`` is not ``rebuilt``."""
+        """The number of rows that can come and are only appended, so that no ``Change`` is ``rebuilt``."""
         return 0
 
     @property
     def gram_up_to_dim(self) -> int:
-        """The dim up to which many rows are better summed up in X'X first; see ``BulkReader``."""
+        """The dim up to which it is better to sum up many rows in X'X first (``BulkReader``)."""
         return 0
 
     def gram(self) -> Matrix:
-        """S'S as a dense (dim, dim) matrix, a fresh array: for small dim."""
+        """S'S as a dense (dim, dim) matrix, a new array. For small dim."""
         first, *others = self.views()
         gram = covariance_of(first)
         for rows in others:
@@ -164,14 +164,14 @@ class Telling(Stored):
         return gram
 
     def covariance(self) -> Matrix:
-        """S'S + alpha I as a dense (dim, dim) matrix: for small dim."""
+        """S'S + alpha I, the estimate of X'X, as a dense (dim, dim) matrix. For small dim."""
         covariance = self.gram()
         covariance[np.diag_indices_from(covariance)] += self.alpha
         return covariance
 
     @abstractmethod
     def _settings(self) -> Scalars:
-        """The constructor's keyword arguments, as JSON values."""
+        """The keyword arguments of the constructor, as JSON values."""
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
@@ -183,7 +183,7 @@ class Telling(Stored):
 
 
 def read_only(rows: AnyArray) -> AnyArray:
-    """A view of the array that nobody can write to."""
+    """A view of the array that cannot be written to."""
     view = rows.view()
     view.flags.writeable = False
     return view

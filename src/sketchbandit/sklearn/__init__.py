@@ -1,5 +1,7 @@
-"""Estimators for scikit-learn pipelines, on sketches: data of any length, an error that is certified.
+"""scikit-learn estimators on sketches: for data of any length, with a certified error.
 
+Examples
+--------
 >>> import numpy as np
 >>> from sketchbandit.sklearn import SketchedPCA, SketchedRidge
 >>> X = np.random.default_rng(0).standard_normal((500, 20)) * 0.7 ** np.arange(20) + 3.0
@@ -8,6 +10,7 @@
 >>> y = X @ np.ones(20)
 >>> bool(SketchedRidge(alpha=0.01).fit(X, y).score(X, y) > 0.99)
 True
+
 """
 
 try:

@@ -14,7 +14,7 @@ _CHUNK_ELEMENTS = 1 << 20  # 8 MiB of float64
 
 
 def dense_chunks(X: Any, *others: Vector) -> Iterator[tuple[Matrix, ...]]:
-    """Rows of X, dense, float64, a chunk at a time, with the entries of ``others`` that belong to them."""
+    """Rows of X, dense float64, one chunk at a time, with the matching entries of ``others``."""
     step = max(1, _CHUNK_ELEMENTS // X.shape[1])
     for start in range(0, X.shape[0], step):
         piece = X[start : start + step]
@@ -23,7 +23,7 @@ def dense_chunks(X: Any, *others: Vector) -> Iterator[tuple[Matrix, ...]]:
 
 
 def mass_of(X: Any) -> float:
-    """The sum of all squares, inf if that overflows; nothing is copied."""
+    """The sum of all squares, without a copy; inf if it overflows."""
     with np.errstate(over="ignore"):
         if sparse.issparse(X):
             return float(row_norms_sq(X.data[np.newaxis])[0])
@@ -31,12 +31,12 @@ def mass_of(X: Any) -> float:
 
 
 def most_scatter(X: Any, mean: Vector) -> float:
-    """At least what the rows of X can add to a scatter centred at ``mean``: about its own it is the least."""
+    """An upper bound on what the rows of X add to a scatter centred at ``mean``."""
     return 2.0 * (mass_of(X) + X.shape[0] * float(mean @ mean))
 
 
 class Centring:
-    """Means of a stream, and its rows as if they had been known from the start.
+    """The means of a stream, and its rows centred as if the means had been known from the start.
 
     With n rows of mean mu seen, and a batch of m rows of mean nu to come,
 
@@ -46,12 +46,15 @@ class Centring:
     So the rows x - nu of the batch and the one row sqrt(n·m/(n + m)) (nu - mu) add to a sketch exactly what
     the batch adds to the centred scatter, and its certificate stays what it is.
 
+    Examples
+    --------
     >>> centring = Centring(1)
     >>> centring.centred(np.array([[1.0], [3.0]])).ravel().tolist()
     [-1.0, 1.0]
     >>> rows = centring.centred(np.array([[5.0]]))
     >>> centring.mean.tolist(), round(float(2.0 + (rows**2).sum()), 9)  # (1, 3, 5): scatter 4 + 0 + 4
     ([3.0], 8.0)
+
     """
 
     def __init__(self, dim: int) -> None:
@@ -59,7 +62,7 @@ class Centring:
         self.mean: Vector = np.zeros(dim)
 
     def centred(self, rows: Matrix) -> Matrix:
-        """What the rows add, as rows."""
+        """Rows that add what the given rows add to the centred scatter."""
         m = len(rows)
         mean = rows.mean(axis=0)
         shift = self._move(mean, m)
@@ -69,13 +72,13 @@ class Centring:
         return added
 
     def centred_on_device(self, library: Library, rows: Any) -> Any:
-        """The same of float64 rows of another library, where they are."""
+        """The same for float64 rows of another library, on their device."""
         mean = library.xp.mean(rows, axis=0)
         shift = self._move(library.to_host(mean), rows.shape[0])
         return library.xp.concat([rows - mean[None, :], library.put(shift)], axis=0)
 
     def _move(self, mean: Vector, m: int) -> Matrix:
-        """Take in the mean of m rows; at most one row, for the shift."""
+        """Include the mean of m rows. Return at most one row, for the shift."""
         n, shift = self.count, mean - self.mean
         self.mean = self.mean + shift * (m / (n + m))
         self.count = n + m

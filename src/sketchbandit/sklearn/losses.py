@@ -11,30 +11,30 @@ that round. The least of all z and y is the constant that ``uniform`` bounds fro
 import math
 from typing import Protocol
 
-_NEAR = 1e-4  # where b - z is smaller, the ratio is taken from its series
+_NEAR = 1e-4  # if b - z is smaller, the ratio is computed from its series
 
 
 class Loss(Protocol):
     """A convex function of the margin."""
 
     most_weight: float
-    """What ``local`` never exceeds."""
+    """An upper bound on ``local``."""
 
     def slope(self, z: float, y: float) -> float:
         """l'(z)."""
 
     def local(self, z: float, bound: float) -> float:
-        """The least of 2 (l(b) - l(z) - l'(z)(b - z)) / (b - z)² over b within the bound C."""
+        """The minimum of 2 (l(b) - l(z) - l'(z)(b - z)) / (b - z)² over b within the bound C."""
 
     def uniform(self, bound: float) -> float:
-        """A sigma that holds for all z, b and y within the bound C."""
+        """A sigma valid for all z, b and y within the bound C."""
 
     def most_slope(self, bound: float, largest: float) -> float:
-        """What |l'| never exceeds, where |z| is within the bound and |y| at most ``largest``."""
+        """An upper bound on |l'|, if |z| is within the bound and |y| is at most ``largest``."""
 
 
 class Squared:
-    """(z - y)²/2. It curves the same everywhere: by ``local`` online Newton is recursive least squares."""
+    """(z - y)²/2. Its curvature is constant: with ``local``, online Newton is recursive least squares."""
 
     most_weight = 1.0
 
@@ -52,16 +52,19 @@ class Squared:
         return 0.25 / bound**2
 
     def most_slope(self, bound: float, largest: float) -> float:
-        """Of margins within the bound; without one, of what there is at the start."""
+        """The bound for margins within the bound; without one, for the margins at the start."""
         return largest + (bound if math.isfinite(bound) else 0.0)
 
 
 class Logistic:
     """ln(1 + exp(-y z)), y = -1 or 1.
 
+    Examples
+    --------
     >>> loss = Logistic()
     >>> round(loss.local(0.0, bound=1e-6), 6), round(loss.local(0.0, bound=5.0), 3)
     (0.25, 0.145)
+
     """
 
     most_weight = 0.25
@@ -101,7 +104,7 @@ def _mean_curvature(z: float, h: float) -> float:
     With p = 1/(1 + exp(-z)) the numerator is 2 (ln(1 + p (exp(h) - 1)) - p h); at -z and -h it is the same.
     """
     if z > 0.0:
-        z, h = -z, -h  # p is small then, and nothing cancels
+        z, h = -z, -h  # then p is small, and nothing cancels
     e = math.exp(z)
     p = e / (1.0 + e)
     if abs(h) < _NEAR:

@@ -15,59 +15,60 @@ from sketchbandit.sklearn.newton_learning import LearnedNewton
 from sketchbandit.sklearn.newton_settings import Curvature, SketchedNewton, read_weights
 from sketchbandit.sklearn.sketches import Choice
 
-_MOST_BOUND = 100.0  # of a log-odds: exp(-100) is no curvature at all
+_MOST_BOUND = 100.0  # for log-odds: exp(-100) is no curvature at all
 
 
 class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
-    """Logistic regression in one pass by sketched online Newton steps: no learning rate to tune.
+    """Logistic regression in one pass by sketched online Newton steps. There is no learning rate to tune.
 
-    After every row w moves by -(A + g g' sigma)^-1 g, A the matrix of all gradients so far, weighted by how
-    much the loss curves, through a sketch of them: O(r · n_features) a row with r sketch rows. Several
-    classes are learned one against the rest, in one pass, each with a sketch of its own. Rows are learned
-    from in their order, each once: shuffle them if they are sorted.
+    After every row, w moves by -(A + g g' sigma)^-1 g. A is the matrix of all gradients so far, weighted by
+    the curvature of the loss, and is kept as a sketch: O(r · n_features) per row with r sketch rows. Several
+    classes are learned one against the rest, in one pass, each with its own sketch. Rows are learned from
+    once, in their order, so shuffle them if they are sorted.
 
     Parameters
     ----------
     alpha : float, default=0.1
-        What A starts with; for rows of length about 1. The first steps are 1/alpha long.
+        The ridge with which A starts, for rows of length about 1. The first steps are 1/alpha long.
     sketch : str or callable, default="adaptive"
-        "adaptive", "dbs" (dyadic blocks), "fd" (Frequent Directions), "exact" (O(n_features²), the oracle);
-        another kind by its name; or a callable that makes one from its dim.
+        The kind of sketch: "adaptive", "dbs" (dyadic blocks), "fd" (Frequent Directions), "exact"
+        (O(n_features²)), or another kind by its name. Or a callable that makes one from its dim.
     size : int, default=None
-        The sketch size: the smallest one of "adaptive", that of the first block of "dbs". None: its default.
+        The sketch size: the smallest one for "adaptive", that of the first block for "dbs". None: the default
+        of the sketch.
     epsilon : float, default=None
-        What ``error_bound_`` may become, for "adaptive" and "dbs". None: 1.25·alpha.
+        The largest ``error_bound_`` allowed, for "adaptive" and "dbs". None: 1.25·alpha.
     compensation : float, default=1.0
-        How much of the error counts as alpha. 1: A never falls, and steps in directions that were lost stay
+        The share of the error that counts as alpha. 1: A never decreases, so steps in lost directions stay
         short. 0: Luo et al. 2016. 0.5: RFD (Luo et al. 2019).
     bound : float, default=5.0
-        C: margins (log-odds) are brought into [-C, C] before each step, and probabilities are of such. The
-        smaller, the more the loss curves, and the faster it learns at first.
+        C: margins (log-odds) are clipped to [-C, C] before each step, and for probabilities. With a smaller
+        bound the loss curves more, and learning is faster at first.
     curvature : str or float, default="local"
-        "local": the largest curvature that the loss has at each margin. "uniform": one constant for all
-        margins within the bound, as in the paper, exp(-C) or so. Or a number, the constant itself.
+        "local": the largest curvature that the loss allows at each margin. "uniform": one constant for all
+        margins within the bound, about exp(-C), as in the paper. Or a number, the constant itself.
     fit_intercept : bool, default=True
-        Whether there is a constant feature 1; alpha counts for it as for the others.
+        Whether to add a constant feature 1. alpha applies to it as to the others.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1 or n_classes, n_features_in_)
         The weights.
     intercept_ : ndarray of shape (1 or n_classes,)
-        The margins where all features are zero.
+        The margins if all features are zero.
     classes_ : ndarray of shape (n_classes,)
         The labels.
     error_bound_ : float
-        The certificate e of the sketch, the largest one of several.
+        The error bound e of the sketch; the largest one if there are several.
     sketch_rows_, nbytes_ : int
-        How many rows the sketches hold, and bytes of all arrays.
+        The number of rows in the sketches, and the bytes of all arrays.
     n_features_in_, n_samples_seen_ : int
-        What the names say.
+        The number of features, and of rows seen.
 
     Notes
     -----
-    ``partial_fit`` takes ``sample_weight``: the loss of a row counts so many times, in one longer step.
-    That is not the same as to show the row so often, which scikit-learn asks of ``fit``: so ``fit`` has none.
+    ``partial_fit`` takes ``sample_weight``: the loss of a row is multiplied by it, in one longer step. This
+    is not the same as repeating the row, which scikit-learn expects of ``fit``. So ``fit`` has no weights.
 
     Examples
     --------
@@ -104,14 +105,14 @@ class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
         self.fit_intercept = fit_intercept
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from X, (n_samples, n_features), dense or sparse, and y; what was learned is forgotten."""
+        """Learn from X, (n_samples, n_features), dense or sparse, and y. Earlier data are forgotten."""
         X, y = self._read(X, y, reset=True)
         check_classification_targets(y)
         learned = self._begin(X.shape[1], np.unique(y))
         return self._learn(learned, X, _one_against_rest(y, learned.classes), np.ones(len(y)))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from some more rows; ``classes``, all labels there will be, is needed with the first."""
+        """Learn from further rows. The first call needs ``classes``, all labels that will occur."""
         first = not self.__sklearn_is_fitted__()
         X, y = self._read(X, y, reset=first)
         check_classification_targets(y)
@@ -123,7 +124,7 @@ class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
         given = None if classes is None else np.unique(np.asarray(classes))
         if not self.__sklearn_is_fitted__():
             if given is None:
-                raise InputError("classes must be given with the first partial_fit: all labels there will be")
+                raise InputError("classes must be given with the first partial_fit: all possible labels")
             return self._begin(dim, given)
         learned: LearnedNewton = self._learned
         if given is not None and not np.array_equal(given, learned.classes):
@@ -132,25 +133,25 @@ class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
 
     def _begin(self, dim: int, classes: Any) -> LearnedNewton:
         if len(classes) == 0:
-            raise InputError("classes is empty; give all labels there will be")
+            raise InputError("classes is empty; give all possible labels")
         if len(classes) == 1:
             raise InputError(f"a classifier needs two classes or more, got 1 class: {classes.tolist()}")
         check_real("bound", self.bound, above=0.0, at_most=_MOST_BOUND)
         return self._start(dim, Logistic(), 1 if len(classes) == 2 else len(classes), classes)
 
     def decision_function(self, X: Any) -> Any:
-        """The margins x'w, (n_samples,) of the second class, or (n_samples, n_classes)."""
+        """The margins x'w: (n_samples,) for the second class, or (n_samples, n_classes)."""
         margins = self._margins(X)
         return margins[:, 0] if margins.shape[1] == 1 else margins
 
     def predict(self, X: Any) -> Any:
-        """The likeliest labels."""
+        """Predict the most likely labels."""
         margins = self._margins(X)
         chosen = margins[:, 0] > 0.0 if margins.shape[1] == 1 else margins.argmax(axis=1)
         return self.classes_[np.asarray(chosen, dtype=np.intp)]
 
     def predict_proba(self, X: Any) -> Matrix:
-        """Probabilities of the classes, (n_samples, n_classes), from margins brought within the bound."""
+        """Probabilities of the classes, (n_samples, n_classes), from margins clipped to the bound."""
         chances: Matrix = expit(self._bounded_margins(X))
         if chances.shape[1] == 1:
             return np.hstack([1.0 - chances, chances])
@@ -169,7 +170,7 @@ class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
 
     @property
     def intercept_(self) -> Vector:
-        """The margins where all features are zero."""
+        """The margins if all features are zero."""
         intercept: Vector = self._fitted.intercept
         return intercept
 
@@ -177,29 +178,30 @@ class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
 class SketchedNewtonRegressor(RegressorMixin, SketchedNewton):
     """Linear regression in one pass by sketched online Newton steps.
 
-    Where the curvature is "local" and nothing is lost or bounded, these are recursive least squares: after
-    every row, ridge regression on all rows so far. Then SketchedRidge gives the same, faster for batches;
-    this one has after every row a model that has paid for it, with a bound on its regret.
+    With curvature "local", no bound and a sketch that loses nothing, this is recursive least squares: after
+    every row, ridge regression on all rows so far. ``SketchedRidge`` gives the same result, faster for
+    batches. This estimator predicts each row before learning from it, with a bound on its regret.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        The ridge; for the intercept too.
+        The ridge parameter, also for the intercept.
     sketch, size, epsilon, compensation, fit_intercept
-        As for SketchedNewtonClassifier.
+        As for ``SketchedNewtonClassifier``.
     bound : float, default=None
-        C: predictions are brought into [-C, C]. None: they are as they come.
+        C: predictions are clipped to [-C, C]. None: no clipping.
     curvature : str or float, default="local"
-        "uniform": 1/(2C)², as in the paper; targets must be within the bound then. Or a number.
+        "local": that of the squared loss. "uniform": 1/(2C)², as in the paper; then targets must be within
+        the bound. Or a number.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,)
         The weights.
     intercept_ : float
-        What is predicted where all features are zero.
+        The prediction if all features are zero.
     error_bound_, sketch_rows_, nbytes_, n_features_in_, n_samples_seen_
-        As for SketchedNewtonClassifier.
+        As for ``SketchedNewtonClassifier``.
 
     Examples
     --------
@@ -234,12 +236,12 @@ class SketchedNewtonRegressor(RegressorMixin, SketchedNewton):
         self.fit_intercept = fit_intercept
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from X, (n_samples, n_features), dense or sparse, and y; what was learned is forgotten."""
+        """Learn from X, (n_samples, n_features), dense or sparse, and y. Earlier data are forgotten."""
         X, y = self._read(X, y, reset=True, y_numeric=True)
         return self._learn_targets(self._start(X.shape[1], Squared(), 1), X, y, np.ones(len(y)))
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from some more rows."""
+        """Learn from further rows."""
         first = not self.__sklearn_is_fitted__()
         X, y = self._read(X, y, reset=first, y_numeric=True)
         weights = read_weights(sample_weight, len(y))

@@ -1,4 +1,4 @@
-"""What the online Newton estimators learn: a vector of weights an output, all in one pass over the rows."""
+"""What the online Newton estimators learn: one weight vector per output, in one pass over the rows."""
 
 import math
 from collections.abc import Iterator
@@ -14,32 +14,32 @@ from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.rows import row_source
 from sketchbandit.sklearn.online_newton import OnlineNewton
 
-_LONGEST = 1e150  # a margin whose square is still a number
+_LONGEST = 1e150  # a margin whose square does not overflow
 
 
 class LearnedNewton:
-    """One OnlineNewton for every output; rows may have a constant 1 behind their features."""
+    """One OnlineNewton per output. Rows may have a constant 1 after their features."""
 
     def __init__(self, outputs: list[OnlineNewton], *, fit_intercept: bool, classes: Any = None) -> None:
         self.outputs = outputs
         self.classes = classes
         self.count = 0
         self._fit_intercept = fit_intercept
-        self._reach = 0.0  # bounds |w|
+        self._reach = 0.0  # an upper bound on |w|
 
     @property
     def sketch(self) -> Sketch:
-        """Of the first output."""
+        """The sketch of the first output."""
         return self.outputs[0].sketch
 
     @property
     def thetas(self) -> Matrix:
-        """All weights, (outputs, features, and the intercept's)."""
+        """All weights, (outputs, features), with that of the intercept last."""
         return np.stack([output.theta for output in self.outputs])
 
     def update(self, X: Any, targets: Matrix, weights: Vector) -> None:
-        """Learn from rows, dense or CSR, with a target for every output, (n, outputs)."""
-        reach = self._checked(X, targets, weights)  # nothing is refused after that
+        """Learn from rows, dense or CSR, with a target per output, (n, outputs)."""
+        reach = self._checked(X, targets, weights)  # nothing is refused after this
         for x, row_targets, weight in zip(self._rows(X), targets.tolist(), weights.tolist(), strict=True):
             for output, y in zip(self.outputs, row_targets, strict=True):
                 output.learn(x, y, weight)
@@ -47,7 +47,7 @@ class LearnedNewton:
         self._reach = reach
 
     def _checked(self, X: Any, targets: Matrix, weights: Vector) -> float:
-        """Refuse what would overflow; what |w| can be after the rows."""
+        """Raise if something would overflow. Return an upper bound on |w| after these rows."""
         first = self.outputs[0]
         with np.errstate(over="ignore"):
             if sparse.issparse(X):
@@ -71,7 +71,7 @@ class LearnedNewton:
         return reach
 
     def _rows(self, X: Any) -> Iterator[AnyVector]:
-        """One row after the other, sparse ones as they are, with the constant behind."""
+        """Yield one row after another, sparse ones as they are, with the constant at the end."""
         if sparse.issparse(X):
             yield from self._sparse_rows(row_source(X, X.shape[1]))
             return
@@ -92,34 +92,34 @@ class LearnedNewton:
 
     @property
     def coef(self) -> Matrix:
-        """Without the intercept's."""
+        """The weights without that of the intercept."""
         thetas = self.thetas
         return thetas[:, :-1] if self._fit_intercept else thetas
 
     @property
     def intercept(self) -> Vector:
-        """Of every output; zero if there is none."""
+        """The intercept of every output; zero if there is none."""
         return np.array([output.theta[-1] if self._fit_intercept else 0.0 for output in self.outputs])
 
     def margins(self, X: Any) -> Matrix:
-        """X w and the intercept, (n, outputs), not brought within the bound."""
+        """X w plus the intercept, (n, outputs), without clipping."""
         return np.asarray(X @ self.coef.T) + self.intercept
 
     @property
     def error_bound(self) -> float:
-        """The largest certificate."""
+        """The largest error bound of the sketches."""
         return max(output.sketch.error_bound for output in self.outputs)
 
     @property
     def row_count(self) -> int:
-        """How many rows the sketches hold, all together."""
+        """The number of rows in all sketches."""
         return sum(output.sketch.row_count for output in self.outputs)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of every array held."""
+        """Bytes of all arrays held."""
         return sum(output.nbytes for output in self.outputs)
 
     def regret_bound(self, norm: float) -> float:
-        """Of all outputs together."""
+        """The regret bound, summed over all outputs."""
         return math.fsum(output.regret_bound(norm) for output in self.outputs)

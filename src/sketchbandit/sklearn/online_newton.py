@@ -1,4 +1,4 @@
-"""Online Newton steps on a sketch: one vector of weights, moved by one row after the other."""
+"""Online Newton steps on a sketch: one weight vector, updated by one row after another."""
 
 import math
 
@@ -9,7 +9,7 @@ from sketchbandit.precision import Leverage, Precision, take_weighted
 from sketchbandit.sketch import Sketch
 from sketchbandit.sklearn.losses import Loss
 
-_DIGITS = 1e-3  # to which x'A^-1 x must be known
+_DIGITS = 1e-3  # the relative accuracy to which x'A^-1 x must be known
 
 
 class OnlineNewton:
@@ -63,21 +63,21 @@ class OnlineNewton:
         self.theta = np.zeros(sketch.dim)
         """w, before it is projected for the next row."""
         self.spent = 0.0
-        """The sum of g'(A + omega x x')^-1 g over all rounds: half of it is in the regret."""
-        self._raised = np.zeros(3)  # sums of a, a |w| and a |w|², a what was added to A's diagonal after w
+        """The sum of g'(A + omega x x')^-1 g over all rounds. Half of it is in the regret bound."""
+        self._raised = np.zeros(3)  # sums of a, a |w| and a |w|², where a was added to the diagonal of A
 
     @property
     def sketch(self) -> Sketch:
-        """Of the rows sqrt(omega) x."""
+        """The sketch of the rows sqrt(omega) x."""
         return self.precision.sketch
 
     @property
     def nbytes(self) -> int:
-        """Bytes of every array held."""
+        """Bytes of all arrays held."""
         return self.theta.nbytes + self.precision.nbytes + self.sketch.nbytes
 
     def regret_bound(self, norm: float) -> float:
-        """What the losses so far exceed those of any v with |v| <= norm and |x'v| <= C by, at most.
+        """An upper bound on the regret against any v with |v| <= norm and |x'v| <= C.
 
         (alpha |v|² + the sum of g'(A + omega x x')^-1 g + the sum of a |w - v|²) / 2: Theorem N1 of
         docs/beyond-linear.md.
@@ -86,7 +86,7 @@ class OnlineNewton:
         return 0.5 * (self.precision.ridge * norm**2 + self.spent + moved)
 
     def learn(self, x: AnyVector, y: float, weight: float = 1.0) -> None:
-        """One row and its target; the loss counts ``weight`` times. The caller has checked them."""
+        """Learn from one checked row and its target. The loss is multiplied by ``weight``."""
         values = x.values if isinstance(x, SparseVector) else x
         norm_sq = float(values @ values)
         if not norm_sq * weight:
@@ -100,7 +100,7 @@ class OnlineNewton:
             omega = weight * self._omega(z, y)
             # (A + omega x x')^-1 x = A^-1 x / (1 + omega x'A^-1 x)
             within = quadratic / (1.0 + omega * quadratic)
-            by = (margin - z) + slope * within  # into [-C, C], and the Newton step
+            by = (margin - z) + slope * within  # the projection to [-C, C], and the Newton step
             self._move(x, norm_sq, leverage, quadratic=quadratic, by=by)
             self.spent += slope * within * slope
             shift = self.precision.shift
@@ -117,7 +117,7 @@ class OnlineNewton:
         image = self.precision.image(x, leverage)
         if abs(dot(image, x) - quadratic) < _DIGITS * quadratic:
             self.theta -= (by / quadratic) * image
-        else:  # rows so long that rounding has eaten A^-1: the same margin, by the shortest way
+        else:  # for rows so long that rounding has destroyed A^-1: the same margin by the shortest way
             add_multiple(self.theta, -by / norm_sq, x)
 
     def _omega(self, z: float, y: float) -> float:

@@ -1,4 +1,4 @@
-"""Principal components of a stream."""
+"""Principal component analysis of a stream."""
 
 from typing import Any, Self
 
@@ -19,48 +19,51 @@ _DEFAULT_SIZE = 50
 
 
 class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEstimator):
-    """Principal component analysis of data of any length, in one pass, with a certificate.
+    """Principal component analysis in one pass over data of any length, with a certified error.
 
-    The centred scatter Xc'Xc is sketched, the mean being followed on the way, so that at every moment
+    The centred scatter Xc'Xc is sketched, and the mean is updated on the way. At every moment
 
-        S'S ⪯ Xc'Xc ⪯ S'S + e I,        e = ``error_bound_``,
+        S'S ⪯ Xc'Xc ⪯ S'S + e I,        e = ``error_bound_``.
 
-    and every true variance lies between ``explained_variance_`` and ``explained_variance_upper_``. Up to
-    about 16·size features the scatter itself is summed up and cut once, which is faster and loses the least;
-    beyond, memory is O(size · n_features).
+    So every true variance is between ``explained_variance_`` and ``explained_variance_upper_``. Up to about
+    16·size features, the scatter matrix itself is summed up and cut once, which is faster and loses least.
+    With more features, memory is O(size · n_features).
 
     Parameters
     ----------
     n_components : int, default=None
-        How many components; None: as many as the sketch keeps, and no more than there are features.
+        The number of components. None: as many as the sketch keeps, at most the number of features.
     size : int, default=None
-        The sketch size: more loses less. None: twice n_components, at least 10 more; 50 without any.
+        The sketch size. A larger sketch loses less. None: twice n_components, but at least n_components + 10;
+        50 if n_components is None.
     sketch : str or callable, default="incremental-svd"
-        "incremental-svd", which leaves the leading directions as they are, so that their variances are
-        nearly the true ones; "frequent-directions", "dyadic-block", "adaptive", "exact"; or a callable that
-        makes a fresh sketch from the number of features: ``partial(sb.AdaptiveSketch, epsilon=100.0)``.
+        The kind of sketch. "incremental-svd" leaves the leading directions as they are, so their variances
+        are nearly the true ones. Others are "frequent-directions", "dyadic-block", "adaptive" and "exact".
+        Or a callable that makes a fresh sketch from the number of features:
+        ``partial(sb.AdaptiveSketch, epsilon=100.0)``.
     whiten : bool, default=False
         Whether ``transform`` scales every component to unit variance.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components_, n_features_in_)
-        Orthonormal, most variance first. Where the data seen span less, the last ones are arbitrary.
+        The principal directions: orthonormal rows, largest variance first. If the data span fewer dimensions,
+        the last ones are arbitrary.
     explained_variance_, explained_variance_upper_ : ndarray of shape (n_components_,)
-        The variance along each component of the sketch, and that plus e/(n - 1): the i-th largest variance
-        of the data lies between the two.
+        The variance of the sketch along each component, and this plus e/(n - 1). The i-th largest variance of
+        the data is between the two.
     explained_variance_ratio_ : ndarray of shape (n_components_,)
         ``explained_variance_`` as a fraction of the total variance, which is known exactly.
     singular_values_ : ndarray of shape (n_components_,)
-        Those of S: square roots of explained_variance_ · (n - 1).
+        The singular values of S: the square roots of explained_variance_ · (n - 1).
     error_bound_ : float
-        The certificate e, in units of ``singular_values_**2``.
+        The error bound e, in units of ``singular_values_**2``.
     mean_ : ndarray of shape (n_features_in_,)
         The mean of all rows seen.
     n_components_, n_features_in_, n_samples_seen_ : int
-        What the names say.
+        The number of components, of features, and of rows seen.
     sketch_ : Sketch
-        The sketch of the centred rows, with one row more for each batch but the first: the shift of the mean.
+        The sketch of the centred rows. Each batch after the first adds one row, for the shift of the mean.
 
     Examples
     --------
@@ -92,16 +95,16 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
     # -- learning -----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from X, (n_samples, n_features), dense or sparse; what was learned before is forgotten."""
+        """Learn from X, (n_samples, n_features), dense or sparse. Earlier data are forgotten."""
         del y
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         return self._learn(self._start(X.shape[1]), X)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from some more rows; batches may be of any size, even of one row.
+        """Learn from further rows. Batches may have any size, also a single row.
 
-        Arrays of torch, JAX, CuPy and other libraries of the array API standard are centred and summed up
-        where they are.
+        Arrays of torch, JAX, CuPy and other libraries that follow the array API standard are centred and
+        summed up on their device.
         """
         del y
         first = not self.__sklearn_is_fitted__()
@@ -112,7 +115,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
 
     def _learn_on_device(self, X: Any, first: bool) -> Self:
         if X.ndim != 2 or not X.shape[0]:
-            raise InputError(f"X must have the shape (n_samples, n_features), not {tuple(X.shape)}")
+            raise InputError(f"X must have shape (n_samples, n_features), got {tuple(X.shape)}")
         dim = int(X.shape[1])
         if first:
             self._learn(self._start(dim), X)
@@ -139,7 +142,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
     # -- using what was learned ---------------------------------------------------------------------
 
     def transform(self, X: Any) -> Matrix:
-        """The components of X, (n_samples, n_components_): X less the mean, along ``components_``."""
+        """Project X onto the components: (X - mean_) components_', shape (n_samples, n_components_)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         components = self.components_
@@ -147,17 +150,17 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
         return projected / self._scale if self.whiten else projected
 
     def inverse_transform(self, X: Any) -> Matrix:
-        """From components back to rows (n_samples, n_features)."""
+        """Map components back to rows, shape (n_samples, n_features)."""
         check_is_fitted(self)
         X = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.n_components_:
-            raise InputError(f"X has the shape {X.shape}, but there are {self.n_components_} components")
+            raise InputError(f"X has shape {X.shape}, but there are {self.n_components_} components")
         restored: Matrix = (X * self._scale if self.whiten else X) @ self.components_ + self.mean_
         return restored
 
     @property
     def _scale(self) -> Vector:
-        """The standard deviation along each component; 1 where there is none."""
+        """The standard deviation along each component; 1 if it is zero."""
         scale = np.sqrt(self.explained_variance_)
         return np.where(scale > 0.0, scale, 1.0)
 
@@ -170,23 +173,23 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
 
     @property
     def explained_variance_(self) -> Vector:
-        """The variance along each component, at least."""
+        """A lower bound on the i-th largest variance of the data."""
         return self._fitted.principal.scatter / self._degrees
 
     @property
     def explained_variance_upper_(self) -> Vector:
-        """The variance that the data may have instead, at most."""
+        """An upper bound on the i-th largest variance of the data."""
         return self.explained_variance_ + self.error_bound_ / self._degrees
 
     @property
     def explained_variance_ratio_(self) -> Vector:
-        """Fractions of the total variance."""
+        """The variances as fractions of the total variance."""
         total = self.sketch_.mass
         return self._fitted.principal.scatter / (total if total else 1.0)
 
     @property
     def singular_values_(self) -> Vector:
-        """Those of S."""
+        """The singular values of S."""
         return np.sqrt(self._fitted.principal.scatter)
 
     @property
@@ -196,7 +199,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
 
     @property
     def n_components_(self) -> int:
-        """How many components there are."""
+        """The number of components."""
         return self._fitted.components
 
     @property

@@ -1,4 +1,4 @@
-"""What a principal component analysis learns from a stream: a sketch of the centred scatter."""
+"""What principal component analysis learns from a stream: a sketch of the centred scatter."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from sketchbandit.sketch.gathering import device_norms_sq, device_rows, pieces
 from sketchbandit.sketch.rows import read_rows
 from sketchbandit.sklearn.centring import Centring, dense_chunks, most_scatter
 
-_ROWS_AT_ONCE = 8192  # of a tensor
+_ROWS_AT_ONCE = 8192  # rows of a tensor
 
 
 class Principal(NamedTuple):
@@ -20,11 +20,11 @@ class Principal(NamedTuple):
     sketch: Sketch
     components: Matrix
     scatter: Vector
-    """Along each of them, at least."""
+    """The scatter along each direction, a lower bound."""
 
 
 class LearnedScatter:
-    """The centred scatter of the stream so far; its principal directions are computed when somebody asks."""
+    """The centred scatter of the stream so far. Principal directions are computed when they are needed."""
 
     def __init__(self, sketch: Sketch, components: int) -> None:
         self.centring = Centring(sketch.dim)
@@ -34,20 +34,20 @@ class LearnedScatter:
 
     @property
     def count(self) -> int:
-        """How many rows were seen."""
+        """The number of rows seen."""
         return self.centring.count
 
     @property
     def sketch(self) -> Sketch:
-        """Of the centred rows."""
+        """The sketch of the centred rows."""
         return self.principal.sketch
 
     def update(self, X: Any) -> None:
-        """Learn from some more rows, numpy's or another library's."""
+        """Learn from further rows, of numpy or of another library."""
         if is_foreign(X):
             self._update_on_device(X)
             return
-        self._bulk.check_room(most_scatter(X, self.centring.mean))  # nothing is refused after that
+        self._bulk.check_room(most_scatter(X, self.centring.mean))  # nothing is refused after this
         self._principal = None
         for (rows,) in dense_chunks(X):
             self._bulk.update(self.centring.centred(rows))
@@ -57,7 +57,7 @@ class LearnedScatter:
         norms_sq = device_norms_sq(library, rows)
         if library.widest != library.xp.float64 or not np.isfinite(norms_sq).all():
             host = library.to_host(rows).astype(np.float64)
-            read_rows(host, host.shape[1], host.dtype)  # which says what is wrong, if anything is
+            read_rows(host, host.shape[1], host.dtype)  # raises with the reason if a row cannot be used
             self.update(host)
             return
         mean = self.centring.mean
@@ -68,7 +68,7 @@ class LearnedScatter:
 
     @property
     def principal(self) -> Principal:
-        """Computed once after the last ``update``."""
+        """The principal directions, computed once after the last ``update``."""
         if self._principal is None:
             sketch = self._bulk.finish()
             found = spectrum(sketch, self.components)
@@ -77,7 +77,7 @@ class LearnedScatter:
 
 
 def _complete(directions: Matrix, scatter: Vector, count: int) -> tuple[Matrix, Vector]:
-    """``count`` orthonormal directions whose largest entries are positive; missing ones are made up."""
+    """``count`` orthonormal directions whose largest entries are positive. Missing ones are filled in."""
     there = int(np.count_nonzero(scatter > np.finfo(np.float64).eps ** 2 * scatter[:1].sum()))
     full = np.zeros(count)
     full[:there] = scatter[:there]

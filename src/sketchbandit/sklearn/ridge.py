@@ -18,7 +18,7 @@ from sketchbandit.sklearn.streaming import StreamingEstimator
 
 
 class _Learned:
-    """The stream so far: rows and targets, centred together; A^-1 is made when somebody asks."""
+    """The stream so far: rows and targets, centred together. A^-1 is computed when it is needed."""
 
     def __init__(self, sketch: Sketch, alpha: float, *, fit_intercept: bool) -> None:
         dim = sketch.dim
@@ -36,7 +36,7 @@ class _Learned:
     def update(self, X: Any, y: Vector) -> None:
         self._bulk.check_room(most_scatter(X, self.mean))
         if not self._targets_sq + most_scatter(y[:, np.newaxis], self.centring.mean[-1:]) < np.inf:
-            raise InputError(f"y has entries up to {np.abs(y).max():g}, whose squares overflow; rescale it")
+            raise InputError(f"y has entries up to {np.abs(y).max():g}, whose squares overflow; rescale y")
         self._precision = self._theta = self._spectrum = None
         for rows, targets in dense_chunks(X, y):
             joined = np.column_stack([rows, targets])
@@ -49,7 +49,7 @@ class _Learned:
 
     @property
     def mean(self) -> Vector:
-        """Of the features; zero without an intercept."""
+        """The mean of the features; zero without an intercept."""
         return self.centring.mean[:-1]
 
     @property
@@ -80,7 +80,7 @@ class _Learned:
         return self._spectrum
 
     def widths_sq(self, X: Any) -> Vector:
-        """x'A^-1 x for every row less the mean: what lies outside the rows of S, and what lies inside."""
+        """x'A^-1 x for every centred row: the part outside the rows of S, plus the part inside."""
         sigma_sq, directions, shift = self.spectrum.sigma_sq, self.spectrum.directions, self.precision.shift
         found = []
         for (rows,) in dense_chunks(X):
@@ -91,7 +91,7 @@ class _Learned:
         return np.concatenate(found)
 
     def noise_sq(self) -> float:
-        """The variance of the residuals, at most: X'X is known up to e.
+        """An upper bound on the variance of the residuals, because X'X is known only up to e.
 
         |y - X theta|² = |y|² - 2 theta'b + theta'X'X theta <= |y|² - 2 theta'b + |S theta|² + e |theta|².
         """
@@ -109,22 +109,22 @@ class _Learned:
 
 
 class SketchedRidge(RegressorMixin, StreamingEstimator):
-    """Ridge regression in one pass over data of any length, on the precision of the bandits.
+    """Ridge regression in one pass over data of any length, on a sketch.
 
-    coef = ((alpha + c·e) I + S'S)^-1 Xc'yc with the sketch S of the centred rows and its certificate e; the
-    means are followed on the way. With ``size`` above the rank of the data it is ridge regression exactly.
-    Memory is O(size · n_features), or n_features² where that is not much more (16·size features at most).
-    Features should have similar units: where one is 10^7 times another, few digits are left for the other.
+    coef = ((alpha + c·e) I + S'S)^-1 Xc'yc, with the sketch S of the centred rows and its error bound e. The
+    means are updated on the way. If ``size`` is above the rank of the data, this is exact ridge regression.
+    Memory is O(size · n_features), or n_features² if that is not much more (at most 16·size features).
+    Features should have similar units: if one is 10^7 times another, few digits are left for the other.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        The ridge.
+        The ridge parameter.
     size : int, default=100
         The sketch size.
     sketch : str or callable, default="frequent-directions"
-        Its kind, as for SketchedPCA; by name with compensation 1 (c = 1): what the sketch has lost counts as
-        ridge, so that directions it does not know get small coefficients, not large ones.
+        The kind of sketch, as for ``SketchedPCA``. A sketch given by name has compensation 1 (c = 1): what it
+        has lost counts as ridge. So directions that it does not know get small coefficients, not large ones.
     fit_intercept : bool, default=True
         Whether rows and targets are centred.
 
@@ -133,13 +133,13 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
     coef_ : ndarray of shape (n_features_in_,)
         The coefficients.
     intercept_ : float
-        What is predicted where all features are zero.
+        The prediction if all features are zero.
     noise_ : float
-        The standard deviation of the residuals, at most.
+        An upper bound on the standard deviation of the residuals.
     error_bound_ : float
-        The certificate e of the sketch.
+        The error bound e of the sketch.
     n_features_in_, n_samples_seen_ : int
-        What the names say.
+        The number of features, and of rows seen.
     sketch_ : Sketch
         The sketch of the centred rows.
 
@@ -173,12 +173,12 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
         self.fit_intercept = fit_intercept
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from X, (n_samples, n_features), dense or sparse, and y; what was learned is forgotten."""
+        """Learn from X, (n_samples, n_features), dense or sparse, and y. Earlier data are forgotten."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True)
         return self._learn(self._start(X.shape[1]), X, np.asarray(y, dtype=np.float64))
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn from some more rows."""
+        """Learn from further rows."""
         first = not self.__sklearn_is_fitted__()
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, reset=first
@@ -193,10 +193,10 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
         return _Learned(sketch, alpha, fit_intercept=bool(self.fit_intercept))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The targets of X, (n_samples,); with ``return_std`` also the standard deviation of each.
+        """Predict the targets of X, (n_samples,). With ``return_std`` also return their standard deviations.
 
-        That is sqrt(noise_² (1 + 1/n + w²)), w² = x'A^-1 x of the centred row: what a target scatters, and
-        what is not known about its mean.
+        The standard deviation is sqrt(noise_² (1 + 1/n + w²)), with w² = x'A^-1 x of the centred row. It
+        covers the noise of a target and the uncertainty of its mean.
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
@@ -216,11 +216,11 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
 
     @property
     def intercept_(self) -> float:
-        """What is predicted where all features are zero."""
+        """The prediction if all features are zero."""
         learned = self._fitted
         return learned.target - float(learned.mean @ learned.theta)
 
     @property
     def noise_(self) -> float:
-        """The standard deviation of the residuals, at most."""
+        """An upper bound on the standard deviation of the residuals."""
         return float(np.sqrt(self._fitted.noise_sq()))

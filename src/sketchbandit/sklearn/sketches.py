@@ -1,4 +1,4 @@
-"""The sketch below an estimator: by its name, or made by the user."""
+"""The sketch of an estimator, given by name or made by the user."""
 
 import inspect
 from collections.abc import Callable
@@ -27,11 +27,11 @@ def make_sketch(
     try:
         kind: Any = Sketch.of_kind(choice)
     except FileError as error:
-        raise InputError(f"sketch must be the name of one, or make one from dim: {error}") from None
+        raise InputError(f"sketch must be a name, or a function that makes one from dim: {error}") from None
     offered = {"size": size, "compensation": compensation, "epsilon": epsilon}
     takes = inspect.signature(kind).parameters
     given = {name: value for name, value in offered.items() if name in takes and value is not None}
     made = kind(dim, **given)
     if not made.guarantee:
-        raise InputError(f"sketch {choice!r} promises no bound on its error; choose one that does")
+        raise InputError(f"sketch {choice!r} has no bound on its error; choose one that has")
     return made

@@ -1,4 +1,4 @@
-"""What the estimators have in common: they learn from a stream, and derive what they tell when asked."""
+"""The base class of the estimators: they learn from a stream, and compute attributes when asked."""
 
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ class StreamingEstimator(BaseEstimator):
         return tags
 
     def _learn(self, learned: Any, *data: Any) -> Self:
-        """Let ``learned`` learn; it is ours from then on, and not if it refuses."""
+        """Let ``learned`` learn, and keep it, unless it raises."""
         learned.update(*data)
         self._learned = learned
         return self
@@ -31,7 +31,7 @@ class StreamingEstimator(BaseEstimator):
     def _fitted(self) -> Any:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError(
-                f"this {type(self).__name__} has learned nothing yet: call fit or partial_fit"
+                f"this {type(self).__name__} has learned nothing yet; call fit or partial_fit first"
             )
         return self._learned
 
@@ -43,10 +43,10 @@ class StreamingEstimator(BaseEstimator):
 
     @property
     def error_bound_(self) -> float:
-        """The certificate e: Xc'Xc ⪯ S'S + e I."""
+        """The error bound e: Xc'Xc ⪯ S'S + e I."""
         return self.sketch_.error_bound
 
     @property
     def n_samples_seen_(self) -> int:
-        """How many rows were seen."""
+        """The number of rows seen."""
         return int(self._fitted.count)

@@ -6,11 +6,11 @@
         def make(self, dim, size, dtype=np.float64):
             return MySketch(dim, size=size, dtype=dtype)
 
-pytest then checks, by property tests against dense oracles and at every step of each stream, that the
-certificate is honest, that batches equal single rows and sparse rows dense ones, that bad input changes
-nothing, that merging adds up, that what is forgotten is gone and that files continue where they stopped. A
-sketch without a certificate inherits ``InputLaws``, ``FileLaws`` and ``ForgetLaws`` alone. Needs the extra
-``sketchbandit[testing]``.
+pytest then runs property tests, against dense oracles and at every step of each stream. They check that the
+error bound is honest, that batches equal single rows, that sparse rows equal dense ones, that bad input
+changes nothing, that merges add up, that forgotten rows are gone, and that a saved sketch continues where it
+stopped. A sketch without an error bound inherits only ``InputLaws``, ``FileLaws`` and ``ForgetLaws``. This
+needs the extra ``sketchbandit[testing]``.
 """
 
 try:

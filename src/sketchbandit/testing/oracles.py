@@ -1,4 +1,4 @@
-"""Slow and obvious counterparts to test against."""
+"""Slow, simple implementations to test against."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from sketchbandit.sketch import Sketch
 
 
 def assert_bracketed(covariance: Matrix, sketch: Any, mass: float, *, tolerance: float = 1e-11) -> None:
-    """S'S ⪯ X'X ⪯ S'S + e I, up to ``tolerance`` times the mass of the stream."""
+    """Assert S'S ⪯ X'X ⪯ S'S + e I, up to ``tolerance`` times the mass of the stream."""
     rows = np.asarray(sketch.rows, dtype=np.float64)
     assert np.isfinite(rows).all(), "the sketch holds NaN or inf"
     loss = np.linalg.eigvalsh(covariance - rows.T @ rows)
@@ -22,7 +22,7 @@ def assert_bracketed(covariance: Matrix, sketch: Any, mass: float, *, tolerance:
 
 
 def assert_covariance_is_the_estimate(sketch: Any) -> None:
-    """gram() = S'S and covariance() = S'S + alpha I, up to rounding."""
+    """Assert gram() = S'S and covariance() = S'S + alpha I, up to rounding."""
     gram = sketch.rows.T @ sketch.rows
     assert np.allclose(sketch.gram(), gram, rtol=0.0, atol=1e-11 * sketch.mass)
     expected = gram + sketch.alpha * np.eye(sketch.dim)
@@ -30,9 +30,9 @@ def assert_covariance_is_the_estimate(sketch: Any) -> None:
 
 
 def snapshot(sketch: Sketch) -> tuple[str, dict[str, bytes]]:
-    """Everything a sketch tells and everything it would save, to be compared bit for bit.
+    """Everything that a sketch returns and would save, to be compared bit for bit.
 
-    What it tells is read from the sketch itself, so that a file which forgets it is found out.
+    The values are read from the sketch itself, so that a file which omits something is found out.
     """
     scalars, arrays = sketch.dump()
     told = (sketch.count, sketch.mass, sketch.size, sketch.alpha, sketch.error_bound)
@@ -41,7 +41,7 @@ def snapshot(sketch: Sketch) -> tuple[str, dict[str, bytes]]:
 
 
 def assert_identical(one: Sketch, other: Sketch) -> None:
-    """Everything that two sketches tell and would save is the same, to the bit; else what is not."""
+    """Assert that two sketches return and would save the same, to the bit."""
     (numbers, arrays), (others, other_arrays) = snapshot(one), snapshot(other)
     differing = [
         name for name in arrays.keys() | other_arrays.keys() if arrays.get(name) != other_arrays.get(name)
@@ -51,7 +51,7 @@ def assert_identical(one: Sketch, other: Sketch) -> None:
 
 
 class UnbufferedFrequentDirections:
-    """Algorithms FD and RFD of the paper to the letter: an SVD for every row. An oracle, not an option."""
+    """Algorithms FD and RFD of the paper to the letter, with an SVD for every row. Only an oracle."""
 
     def __init__(self, dim: int, *, size: int, compensation: float = 0.0) -> None:
         self.rows = np.zeros((size, dim))
@@ -64,7 +64,7 @@ class UnbufferedFrequentDirections:
         return self.compensation * self.error_bound
 
     def update(self, row: Matrix) -> None:
-        """Put the row in place of the last one, which is zero; subtract sigma_l² from the spectrum."""
+        """Put the row in place of the last one, which is zero, and subtract sigma_l² from the spectrum."""
         size, dim = self.rows.shape
         self.rows[-1] = row
         _, sigma, right = np.linalg.svd(self.rows, full_matrices=False)

@@ -1,4 +1,4 @@
-"""Streams that sketches find hard, as a hypothesis strategy."""
+"""Streams that are hard for sketches, as a hypothesis strategy."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ Maker = Callable[[np.random.Generator, int, int], Matrix]
 
 
 class Stream(NamedTuple):
-    """Rows, and the sketch size with which to read them."""
+    """Rows, and the sketch size to read them with."""
 
     kind: str
     rows: Matrix
@@ -59,7 +59,7 @@ STREAM_KINDS: dict[str, Maker] = {
 
 
 def make_rows(kind: str, count: int, dim: int, seed: int) -> Matrix:
-    """``count`` rows of a named kind of stream."""
+    """Make ``count`` rows of a named kind of stream."""
     return STREAM_KINDS[kind](np.random.default_rng(seed), count, dim)
 
 
@@ -67,7 +67,7 @@ def make_rows(kind: str, count: int, dim: int, seed: int) -> Matrix:
 def streams(
     draw: Any, *, max_count: int = 50, max_dim: int = 12, max_size: int = 6, extreme: bool = True
 ) -> Stream:
-    """Streams of every kind; with ``extreme=False`` only those whose squares fit into float32."""
+    """Streams of every kind. With ``extreme=False``, only those whose squares fit into float32."""
     kinds = [k for k in STREAM_KINDS if extreme or k not in ("tiny", "huge", "tiny and huge")]
     kind = draw(st.sampled_from(kinds))
     count, dim = draw(st.integers(0, max_count)), draw(st.integers(1, max_dim))

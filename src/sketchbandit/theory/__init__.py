@@ -1,4 +1,4 @@
-"""The paper's theorems as functions: radii, regret bounds, and what a sketch size means for them."""
+"""The paper's theorems as functions: radii, regret bounds, and the effect of a sketch size on them."""
 
 from sketchbandit.theory.confidence import Confidence
 from sketchbandit.theory.newton import newton_regret

@@ -1,4 +1,4 @@
-"""The radius of the confidence ellipsoid, from what actually happened."""
+"""The radius of the confidence ellipsoid, computed from what actually happened."""
 
 import math
 from dataclasses import dataclass, replace
@@ -10,27 +10,28 @@ _LEAST_DELTA = 1e-300
 
 @dataclass(frozen=True, kw_only=True)
 class Confidence:
-    """The theorem's radius for whichever sketch the policy stands on, as a ``beta``.
+    """The confidence radius of the theorem, as a ``beta``, for every sketch that certifies its error.
 
-    With the realised certificate e, alpha and rho = lambda + alpha,
+    With the realised error bound e, alpha and rho = lambda + alpha,
 
         beta_t = R sqrt(1 + (e - alpha)/rho) sqrt(2 ln(1/delta) + L)
                  + H max(rho, e - alpha - lambda) / sqrt(rho),
 
-        L = min(ln det((lambda + ẽ) I + S'S) - d ln lambda,  d ln(1 + mass/(d lambda))),
+        L = min(ln det((lambda + ẽ) I + S'S) - d ln lambda,  d ln(1 + mass/(d lambda))).
 
-    with which theta* lies in the ellipsoid at every round with probability at least 1 - delta. alpha = e
-    is Thm. (confidence ellipsoid of RFD), alpha = 0 Thm. (confidence ellipsoid), e = 0 is OFUL. The paper
-    has e for ẽ = min(e, (mass - |S|_F²)/(d - r)), r the rows of S; docs/mathematics.md has the proof.
+    Then theta* lies in the ellipsoid in all rounds with probability at least 1 - delta. alpha = e is Thm.
+    (confidence ellipsoid of RFD), alpha = 0 is Thm. (confidence ellipsoid), e = 0 is OFUL. We use
+    ẽ = min(e, (mass - |S|_F²)/(d - r)), with r the number of rows of S; the paper has e instead.
+    docs/mathematics.md has the proof.
 
     Parameters
     ----------
     noise : float
-        R: the rewards' noise is R-subgaussian.
+        R: the noise of the rewards is R-subgaussian.
     theta_norm : float
-        H, a bound on |theta*|.
+        H, an upper bound on |theta*|.
     arm_norm : float
-        L, a bound on |x|. The realised determinant does not need it; the closed forms of
+        L, an upper bound on |x|. The realised determinant does not need it; the closed forms of
         ``sketchbandit.theory`` do.
     delta : float
         The probability with which the ellipsoid may fail.
@@ -65,10 +66,10 @@ class Confidence:
         mass: float = math.inf,
         rounding: float = 0.0,
     ) -> float:
-        """beta_t.
+        """The confidence radius beta_t.
 
-        ``log_det`` is ln det((ridge + ẽ) I + S'S), or any other bound on ln det(ridge I + X'X).
-        ``rounding`` is what S'S may exceed X'X by.
+        ``log_det`` is ln det((ridge + ẽ) I + S'S), or another upper bound on ln det(ridge I + X'X).
+        ``rounding`` is an upper bound on what S'S exceeds X'X by.
         """
         rho = ridge + alpha
         uncompensated = max(error_bound - alpha, 0.0)
@@ -80,13 +81,16 @@ class Confidence:
         return variance + bias
 
     def after_forgetting(self, rounds: int, *, merges: float = 1.0) -> "Confidence":
-        """What is left for a policy that has forgotten something, the last time after so many rounds.
+        """The Confidence for a policy that forgets, where the last forgetting was after so many rounds.
 
-        The same with delta / ((rounds + 1)·(rounds + 2)), all of which sum up to delta: Theorem 4 of
-        docs/beyond-linear.md. ``merges``: the factors of policies that were merged in.
+        delta becomes delta / ((rounds + 1)·(rounds + 2)). The sum of these over all rounds is delta: Theorem
+        4 of docs/beyond-linear.md. ``merges`` has the factors of merged policies.
 
+        Examples
+        --------
         >>> Confidence(delta=0.1).after_forgetting(3).delta
         0.005
+
         """
         share = (rounds + 1.0) * (rounds + 2.0) * merges
         return replace(self, delta=max(self.delta / share, _LEAST_DELTA))
@@ -94,13 +98,16 @@ class Confidence:
     def one_pass_radius(self, *, ridge: float, step: float, information: float, moved: float = 0.0) -> float:
         """sqrt(lambda·H² + moved + 2·eta·(ln(1/delta) + information)): Theorem 2 of docs/beyond-linear.md.
 
-        That of ``Logistic`` and ``Poisson``, whose noise the model tells. ``information`` is the sum of
-        ``theory.mix_cost``; ``moved`` what compensations have added to the potential: at most 4·H²·alpha
-        where |theta| stays below H.
+        This is the radius of ``Logistic`` and ``Poisson``, whose noise follows from the model.
+        ``information`` is the sum of ``theory.mix_cost``. ``moved`` is what compensations have added to the
+        potential: at most 4·H²·alpha while |theta| stays below H.
 
+        Examples
+        --------
         >>> beta = Confidence(theta_norm=1.0, delta=0.01)
         >>> round(beta.one_pass_radius(ridge=1.0, step=2.0, information=0.0), 4)
         4.4069
+
         """
         spent = 2.0 * step * (math.log(1.0 / self.delta) + information)
         return math.sqrt(ridge * self.theta_norm * self.theta_norm + moved + spent)

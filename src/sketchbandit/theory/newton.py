@@ -16,26 +16,26 @@ def newton_regret(
     compensation: float = 0.0,
     diameter: float = 0.0,
 ) -> float:
-    """What the losses of online Newton exceed those of the best fixed weights v by, at most.
+    """An upper bound on the regret of sketched online Newton against the best fixed weights v.
 
     alpha/2·|v|² + kappa/(2·sigma) · d ln(1 + mass/(d·alpha)) + c·e/2·D², kappa = (alpha + e)/(alpha + c·e).
 
     Parameters
     ----------
     norm : float
-        |v|; its margins are within the bound, as those of the learner.
+        |v|. The margins of v must be within the bound, like those of the learner.
     ridge : float
         alpha.
     curvature : float
-        sigma, the least of all rounds.
+        sigma, the smallest one of all rounds.
     dim : int
-        d, or the rank of the rows if that is known.
+        d, or the rank of the rows if it is known.
     mass : float
-        That of the sketch: the sum of sigma·|g|².
+        The mass of the sketch: the sum of sigma·|g|².
     error, compensation : float
-        The certificate e of the sketch and its compensation c; without a sketch e is 0.
+        The error bound e of the sketch, and its compensation c. Without a sketch e is 0.
     diameter : float
-        D, the largest |w - v| after a lossy shrink; it does not count where c is 0.
+        D, the largest |w - v| after a lossy shrink. It has no effect if c is 0.
 
     Examples
     --------

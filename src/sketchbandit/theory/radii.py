@@ -1,8 +1,8 @@
 """The closed-form radii of the paper's theorems, for tables and plots.
 
-Policies use ``Confidence.radius``, which has the realised determinant in it and is never larger. All of
-these take the number of rows r of the sketch where the paper writes 2·l: with the buffer the rank of S
-is up to the number of rows held.
+Policies use ``Confidence.radius``, which uses the realised determinant and is never larger. The functions
+here take the number of rows r of the sketch where the paper writes 2·l, because with the buffer S has a rank
+of up to the number of rows held.
 """
 
 import math
@@ -14,9 +14,12 @@ from sketchbandit.theory.confidence import Confidence
 def oful_radius(confidence: Confidence, *, rounds: int, dim: int, ridge: float) -> float:
     """R sqrt(2 ln(1/delta) + d ln(1 + t L²/(d lambda))) + H sqrt(lambda) (Abbasi-Yadkori et al. 2011).
 
+    Examples
+    --------
     >>> beta = Confidence(noise=0.1, theta_norm=1.0, arm_norm=1.0, delta=0.01)
     >>> round(oful_radius(beta, rounds=1000, dim=10, ridge=1.0), 4)
     1.7441
+
     """
     information = dim * math.log1p(rounds * confidence.arm_norm**2 / (dim * ridge))
     return confidence.noise * _spread(confidence, information) + confidence.theta_norm * math.sqrt(ridge)
@@ -25,7 +28,7 @@ def oful_radius(confidence: Confidence, *, rounds: int, dim: int, ridge: float) 
 def fd_radius(
     confidence: Confidence, *, rounds: int, dim: int, ridge: float, rank: int, error: float
 ) -> float:
-    """Thm. (confidence ellipsoid): SOFUL and DBSLinUCB-FD, with ``error`` the sum of all shrinkage.
+    """Thm. (confidence ellipsoid): SOFUL and DBSLinUCB-FD. ``error`` is the sum of all shrinkage.
 
     R sqrt(1 + e/lambda) sqrt(2 ln(1/delta) + d ln(1 + e/lambda) + r ln(1 + t L²/(r lambda)))
     + H (lambda + e)/sqrt(lambda).
@@ -50,10 +53,10 @@ def rfd_radius(
     """Thm. (confidence ellipsoid of RFD): CBSCFD (one block) and DBSLinUCB-RFD, with h_t.
 
     R sqrt(2 ln(1/delta) + d ln(1 + e/lambda) + r ln(1 + t L²/(r lambda) + h_t/lambda)) + H sqrt(lambda + e),
-    e = sum of ``errors``, h_t = e - (sum of l_i e_i) / r over the blocks' ``sizes`` l_i.
+    where e is the sum of ``errors``, and h_t = e - (sum of l_i e_i) / r over the ``sizes`` l_i of the blocks.
     """
     error, rank = math.fsum(errors), min(rank, dim)
-    lost = math.fsum(size * e for size, e in zip(sizes, errors, strict=True))  # by the trace, at least
+    lost = math.fsum(size * e for size, e in zip(sizes, errors, strict=True))  # at least the lost trace
     trace = rounds * confidence.arm_norm**2 + rank * error - lost  # t L² + r h_t
     information = dim * math.log1p(error / ridge) + _log_trace(trace, ridge, rank)
     variance = confidence.noise * _spread(confidence, information)

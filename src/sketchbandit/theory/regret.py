@@ -1,4 +1,4 @@
-"""The regret bound of each row of the paper's table, evaluated with its constants."""
+"""The regret bounds of the paper's table, with their constants."""
 
 import math
 from collections.abc import Callable
@@ -13,11 +13,11 @@ Bound = Callable[..., float]
 
 
 class Row(NamedTuple):
-    """One row of the table of algorithms."""
+    """One row of the paper's table of algorithms."""
 
     algorithm: str
     regret: float
-    """The bound, at most 2·H·L·T, which holds whatever one does."""
+    """The regret bound, at most 2·H·L·T, which always holds."""
     order: str
     time: str
     space: str
@@ -41,8 +41,8 @@ def fd_regret(
 ) -> float:
     """SOFUL (error = Delta_T) and DBSLinUCB-FD (error = 2·epsilon): Õ((1 + e/lambda)^(3/2) (d + l) sqrt(T)).
 
-    ``rank`` bounds the rows of the sketch: 2·l for a fixed size, 3·l_B for blocks. The sketched leverage
-    scores sum up to at most 2 (1 + e/lambda) ln(det A / det lambda I).
+    ``rank`` is an upper bound on the rows of the sketch: 2·l for a fixed size, 3·l_B for blocks. The sketched
+    leverage scores add up to at most 2 (1 + e/lambda) ln(det A / det lambda I).
     """
     rank = min(rank, dim)
     radius = fd_radius(confidence, rounds=horizon, dim=dim, ridge=ridge, rank=rank, error=error)
@@ -69,7 +69,7 @@ def rfd_regret(
 
 
 def cbrap_regret(confidence: Confidence, *, horizon: int, size: int) -> float:
-    """CBRAP: sqrt(l T) + T/sqrt(l). The paper tabulates the order only; the constants here are 1."""
+    """CBRAP: sqrt(l T) + T/sqrt(l). The paper has only the order; the constants here are 1."""
     bound = math.sqrt(size * horizon) + horizon / math.sqrt(size)
     return min(bound, trivial_regret(confidence, horizon))
 
@@ -77,13 +77,16 @@ def cbrap_regret(confidence: Confidence, *, horizon: int, size: int) -> float:
 def final_size(*, dim: int, size: int, epsilon: float, mass: float, rank: int) -> int:
     """l_B = min(k, l0·2^(mass/(epsilon l0))): the sketch size that DBSLinUCB ends with.
 
-    ``mass`` is the sum of the squared norms of the arms, ``rank`` that of the stream. From block number
-    floor(log2(dim/size + 1)) on it is exact, and holds the rank.
+    ``mass`` is the sum of the squared norms of the arms, ``rank`` that of the stream. Block number
+    floor(log2(dim/size + 1)) is exact, and holds the rank.
 
+    Examples
+    --------
     >>> final_size(dim=784, size=50, epsilon=8.0, mass=800.0, rank=784)
     200
     >>> final_size(dim=784, size=50, epsilon=8.0, mass=1200.0, rank=784)
     784
+
     """
     check_real("epsilon", epsilon, above=0.0)
     most_blocks = max(1, ((dim + size) // size).bit_length() - 1)
@@ -92,13 +95,25 @@ def final_size(*, dim: int, size: int, epsilon: float, mass: float, rank: int) -
 
 
 def epsilon_for(horizon: int, order: float, *, compensation: float = 0.0) -> float:
-    """The epsilon with which DBSLinUCB's regret is O(T^order), for an order in [1/2, 1).
+    """The epsilon for which the regret of DBSLinUCB is O(T^order), for an order in [1/2, 1).
 
-    T^((2·order - 1)/3) for DBSLinUCB-FD (the paper's remark on choosing parameters), T^(2·order - 1) with a
-    compensation, whose bound has epsilon^(1/2) in it instead of epsilon^(3/2).
+    It is T^((2·order - 1)/3) for DBSLinUCB-FD (the paper's remark on choosing parameters). With compensation
+    it is T^(2·order - 1), because that bound has epsilon^(1/2) instead of epsilon^(3/2).
 
+    Parameters
+    ----------
+    horizon : int
+        T, the number of rounds.
+    order : float
+        The exponent of the regret, at least 1/2 and below 1.
+    compensation : float
+        0, 0.5 or 1, as for ``dbslinucb``.
+
+    Examples
+    --------
     >>> epsilon_for(10_000, 0.5), round(epsilon_for(10_000, 0.8), 2)
     (1.0, 6.31)
+
     """
     horizon = check_count("horizon", horizon, at_least=1)
     order = check_real("order", order, at_least=0.5, below=1.0)
@@ -106,23 +121,38 @@ def epsilon_for(horizon: int, order: float, *, compensation: float = 0.0) -> flo
 
 
 def inflation_of(error: float, *, ridge: float, compensation: float) -> float:
-    """The factor by which a spectral error widens the regret bound of exact OFUL, its logarithms apart.
+    """The factor by which a spectral error widens the regret bound of exact OFUL, apart from logarithms.
 
-    (1 + e/lambda)^(1/2) with a compensation of 1/2 or 1, (1 + e/lambda)^(3/2) without; docs/adaptive.md
-    has the derivation.
+    It is (1 + e/lambda)^(1/2) with a compensation of 1/2 or 1, and (1 + e/lambda)^(3/2) without.
+    docs/adaptive.md has the derivation.
 
+    Examples
+    --------
     >>> inflation_of(3.0, ridge=1.0, compensation=1.0), inflation_of(3.0, ridge=1.0, compensation=0.0)
     (2.0, 8.0)
+
     """
     error, ridge = check_real("error", error, at_least=0.0), check_real("ridge", ridge, above=0.0)
     return float((1.0 + error / ridge) ** _inflation_exponent(compensation))
 
 
 def epsilon_within(inflation: float, *, ridge: float, compensation: float) -> float:
-    """The largest spectral error that widens the bound by no more than ``inflation``.
+    """The largest spectral error that widens the regret bound by at most ``inflation``.
 
+    Parameters
+    ----------
+    inflation : float
+        The factor allowed, above 1.
+    ridge : float
+        lambda.
+    compensation : float
+        0, 0.5 or 1.
+
+    Examples
+    --------
     >>> epsilon_within(1.5, ridge=1.0, compensation=1.0)
     1.25
+
     """
     inflation = check_real("inflation", inflation, above=1.0)
     ridge = check_real("ridge", ridge, above=0.0)
@@ -144,10 +174,11 @@ def table(
     epsilon: float,
     last_size: int,
 ) -> list[Row]:
-    """The paper's table of algorithms with its bounds evaluated.
+    """The paper's table of algorithms, with its bounds evaluated.
 
-    ``delta_t`` is the spectral error Delta_T that a fixed ``size`` suffers on the stream
-    (``theory.spectral_error_of``), ``last_size`` the size DBSLinUCB ends with (``theory.final_size``).
+    ``delta_t`` is the spectral error Delta_T of a fixed ``size`` on the stream
+    (``theory.spectral_error_of``). ``last_size`` is the size with which DBSLinUCB ends
+    (``theory.final_size``).
     """
 
     def fixed(bound: Bound) -> float:

@@ -1,4 +1,4 @@
-"""The laws themselves. Each test method states one; see the package docstring for how to inherit them."""
+"""The laws themselves. Each test method states one. The package docstring says how to inherit them."""
 
 import copy
 
@@ -17,12 +17,12 @@ __all__ = ["CovarianceLaws", "FileLaws", "ForgetLaws", "InputLaws", "MergeLaws",
 
 
 class SketchLaws(CovarianceLaws, InputLaws, MergeLaws, FileLaws, ForgetLaws):
-    """All of them."""
+    """All laws. Inherit this class to test a sketch."""
 
     @inherited
     @given(stream=streams())
     def test_copies_are_independent(self, stream: Stream) -> None:
-        """A deep copy goes its own way, and merging a sketch with itself doubles the stream."""
+        """A deep copy is independent, and merging a sketch with itself doubles the stream."""
         sketch = self.make(stream.dim, stream.size)
         sketch.update(stream.rows)
         before = snapshot(sketch)

@@ -1,4 +1,4 @@
-"""What all laws share."""
+"""The base class of the laws."""
 
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,15 @@ inherited = settings(suppress_health_check=[HealthCheck.differing_executors], de
 
 
 class Laws:
-    """Where a subclass says which sketch it tests."""
+    """A subclass says which sketch is tested, by its method ``make``."""
 
     same_to_the_bit = True
-    """Whether reading a stream in blocks equals reading it row by row to the bit, not only to rounding."""
+    """Whether blocks of rows and single rows give the same sketch to the bit, not only up to rounding."""
 
     def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
-        """A fresh sketch; to be overridden."""
-        raise NotImplementedError("a class of laws needs a make(self, dim, size, dtype) method")
+        """Make a fresh sketch. Override this."""
+        raise NotImplementedError("a class of laws needs a method make(self, dim, size, dtype)")
 
     def load(self, path: Path) -> Sketch:
-        """Read a saved sketch; override where loading needs more than the path."""
+        """Load a saved sketch. Override this if loading needs more than the path."""
         return load(path, Sketch)

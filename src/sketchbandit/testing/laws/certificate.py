@@ -1,4 +1,4 @@
-"""What the certificate promises."""
+"""Laws about the error bound."""
 
 import numpy as np
 from hypothesis import given
@@ -10,12 +10,12 @@ from sketchbandit.testing.streams import Stream, make_rows, streams
 
 
 class CovarianceLaws(Laws):
-    """The certificate is honest at every moment."""
+    """The error bound is honest at every moment."""
 
     @inherited
     @given(stream=streams())
     def test_bracket_at_every_step(self, stream: Stream) -> None:
-        """S'S ⪯ X'X ⪯ S'S + e I after every single row, and e and alpha never fall."""
+        """S'S ⪯ X'X ⪯ S'S + e I after every single row, and e and alpha never decrease."""
         sketch = self.make(stream.dim, stream.size)
         covariance, mass, before = np.zeros((stream.dim, stream.dim)), 0.0, (0.0, 0.0)
         for row in stream.rows:
@@ -30,7 +30,7 @@ class CovarianceLaws(Laws):
     @inherited
     @given(stream=streams())
     def test_guarantee_at_every_step(self, stream: Stream) -> None:
-        """E, its rounding apart, is at most mass / guarantee, where the sketch promises one."""
+        """The error bound without its rounding is at most mass / guarantee, if the sketch has a guarantee."""
         sketch = self.make(stream.dim, stream.size)
         for row in stream.rows:
             sketch.update(row)
@@ -42,7 +42,7 @@ class CovarianceLaws(Laws):
         size=st.integers(2, 6), dim=st.integers(1, 12), seed=st.integers(0, 999), scale=st.integers(-150, 150)
     )
     def test_exact_rank_is_exact(self, size: int, dim: int, seed: int, scale: int) -> None:
-        """A stream of rank exact_rank is kept without loss and without a certificate, whatever its scale."""
+        """A stream of rank exact_rank is kept without loss, and e stays 0, whatever the scale."""
         sketch = self.make(dim, size)
         rank = min(sketch.exact_rank, dim)
         rows = make_rows("gaussian", 60, rank, seed) @ make_rows("gaussian", rank, dim, seed + 1)
@@ -63,7 +63,7 @@ class CovarianceLaws(Laws):
     @inherited
     @given(stream=streams(extreme=False))
     def test_float32_keeps_the_bracket(self, stream: Stream) -> None:
-        """With dtype=float32 the bracket holds to that precision, on the rows as float32 holds them."""
+        """With dtype=float32 the bounds hold to that precision, for the rows as float32 stores them."""
         sketch = self.make(stream.dim, stream.size, np.float32)
         sketch.update(stream.rows)
         rows = stream.rows.astype(np.float32).astype(np.float64)
@@ -73,7 +73,7 @@ class CovarianceLaws(Laws):
     @inherited
     @given(stream=streams())
     def test_compress_keeps_the_bracket(self, stream: Stream) -> None:
-        """compress() may shrink, with a certificate, and never adds rows."""
+        """compress() may shrink, which is certified, but never adds rows."""
         sketch = self.make(stream.dim, stream.size)
         sketch.update(stream.rows)
         before, alpha = np.array(sketch.rows), sketch.alpha

@@ -1,4 +1,4 @@
-"""What is saved comes back whole, or not at all."""
+"""Laws about files: what is saved comes back complete, or not at all."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,12 +16,12 @@ from sketchbandit.testing.streams import Stream, make_rows, streams
 
 
 class FileLaws(Laws):
-    """Load then continue = never stopped, and a file that is not whole is refused."""
+    """Loading and continuing equals never having stopped, and an incomplete file is refused."""
 
     @inherited
     @given(stream=streams(), cut=st.integers(0, 50))
     def test_load_then_continue(self, stream: Stream, cut: int) -> None:
-        """A sketch saved and loaded in mid-stream ends bitwise like one that never was."""
+        """A sketch that is saved and loaded in mid-stream ends equal, to the bit, to one that was not."""
         unbroken = self.make(stream.dim, stream.size)
         unbroken.update(stream.rows[:cut])
         with TemporaryDirectory() as folder:
@@ -60,7 +60,7 @@ class FileLaws(Laws):
             self._assert_refused(tmp_path, bytes(changed))
 
     def test_foreign_and_newer_files_are_refused(self, tmp_path: Path) -> None:
-        """A safetensors file of another program, of a newer format or of an unknown kind raises FileError."""
+        """A file of another program, of a newer format or of an unknown kind raises FileError."""
         ours = {"format": "sketchbandit", "format_version": "2", "kind": "no-such-kind"}
         others = [{**ours, "format_version": version} for version in ("1", "99", "x")]
         for metadata in (None, {"format": "pt"}, *others, ours):

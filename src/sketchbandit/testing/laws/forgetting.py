@@ -1,4 +1,4 @@
-"""What is left when something was forgotten."""
+"""Laws about forgetting."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,12 +23,12 @@ _FACTORS = st.sampled_from([0.05, 0.5, 0.9, 0.999, 1.0])
 
 
 class ForgetLaws(Laws):
-    """A sketch that forgets is one of weighted rows."""
+    """A sketch that forgets is a sketch of weighted rows."""
 
     @inherited
     @given(stream=streams(), factor=_FACTORS, every=st.integers(1, 7))
     def test_bracket_of_weighted_rows(self, stream: Stream, factor: float, every: int) -> None:
-        """S'S ⪯ X'WX ⪯ S'S + e I at every step; what is promised of e and alpha holds by the same weights."""
+        """S'S ⪯ X'WX ⪯ S'S + e I at every step, and the promises about e and alpha hold with the weights."""
         sketch = self.make(stream.dim, stream.size)
         covariance, mass, weights = np.zeros((stream.dim, stream.dim)), 0.0, 0.0
         for i, row in enumerate(stream.rows):
@@ -53,7 +53,7 @@ class ForgetLaws(Laws):
     @inherited
     @given(stream=streams(max_count=30), factor=_FACTORS, cut=st.integers(0, 30))
     def test_what_forgets_is_saved(self, stream: Stream, factor: float, cut: int) -> None:
-        """A sketch saved after it forgot goes on, to the bit, like one that was not."""
+        """A sketch that is saved after it forgot continues, to the bit, like one that was not saved."""
         unbroken = self.make(stream.dim, stream.size)
         unbroken.update(stream.rows[:cut])
         unbroken.forget(factor)
@@ -69,7 +69,7 @@ class ForgetLaws(Laws):
 
     @pytest.mark.parametrize("bad", [0.0, -0.5, 1.5, np.nan, np.inf, True, "0.5", None])
     def test_factors_that_make_no_sense(self, bad: Any) -> None:
-        """They raise, and the sketch is what it was; so it is after a factor of 1."""
+        """Bad factors raise and change nothing. A factor of 1 changes nothing either."""
         sketch = self.make(3, 2)
         sketch.update(make_rows("gaussian", 7, 3, 0))
         before = snapshot(sketch)
@@ -80,7 +80,7 @@ class ForgetLaws(Laws):
         assert snapshot(sketch) == before
 
     def test_float32_forgets(self) -> None:
-        """Where rows are rounded once more, the certificate has that in it."""
+        """If rows are rounded once more, the error bound includes it."""
         sketch = self.make(6, 3, np.float32)
         rows = make_rows("power law", 200, 6, 0).astype(np.float32)
         covariance, mass = np.zeros((6, 6)), 0.0

@@ -1,4 +1,4 @@
-"""What two sketches come to together."""
+"""Laws about merging two sketches."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class MergeLaws(Laws):
     """Merging two parts of a stream is as good as reading it whole."""
 
     def make_part(self, dim: int, size: int, part: int) -> Any:
-        """The sketch of one part of a stream; override where parts must differ, e.g. in their seed."""
+        """Make the sketch of one part of a stream. Override this if parts must differ, e.g. in their seed."""
         del part
         return self.make(dim, size)
 
@@ -27,7 +27,7 @@ class MergeLaws(Laws):
     @inherited
     @given(stream=streams(), cut=st.integers(0, 50))
     def test_merge_is_honest_in_either_order(self, stream: Stream, cut: int) -> None:
-        """Certificates add (and the merge's own shrinkage), counts and masses add, the bracket holds."""
+        """Error bounds add up (plus the shrinkage of the merge), counts and masses add up, the law holds."""
         parts = np.split(stream.rows, [min(cut, len(stream.rows))])
         covariance = stream.rows.T @ stream.rows
         for first, second in ((0, 1), (1, 0)):
@@ -50,7 +50,7 @@ class MergeLaws(Laws):
     @inherited
     @given(stream=streams(max_count=30))
     def test_merged_sketch_goes_on(self, stream: Stream) -> None:
-        """After a merge the sketch reads on and stays honest."""
+        """After a merge the sketch continues, and its error bound stays honest."""
         one, other = self._pair(stream.dim, stream.size)
         for sketch in (one, other):
             sketch.update(stream.rows)
@@ -62,7 +62,7 @@ class MergeLaws(Laws):
     @inherited
     @given(stream=streams(max_count=30), factor=st.sampled_from([0.1, 0.5, 0.98]))
     def test_merged_parts_may_have_forgotten(self, stream: Stream, factor: float) -> None:
-        """Each part brings its rows by the weights that they have there."""
+        """The rows of each part keep their weights."""
         one, other = self._pair(stream.dim, stream.size)
         for sketch, times in ((one, 1), (other, 2)):
             sketch.update(stream.rows)
@@ -75,7 +75,7 @@ class MergeLaws(Laws):
             assert_bracketed(weight * (stream.rows.T @ stream.rows), one, one.mass)
 
     def test_unlike_sketches_do_not_merge(self) -> None:
-        """Another dim, dtype or class is refused, and nothing changes; so is a mass that would overflow."""
+        """Another dim, dtype or class is refused, as is a mass that would overflow; nothing changes."""
         sketch = self.make_part(3, 2, 0)
         sketch.update(make_rows("gaussian", 9, 3, 0))
         before = snapshot(sketch)

@@ -1,4 +1,4 @@
-"""What rows may be, in what portions they come, and what is said of them."""
+"""Laws about rows: their formats, their batches, and the changes that updates report."""
 
 import gc
 import tracemalloc
@@ -19,12 +19,12 @@ from sketchbandit.testing.streams import Stream, make_rows, streams
 
 
 class InputLaws(Laws):
-    """Rows mean the same however they come, and what cannot be used changes nothing."""
+    """Rows mean the same in every format, and bad rows change nothing."""
 
     @inherited
     @given(stream=streams(), cuts=st.lists(st.integers(0, 50), max_size=4))
     def test_blocks_equal_single_rows(self, stream: Stream, cuts: list[int]) -> None:
-        """update(matrix) gives the sketch that one row after the other gives."""
+        """update(matrix) gives the same sketch as one row after another."""
         single, blocks = self.make(stream.dim, stream.size), self.make(stream.dim, stream.size)
         for row in stream.rows:
             single.update(row)
@@ -36,7 +36,7 @@ class InputLaws(Laws):
     @inherited
     @given(stream=streams())
     def test_sparse_equals_dense(self, stream: Stream) -> None:
-        """CSR rows give the sketch that the same dense rows give, to the bit."""
+        """CSR rows give the same sketch as dense rows, to the bit."""
         rows = np.where(np.random.default_rng(0).random(stream.rows.shape) < 0.4, stream.rows, 0.0)
         dense, from_sparse = self.make(stream.dim, stream.size), self.make(stream.dim, stream.size)
         dense.update(rows)
@@ -46,7 +46,7 @@ class InputLaws(Laws):
     @inherited
     @given(stream=streams())
     def test_change_tells_what_happened(self, stream: Stream) -> None:
-        """Unless rebuilt, the old rows stand and ``appended`` new ones follow; what else it says is true."""
+        """Unless rebuilt, the old rows stay and ``appended`` new ones follow. Other fields are true too."""
         sketch = self.make(stream.dim, stream.size)
         for start in range(0, len(stream.rows), 2):
             before, alpha = np.array(sketch.rows), sketch.alpha
@@ -69,7 +69,7 @@ class InputLaws(Laws):
     @inherited
     @given(stream=streams(), extra=st.integers(0, 3))
     def test_zero_rows_and_empty_batches(self, stream: Stream, extra: int) -> None:
-        """They are accepted, and change nothing but the count."""
+        """Zero rows are accepted, and change only the count."""
         with_zeros, without = self.make(stream.dim, stream.size), self.make(stream.dim, stream.size)
         for row in stream.rows:
             without.update(row)
@@ -102,7 +102,7 @@ class InputLaws(Laws):
         ids=lambda bad: type(bad).__name__,
     )
     def test_bad_rows_change_nothing(self, bad: Any) -> None:
-        """Rows that cannot be used raise, and the sketch is bitwise what it was."""
+        """Rows that cannot be used raise, and the sketch is the same as before, to the bit."""
         sketch = self.make(3, 2)
         sketch.update(make_rows("gaussian", 7, 3, 0))
         before = snapshot(sketch)
@@ -113,9 +113,9 @@ class InputLaws(Laws):
 
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
     def test_nbytes_is_what_memory_holds(self, dtype: DTypeLike) -> None:
-        """nbytes is within 10 % of what tracemalloc sees the sketch hold."""
+        """nbytes is within 10 % of what tracemalloc measures."""
         rows = make_rows("gaussian", 3000, 300, 0)
-        warm = self.make(300, 20, dtype)  # imports and caches are not the sketch's
+        warm = self.make(300, 20, dtype)  # imports and caches do not belong to the sketch
         warm.update(rows)
         del warm
         gc.collect()
@@ -131,14 +131,14 @@ class InputLaws(Laws):
         assert abs(sketch.nbytes - held) <= 0.1 * held, f"nbytes {sketch.nbytes}, held {held}"
 
     def test_rows_are_read_only(self) -> None:
-        """Nobody writes into a sketch from outside."""
+        """Arrays returned by a sketch cannot be used to write into it."""
         sketch = self.make(3, 2)
         sketch.update(np.ones(3))
         with pytest.raises(ValueError, match="read-only"):
             sketch.rows[0, 0] = 7.0
 
     def test_lists_and_integers(self) -> None:
-        """Lists, integers, booleans, other sparse formats and strided views are taken for what they mean."""
+        """Lists, integers, booleans, other sparse formats and strided views are accepted."""
         expected = self.make(3, 2)
         expected.update(np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]]))
         for same in (
