@@ -34,6 +34,14 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
             help="Whether text files begin with column names; by default, if their first line has no number.",
         ),
     ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,...", help="Leave these columns out; may be repeated."),
+    ] = None,
+    drop_text: Annotated[
+        bool,
+        typer.Option("--drop-text", help="Leave out all columns that are not numbers, and list them."),
+    ] = False,
     float32: Annotated[
         bool, typer.Option("--float32", help="Store the sketch as float32, in half the space.")
     ] = False,
@@ -58,6 +66,8 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
 
     Example: `sketchbandit sketch "parts/*.parquet" --size 50 --epsilon 1000 --jobs 4 --out s.safetensors`
 
+    Example: `sketchbandit sketch users.csv --drop id,joined --out s.safetensors`
+
     Example: `zcat rows.csv.gz | sketchbandit sketch - --size 20 --out s.safetensors`
     """
     from sketchbandit.cli.sketching import sketch_files  # noqa: PLC0415  (help needs none of it)
@@ -71,6 +81,8 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
         epsilon=epsilon,
         dtype="float32" if float32 else "float64",
         header=header,
+        drop=drop or [],
+        drop_text=drop_text,
         jobs=jobs,
         resume=resume,
         fresh=fresh,

@@ -1,6 +1,7 @@
 """Sketching matrices in files, and printing what came of it."""
 
 import time
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -13,6 +14,7 @@ from sketchbandit import outofcore
 from sketchbandit.cli.live import LiveProgress
 from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.errors import InputError
+from sketchbandit.outofcore.sources import names_in
 from sketchbandit.sketch import Sketch, spectrum
 
 _PICTURES = (".png", ".svg", ".pdf", ".jpg")
@@ -25,6 +27,12 @@ class RowBar(LiveProgress, outofcore.Watcher):
     def __init__(self) -> None:
         super().__init__(TextColumn("reading"), BarColumn(), TextColumn("{task.completed:,.0f} rows"))
         self._task: TaskID | None = None
+        self.columns: list[str] = []
+        """Those that were left out."""
+
+    def left_out(self, columns: Sequence[str]) -> None:
+        """To be printed when all is done."""
+        self.columns = list(columns)
 
     def begin(self, rows: int | None, done: int) -> None:
         """So many rows, some of them read before."""
@@ -37,19 +45,24 @@ class RowBar(LiveProgress, outofcore.Watcher):
             self._progress.advance(self._task, rows)
 
 
-def sketch_files(inputs: list[str], *, out: Path, plot: Path | None, top: int, **settings: Any) -> None:
+def sketch_files(
+    inputs: list[str], *, drop: list[str], out: Path, plot: Path | None, top: int, **settings: Any
+) -> None:
     """Sketch, print and draw; ``settings`` go to ``outofcore.sketch``."""
     picture = out.with_suffix(".png") if plot is None else plot
     started = time.perf_counter()
     kept = "Interrupted. What is finished is kept; continue with --resume."
     with complaints("Interrupted." if inputs == ["-"] else kept), RowBar() as bar:
         _check_picture(picture, out, inputs)
-        made = outofcore.sketch(inputs, out=out, watcher=bar, **settings)
+        made = outofcore.sketch(inputs, drop=names_in(drop), out=out, watcher=bar, **settings)
         seconds = time.perf_counter() - started
         if made.mass:
             title = f"{made.count:,} rows of length {made.dim:,}, sketch size {made.size}"
             import_module(_SCREE).draw(made, title).savefig(picture, dpi=160)
     _describe(made, seconds)
+    if bar.columns:
+        said = f"columns left out: {', '.join(bar.columns)}"
+        console.print(said, soft_wrap=True, highlight=False, markup=False)
     _values(made, top)
     if not made.mass:
         console.print("no rows, or only zeros: there is nothing to plot")
