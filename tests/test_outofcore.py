@@ -398,7 +398,7 @@ def frame(count: int = 300) -> pd.DataFrame:
     made.insert(0, "id", np.arange(count))
     made.insert(3, "user, full name", [f"user {i}" for i in range(count)])
     made["day"] = pd.date_range("2024-01-01", periods=count)
-    made["note"] = np.where(np.arange(count) % 50 == 7, "so so", None)
+    made["note"] = ["so so" if i % 50 == 7 else None for i in range(count)]
     return made
 
 
@@ -422,11 +422,12 @@ def test_columns_are_left_out(name: str, tmp_path: Path) -> None:
         def left_out(self, columns: Sequence[str]) -> None:
             self.columns = tuple(columns)
 
-    for settings, columns in (
+    cases: list[tuple[dict[str, Any], tuple[str, ...]]] = [
         ({"drop": ["id", *TEXT]}, ("id", *TEXT)),
         ({"drop": "id", "drop_text": True}, ("id", *TEXT)),
         ({"drop": ["note", "id"], "drop_text": True}, ("note", "id", "user, full name", "day")),
-    ):
+    ]
+    for settings, columns in cases:
         watcher = Told()
         found = outofcore.sketch(path, size=5, jobs=1, watcher=watcher, **settings)
         assert_same(found, oracle(matrix(300)))
@@ -465,7 +466,8 @@ def test_columns_without_names_go_by_number(tmp_path: Path) -> None:
         outofcore.sketch(path, size=2, drop_text=True)
     with pytest.raises(sb.InputError, match=r"these columns are not numbers: 0\. "):
         outofcore.sketch(path, size=2, header=False)
-    for settings in ({"drop": "0"}, {"drop_text": True}):
+    chosen: list[dict[str, Any]] = [{"drop": "0"}, {"drop_text": True}]
+    for settings in chosen:
         assert_same(outofcore.sketch(path, size=2, header=False, jobs=1, **settings), wanted)
     path.write_text(",a,b\n0,1,2\n1,3,4\n2,5,6\n", encoding="utf-8")
     assert_same(outofcore.sketch(path, size=2, header=True, drop="", jobs=1), wanted)
@@ -490,7 +492,7 @@ def test_a_job_goes_on_with_the_columns_it_began_with(tmp_path: Path) -> None:
     for part in range(4):
         frame(250).iloc[:, :-2].to_csv(tmp_path / f"{part}.csv", index=False)
     names, out = [tmp_path / f"{part}.csv" for part in range(4)], tmp_path / "s.safetensors"
-    chosen = {"drop": "id", "drop_text": True}
+    chosen: dict[str, Any] = {"drop": "id", "drop_text": True}
     with pytest.raises(KeyboardInterrupt):
         outofcore.sketch(names, size=5, out=out, jobs=1, watcher=Interrupting(600), **chosen)
     message = r"is of a job with drop \['id', 'user, full name'\], and this one has \['user, full name'\]"
