@@ -228,7 +228,8 @@ def adaptive(
     inflation : float
         The factor by which the bound may widen; not used where epsilon is given.
     horizon : int
-        The number of rounds to come, if it is known: fewer rows are needed then.
+        The number of rounds, if it is known. One round is one reward. Up to some 3,300 rounds fewer rows are
+        needed then. A longer horizon needs more rows in the first 2,000 rounds, and fewer at its end.
     size : int
         The smallest size that the sketch works with. 10 unless it is given; up to 128 dimensions all of
         them, because there exact OFUL is the fastest.

@@ -38,10 +38,11 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
     epsilon : float
         The error that is allowed, in units of a squared row norm.
     horizon : int
-        T, the number of rows to come, if it is known: the budget is epsilon·t/T. Past T it stays epsilon:
+        T, the number of rows of the whole stream, if it is known; a policy adds one row for each reward. The
+        budget is epsilon·t/T. Past T it stays epsilon:
         only what is left of that can be lost then, and the size grows with the rank of what comes.
         Without a horizon the budget stays below epsilon for ever: 3/5 of it is for the first 2000 rows, and
-        the rest is spent ever slower.
+        the rest is spent ever slower. So a horizon above 10,000/3 allows less in the first 2000 rows.
     size : int
         The smallest size it works with: ranks below it are kept without loss, and e <= mass / size.
     compensation : float
