@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: help run serve test test-device lint bench bakeoff soak docs clean
+.PHONY: help run serve test test-device lint bench bakeoff soak tutorials docs clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,8 +57,13 @@ bench: $(READY)  ## speed beside the rivals, and the scaling plots (twenty minut
 bakeoff: $(READY)  ## the default beside other libraries on raw features; writes docs/bakeoff.md (hours, resumable)
 	$(BIN)/python -m benchmarks.bakeoff
 
-docs: $(READY)  ## build the documentation into site/
-	$(BIN)/mkdocs build --strict --quiet
+NAMES ?=
+tutorials: $(READY)  ## run the tutorials and write their pages into docs/ (minutes); NAMES='clicks drift' for some
+	$(BIN)/python -m tutorials.build $(NAMES)
+
+# Not --quiet: that would hide warnings from --strict too. The variable silences the theme's advertisement.
+docs: $(READY)  ## build the site into site/: open site/index.html; warnings and broken links fail
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) results site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

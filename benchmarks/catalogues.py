@@ -76,42 +76,32 @@ def learned(dim: int, place: Place, arms: Any, rows: int = 100) -> Any:
     return policy
 
 
-def best_in_float64(place: Place, policy: Any, arms: Any) -> int:
-    """The choice among all arms, by brute force in float64, a piece at a time."""
-    best, score, step = -1, -np.inf, 100_000
-    for start in range(0, len(arms), step):
-        some = place.some(arms, np.arange(start, min(start + step, len(arms))))
-        top = policy.select(some)
-        value = float(policy.ucb(some[top]))
-        if value > score:
-            best, score = start + top, value
-    return best
-
-
 def agreement(place: Place, policy: Any, catalogues: list[Any], arms: Any, rounds: int) -> int:
-    """Choices that differ from those of float64 on the device, over rounds of other rewards."""
+    """Choices that are worse than the best of float64, over rounds of other rewards."""
     random, differing = np.random.default_rng(2), 0
-    if not rounds:
-        return 0
-    torch = place.torch
-    wide = arms.double() if torch is not None else arms.astype(np.float64)
     for _ in range(rounds):
         row = int(random.integers(len(arms)))
         policy.update(place.some(arms, np.array([row]))[0], float(random.standard_normal()))
         found = {policy.select(catalogue) for catalogue in catalogues}
-        scores = _scores(wide, policy, torch, place.device)
-        wanted = int(scores.argmax())
-        differing += sum(1 for index in found if float(scores[index]) < float(scores[wanted]) * (1.0 - 1e-12))
+        scores = _scores(place, policy, arms)
+        most = float(scores.max())
+        differing += sum(1 for index in found if float(scores[index]) < most - 1e-12 * abs(most))
     return differing
 
 
-def _scores(wide: Any, policy: Any, torch: Any, device: str | None) -> Any:
+def _scores(place: Place, policy: Any, arms: Any) -> Any:
+    """The upper confidence bound of every arm, in float64, a piece at a time, where they are."""
     matrix, theta = policy.precision.inverse.for_device(), policy.theta
+    torch, found = place.torch, []
     if torch is not None:
-        matrix, theta = (torch.as_tensor(value, device=device) for value in (matrix, theta))
-    seen = wide @ matrix
-    quadratics = ((wide * wide).sum(-1) - (seen * seen).sum(-1)) / policy.precision.shift
-    return wide @ theta + policy.radius * quadratics**0.5
+        matrix, theta = (torch.as_tensor(value, device=place.device) for value in (matrix, theta))
+    for start in range(0, len(arms), 1_000_000):
+        some = arms[start : start + 1_000_000]
+        wide = some.astype(np.float64) if torch is None else some.double()
+        seen = wide @ matrix
+        quadratics = ((wide * wide).sum(-1) - (seen * seen).sum(-1)) / policy.precision.shift
+        found.append(wide @ theta + policy.radius * quadratics**0.5)
+    return np.concatenate(found) if torch is None else torch.cat(found)
 
 
 def measured(place: Place, count: int, dim: int, times: int, rounds: int) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """What the bake-off says: means and intervals by hand, and claims that can fail."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from benchmarks.bakeoff import tables
+from benchmarks.bakeoff import page, tables
 from benchmarks.bakeoff.board import Board
 from benchmarks.bakeoff.contestants import DEFAULT, RIVALS, UNIFORM
 from benchmarks.bakeoff.judging import CLAIMS, judge
@@ -31,6 +33,8 @@ def test_means_intervals_and_ratios() -> None:
     assert "| **the default** | 20 ± 25 | 30 |" in details
     assert f"| {RIVAL} | 30 ± 127 (2 runs) | 40 |" in details
     assert f"| {RIVAL} | digits | 1 of 3 | `ValueError: no` |" in tables.failures(board)
+    alone = tables.details(Board([*board._results, result(OTHER, 70.0)]), "digits")
+    assert f"| {OTHER} | 70 (1 run) | 70 |" in alone
     assert "30 (squarecb, x0.50; 2 runs)" in tables.summary(Board([*board._results, *marks()]))
 
 
@@ -71,6 +75,22 @@ def test_each_claim_can_fail(changes: dict[str, tuple[float, float]], broken: in
     failed = [claim for claim, verdicts in found.items() if not all(one.holds for one in verdicts)]
     assert failed == ([] if broken is None else [list(CLAIMS)[broken]])
     assert ("does not hold" in tables.verdicts(found)) == bool(failed)
+    told = tables.answer(found).splitlines()
+    assert told == [f"- {claim}: {int(claim not in failed)} of 1." for claim in CLAIMS]
     crashed = judge(Board([*runs, result(DEFAULT, target=3, error="ValueError: no")]))
     assert crashed[next(iter(CLAIMS))][0].holds is False
     assert all(one.holds is None for claim in judge(Board(marks())).values() for one in claim)
+
+
+def test_the_page_has_the_sentences_of_its_writer() -> None:
+    """They are changed together; and the page begins with what its claims say."""
+    path = Path(__file__).parents[1] / "docs" / "bakeoff.md"
+    text = path.read_text(encoding="utf-8")
+    game = page._GAME.format(rounds=2000, seeds=3)
+    before, after = page._MEASURES.split("{machine}")
+    for part in (page._HEAD, game, page._SUMMARY, page._RULES, page._VARIANTS, before, after):
+        assert part in text
+    for claim in CLAIMS:
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| {claim} |")]
+        held = [cell.strip().startswith("holds:") for cell in row.split(" | ")[1:]]
+        assert f"- {claim}: {sum(held)} of {len(held)}.\n" in text

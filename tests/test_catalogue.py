@@ -313,3 +313,39 @@ def test_lengths_of_one_are_bounded_from_both_sides(interaction: str, scale: flo
         assert chosen == wanted or np.isclose(
             policy.ucb(formed[chosen]), policy.ucb(formed[wanted]), rtol=1e-12
         )
+
+
+@pytest.mark.parametrize("interaction", ["times", "beside", "outer"])
+def test_several_arms_to_learn_from(interaction: str) -> None:
+    """Those that ``arm`` gives one by one, of some of the arms too."""
+    arms = drawn_arms(4, count=30, dim=5)
+    offer = getattr(sb.Catalogue(arms).among([1, 4, 7, 20]), interaction)(np.arange(5.0))
+    wanted = np.stack([offer.arm(index) for index in (3, 0)])
+    np.testing.assert_array_equal(offer.arms_at([3, 0]), wanted)
+    with pytest.raises(sb.InputError, match="index is 4, but there are 4 arms"):
+        offer.arms_at([0, 4])
+    with pytest.raises(TypeError, match="a list of indices"):
+        offer.arms_at([0.5])
+
+
+@pytest.mark.parametrize("half", [False, True])
+@given(
+    scales=st.tuples(st.integers(-25, 17), st.integers(-20, 12), st.integers(-20, 20)),
+    scaling=st.sampled_from([None, "rows"]),
+    seed=st.integers(0, 10**6),
+)
+def test_scales_that_float32_does_not_have(
+    scales: tuple[int, int, int], scaling: Any, half: bool, seed: int
+) -> None:
+    """Tiny and huge arms, rewards and contexts: the score chosen is the largest, to rounding."""
+    random, (arms_at, rewards_at, context_at) = np.random.default_rng(seed), scales
+    arms = random.standard_normal((60, 6)) * 10.0**arms_at
+    context = random.standard_normal(6) * 10.0**context_at
+    formed, unit = arms * context, 1.0 if scaling else 10.0 ** (2 * (arms_at + context_at))
+    policy = sb.soful(6, size=6, ridge=unit, explore=sb.UCB(10.0**rewards_at), scaling=scaling)
+    policy.update(formed[:3], random.standard_normal(3) * 10.0**rewards_at)
+    catalogue = sb.Catalogue(arms, half=half)
+    for offer, wanted in ((catalogue.times(context), formed), (catalogue, arms)):
+        scores = policy.ucb(wanted)
+        for chosen in (policy.select(offer), *policy.select_many([offer, offer])):
+            assert scores[chosen] >= scores.max() - 1e-9 * abs(scores.max())

@@ -113,6 +113,16 @@ def test_python_examples_run(page: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_the_readme_can_be_read_at_once() -> None:
+    """At most 900 words; the two commands come first; no line of prose is longer than 110 characters."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 900
+    top = text.split("## ", 1)[0]
+    assert "\nmake run " in top
+    assert "\nmake test " in top
+    assert max(len(line) for line in text.splitlines() if not line.startswith(("|", "!["))) <= 110
+
+
 def test_changelog_and_citation_name_this_version() -> None:
     """One version, said in one place and repeated correctly where people read it."""
     assert f"## {sb.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -65,7 +65,7 @@ def details(board: Board, data: str) -> str:
         rows.append(
             [
                 f"**{one.name}**" if one.kind == "default" else one.name,
-                f"{plain.mean:,.0f} ± {plain.half_width:,.0f}{_runs(plain, most)}",
+                _mean(plain) + _half_width(plain) + _runs(plain, most),
                 _number(plain.worst),
                 f"{plain.mean / uniform:.2f}" if uniform else "-",
                 _mean(late) + _runs(late, most),
@@ -96,6 +96,15 @@ def settings() -> str:
     return table(["", "version", "setting", "why"], rows)
 
 
+def answer(found: dict[str, list[Verdict]]) -> str:
+    """On how many data sets each claim holds, as a list."""
+    lines = []
+    for claim, judged in found.items():
+        known = [one for one in judged if one.holds is not None]
+        lines.append(f"- {claim}: {sum(bool(one.holds) for one in known)} of {len(known)}.")
+    return "\n".join(lines) + "\n"
+
+
 def verdicts(found: dict[str, list[Verdict]]) -> str:
     """Each claim on each data set."""
     words = {True: "holds", False: "**does not hold**", None: "not judged"}
@@ -117,8 +126,13 @@ def _best(board: Board, members: Sequence[Contestant], data: str) -> str:
     return f"{_mean(cell)} ({short}{beside}{_runs(cell, most).replace(' (', '; ').replace(')', '')})"
 
 
+def _half_width(cell: Cell) -> str:
+    return "" if math.isnan(cell.half_width) else f" ± {cell.half_width:,.0f}"
+
+
 def _runs(cell: Cell, most: int) -> str:
-    return f" ({len(cell.regrets)} runs)" if cell.regrets and len(cell.regrets) < most else ""
+    count = len(cell.regrets)
+    return f" ({count} run{'s' if count > 1 else ''})" if 0 < count < most else ""
 
 
 def _mean(cell: Cell) -> str:

@@ -120,6 +120,20 @@ def library_of(array: Any) -> Library:
     return Library(array.__array_namespace__(), name, getattr(array, "device", None))
 
 
+def torch_on(device: str) -> Library:
+    """Torch on the device of that name, such as cuda:0; clear errors where there is none."""
+    try:
+        torch = _torch()
+    except ModuleNotFoundError as error:
+        raise InputError(f"the device {device!r} needs torch, which is not installed here") from error
+    try:
+        there = torch.zeros(1, device=device).device
+    except (RuntimeError, AssertionError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"torch has no device {device!r} here: {reason}") from error
+    return Library(_compat("torch"), "torch", there)
+
+
 @cache
 def _compat(name: str) -> Any:
     """The namespace of a library that needs a little help to follow the standard."""

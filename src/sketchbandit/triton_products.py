@@ -5,10 +5,17 @@ import torch
 import triton
 import triton.language as tl
 
-ROWS = 16
+ROWS = 32
 """Arms of a block."""
-_COLUMNS = 256
+_COLUMNS = 128
+_WARPS = 4
 _LANES = 4096
+_TAKEN_ROWS, _TAKEN_COLUMNS = 256, 16  # of a tile
+_BLOCKS = 32768  # largest values that are held in registers
+_HALVINGS = 30
+_STEP = 1024  # arms that a program looks through
+HEAD, TOLD = 2, 4
+"""Numbers before those of the rows that are told, and numbers of each."""
 
 
 @triton.jit
@@ -33,11 +40,11 @@ def _products(
         columns = start + tl.arange(0, COLUMNS)
         here = (rows[:, None] < count) & (columns[None, :] < width)
         some = tl.load(arms + rows[:, None] * width + columns[None, :], mask=here, other=0.0)
-        factor = tl.load(vector + columns, mask=columns < width, other=0.0)
+        factor = tl.load(vector + columns, mask=columns < width, other=0.0).to(tl.float32)
         total += some.to(tl.float32) * factor[None, :]
     known = rows < count
     over = tl.load(norms + rows, mask=known, other=0.0) * per_norm
-    over += tl.load(slack + rows, mask=known, other=0.0) * per_slack
+    over += tl.load(slack + rows, mask=known, other=0.0) * per_slack + 1e-30
     value = tl.where(known, tl.sum(total, axis=1) + over, float("-inf"))
     tl.store(out + rows, value, mask=known)
     tl.store(best + block, tl.max(value, axis=0))
@@ -88,6 +95,99 @@ def _leader(
     tl.store(told + 1, others.to(tl.float64))
     tl.store(told + 2, tl.sum(mean, axis=0))
     tl.store(told + 3, tl.sum(square, axis=0))
+    tl.store(told + 4, 0.0)
+
+
+@triton.jit
+def _taken(carried, told, width, rank, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    columns = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    total = tl.zeros((ROWS, COLUMNS), dtype=tl.float64)
+    for start in range(0, width, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        here = (rows[:, None] < width) & (columns[None, :] < rank)
+        some = tl.load(carried + rows[:, None] * rank + columns[None, :], mask=here, other=0.0)
+        total += some * tl.load(told + 5 + rows, mask=rows < width, other=0.0)[:, None]
+    seen = tl.sum(total, axis=0)
+    tl.atomic_add(told + 4, tl.sum(seen * seen, axis=0))
+
+
+@triton.jit
+def _threshold(best, told, counter, blocks, wanted, HALVINGS: tl.constexpr, LANES: tl.constexpr):
+    lanes = tl.arange(0, LANES)
+    values = tl.load(best + lanes, mask=lanes < blocks, other=float("-inf"))
+    high = tl.max(values, axis=0)
+    low = tl.min(tl.where(lanes < blocks, values, high), axis=0)
+    for start in range(LANES, blocks, LANES):
+        more = tl.load(best + start + lanes, mask=start + lanes < blocks, other=float("-inf"))
+        high = tl.maximum(high, tl.max(more, axis=0))
+        low = tl.minimum(low, tl.min(tl.where(start + lanes < blocks, more, high), axis=0))
+    for _ in range(HALVINGS):  # at least ``wanted`` blocks reach ``low``
+        middle = 0.5 * (low + high)
+        reached = tl.sum((values >= middle).to(tl.int32), axis=0)
+        for start in range(LANES, blocks, LANES):
+            more = tl.load(best + start + lanes, mask=start + lanes < blocks, other=float("-inf"))
+            reached += tl.sum((more >= middle).to(tl.int32), axis=0)
+        is_enough = reached >= wanted
+        low = tl.where(is_enough, middle, low)
+        high = tl.where(is_enough, high, middle)
+    tl.store(told, low.to(tl.float64))
+    tl.store(counter, 0)
+
+
+@triton.jit
+def _collect(upper, told, counter, found, count, room, STEP: tl.constexpr):
+    rows = tl.program_id(0) * STEP + tl.arange(0, STEP)
+    value = tl.load(upper + rows, mask=rows < count, other=float("-inf"))
+    is_in = value >= tl.load(told).to(tl.float32)
+    if tl.max(is_in.to(tl.int32), axis=0) > 0:
+        place = tl.atomic_add(counter + tl.zeros((STEP,), dtype=tl.int32), 1, mask=is_in)
+        tl.store(found + place, rows, mask=is_in & (place < room))
+
+
+@triton.jit
+def _tell(
+    arms,
+    vector,
+    found,
+    counter,
+    told,
+    wide,
+    width,
+    HEAD: tl.constexpr,
+    TOLD: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    place = tl.program_id(0)
+    reached = tl.load(counter)
+    if place == 0:
+        tl.store(told + 1, reached.to(tl.float64))
+    mean = tl.zeros((COLUMNS,), dtype=tl.float64)
+    square = tl.zeros((COLUMNS,), dtype=tl.float64)
+    is_there = place < reached
+    row = tl.load(found + place, mask=is_there, other=0).to(tl.int64)
+    for start in range(0, width, COLUMNS):
+        columns = start + tl.arange(0, COLUMNS)
+        here = (columns < width) & is_there
+        x = tl.load(arms + row * width + columns, mask=here, other=0.0).to(tl.float64)
+        mean += x * tl.load(vector + columns, mask=here, other=0.0)
+        square += x * x
+        tl.store(wide + place * width + columns, x, mask=columns < width)
+    line = told + HEAD + place * TOLD
+    tl.store(line, row.to(tl.float64))
+    tl.store(line + 1, tl.sum(mean, axis=0))
+    tl.store(line + 2, tl.sum(square, axis=0))
+    tl.store(line + 3, 0.0)
+
+
+@triton.jit
+def _tell_taken(seen, told, rank, HEAD: tl.constexpr, TOLD: tl.constexpr, COLUMNS: tl.constexpr):
+    place = tl.program_id(0)
+    total = tl.zeros((COLUMNS,), dtype=tl.float64)
+    for start in range(0, rank, COLUMNS):
+        columns = start + tl.arange(0, COLUMNS)
+        some = tl.load(seen + place * rank + columns, mask=columns < rank, other=0.0)
+        total += some * some
+    tl.store(told + HEAD + place * TOLD + 3, tl.sum(total, axis=0))
 
 
 def products(arms, vector, norms=None, slack=None, per_norm=0.0, per_slack=0.0):
@@ -101,15 +201,72 @@ def products(arms, vector, norms=None, slack=None, per_norm=0.0, per_slack=0.0):
     slack = norms if slack is None else slack
     with torch.cuda.device(arms.device):
         _products[(blocks,)](
-            arms, vector, norms, slack, out, best, per_norm, per_slack, count, width, ROWS, _COLUMNS
+            arms,
+            vector,
+            norms,
+            slack,
+            out,
+            best,
+            per_norm,
+            per_slack,
+            count,
+            width,
+            ROWS,
+            _COLUMNS,
+            num_warps=_WARPS,
         )
     return out, best
 
 
-def leader(arms, vector, upper, best, told):
-    """The row of the largest of ``upper``, into ``told``: its index, the next largest, x'v, |x|², _, x."""
+def prepared(arms, vector, norms, slack, out, best):
+    """A call (per_norm, per_slack) that writes x'v + per_norm·norm + per_slack·slack to ``out``, and ``best``.
+
+    It works on the same arrays every time, so the launch needs no look at them.
+    """
     count, width = arms.shape
-    with torch.cuda.device(arms.device):
-        _leader[(1,)](
-            arms, vector, upper, best, told, count, len(best), width, ROWS, _COLUMNS, _LANES, num_warps=32
-        )
+    arrays = (arms, vector, norms, norms if slack is None else slack, out, best)
+    rest = (count, width, ROWS, _COLUMNS)
+    launch = _products[(len(best),)](*arrays, 0.0, 0.0, *rest, num_warps=_WARPS)[(len(best), 1, 1)]
+
+    def run(per_norm, per_slack):
+        launch(*arrays, per_norm, per_slack, *rest)
+
+    return run
+
+
+def leader(arms, vector, upper, best, told):
+    """The row of the largest of ``upper``, into ``told``: its index, the next largest, x'v, |x|², 0, x."""
+    count, width = arms.shape
+    _leader[(1,)](
+        arms, vector, upper, best, told, count, len(best), width, ROWS, _COLUMNS, _LANES, num_warps=32
+    )
+
+
+def add_taken(carried, told):
+    """Add |carried'x|² of that row to told[4]."""
+    width, rank = carried.shape
+    _taken[(triton.cdiv(rank, _TAKEN_COLUMNS),)](
+        carried, told, width, rank, _TAKEN_ROWS, _TAKEN_COLUMNS, num_warps=8
+    )
+
+
+def tell_leaders(arms, vector, upper, best, wanted, carried, room):
+    """The rows of the blocks whose largest bounds come first, at least ``wanted`` of them.
+
+    A flat array: all other rows have bounds below the first number; how many rows there are, of which at most
+    ``room`` follow; of each its index, x'v, |x|² and |carried'x|².
+    """
+    count, width = arms.shape
+    device, blocks = arms.device, len(best)
+    told = torch.empty(HEAD + TOLD * room, dtype=torch.float64, device=device)
+    places = torch.empty(1 + room, dtype=torch.int32, device=device)
+    counter, found = places[:1], places[1:]
+    wide = torch.empty((room, width), dtype=torch.float64, device=device)
+    with torch.cuda.device(device):
+        _threshold[(1,)](best, told, counter, blocks, wanted, _HALVINGS, _BLOCKS, num_warps=32)
+        _collect[(triton.cdiv(count, _STEP),)](upper, told, counter, found, count, room, _STEP)
+        _tell[(room,)](arms, vector, found, counter, told, wide, width, HEAD, TOLD, 2 * _COLUMNS)
+        if carried is not None and carried.shape[1]:
+            seen = wide @ carried
+            _tell_taken[(room,)](seen, told, carried.shape[1], HEAD, TOLD, _COLUMNS)
+    return told

@@ -1,6 +1,7 @@
 """What torch tensors get on the device there is: `make test-device` needs nothing but torch and pytest."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -90,3 +91,36 @@ def test_the_certificate_of_rows_on_a_device(dtype: str) -> None:
     assert off.max() <= sketch.error_bound
     assert off.min() >= -sketch.rounding - 1e-9 * sketch.mass
     assert sketch.count == 4_000
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("count", [2, 100, 700])
+def test_many_arms_with_close_scores(count: int, half: bool) -> None:
+    """More arms than one block of a kernel holds; some are there twice, so that ties go to the lowest."""
+    arms = offered(150_000, seed=7)
+    arms[100_000:100_050] = arms[:50]
+    policy = learned(arms, sb.UCB(0.3))
+    host, catalogue = arms.double().cpu().numpy(), sb.Catalogue(arms, half=half)
+    assert policy.top(catalogue, count).tolist() == policy.top(host, count).tolist()
+    best = int(policy.select(host))
+    arms[149_999] = arms[best]
+    assert policy.select(sb.Catalogue(arms, half=half)) == best
+
+
+def test_arms_that_are_all_alike() -> None:
+    """Nothing can be excluded, and ties go to the lowest."""
+    arms = torch.ones(40_000, DIM, device=DEVICE) / DIM**0.5
+    policy = learned(offered(), sb.UCB(0.3))
+    assert policy.select(sb.Catalogue(arms)) == 0
+    assert policy.top(sb.Catalogue(arms), 5).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_threads_share_a_catalogue() -> None:
+    """Two choices at a time: each has buffers of its own."""
+    arms = offered(60_000)
+    policies = [learned(arms, sb.UCB(beta)) for beta in (0.0, 0.1, 0.3, 1.0)]
+    catalogue, host = sb.Catalogue(arms), arms.double().cpu().numpy()
+    with ThreadPoolExecutor(4) as threads:
+        answers = [threads.submit(policy.select, catalogue) for policy in policies for _ in range(20)]
+        found = [answer.result() for answer in answers]
+    assert found == [policy.select(host) for policy in policies for _ in range(20)]

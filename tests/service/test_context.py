@@ -1,5 +1,6 @@
 """Stored arms and a context: the features that a policy reads and learns, and what is refused."""
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -8,12 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sketchbandit.arms import with_context
 from sketchbandit.client import calls
-from sketchbandit.errors import InputTypeError
+from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.service import arm_store
 from sketchbandit.service.checking import check
-from sketchbandit.service.interactions import features
+from sketchbandit.service.engine import Engine
+from sketchbandit.service.settings import Settings
 from sketchbandit.service.vectors import decode
-from tests.service.harness import PLAIN, Service, crashing, error_of, in_loop, service
+from tests.service.harness import AS_THEY_ARE, PLAIN, Service, crashing, error_of, in_loop, service
 
 ARMS, CONTEXTS = 7, 12
 CASES = {"product": (4, 4, 4), "concatenate": (6, 2, 4), "outer": (8, 2, 4)}
@@ -51,7 +55,9 @@ def test_features_are_those_of_a_loop(interaction: str) -> None:
     """To the bit."""
     random, (_, length, width) = np.random.default_rng(0), CASES[interaction]
     arms, context = random.standard_normal((5, width)), random.standard_normal(length)
-    np.testing.assert_array_equal(features(arms, context, interaction), explicit(interaction, context, arms))
+    np.testing.assert_array_equal(
+        with_context(arms, context, interaction), explicit(interaction, context, arms)
+    )
 
 
 @pytest.mark.parametrize("interaction", CASES)
@@ -97,6 +103,46 @@ async def test_it_chooses_and_learns_as_a_policy_that_is_given_the_features(
         assert told["index"] == twin.select(rows)
         assert told["arm"] == some[told["index"]]
     assert all(finding.is_good for finding in check(tmp_path))
+
+
+@pytest.mark.parametrize("explore", ["ucb", "thompson", "inverse-gap"])
+@pytest.mark.parametrize("scaling", [None, "rows", "columns"])
+@in_loop
+async def test_many_arms_are_chosen_from_as_a_catalogue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scaling: str | None, explore: str
+) -> None:
+    """The same choices as by a bandit whose arms are too few for that, with rewards and changes of arms."""
+    random, parameters = np.random.default_rng(3), {**AS_THEY_ARE, "scaling": scaling}
+    asked: list[Any] = [None if number % 4 == 3 else random.standard_normal(4) for number in range(14)]
+
+    async def played(folder: Path) -> list[Any]:
+        found_arms = []
+        async with service(folder) as found:
+            await stocked(found, "product", parameters=parameters, explore=explore)
+            for number, context in enumerate(asked):
+                said = {} if context is None else {"context": context.tolist()}
+                told = (await ask(found, **said)).json()
+                found_arms.append((told["arm"], told["mean"]))
+                await found.reward(told["decision"], float(number % 3))
+                if number == 6:
+                    await found.http.put("/v1/bandits/b/arms", json={"arms": {"new": U, "a1": U[::-1]}})
+                if number == 9:
+                    await found.http.request("DELETE", "/v1/bandits/b/arms/a0")
+        return found_arms
+
+    few = await played(tmp_path / "few")
+    monkeypatch.setattr(arm_store, "MANY", 2)
+    many = await played(tmp_path / "many")
+    assert [arm for arm, _ in many] == [arm for arm, _ in few]
+    np.testing.assert_allclose([mean for _, mean in many], [mean for _, mean in few], rtol=1e-9, atol=1e-12)
+
+
+def test_a_device_that_is_not_there_is_refused_at_the_start(tmp_path: Path) -> None:
+    """Before anything is made in the state folder."""
+    engine = Engine(Settings(tmp_path / "state", device="cuda:77"))
+    with pytest.raises(InputError, match=r"needs torch|no device 'cuda:77'"):
+        asyncio.run(engine.start())
+    assert not (tmp_path / "state").exists()
 
 
 @in_loop

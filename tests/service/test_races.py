@@ -1,7 +1,9 @@
 """Requests that meet: every interleaving of the event loop must come out right."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -291,3 +293,24 @@ async def test_a_read_that_hangs_is_a_503(tmp_path: Path) -> None:
         found.engine.database.read = _waits  # type: ignore[method-assign,assignment]
         assert error_of(await found.reward(decided["decision"], 1.0))[0] == 503
         answers.set()
+
+
+@in_loop
+async def test_a_deleted_bandit_gives_its_memory_back_at_once(tmp_path: Path) -> None:
+    """Its policy goes without the garbage collector, which a server hardly ever asks for all it can find."""
+    async with service(tmp_path) as found:
+        await found.create("gone", **PLAIN)
+        await found.play(3, "gone")
+        policy = weakref.ref(found.engine.bandit("gone").policy)
+        gc.collect()
+        gc.disable()
+        try:
+            answer = await found.http.delete("/v1/bandits/gone")
+            assert answer.status_code in (200, 204)
+            for _ in range(100):
+                if policy() is None:
+                    break
+                await asyncio.sleep(0.02)
+            assert policy() is None
+        finally:
+            gc.enable()

@@ -2,7 +2,7 @@
 
 from sketchbandit.arms.batches import Batch, batch_of, in_set, read_sets
 from sketchbandit.arms.catalogue import Catalogue, Offer, read_context
-from sketchbandit.arms.offered import OfferedArms, offered_array
+from sketchbandit.arms.offered import OfferedArms, offered_array, with_context
 from sketchbandit.arms.reading import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
 from sketchbandit.arms.sets import (
     Arms,
@@ -49,4 +49,5 @@ __all__ = [
     "row_of",
     "rows_of",
     "sum_runs",
+    "with_context",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from sketchbandit.arms.offered import OfferedArms
 from sketchbandit.arms.store import Store, joined, make_store
-from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.libraries import check_same_place, dtype_name, is_foreign, library_of
 from sketchbandit.showing import Facts, amount, card
@@ -63,6 +63,16 @@ class Offer:
         place = index % len(self)
         row: Vector = self.arms.raw_rows(slice(place, place + 1))[0].astype(np.float64)
         return row
+
+    def arms_at(self, indices: Any) -> Matrix:
+        """Several arms as a policy is to learn from them, (n, dim), such as those of a slate."""
+        places = np.asarray(indices)
+        if places.ndim != 1 or places.dtype.kind not in "iu":
+            raise InputTypeError(f"give a list of indices, got an array of {places.dtype} {places.shape}")
+        bad = places[(places < 0) | (places >= len(self))]
+        if len(bad):
+            raise InputError(f"the index is {bad[0]}, but there are {len(self)} arms")
+        return self.arms.raw_rows(places.astype(np.intp)).astype(np.float64, copy=False)
 
     def times(self, context: Any) -> "Offer":
         """Arms whose features are multiplied by the context's, entry by entry; K x dim is not formed."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from sketchbandit.arms.sets import DenseArms, dense_arms, norm_sq_of
 from sketchbandit.arms.store import Store, joined, make_store
-from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.kernels.view import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, PLAIN, ROWS, View
 from sketchbandit.libraries import Library
 
@@ -61,12 +61,7 @@ class OfferedArms:
         rows, context = self.store.to_host(places), self.context
         if context is None:
             return rows
-        wide = rows.astype(np.float64, copy=False)
-        if self.interaction == "product":
-            return wide * context
-        if self.interaction == "concatenate":
-            return np.hstack([np.broadcast_to(context, (len(wide), len(context))), wide])
-        return np.ascontiguousarray((context[:, np.newaxis] * wide[:, np.newaxis, :]).reshape(len(wide), -1))
+        return with_context(rows.astype(np.float64, copy=False), context, self.interaction)
 
     @property
     def raw(self) -> "OfferedArms":
@@ -223,6 +218,23 @@ class OfferedArms:
 
     def _to_host(self, values: Any) -> Vector:
         return self.library.to_host(values).astype(np.float64, copy=False)
+
+
+def with_context(rows: Matrix, context: Vector, interaction: str | None) -> Matrix:
+    """The arms that rows x and a context u become: x·u entry by entry, [u, x], or all u_i·x_j.
+
+    >>> with_context(np.array([[1.0, 2.0]]), np.array([3.0, 5.0]), "outer")
+    array([[ 3.,  6.,  5., 10.]])
+    """
+    count, width = rows.shape
+    if interaction == "product":
+        return rows * context
+    if interaction == "concatenate":
+        made = np.empty((count, len(context) + width))
+        made[:, : len(context)] = context
+        made[:, len(context) :] = rows
+        return made
+    return np.multiply(context[:, np.newaxis], rows[:, np.newaxis, :]).reshape(count, -1)
 
 
 def offered_array(arms: Any) -> OfferedArms:

@@ -1,7 +1,8 @@
 """Arms that stay where they are: on a device, in memory or in a file; prepared once to be screened."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ _NUMBERS = 1 << 24  # of a piece that is worked on at a time
 _UP = 1.0 + 2.0**-20  # more than the rounding of a few operations in float32
 _HALF = 2.0**-20  # units above are of half precision
 _LEVELS = 127.0  # of an entry in eight bits, to either side
+LEAST = 1e-30
+"""Added to bounds: sums in float32 may lose as much where numbers are too small for it."""
 BANDS = 16
 """Bands of columns whose lengths are kept, for bounds on re-weighted arms."""
 
@@ -40,14 +43,25 @@ class Store:
     norms: Any
     bands: Any
     coarse: Coarse | None
+    kept: dict[str, Any] = field(default_factory=dict)
+    """What those who read it keep with it, by name: buffers of a device."""
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Length of an arm as it is stored."""
         return int(self.array.shape[1])
 
-    def __len__(self) -> int:
+    @cached_property
+    def _count(self) -> int:
         return int(self.array.shape[0])
+
+    def __len__(self) -> int:
+        return self._count
+
+    @cached_property
+    def longest(self) -> float:
+        """At least the length of the longest arm."""
+        return float(self.library.xp.max(self.norms))
 
     @property
     def nbytes(self) -> int:
@@ -100,10 +114,19 @@ class Store:
         elif unit_of(self.array) > _HALF:
             found, unit = half_product(library, self.array, vector)
         else:
-            found = library.product(self.array, library.put(vector, self.array.dtype))
+            found = self._rough(library.put(vector, self.array.dtype))
             unit = 3.0 * library.product_unit(self.array.dtype)
         share = 1.02 * (self.width + 4) * (2.0**-53 if dtype_name(found) == "float64" else 2.0**-24) + unit
         return found, (share + 2.0**-22) * length, 1.02 * length
+
+    def _rough(self, vector: Any) -> Any:
+        """x'v, summed in the dtype of the arms."""
+        compiled = loops(self.array.size) if self.library.on_host else None
+        if compiled is None:
+            return self.library.product(self.array, vector)
+        products = np.empty(len(self), dtype=self.array.dtype)
+        compiled.row_products(self.array, vector, products)
+        return products
 
     @property
     def norms_share(self) -> float:
@@ -194,8 +217,8 @@ def make_store(arms: Any, *, half: bool, label: Any = None) -> Store:
         lengths_sq = library.xp.sum(squares, axis=1)
         _check_finite(bare, lengths_sq, label)
         single = library.xp.float32
-        norms = library.cast(library.xp.sqrt(lengths_sq), single) * _UP
-        bare = replace(bare, norms=norms, bands=library.cast(squares, single) * _UP)
+        norms = library.cast(library.xp.sqrt(lengths_sq), single) * _UP + LEAST
+        bare = replace(bare, norms=norms, bands=library.cast(squares, single) * _UP + LEAST)
         return replace(bare, coarse=_coarse_copy(bare) if half else None)
     except (RuntimeError, MemoryError) as error:
         if "memory" not in str(error).lower() and not isinstance(error, MemoryError):
@@ -243,21 +266,31 @@ def _check_finite(store: Store, lengths_sq: Any, label: Any) -> None:
 def _coarse_copy(store: Store) -> Coarse:
     """Eight bits for numpy, bfloat16 for other libraries."""
     library, xp, dtype = store.library, store.library.xp, store.library.widest
-    arrays, steps, slacks = [], [], []
+    if library.on_host:
+        return _in_eight_bits(store)
+    arrays, slacks = [], []
     for some in store.pieces(store.width):
         rows = store.rows(some, dtype)
-        if library.on_host:
-            step = np.maximum(np.abs(rows).max(axis=1) / _LEVELS, 1e-30).astype(np.float32)
-            codes = np.clip(np.rint(rows / step[:, np.newaxis]), -_LEVELS, _LEVELS).astype(np.int8)
-            back = codes * step[:, np.newaxis].astype(np.float64)
-            steps.append(step)
-        else:
-            codes = library.cast(rows, _bfloat16(library))
-            back = library.cast(codes, dtype)
-        off = rows - back
-        arrays.append(codes)
+        short = library.cast(rows, _bfloat16(library))
+        off = rows - library.cast(short, dtype)
+        arrays.append(short)
         slacks.append(library.cast(xp.sqrt(xp.sum(off * off, axis=1)), xp.float32) * _UP)
-    return Coarse(joined(library, arrays), np.concatenate(steps) if steps else None, joined(library, slacks))
+    return Coarse(joined(library, arrays), None, joined(library, slacks))
+
+
+def _in_eight_bits(store: Store) -> Coarse:
+    count, compiled = len(store), loops(store.array.size)
+    codes, steps = np.empty((count, store.width), np.int8), np.empty(count, np.float32)
+    off_sq = np.empty(count)
+    if compiled is not None:
+        compiled.to_codes(store.array, _LEVELS, codes, steps, off_sq)
+    for some in () if compiled is not None else store.pieces(store.width):
+        rows = store.rows(some, np.float64)
+        steps[some] = step = np.maximum(np.abs(rows).max(axis=1) / _LEVELS, 1e-30).astype(np.float32)
+        codes[some] = np.clip(np.rint(rows / step[:, np.newaxis]), -_LEVELS, _LEVELS)
+        off = rows - codes[some] * step[:, np.newaxis].astype(np.float64)
+        off_sq[some] = np.einsum("ij,ij->i", off, off)
+    return Coarse(codes, steps, np.sqrt(off_sq).astype(np.float32) * np.float32(_UP))
 
 
 def _bfloat16(library: Library) -> Any:

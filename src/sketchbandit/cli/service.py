@@ -86,6 +86,10 @@ def serve(  # noqa: PLR0917  (typer takes options so)
     max_bandit_mib: Annotated[
         int, typer.Option(min=1, help="Memory that the policy of one bandit may grow to, in MiB.")
     ] = Limits.bandit_bytes // MIB,
+    device: Annotated[
+        str | None,
+        typer.Option(help="Keep large sets of stored arms on this device of torch, such as cuda:0."),
+    ] = None,
     max_connections: Annotated[
         int, typer.Option(min=1, help="Largest number of open connections.")
     ] = Limits.connections,
@@ -131,6 +135,7 @@ def serve(  # noqa: PLR0917  (typer takes options so)
         snapshot_seconds=snapshot_seconds,
         retention_seconds=None if retention_days is None else retention_days * 86_400,
         accept_clock=accept_clock,
+        device=device,
     )
     if demo and token_file is not None:
         raise typer.BadParameter("the demo needs no token: leave --token-file out")

@@ -113,7 +113,7 @@ class Bandit:
         arms
             (K, dim): numpy, a DataFrame of numbers, scipy.sparse or lists; or a list of named features or of
             ids of stored arms; nothing: all stored arms.
-        context, optional
+        context : optional
             Of whom or what an arm is chosen for, where arms are stored: numpy, scipy.sparse or a list; or
             named features.
         interaction : {"product", "concatenate", "outer"}, optional

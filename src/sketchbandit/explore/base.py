@@ -160,6 +160,11 @@ class Explore(Kinds, ABC):
         del theta, radius
         return None
 
+    @property
+    def aims(self) -> bool:
+        """Whether there is an ``aim``, of itself or of what ``settled`` gives."""
+        return False
+
     def settled(self, precision: Precision, random: np.random.Generator) -> "Explore":
         """The rule by which one choice is made, with all that it draws drawn: itself, if that is nothing."""
         del precision, random

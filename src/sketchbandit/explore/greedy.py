@@ -47,7 +47,12 @@ class Greedy(Explore):
     def aim(self, theta: Vector, radius: float) -> Aim | None:
         """The mean."""
         del radius
-        return Aim(theta, 0.0) if type(self).choose is Greedy.choose else None
+        return Aim(theta, 0.0) if self.aims else None
+
+    @property
+    def aims(self) -> bool:
+        """Unless a subclass chooses otherwise."""
+        return type(self).choose is Greedy.choose
 
     def search_many(
         self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator

@@ -6,14 +6,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.arms import OfferedArms
+from sketchbandit.arms.store import LEAST
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore import cuda_screen
-from sketchbandit.explore.cuda_screen import CudaBounds, has_quick_way
+from sketchbandit.explore.cuda_screen import Space
 from sketchbandit.kernels.view import CONSTANT, KIND, ROWS
 from sketchbandit.libraries import Library
 from sketchbandit.precision import Precision
 
 _FEW = 64  # arms that are left: the host scores them at once
+_TIMES_WANTED = (1.25, 4.0, 20.0)  # arms that are looked at first, second and last, where many are wanted
+_SQUARED, _MULTIPLIED = 1e9, 1e12  # how far from one a factor may be whose square, which itself, is used
 _LEAST_SQUARE = 1e-28  # of an arm: less is not trusted in float32
 _UP = 1.0 + 2.0**-20  # more than the rounding of a few operations in float32
 
@@ -51,16 +54,25 @@ class Intervals(NamedTuple):
 def screened(arms: OfferedArms, aim: Aim, precision: Precision, count: int) -> Screened:
     """The arms that can be among the ``count`` of the largest scores, ascending unless they are settled."""
     precision.sync()
-    library, quick = arms.library, None
-    if has_quick_way(arms, aim.vector, precision):
-        precision.carry_to(library)  # first: a transfer waits for the long product
-        quick = cuda_screen.bounds(arms, aim.vector, aim.bonus, aim.rounding, precision.shift)
-    score = Scorer(arms, aim, precision, None if quick is None else quick.wide)
-    if quick is not None:
-        settled = _quickly(score, quick, count)
-        if settled is not None:
-            return settled
-    upper, offset = (quick.upper, 0.0) if quick is not None else _bounds(arms, aim, precision)
+    space = cuda_screen.space_for(arms, precision) if is_moderate(arms, aim, precision) else None
+    if space is None:
+        return _excluded(Scorer(arms, aim, precision), _bounds(arms, aim, precision), count)
+    with space:
+        if aim.bonus:
+            precision.carry_to(arms.library)  # first: a transfer waits for the long product
+        quick = cuda_screen.bounds(space, aim, arms, precision.shift)
+        score = Scorer(arms, aim, precision, quick.wide)
+        if count == 1:
+            only = cuda_screen.only_survivor(space, aim.bonus, precision, off=score.off, slack=score.slack)
+            settled = None if only is None else Screened(np.array([only], dtype=np.intp), True)
+        else:
+            settled = _quickly(space, score, count)
+        return settled or _excluded(score, _Bounds(quick.upper, 0.0), count)
+
+
+def _excluded(score: "Scorer", bounds: _Bounds, count: int) -> Screened:
+    """What is left when arms are excluded whose bound is below the least score of the leaders."""
+    library, (upper, offset) = score.arms.library, bounds
     leaders = score(largest_of(library, upper, count))
     least = library.xp.min(leaders.low) - offset
     least = least - 2.0**-20 * library.xp.abs(least)  # compared in float32
@@ -73,23 +85,18 @@ def screened(arms: OfferedArms, aim: Aim, precision: Precision, count: int) -> S
     return _settled(score, found, indices, count)
 
 
-def _quickly(score: "Scorer", quick: CudaBounds, count: int) -> Screened | None:
-    """What is settled with one answer of a CUDA device; None: more arms must be looked at."""
-    arms = score.arms
-    if count == 1:
-        only = cuda_screen.only_survivor(
-            arms, quick, score.bonus, score.precision, off=score.off, slack=score.slack
-        )
-        return None if only is None else Screened(np.array([only], dtype=np.intp), True)
-    wanted = min(len(arms), 2 * count + _FEW)
-    values, found = cuda_screen.largest(quick, wanted)
-    low, high = score(found)
-    xp = arms.library.xp
-    told = arms.library.to_host(xp.stack([found.double(), values.double(), low, high]))
-    least = np.partition(told[2], wanted - count)[-count]
-    if wanted < len(arms) and told[1].min() >= least - 2.0**-20 * abs(least):
-        return None
-    return _in_order(told[0].astype(np.intp), told[2], told[3], count)
+def _quickly(space: Space, score: "Scorer", count: int) -> Screened | None:
+    """Several arms, settled with few answers of a CUDA device; None: more arms must be looked at."""
+    for times in _TIMES_WANTED if score.arms.store.coarse is None else _TIMES_WANTED[1:]:
+        wanted = int(times * count) + _FEW
+        found = cuda_screen.leaders(space, score.arms, score.bonus, score.precision, wanted)
+        if found is None or len(found.means) < count:
+            return None
+        low, high = score.intervals(np, found.means, found.squares, found.quadratics)
+        least = np.partition(low, len(low) - count)[-count]
+        if len(low) == len(score.arms) or found.threshold < least - 2.0**-20 * abs(least):
+            return _in_order(found.indices, low, high, count)
+    return None
 
 
 def _settled(score: "Scorer", found: Any, indices: AnyArray, count: int) -> Screened:
@@ -117,7 +124,8 @@ def _in_order(indices: AnyArray, low: Vector, high: Vector, count: int) -> Scree
 def _bounds(arms: OfferedArms, aim: Aim, precision: Precision) -> _Bounds:
     library, lens, store = arms.library, arms.lens, arms.store
     reach = aim.bonus / math.sqrt(precision.shift) * _UP * (1.0 + 2.0 * aim.rounding)
-    if arms.is_linear and not (len(lens) and lens[KIND] == ROWS):
+    is_linear = arms.is_linear and is_moderate(arms, aim, precision)
+    if is_linear and not (len(lens) and lens[KIND] == ROWS):
         weights, shared = arms.folded(aim.vector)
         rough, per_norm, per_slack = store.screen(weights)
         constant = float(lens[CONSTANT]) if len(lens) else 0.0
@@ -129,12 +137,23 @@ def _bounds(arms: OfferedArms, aim: Aim, precision: Precision) -> _Bounds:
         if store.coarse is not None:
             over = over + store.coarse.slack * per_slack
         offset = shared + (constant * float(aim.vector[-1]) if constant else 0.0)
-        return _Bounds(arms.taken(rough + over), offset)
-    if arms.is_linear:
+        return _Bounds(arms.taken(rough + (over + LEAST)), offset)
+    if is_linear:
         return _bounds_of_rows(arms, aim, reach)
     scores, longest = arms.products(aim.vector), library.xp.sqrt(arms.squares()) * _UP
     error = (8.0 * (arms.dim + 8) * _unit(library) + aim.rounding) * float(np.linalg.norm(aim.vector))
     return _Bounds(scores + longest * (reach + error), 0.0)
+
+
+def is_moderate(arms: OfferedArms, aim: Aim, precision: Precision) -> bool:
+    """Whether all products and squares of a screen are far from the limits of float32."""
+    context = 1.0 if arms.context is None else math.sqrt(float(arms.context @ arms.context))
+    length, reach = math.sqrt(float(aim.vector @ aim.vector)), aim.bonus / math.sqrt(precision.shift)
+    return (
+        1.0 / _SQUARED < arms.store.longest < _SQUARED
+        and 1.0 / _SQUARED < context < _SQUARED
+        and all(not factor or 1.0 / _MULTIPLIED < factor < _MULTIPLIED for factor in (length, reach))
+    )
 
 
 def _bounds_of_rows(arms: OfferedArms, aim: Aim, reach: float) -> _Bounds:
@@ -216,12 +235,16 @@ class Scorer:
         library = self.arms.library
         xp, means = library.xp, library.product(rows, self._vector)
         squares = xp.sum(rows * rows, axis=1)
+        found = self.precision.quadratics_on(library, rows, squares) if self.bonus else squares
+        return self.intervals(xp, means, squares, found)
+
+    def intervals(self, xp: Any, means: Any, squares: Any, quadratics: Any) -> Intervals:
+        """Of arms with these x'v, |x|² and x'A^-1 x; without a bonus the last are not looked at."""
         off = xp.sqrt(squares) * self.off
         if not self.bonus:
             return Intervals(means - off, means + off)
-        found = self.precision.quadratics_on(library, rows, squares)
         slack, most = squares * self.slack, squares * (_UP / self.precision.shift)
-        zero, low, high = xp.zeros_like(squares), found - slack, found + slack
+        zero, low, high = xp.zeros_like(squares), quadratics - slack, quadratics + slack
         low, high = xp.sqrt(xp.where(low > 0.0, low, zero)), xp.sqrt(xp.where(high < most, high, most))
         return Intervals(means - off + low * self.bonus, means + off + high * (self.bonus * _UP))
 

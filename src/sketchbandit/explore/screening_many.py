@@ -8,7 +8,7 @@ import numpy as np
 from sketchbandit.arms import OfferedArms
 from sketchbandit.arms.store import Store
 from sketchbandit.arrays import AnyArray, Matrix
-from sketchbandit.explore.screening import Aim, Scorer
+from sketchbandit.explore.screening import Aim, Scorer, is_moderate
 from sketchbandit.libraries import unit_of
 from sketchbandit.precision import Precision
 
@@ -18,7 +18,7 @@ _HALF = 2.0**-20  # units above are of half precision
 _UP = 1.0 + 2.0**-20
 
 
-def can_share(offers: Sequence[OfferedArms]) -> bool:
+def can_share(offers: Sequence[OfferedArms], aim: Aim, precision: Precision) -> bool:
     """Whether ``best_of_each`` can be asked: one store, plain or re-weighted entry by entry, no scaling."""
     store = offers[0].store
     return (
@@ -29,6 +29,7 @@ def can_share(offers: Sequence[OfferedArms]) -> bool:
             and one.places is None
             and not len(one.lens)
             and (one.context is None or one.interaction == "product")
+            and is_moderate(one, aim, precision)
             for one in offers
         )
     )

@@ -101,12 +101,16 @@ class Thompson(Explore):
 
     def settled(self, precision: Precision, random: np.random.Generator) -> Explore:
         """One draw."""
-        is_own = type(self).choose is Thompson.choose
-        return _Drawn(precision.half(random)) if is_own else self
+        return _Drawn(precision.half(random)) if self.aims else self
+
+    @property
+    def aims(self) -> bool:
+        """Unless a subclass chooses otherwise."""
+        return type(self).choose is Thompson.choose
 
     def for_batch(self, precision: Precision, random: np.random.Generator) -> Explore:
         """One draw, where a batch shares it."""
-        shares = self.per == "batch" and type(self).choose is Thompson.choose
+        shares = self.per == "batch" and self.aims
         return _Drawn(precision.half(random)) if shares else self
 
 

@@ -83,6 +83,11 @@ class UCB(Explore):
         """The upper confidence bound itself."""
         return Aim(theta, radius) if self._is_plain else None
 
+    @property
+    def aims(self) -> bool:
+        """Unless a subclass scores or chooses otherwise."""
+        return self._is_plain
+
     def search_many(
         self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> AnyArray | None:

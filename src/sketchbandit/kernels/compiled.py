@@ -18,7 +18,7 @@ from sketchbandit.kernels.chances import (
     pick_by_gap,
     pick_from_each,
 )
-from sketchbandit.kernels.coarse import coarse_products, weighted_products
+from sketchbandit.kernels.coarse import coarse_products, row_products, to_codes, weighted_products
 from sketchbandit.kernels.dense import draw_dense, grow_dense, leverage_dense, turn_row
 from sketchbandit.kernels.per_action import leverage_above, may_win_dense, score_models
 from sketchbandit.kernels.reading import fill_row, fill_rows, scan
@@ -59,12 +59,14 @@ __all__ = [
     "project_arms",
     "quadratics_dense",
     "quadratics_rows",
+    "row_products",
     "scan",
     "score_models",
     "search_dense",
     "search_many_dense",
     "search_many_rows",
     "search_rows",
+    "to_codes",
     "turn_row",
     "weighted_products",
     "write_row",

@@ -101,5 +101,15 @@ def coarse_products(*given):
 
 
 @unlocked
+def row_products(*given):
+    return coarse.row_products(*given)
+
+
+@unlocked
+def to_codes(*given):
+    return coarse.to_codes(*given)
+
+
+@unlocked
 def weighted_products(*given):
     return coarse.weighted_products(*given)

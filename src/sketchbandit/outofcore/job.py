@@ -55,6 +55,9 @@ def sketch(
 ) -> Sketch:
     """The sketch of the rows of all inputs together, read a chunk at a time.
 
+    The result does not depend on ``jobs``, nor on interruptions, to the bit (with the same number of BLAS
+    threads in the process that asks).
+
     Parameters
     ----------
     inputs : str, Path, or sequence of them
@@ -85,9 +88,6 @@ def sketch(
         either it is refused.
     watcher : Watcher, optional
         Is told how the work goes, and which columns were left out.
-
-    The result does not depend on ``jobs``, nor on interruptions, to the bit (with the same number of BLAS
-    threads in the process that asks).
 
     """
     size = check_count("size", size, at_least=2)

@@ -22,6 +22,7 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import Candidates, Choice, Explore, Scores, upper_bound
 from sketchbandit.explore.screening import Aim, screened
 from sketchbandit.explore.screening_many import best_of_each, can_share
+from sketchbandit.kernels.view import COLUMNS, KIND
 from sketchbandit.policy.chance import best_of, chance_of, check_generator, shared_with_all
 from sketchbandit.policy.scoring import Scoring, given_back
 from sketchbandit.sharing import holds_the_lock
@@ -51,12 +52,29 @@ class Choosing(Scoring):
                     if self._is_warming:
                         self._saw(DenseArms(arms))
                     return shared_with_all(own, len(arms), self._share, generator) if self._share else own
+            if isinstance(arms, Offer) and self._leaves_no_trace:
+                return self._own(self._read(arms), self._explore, generator)
             with self._unless_refused(generator):
                 read = self._read(arms)
                 own = self._own(read, self._explore, generator)
                 self._columns.remember(arms)
             self._saw(read)
             return shared_with_all(own, len(read), self._share, generator)
+
+    @property
+    def screens_catalogues(self) -> bool:
+        """Whether a choice from a catalogue excludes most arms at a glance (docs/catalogues.md).
+
+        It does unless columns are standardised, rewards are not linear, or the rule needs every mean.
+        """
+        lens = self._lens
+        is_linear = not self._is_projected and (not len(lens) or lens[KIND] != COLUMNS)
+        return is_linear and self._explore.aims and self._estimate.linear_theta is not None
+
+    @property
+    def _leaves_no_trace(self) -> bool:
+        """Whether a choice changes nothing, not even the generator: then nothing is to be restored."""
+        return not (self._explore.draws or self._share or self._is_warming)
 
     def _is_plain(self, arms: Any) -> bool:
         """Whether the loops read them as they are."""
@@ -240,7 +258,7 @@ class Choosing(Scoring):
         read = [self._read(one) for one in sets]
         offers = [one for one in read if isinstance(one, OfferedArms)]
         aim = self._aim_of(rule, theta)
-        if aim is None or len(offers) < len(read) or not can_share(offers):
+        if aim is None or len(offers) < len(read) or not can_share(offers, aim, self._precision):
             return None
         return best_of_each(offers, aim, self._precision)
 

@@ -54,7 +54,9 @@ class Precision:
         """How often everything was derived anew: whoever holds something derived from it looks here."""
         self.inverse: Inverse
         self._determinant = DeterminantBound(sketch, ridge) if with_determinant else None
-        self._carried: tuple[Any, Any] | None = None  # what quadratics_on has brought to a device
+        self.carried: Any = None
+        """What ``carry_to`` has brought to a device."""
+        self._carried_at: tuple[Any, ...] = ()
         self.seen_version = -1
         """Of the sketch, with which it is in step."""
         self.last_choice: tuple[AnyVector, Leverage] | None = None
@@ -200,10 +202,11 @@ class Precision:
 
     def carry_to(self, library: Library) -> Any:
         """What ``quadratics_on`` needs on a device."""
-        key = library.name, str(library.device), self.sketch.tally.version, self.rebuilds
-        if self._carried is None or self._carried[0] != key:
-            self._carried = key, library.put(self.inverse.for_device(), library.widest)
-        return self._carried[1]
+        now = self.sketch.tally.version, self.rebuilds, library.name, str(library.device)
+        if self._carried_at != now:
+            self.carried = library.put(self.inverse.for_device(), library.widest)
+            self._carried_at = now
+        return self.carried
 
     def gram(self, scan: Scan) -> Matrix | None:
         """X A^-1 X' of few sparse arms, (K, K), to rounding of the longest; None: a draw is quicker."""

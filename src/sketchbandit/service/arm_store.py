@@ -1,14 +1,21 @@
 """Arms stored under names, so that a decision need not send their features."""
 
+import threading
 from collections.abc import Iterable, Sequence
 from itertools import count
+from typing import Any
 
 import numpy as np
 
+from sketchbandit.arms.store import BANDS, Store, make_store
+from sketchbandit.libraries import torch_on
 from sketchbandit.service.offered import ArmSet
 from sketchbandit.service.problems import Invalid, NotFound
 from sketchbandit.service.vectors import Matrix, Slowly, Vector, decode_rows, joined, longest_row, nbytes
 
+MANY = 2_000
+"""Arms from which on it pays to prepare them."""
+_LONGEST = 1e18  # of arms that are prepared: the squares of longer ones do not fit into float32
 _ID_BYTES = 150  # of an id in a list and in a dictionary, besides its characters
 
 
@@ -36,7 +43,13 @@ class ArmStore:
         sizes = [len(arm.encode()) for arm in ids]
         self.longest_id = max(sizes, default=0)
         """In bytes."""
+        self.is_prepared = self.is_dense and len(ids) >= MANY and self.longest_arm < _LONGEST
+        """Whether ``prepared`` can be asked."""
+        if self.is_prepared and matrix is not None:
+            held += len(ids) * (matrix.shape[1] + 4 * (BANDS + 3))
         self.nbytes = held + sum(sizes) + _ID_BYTES * len(ids)
+        self._prepared: Store | None = None
+        self._preparing = threading.Lock()
 
     @classmethod
     def restored(
@@ -80,6 +93,19 @@ class ArmStore:
         kept = [place for place, arm in enumerate(self._ids) if arm not in gone]
         matrix = self._matrix[np.array(kept)] if kept and self._matrix is not None else None
         return ArmStore([self._ids[place] for place in kept], matrix)
+
+    def prepared(self, device: str | None) -> Store:
+        """The arms as a catalogue has them, with a copy in fewer bits, on a device if there is one.
+
+        They are prepared when this is asked first: so not once for each of many requests that store arms.
+        """
+        with self._preparing:
+            if self._prepared is None:
+                array: Any = self._matrix
+                if device is not None:
+                    array = torch_on(device).put(array)
+                self._prepared = make_store(array, half=True, label=self._ids.__getitem__)
+            return self._prepared
 
     def row(self, arm: str) -> Vector:
         """The features of one."""

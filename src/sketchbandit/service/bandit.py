@@ -8,7 +8,9 @@ What is counted is counted at once, by whoever calls ``book``. What the policy h
 in the bandit's lane, in the same order: it may take long.
 """
 
+import weakref
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -64,6 +66,17 @@ class Promoted(NamedTuple):
     at: float
 
 
+def _weakly(method: Callable[[float], float]) -> Callable[[float], float]:
+    """The same, without keeping its object: a bandit that was deleted gives its memory back at once."""
+    reference = weakref.WeakMethod(method)
+
+    def call(now: float) -> float:
+        found = reference()
+        return now if found is None else found(now)
+
+    return call
+
+
 class Bandit(Learner):
     """A named bandit."""
 
@@ -89,7 +102,7 @@ class Bandit(Learner):
         self.bytes_on_the_way = 0
         self.keys: dict[str, tuple[int, str]] = {}
         """Idempotency keys of open decisions: which decision, and a digest of the request."""
-        self.accounts = Accounts(config, created, self._settled)
+        self.accounts = Accounts(config, created, _weakly(self._settled))
         self.last: Last = {}
         """By which a snapshot is known to be of this journal, not of another that began alike."""
         self.failed: Exception | None = None

@@ -51,7 +51,7 @@ def choose(policy: Any, offered: Offered, top: int, random: np.random.Generator)
             f"top is {top}, among {len(offered)} arms: where a rule draws, each place takes a look at all of "
             f"them, and top times arms may be {_MOST_RANKED}; ask for fewer, or use ucb or epsilon-greedy"
         )
-    asked, options = offered.question()
+    asked, options = offered.question(policy)
     are_exact = policy.explore.exact_probabilities
     try:
         found = policy.rank(asked, top, random=random, probabilities=are_exact, **options)

@@ -5,6 +5,7 @@ import time
 from contextlib import ExitStack
 
 from sketchbandit.errors import InputError
+from sketchbandit.libraries import torch_on
 from sketchbandit.locking import lock_folder
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.beginnings import Beginnings
@@ -55,6 +56,8 @@ class Engine:
 
         ``standby``: where another server has the database, follow that one first, until it has gone.
         """
+        if self.settings.device is not None:
+            torch_on(self.settings.device)  # refused now, rather than with the first decision
         state = self.settings.state
         if state.exists() and not state.is_dir():
             raise InputError(f"the state must be a folder, and {state} is a file")

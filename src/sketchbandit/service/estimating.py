@@ -52,7 +52,7 @@ class Estimator:
         if len(self._tasks) >= _MOST_WAITING or len(offered) > _MOST_ARMS or draws > _MOST_DRAWS:
             self._instruments.estimates_left_out.inc()
             return None
-        asked, options = offered.question()
+        asked, options = offered.question(bandit.policy)
         try:  # in the lane of the bandit
             found: Scores = bandit.policy.scores(asked, **options)
         except InputError as error:  # they overflow, where the choice did not

@@ -1,7 +1,6 @@
 """A context and stored arms, made the features that a policy reads.
 
-All that depends on how they are made is here: how long a context is, how long the features can be, and the
-features themselves, of all arms or of one.
+All that depends on how they are made is here: how long a context is, and how long the features can be.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -9,9 +8,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sketchbandit.arms import Offer, OfferedArms, with_context
+from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.offered import ArmSet
 from sketchbandit.service.problems import Invalid
-from sketchbandit.service.vectors import encode_all
+from sketchbandit.service.vectors import Vector, encode_all
 
 Floats = NDArray[np.float64]
 Interaction = Literal["product", "concatenate", "outer"]
@@ -47,30 +48,20 @@ def longest(interaction: str, arm_length: float, context: Floats) -> float:
         return float(np.hypot(norm, arm_length)) if interaction == CONCATENATE else norm * arm_length
 
 
-def features(arms: Floats, context: Floats, interaction: str) -> Floats:
-    """What the policy reads, (K, dim).
+class StoredSet(NamedTuple):
+    """Stored arms, alone or with a context.
 
-    >>> features(np.array([[1.0, 2.0]]), np.array([3.0, 5.0]), "outer")
-    array([[ 3.,  6.,  5., 10.]])
+    Features are made where they are asked for, in the lane of the bandit, and only if the policy cannot do
+    without: most choose from a catalogue, of which nothing is formed but the features of what is chosen.
     """
-    if interaction == PRODUCT:
-        return np.multiply(arms, context)
-    count, width = arms.shape
-    if interaction == CONCATENATE:
-        made = np.empty((count, len(context) + width))
-        made[:, : len(context)] = context
-        made[:, len(context) :] = arms
-        return made
-    return np.multiply(context[:, None], arms[:, None, :]).reshape(count, -1)
-
-
-class ContextSet(NamedTuple):
-    """Stored arms with a context. Features are made where they are asked for: in the lane of the bandit."""
 
     arms: ArmSet
     """Dense ones."""
-    context: Floats
-    interaction: str
+    context: Floats | None = None
+    interaction: str | None = None
+    store: ArmStore | None = None
+    """All of whose arms these are, if they are many."""
+    device: str | None = None
 
     def __len__(self) -> int:
         return len(self.arms)
@@ -82,7 +73,9 @@ class ContextSet(NamedTuple):
 
     @property
     def formed(self) -> int:
-        """Numbers that are made before the policy is asked."""
+        """Numbers that are made before the policy is asked, at most."""
+        if self.context is None or self.interaction is None:
+            return 0
         width = self.arms.matrix.shape[1]
         added = {PRODUCT: width, CONCATENATE: width + len(self.context), OUTER: width * len(self.context)}
         return len(self) * int(added[self.interaction])
@@ -90,24 +83,27 @@ class ContextSet(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Of all features."""
-        return 8 * self.formed
+        return 8 * self.formed if self.context is not None else self.arms.nbytes
 
     def name(self, index: int) -> str | None:
         """The id of one."""
         return self.arms.name(index)
 
-    def row(self, index: int) -> Floats:
+    def row(self, index: int) -> Vector:
         """The features of one, to the bit as among all."""
         row: Floats = self._of(self.arms.matrix[index : index + 1])[0]
-        return row
+        return row.copy() if self.context is None else row
 
-    def question(self) -> tuple[Any, dict[str, Any]]:
+    def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
         """What the verbs of a policy are asked with: an argument, and options."""
-        return self._of(self.arms.matrix), {}
+        if self.store is None or not getattr(policy, "screens_catalogues", False):
+            return self._of(self.arms.matrix), {}
+        arms = OfferedArms(self.store.prepared(self.device), self.context, self.interaction)
+        return Offer(arms, self.arms.ids or ()), {}
 
     def log(self) -> bytes:
         """All of them, for the journal."""
         return encode_all(self._of(self.arms.matrix))
 
     def _of(self, arms: Floats) -> Floats:
-        return features(arms, self.context, self.interaction)
+        return arms if self.context is None else with_context(arms, self.context, self.interaction)

@@ -197,7 +197,7 @@ def _chance(policy: Any, shown: _Shown, random: np.random.Generator) -> float:
 
     Exact, but for Thompson sampling: there one arm is drawn, and it is that one or not, which is unbiased.
     """
-    (asked, options), rule = shown.offered.question(), policy.explore
+    (asked, options), rule = shown.offered.question(policy), policy.explore
     if rule.is_random and rule.exact_probabilities:
         return float(policy.scores(asked, **options).probabilities()[shown.chosen])
     chosen = policy.select(asked, random=random, **options)  # many times as quick

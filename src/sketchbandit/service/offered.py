@@ -32,7 +32,7 @@ class Offered(Protocol):
     def row(self, index: int) -> Vector:
         """What is learned from if one is chosen; it shares no memory with the others."""
 
-    def question(self) -> tuple[Any, dict[str, Any]]:
+    def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
         """What the verbs of a policy are asked with: an argument, and options."""
 
     def log(self) -> bytes:
@@ -74,8 +74,9 @@ class ArmSet(NamedTuple):
             return self.matrix[index].copy()
         return self.matrix[[index]]
 
-    def question(self) -> tuple[Any, dict[str, Any]]:
+    def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
         """What the verbs of a policy are asked with: an argument, and options."""
+        del policy
         return self.matrix, {}
 
     def log(self) -> bytes:
@@ -116,8 +117,9 @@ class ActionSet(NamedTuple):
         del index
         return self.context
 
-    def question(self) -> tuple[Any, dict[str, Any]]:
+    def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
         """What the verbs of a policy are asked with: an argument, and options."""
+        del policy
         return self.context, {"actions": self.names}
 
     def log(self) -> bytes:

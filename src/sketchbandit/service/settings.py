@@ -53,6 +53,8 @@ class Settings:
     database: str | None = None
     """An SQLAlchemy URL; by default SQLite inside ``state``."""
     limits: Limits = field(default_factory=Limits)
+    device: str | None = None
+    """Where many stored arms are kept for decisions, as torch calls it; None: in memory."""
     snapshot_updates: int = 20_000
     """A snapshot at least after so many rewards learned ..."""
     snapshot_seconds: float = 60.0

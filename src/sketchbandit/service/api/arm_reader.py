@@ -18,9 +18,10 @@ from sketchbandit.service.api.request_models import (
     storable,
 )
 from sketchbandit.service.api.rows import Rows
+from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.budget import Charge
-from sketchbandit.service.interactions import PRODUCT, ContextSet, context_length, longest
+from sketchbandit.service.interactions import PRODUCT, StoredSet, context_length, longest
 from sketchbandit.service.offered import ActionSet, ArmSet, Offered
 from sketchbandit.service.problems import Invalid, TooLarge
 from sketchbandit.service.settings import Limits
@@ -43,9 +44,16 @@ class ArmReader:
     """Makes arms of what a request to a bandit holds; each is charged before it is made."""
 
     def __init__(
-        self, bandit: Bandit, charge: Charge, limits: Limits, pace: Callable[[], None] | None = None
+        self,
+        bandit: Bandit,
+        charge: Charge,
+        limits: Limits,
+        pace: Callable[[], None] | None = None,
+        *,
+        device: str | None = None,
     ) -> None:
         self._bandit, self._charge, self._limits, self._pace = bandit, charge, limits, pace
+        self._device = device
         self._dim = bandit.config.dim
         self._stored_dim = bandit.config.stored_dim
         self._is_logged = bandit.config.log_arms
@@ -201,11 +209,19 @@ class ArmReader:
         self._charge.add(stored.nbytes if self._is_logged else 0)
         return stored.choose_from(None)
 
-    def _as_they_are(self, arms: ArmSet | None) -> ArmSet:
+    def _as_they_are(self, arms: ArmSet | None) -> Offered:
         """Without a context."""
         if arms is None or arms.ids is not None:
             self._check_whole()
-        return self._all_stored() if arms is None else arms
+        if arms is not None:
+            return arms
+        stored, prepared = self._all_stored(), self._prepared(arms)
+        return stored if prepared is None else StoredSet(stored, store=prepared, device=self._device)
+
+    def _prepared(self, arms: ArmSet | None) -> ArmStore | None:
+        """What was prepared of all stored arms, if it is all of them, and they are many."""
+        stored = self._bandit.arms
+        return stored if arms is None and stored.is_prepared else None
 
     def _check_whole(self) -> None:
         """Refuse stored arms that have not all features by themselves."""
@@ -215,7 +231,7 @@ class ArmReader:
                 f"is {self._dim}: send a context, and the interaction concatenate or outer"
             )
 
-    def _with_context(self, arms: ArmSet | None, given: object, interaction: str) -> ContextSet:
+    def _with_context(self, arms: ArmSet | None, given: object, interaction: str) -> StoredSet:
         """Stored arms and a context; what it takes is checked before anything is made of them."""
         name, stored = self._bandit.name, self._bandit.arms
         if arms is not None and (arms.ids is None or None in arms.ids):
@@ -236,7 +252,7 @@ class ArmReader:
         if not (found := longest(interaction, stored.longest_arm, dense)) <= self._limits.arm_length:
             most = self._limits.arm_length
             raise Invalid(f"with the context an arm can have length {found:g}; the limit is {most:g}")
-        made = ContextSet(chosen, dense, interaction)
+        made = StoredSet(chosen, dense, interaction, self._prepared(arms), self._device)
         if made.nbytes > self._limits.bandit_bytes:
             raise TooLarge(
                 f"{len(made)} arms with the context take {made.nbytes} bytes; a bandit may take "

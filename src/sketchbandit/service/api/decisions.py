@@ -37,7 +37,9 @@ async def decide(call: Call) -> Response:
     kind, key, top = content_type(request, JSON, NPY), idempotency_key(request), query_top(request)
     has_numbers = kind == JSON and len(body) <= PLAIN_AT_ONCE and is_plain(body)
     is_long = len(body) > (PLAIN_AT_ONCE if kind == NPY else AT_ONCE)
-    reader = ArmReader(bandit, request.charge, engine.limits, Pace() if is_long else None)
+    reader = ArmReader(
+        bandit, request.charge, engine.limits, Pace() if is_long else None, device=engine.settings.device
+    )
 
     def read(found: Asked | None) -> tuple[Asked, int | None, str]:
         if kind == NPY:
@@ -65,7 +67,7 @@ def _are_few(body: bytes, dim: int) -> bool:
 async def decide_batch(call: Call) -> Response:
     """Several decisions, committed together; each succeeds or fails by itself."""
     engine, request, bandit = call.engine, call.request, call.bandit
-    reader = ArmReader(bandit, request.charge, engine.limits, Pace())
+    reader = ArmReader(bandit, request.charge, engine.limits, Pace(), device=engine.settings.device)
 
     def read(cursor: Cursor) -> Asked:
         return reader.decision(cursor, KeyedDecideRequest)

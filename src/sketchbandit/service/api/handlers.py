@@ -67,7 +67,9 @@ async def put_arms(call: Call) -> Response:
     """Store arms, to be chosen from by id; known ids get new features."""
     engine, body, bandit = call.engine, call.request.body, call.bandit
     is_long = len(body) > AT_ONCE
-    reader = ArmReader(bandit, call.request.charge, engine.limits, Pace() if is_long else None)
+    reader = ArmReader(
+        bandit, call.request.charge, engine.limits, Pace() if is_long else None, device=engine.settings.device
+    )
     ids, matrix = await engine.threads.run(reader.stored, body) if is_long else reader.stored(body)
     return response({"count": await engine.stock.put_arms(bandit, ids, matrix)})
 
