@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
 
 import sketchbandit as sb
 from sketchbandit.linalg import singular_values_sq
@@ -22,6 +23,37 @@ EPSILON = 3.0
 ROUNDING = 1e-9
 
 Matrix = NDArray[np.float64]
+
+
+def words(count: int, dim: int = 2904, length: int = 30, seed: int = 0) -> sparse.csr_array:
+    """Sparse rows of length one: so many words, drawn by Zipf's law."""
+    random = np.random.default_rng(seed)
+    chances = 1.0 / np.arange(1, dim + 1) ** 1.1
+    columns = random.choice(dim, (count, length), p=chances / chances.sum())
+    starts = np.arange(0, columns.size + 1, length)
+    rows = sparse.csr_array((np.ones(columns.size), columns.ravel(), starts), shape=(count, dim))
+    rows.sum_duplicates()
+    lengths = np.sqrt(rows.multiply(rows).sum(axis=1))
+    return sparse.csr_array(sparse.diags_array(1.0 / lengths) @ rows)
+
+
+def test_a_short_horizon_saves_rows_and_a_long_one_costs_some_at_first() -> None:
+    """Beside no horizon, 3/10,000 of epsilon a row: on sparse rows that is seen in the size."""
+    anytime = Anytime(1.0)
+    for horizon in (500, 1000, 2000, 3333):
+        assert all(Horizon(1.0, horizon)(t) >= anytime(t) for t in range(1, horizon + 1))
+    for horizon in (3334, 5000, 10_000):
+        assert all(Horizon(1.0, horizon)(t) < anytime(t) for t in range(1, 2001))
+        assert Horizon(1.0, horizon)(horizon) > anytime(horizon)
+    sizes, stream = [], words(1000)
+    for known in (1000, 2000, None, 5000, 10_000):
+        sketch = sb.AdaptiveSketch(2904, epsilon=1.25, horizon=known, size=10)
+        for rows in np.split(np.arange(1000), 20):
+            sketch.update(stream[rows])
+        sizes.append(sketch.size)
+    assert sizes == sorted(sizes)
+    assert sizes[1] < 0.8 * sizes[2]
+    assert sizes[-1] > 1.5 * sizes[2]
 
 
 class TestAnytime(SketchLaws):

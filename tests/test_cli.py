@@ -18,8 +18,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import sketchbandit
-from sketchbandit.cli.app import app
+from sketchbandit.cli.app import COMMANDS, app
 from sketchbandit.data import CATALOGUE
+from sketchbandit.evaluation import INTERVALS, METHODS
 from sketchbandit.experiments import compare, report_readings, reproduce, verify
 from sketchbandit.experiments.claims import Claim, adaptive, exploration
 from sketchbandit.experiments.definitions import EXPERIMENTS
@@ -27,6 +28,7 @@ from sketchbandit.experiments.pool import Failure
 from sketchbandit.experiments.profiles import PROFILES
 from sketchbandit.experiments.runs import Run
 from sketchbandit.experiments.store import Store
+from sketchbandit.installing import how_to_install
 from sketchbandit.policy.named import RECIPES
 
 Verb = Callable[..., Any]
@@ -346,11 +348,63 @@ def test_command_line_manners() -> None:
     assert "reproduce" in invoke().output
 
 
+HEAVY = ("numpy", "scipy", "numba", "pandas", "pyarrow", "matplotlib", "sklearn", "sqlalchemy")
+MORE = ("jinja2", "httpx", "dask", "safetensors", "threadpoolctl", "prometheus_client", "httptools")
+
+
+@pytest.mark.parametrize("command", ["", "sketch", "evaluate", "serve", "service", "service check"])
+def test_help_imports_only_what_it_prints(command: str) -> None:
+    """None of the libraries that the commands work with: they would take seconds."""
+    code = (
+        f"import sys; sys.argv[1:] = [*{command.split()}, '--help']\n"
+        "from sketchbandit.cli import main\n"
+        "try:\n    main()\n"
+        "except SystemExit as end:\n    assert not end.code\n"
+        f"print('loaded:', *sorted(set(sys.modules) & set({HEAVY + MORE})))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "Usage" in done.stdout
+    assert done.stdout.splitlines()[-1].strip() == "loaded:"
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    """The summaries are written beside the names, so that no command is imported to list them."""
+    top: Any = get_command(app)
+    shown = " ".join(re.sub("[│╭╮╰╯─]", " ", invoke("--help").output).split())
+    for name, entry in COMMANDS.items():
+        first = " ".join(top.get_command(None, name).help.partition("\n\n")[0].split())
+        assert entry.summary == first
+        assert f"{name} {first}" in shown
+
+
+def test_the_help_of_evaluate_names_every_choice() -> None:
+    """Estimators and intervals, as the library has them."""
+    for name in ("evaluate", "service evaluate"):
+        helps = {option.name: option.help for option in all_commands()[name].params}
+        assert f": {', '.join(METHODS)}." in helps["methods"]
+        assert all(interval in helps["interval"] for interval in INTERVALS)
+
+
+def test_the_commands_use_one_thread() -> None:
+    """Of BLAS: it is said before numpy is loaded, which is when it is heard."""
+    code = (
+        "import sys; sys.argv[1:] = ['--version']\n"
+        "from sketchbandit.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "import numpy, scipy.linalg\n"
+        "from threadpoolctl import threadpool_info\n"
+        "found = [pool['num_threads'] for pool in threadpool_info()]\n"
+        "assert found and set(found) == {1}, found"
+    )
+    several = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=several)
+
+
 def test_the_laws_say_which_extra_they_need() -> None:
     """`import sketchbandit.testing` without hypothesis is an instruction."""
     code = "import sys; sys.modules['hypothesis'] = None; import sketchbandit.testing"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'sketchbandit[testing]'" in done.stderr
+    assert how_to_install("testing") in done.stderr
 
 
 @pytest.mark.parametrize("missing", ["typer", "pandas", "pyarrow", "jinja2", "matplotlib"])
@@ -362,7 +416,7 @@ def test_without_the_extra_the_command_says_what_to_install(missing: str) -> Non
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "pip install 'sketchbandit[experiments]'" in done.stderr
+    assert how_to_install("experiments") in done.stderr
     assert "Traceback" not in done.stderr
 
 

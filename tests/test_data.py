@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import json
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from scipy import sparse
 
 import sketchbandit as sb
 from sketchbandit.data import CATALOGUE, find, load
+from sketchbandit.installing import how_to_install
 
 SPAM = CATALOGUE["spam"]
 HERE = os.environ.get("SKETCHBANDIT_DATA")
@@ -243,7 +245,7 @@ def test_without_the_extras_the_message_says_what_to_install(
         monkeypatch.setitem(sys.modules, name, None)
     assert load("spam").classes == 2
     for name in ("digits", "mnist"):
-        with pytest.raises(ModuleNotFoundError, match=r"pip install 'sketchbandit\[experiments\]'"):
+        with pytest.raises(ModuleNotFoundError, match=re.escape(how_to_install("experiments"))):
             load(name)
 
 

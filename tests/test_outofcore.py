@@ -1,10 +1,12 @@
 """Matrices in files: every format gives the sketch of its rows, whatever is interrupted, killed or broken."""
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -281,11 +283,15 @@ def test_a_bad_row_in_every_format(name: str, tmp_path: Path) -> None:
         ("a.npz", b"garbage", "a.npz is damaged or not an npz file"),
         ("a.parquet", b"garbage", "a.parquet is damaged or not a Parquet file"),
         ("a.csv", b"", "it is empty"),
-        ("a.csv", b"1,2,3\n1,x,3\n", r"a\.csv: row 1: In CSV column #1: .*'x'"),
+        ("a.csv", b"1,2,3\n1,x,3\n", "a.csv: row 1, column 1: 'x' is not a number; .*: --drop 1$"),
         ("a.csv", b"1,2,3\n1,2\n", r"a\.csv: row 1: .*Expected 3 columns, got 2"),
-        ("a.csv", b"a,b,c\n1,2,3\n" * 9, r"a\.csv: row 1: In CSV column #0: .*'a'"),
+        ("a.csv", b"a,b,c\n1,2,3\n" * 9, "a.csv: row 1, column a: 'a' is not a number; .*: --drop a$"),
         ("a.csv", b"1,2,3\n1,,3\n", "row 1 contains nan"),
-        ("a.csv", b"id,2,3\n1,2,3\n", "row 0, column 0: 'id' is no number"),
+        (
+            "a.csv",
+            b"id,2,3\n1,2,3\n",
+            r"words and numbers \(id, 2, 3, ...\): say --header if .*, --no-header if",
+        ),
         ("a.csv", b"0,1,2\n1,2,3\n", "its first line is 0, 1, 2: names of columns, or a row. Say --header"),
         ("a.csv", b"NA,NA,NA\n1,2,3\n", "row 0 contains nan"),
         ("a.csv", b"1,2,3\r4,5,6\r", "a.csv: its first line cannot be read"),
@@ -343,7 +349,10 @@ def test_files_that_are_not_what_they_say(tmp_path: Path) -> None:
         (["a.parquet", "b.parquet"], "b.parquet: column 0 is called 'd0', but 'c0' in"),
         (["ok.npy", "a.parquet", "b.parquet"], "b.parquet: column 0 is called 'd0', but 'c0' in"),
         (["damaged.npz"], "damaged.npz is damaged"),
-        (["words.parquet"], "words.parquet: every column must be a number, but these are not: b"),
+        (
+            ["words.parquet"],
+            "words.parquet: these columns are not numbers: b. .*: --drop b, or --drop-text for",
+        ),
         (["no*.npy"], "no file matches"),
         (["missing.npy"], "no such file"),
         (["a.parquet", "a.parquet"], "a.parquet again: its rows would count twice"),
@@ -377,6 +386,140 @@ def test_bad_settings(settings: dict[str, Any], message: str, tmp_path: Path) ->
     np.save(tmp_path / "x.npy", np.ones((5, 3)))
     with pytest.raises(sb.SketchBanditError, match=message):
         outofcore.sketch([tmp_path / "x.npy"], **settings)
+
+
+# -- columns that are left out ------------------------------------------------------------------------------
+
+
+def frame(count: int = 300) -> pd.DataFrame:
+    """Numbers between an id, words, days and a column of words that are mostly missing."""
+    rows = matrix(count)
+    made = pd.DataFrame(rows).add_prefix("c")
+    made.insert(0, "id", np.arange(count))
+    made.insert(3, "user, full name", [f"user {i}" for i in range(count)])
+    made["day"] = pd.date_range("2024-01-01", periods=count)
+    made["note"] = ["so so" if i % 50 == 7 else None for i in range(count)]
+    return made
+
+
+TEXT = ("user, full name", "day", "note")
+TABLE_WRITERS: dict[str, Callable[[Path, pd.DataFrame], object]] = {
+    "x.csv": lambda path, table: table.to_csv(path, index=False),
+    "x.tsv": lambda path, table: table.to_csv(path, index=False, sep="\t"),
+    "x.parquet": lambda path, table: table.to_parquet(path, row_group_size=70),
+}
+
+
+@pytest.mark.parametrize("name", list(TABLE_WRITERS))
+def test_columns_are_left_out(name: str, tmp_path: Path) -> None:
+    """By name, or because they are words and days; what is left is the sketch of the other columns."""
+    path = tmp_path / name
+    TABLE_WRITERS[name](path, frame())
+
+    class Told(outofcore.Watcher):
+        columns: tuple[str, ...] = ()
+
+        def left_out(self, columns: Sequence[str]) -> None:
+            self.columns = tuple(columns)
+
+    cases: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+        ({"drop": ["id", *TEXT]}, ("id", *TEXT)),
+        ({"drop": "id", "drop_text": True}, ("id", *TEXT)),
+        ({"drop": ["note", "id"], "drop_text": True}, ("note", "id", "user, full name", "day")),
+    ]
+    for settings, columns in cases:
+        watcher = Told()
+        found = outofcore.sketch(path, size=5, jobs=1, watcher=watcher, **settings)
+        assert_same(found, oracle(matrix(300)))
+        assert watcher.columns == columns
+    quoted = re.escape("""--drop '"user, full name",day,note'""")
+    listed = "user, full name, day, note"
+    with pytest.raises(
+        sb.InputError, match=f"these columns are not numbers: {listed}. .*: {quoted}, or --drop-text"
+    ):
+        outofcore.sketch(path, size=5, drop="id")
+    with pytest.raises(sb.InputError, match="there is no column 'ID' to drop: there are id, c0, c1, user"):
+        outofcore.sketch(path, size=5, drop=["ID"])
+    with pytest.raises(sb.InputError, match="no column is left"):
+        outofcore.sketch(path, size=5, drop=["id", *(f"c{i}" for i in range(DIM))], drop_text=True)
+
+
+def test_text_in_one_file_is_left_out_of_all(tmp_path: Path) -> None:
+    """Also where the others have nothing in that column; files of arrays have no names, only a width."""
+    one, two = frame(), frame().assign(note=None, id=1)
+    one.to_csv(tmp_path / "one.csv", index=False)
+    two.to_csv(tmp_path / "two.csv", index=False)
+    one.drop(columns="day").to_parquet(tmp_path / "without-days.parquet")
+    np.save(tmp_path / "array.npy", matrix(300))
+    found = outofcore.sketch([str(tmp_path / "*.*")], size=5, drop="id", drop_text=True)
+    assert_same(found, oracle(np.tile(matrix(300), (4, 1))))
+    with pytest.raises(sb.InputError, match="'id' to drop: columns have names in text and Parquet only"):
+        outofcore.sketch(tmp_path / "array.npy", size=5, drop="id")
+
+
+def test_columns_without_names_go_by_number(tmp_path: Path) -> None:
+    """Text that begins with a row; a column without a name has the empty one."""
+    path = tmp_path / "x.csv"
+    path.write_text("bob,1,2\neve,3,4\n,5,6\n", encoding="utf-8")
+    wanted = oracle(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), size=2)
+    with pytest.raises(sb.InputError, match="words and numbers"):
+        outofcore.sketch(path, size=2, drop_text=True)
+    with pytest.raises(sb.InputError, match=r"these columns are not numbers: 0\. "):
+        outofcore.sketch(path, size=2, header=False)
+    chosen: list[dict[str, Any]] = [{"drop": "0"}, {"drop_text": True}]
+    for settings in chosen:
+        assert_same(outofcore.sketch(path, size=2, header=False, jobs=1, **settings), wanted)
+    path.write_text(",a,b\n0,1,2\n1,3,4\n2,5,6\n", encoding="utf-8")
+    assert_same(outofcore.sketch(path, size=2, header=True, drop="", jobs=1), wanted)
+
+
+def test_a_column_of_both_is_an_error_that_names_it(tmp_path: Path) -> None:
+    """It is not taken for text: who drops text columns wants to keep a number that is mistyped once."""
+    path = tmp_path / "x.csv"
+    path.write_text("id,a,b\nu,1,2\nv,3,4\nw,5,o6\n", encoding="utf-8")
+    with pytest.raises(sb.FileError, match=r"row 2, column b: 'o6' is not a number; .*: --drop b$"):
+        outofcore.sketch(path, size=2, drop_text=True, jobs=1)
+    words = "u,1\n" * 200_000 + "7,2\n"  # a number far below words changes nothing
+    path.write_text("id,a\n" + words, encoding="utf-8")
+    assert outofcore.sketch(path, size=2, drop_text=True, jobs=1).mass == 200_000 + 4
+    path.write_text("id,a\n" + "7,1\n" * 200_000 + "u,2\n", encoding="utf-8")
+    with pytest.raises(sb.FileError, match="row 200000, column id: 'u' is not a number"):
+        outofcore.sketch(path, size=2, jobs=1)
+
+
+def test_a_job_goes_on_with_the_columns_it_began_with(tmp_path: Path) -> None:
+    """Other columns are refused, however they were chosen."""
+    for part in range(4):
+        frame(250).iloc[:, :-2].to_csv(tmp_path / f"{part}.csv", index=False)
+    names, out = [tmp_path / f"{part}.csv" for part in range(4)], tmp_path / "s.safetensors"
+    chosen: dict[str, Any] = {"drop": "id", "drop_text": True}
+    with pytest.raises(KeyboardInterrupt):
+        outofcore.sketch(names, size=5, out=out, jobs=1, watcher=Interrupting(600), **chosen)
+    message = r"is of a job with drop \['id', 'user, full name'\], and this one has \['user, full name'\]"
+    with pytest.raises(sb.InputError, match=message):
+        outofcore.sketch(names, size=5, out=out, resume=True, drop_text=True)
+    watcher = Interrupting(10_000)
+    same = ("id", "user, full name")
+    found = outofcore.sketch(names, size=5, out=out, resume=True, drop=same, watcher=watcher)
+    assert watcher.done > 0
+    assert_same(found, oracle(np.tile(matrix(250), (4, 1))))
+
+
+def test_the_command_leaves_columns_out(tmp_path: Path) -> None:
+    """Prints which; refuses words with the option to add, and takes that option as it stands."""
+    frame().to_csv(tmp_path / "x.csv", index=False)
+    payload = (tmp_path / "x.csv").read_bytes()
+    refused = command("x.csv", "--drop", "id", folder=tmp_path)
+    assert refused.returncode == 2
+    assert b"Traceback" not in refused.stderr
+    (advice,) = re.findall(r"(--drop .*), or --drop-text", refused.stderr.decode())
+    done = command("x.csv", "--drop", "id", *shlex.split(advice), "--size", "5", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "columns left out: id, user, full name, day, note" in done.stdout.decode()
+    assert_same(sb.load(tmp_path / "sketch.safetensors", sb.Sketch), oracle(matrix(300)))
+    done = command("-", "--drop", "id", "--drop-text", "--size", "5", stdin=payload, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert_same(sb.load(tmp_path / "sketch.safetensors", sb.Sketch), oracle(matrix(300)))
 
 
 # -- interruptions ------------------------------------------------------------------------------------------

@@ -1,10 +1,13 @@
 """What a stranger meets first: exported names, README, files, errors, the wheel."""
 
+import ast
 import copy
+import importlib
 import os
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -13,6 +16,8 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit import files
+from sketchbandit.cli.app import COMMANDS
+from sketchbandit.installing import how_to_install
 from sketchbandit.testing import snapshot
 
 ROOT = Path(__file__).parents[1]
@@ -125,15 +130,63 @@ def test_changelog_and_citation_name_this_version() -> None:
 
 
 def test_the_core_imports_nothing_optional() -> None:
-    """`import sketchbandit` needs numpy, scipy and safetensors alone."""
+    """What it exports needs numpy, scipy and safetensors alone."""
     code = (
-        "import sys, sketchbandit\n"
+        "import sys\n"
+        "from sketchbandit import *\n"
         "optional = {'matplotlib', 'sklearn', 'typer', 'rich', 'hypothesis', 'pytest', 'threadpoolctl'}\n"
         "optional |= {'numba', 'pandas', 'pyarrow', 'jinja2', 'platformdirs'}\n"
         "optional |= {'pydantic', 'sqlalchemy', 'httpx', 'dask', 'distributed'}\n"
         "assert not optional & set(sys.modules), optional & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_names_are_imported_when_they_are_used() -> None:
+    """`import sketchbandit` alone loads no numpy; each name is then that of its module, and is listed."""
+    code = (
+        "import sys, sketchbandit as sb\n"
+        "assert not {'numpy', 'scipy', 'safetensors'} & set(sys.modules)\n"
+        "assert set(sb.__all__) <= set(dir(sb))\n"
+        "assert sb.oful.__module__ == 'sketchbandit.policy.recipes' and 'oful' in vars(sb)\n"
+        "assert sb.sketch.FrequentDirections is sb.FrequentDirections\n"
+        "assert not hasattr(sb, 'nonsense')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    for name, module in sb._HOMES.items():
+        assert getattr(sb, name) is getattr(importlib.import_module(f"sketchbandit.{module}"), name)
+    source = ast.parse(Path(sb.__file__).read_text(encoding="utf-8"))
+    (typed,) = (node for node in source.body if isinstance(node, ast.If))
+    imports = [node for node in typed.body if isinstance(node, ast.ImportFrom)]
+    homes = {alias.name: node.module for node in imports for alias in node.names}
+    modules = dict.fromkeys(("data", "evaluation", "theory"), "sketchbandit")
+    named = {name: f"sketchbandit.{module}" for name, module in sb._HOMES.items()}
+    assert homes == {**modules, **named}, "type checkers see the same names in the same places"
+
+
+@pytest.mark.parametrize("extra", ["service", "client"])
+def test_the_hint_to_install_works(extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a clone it names the clone, from everywhere; elsewhere it says that a clone is needed."""
+    monkeypatch.chdir(ROOT)
+    assert how_to_install(extra) == f"pip install -e '.[{extra}]'"
+    monkeypatch.chdir(tmp_path)
+    assert how_to_install(extra) == f"pip install -e '{ROOT}[{extra}]'"
+    assert how_to_install(extra, tmp_path) == f"pip install '.[{extra}]' (in a clone of sketchbandit)"
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "other"\n', encoding="utf-8")
+    assert "in a clone" in how_to_install(extra, tmp_path), "the package lies inside another project"
+
+
+def test_every_hint_names_an_extra_that_exists() -> None:
+    """And all messages ask the same function."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    used = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        used |= set(re.findall(r"""how_to_install\(["'](\w+)["']""", text))
+        assert "pip install" not in text or path.name == "installing.py", path
+    used |= {entry.extra for entry in COMMANDS.values()}
+    assert used <= set(extras["optional-dependencies"])
+    assert {"service", "client", "dask", "sklearn", "testing", "files"} <= used
 
 
 def test_the_wheel_holds_the_package(tmp_path: Path) -> None:

@@ -25,78 +25,80 @@ True
 
 """
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from sketchbandit import data, theory
 from sketchbandit._version import __version__
-from sketchbandit.arms import Catalogue, Offer
-from sketchbandit.environment import (
-    Classification,
-    Clicks,
-    Environment,
-    GaussianArms,
-    HeavyTails,
-    Rotating,
-    Round,
-    Switching,
-)
-from sketchbandit.errors import (
-    FileError,
-    InputError,
-    InputTypeError,
-    MergeError,
-    MergeKindError,
-    RowError,
-    SketchBanditError,
-    SketchTooSmallWarning,
-    TooFewDigitsWarning,
-    WorldChangedWarning,
-)
-from sketchbandit.estimate import Estimate, Linear, Logistic, Poisson, Robust
-from sketchbandit.explore import (
-    UCB,
-    ActionChoice,
-    Candidates,
-    Choice,
-    EpsilonGreedy,
-    Explore,
-    Greedy,
-    InverseGap,
-    Thompson,
-)
-from sketchbandit.loading import load
-from sketchbandit.playing import RoundResult, play
-from sketchbandit.policy import (
-    Health,
-    LinUCB,
-    PerAction,
-    Policy,
-    ProjectedLinUCB,
-    adaptive,
-    cbrap,
-    cbscfd,
-    dbslinucb,
-    oful,
-    soful,
-)
-from sketchbandit.policy.named import register
-from sketchbandit.precision import Precision
-from sketchbandit.scaling import Scaling
-from sketchbandit.sketch import (
-    AdaptiveSketch,
-    Block,
-    BulkReader,
-    Change,
-    DyadicBlockSketch,
-    ExactSketch,
-    FrequentDirections,
-    IncrementalSVD,
-    RandomProjection,
-    Sketch,
-    Spectrum,
-    spectrum,
-)
-from sketchbandit.theory import Confidence
+
+if TYPE_CHECKING:
+    from sketchbandit import data, evaluation, theory
+    from sketchbandit.arms import Catalogue, Offer
+    from sketchbandit.environment import (
+        Classification,
+        Clicks,
+        Environment,
+        GaussianArms,
+        HeavyTails,
+        Rotating,
+        Round,
+        Switching,
+    )
+    from sketchbandit.errors import (
+        FileError,
+        InputError,
+        InputTypeError,
+        MergeError,
+        MergeKindError,
+        RowError,
+        SketchBanditError,
+        SketchTooSmallWarning,
+        TooFewDigitsWarning,
+        WorldChangedWarning,
+    )
+    from sketchbandit.estimate import Estimate, Linear, Logistic, Poisson, Robust
+    from sketchbandit.explore import (
+        UCB,
+        ActionChoice,
+        Candidates,
+        Choice,
+        EpsilonGreedy,
+        Explore,
+        Greedy,
+        InverseGap,
+        Thompson,
+    )
+    from sketchbandit.loading import load
+    from sketchbandit.playing import RoundResult, play
+    from sketchbandit.policy import (
+        Health,
+        LinUCB,
+        PerAction,
+        Policy,
+        ProjectedLinUCB,
+        adaptive,
+        cbrap,
+        cbscfd,
+        dbslinucb,
+        oful,
+        soful,
+    )
+    from sketchbandit.policy.named import register
+    from sketchbandit.precision import Precision
+    from sketchbandit.scaling import Scaling
+    from sketchbandit.sketch import (
+        AdaptiveSketch,
+        Block,
+        BulkReader,
+        Change,
+        DyadicBlockSketch,
+        ExactSketch,
+        FrequentDirections,
+        IncrementalSVD,
+        RandomProjection,
+        Sketch,
+    )
+    from sketchbandit.sketch.spectrum import Spectrum, spectrum
+    from sketchbandit.theory import Confidence
 
 __all__ = [
     "UCB",
@@ -169,11 +171,92 @@ __all__ = [
     "theory",
 ]
 
+# Where each name is defined. Modules are imported when one of their names is first used: the command line
+# prints its help without numpy and scipy.
+_MODULES = {
+    "arms": ("Catalogue", "Offer"),
+    "environment": (
+        "Classification",
+        "Clicks",
+        "Environment",
+        "GaussianArms",
+        "HeavyTails",
+        "Rotating",
+        "Round",
+        "Switching",
+    ),
+    "errors": (
+        "FileError",
+        "InputError",
+        "InputTypeError",
+        "MergeError",
+        "MergeKindError",
+        "RowError",
+        "SketchBanditError",
+        "SketchTooSmallWarning",
+        "TooFewDigitsWarning",
+        "WorldChangedWarning",
+    ),
+    "estimate": ("Estimate", "Linear", "Logistic", "Poisson", "Robust"),
+    "explore": (
+        "UCB",
+        "ActionChoice",
+        "Candidates",
+        "Choice",
+        "EpsilonGreedy",
+        "Explore",
+        "Greedy",
+        "InverseGap",
+        "Thompson",
+    ),
+    "loading": ("load",),
+    "playing": ("RoundResult", "play"),
+    "policy": (
+        "Health",
+        "LinUCB",
+        "PerAction",
+        "Policy",
+        "ProjectedLinUCB",
+        "adaptive",
+        "cbrap",
+        "cbscfd",
+        "dbslinucb",
+        "oful",
+        "soful",
+    ),
+    "policy.named": ("register",),
+    "precision": ("Precision",),
+    "scaling": ("Scaling",),
+    "sketch": (
+        "AdaptiveSketch",
+        "Block",
+        "BulkReader",
+        "Change",
+        "DyadicBlockSketch",
+        "ExactSketch",
+        "FrequentDirections",
+        "IncrementalSVD",
+        "RandomProjection",
+        "Sketch",
+    ),
+    "sketch.spectrum": ("Spectrum", "spectrum"),
+    "theory": ("Confidence",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
 
 def __getattr__(name: str) -> Any:
-    """Import ``sb.evaluation`` when it is first used."""
-    if name != "evaluation":
+    """Import a public name when it is first used."""
+    if name in _HOMES:
+        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    elif name in __all__ or name in _MODULES:
+        found = import_module(f"{__name__}.{name}")  # sb.data, sb.sketch: modules are attributes too
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415
+    globals()[name] = found  # the next time it is simply there
+    return found
 
-    return import_module("sketchbandit.evaluation")
+
+def __dir__() -> list[str]:
+    """The public names, imported or not."""
+    return sorted({*globals(), *__all__})

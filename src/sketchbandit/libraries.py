@@ -8,6 +8,7 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.installing import how_to_install
 
 _UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 """The unit roundoff: half the distance from 1 to the next number."""
@@ -142,7 +143,7 @@ def _compat(name: str) -> Any:
         except ModuleNotFoundError as error:
             if error.name is None or not package.startswith(error.name.partition(".")[0]):
                 raise
-    raise InputTypeError(f"{name} arrays need the package array-api-compat: pip install array-api-compat")
+    raise InputTypeError(f"{name} arrays need array-api-compat: {how_to_install('arrays')}")
 
 
 @cache

@@ -8,6 +8,7 @@ from sketchbandit import files
 from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.kinds import Kinds
 from sketchbandit.sharing import Shared, needs_the_lock
+from sketchbandit.showing import Facts, card
 
 
 class Stored(Kinds, Shared, ABC):
@@ -48,6 +49,15 @@ class Stored(Kinds, Shared, ABC):
         """What ``dump`` returns, without a copy. For callers that hold the lock and write it at once."""
         self.check_kind()
         return self._content()
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: a small table."""
+        with self._lock:
+            return card(type(self).__name__, self._facts())
+
+    def _facts(self) -> Facts:
+        """What ``_repr_html_`` shows, for whoever holds the lock; a subclass tells more."""
+        return [("described", repr(self))]
 
     @abstractmethod
     def _content(self) -> tuple[Scalars, Arrays]:

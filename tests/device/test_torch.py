@@ -135,7 +135,12 @@ def test_few_arms_are_looked_at_closely(monkeypatch: pytest.MonkeyPatch) -> None
     arms[best] *= 1.5
     looked_at: list[int] = []
     plain = Scorer.of
-    monkeypatch.setattr(Scorer, "of", lambda score, rows: looked_at.append(len(rows)) or plain(score, rows))
+
+    def counted(score: Any, rows: Any) -> Any:
+        looked_at.append(len(rows))
+        return plain(score, rows)
+
+    monkeypatch.setattr(Scorer, "of", counted)
     for half in (False, True):
         assert policy.select(sb.Catalogue(arms, half=half)) == best
     assert sum(looked_at) <= 10

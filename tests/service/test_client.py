@@ -29,6 +29,7 @@ from sketchbandit.client import (
 from sketchbandit.client.calls import authorization
 from sketchbandit.client.retries import Addresses
 from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.installing import how_to_install
 from tests.service.harness import AS_THEY_ARE, PLAIN
 from tests.service.processes import ServerProcess, Zygote, free_port, zygote
 
@@ -428,7 +429,7 @@ def test_without_httpx_it_says_what_to_install() -> None:
     """`import sketchbandit.client` without the extra is an instruction."""
     code = "import sys; sys.modules['httpx'] = None; import sketchbandit.client"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'sketchbandit[client]'" in done.stderr
+    assert how_to_install("client") in done.stderr
 
 
 def test_the_client_needs_little(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from sketchbandit.cli.app import app
+from sketchbandit.installing import how_to_install
 from sketchbandit.service import demo, logs, tokens
 from sketchbandit.service.engine import Engine
 from sketchbandit.service.exporting import SCHEMA
@@ -395,7 +396,7 @@ def test_without_the_extra_the_command_says_what_to_install(missing: str) -> Non
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "pip install 'sketchbandit[service]'" in done.stderr
+    assert how_to_install("service") in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -11,6 +11,7 @@ from sketchbandit.arms.store import Store, joined, make_store
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.libraries import check_same_place, dtype_name, is_foreign, library_of
+from sketchbandit.showing import Facts, amount, card
 
 INTERACTIONS = ("product", "concatenate", "outer")
 
@@ -43,6 +44,16 @@ class Offer:
     def __repr__(self) -> str:
         how = "" if self.arms.interaction is None else f", {self.arms.interaction} with a context"
         return f"<Offer: {len(self):,} arms of dim {self.dim:,}{how}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: a small table."""
+        return card(type(self).__name__, self._facts())
+
+    def _facts(self) -> Facts:
+        facts = [("arms", f"{len(self):,}"), ("features", f"{self.dim:,}")]
+        if self.arms.interaction is not None:
+            facts.append(("interaction", f"{self.arms.interaction} with a context"))
+        return facts
 
     @property
     def dim(self) -> int:
@@ -193,6 +204,15 @@ class Catalogue(Offer):
             store.library.name if store.library.on_host else f"{store.library.name}, {store.library.device}"
         )
         return f"<Catalogue: {len(self):,} arms of dim {self.dim:,}, {dtype_name(store.array)} ({place})>"
+
+    def _facts(self) -> Facts:
+        library = self.arms.store.library
+        return [
+            *super()._facts(),
+            ("dtype", dtype_name(self.arms.store.array)),
+            ("place", library.name if library.on_host else f"{library.name}, {library.device}"),
+            ("memory", amount(self.nbytes)),
+        ]
 
     def __getstate__(self) -> Any:
         raise TypeError("a catalogue cannot be copied or pickled; make another one from the same arms")

@@ -1,25 +1,54 @@
 """The command line. A command's module is imported when the command is asked for.
 
-So a server does not carry what draws figures, and a command whose extra is missing says so without taking the
-others with it.
+So ``--help`` is quick, a server does not carry what draws figures, and a command whose extra is missing says
+so without taking the others with it.
 """
 
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
-from threadpoolctl import threadpool_limits
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-import sketchbandit
-from sketchbandit.cli.output import console
+from sketchbandit._version import __version__
+from sketchbandit.installing import how_to_install
 
-# Every command: where it lives (sketchbandit.cli.NAME), and the extra that it needs.
-_COMMANDS = {
-    **dict.fromkeys(["reproduce", "compare", "report", "verify", "data"], ("experiments", "experiments")),
-    "evaluate": ("evaluate", "evaluation"),
-    "sketch": ("sketch", "files"),
-    **dict.fromkeys(["serve", "service"], ("service", "service")),
+
+class Entry(NamedTuple):
+    """What is known of a command before its module is imported."""
+
+    module: str
+    """It is in ``sketchbandit.cli.MODULE``."""
+    extra: str
+    """What has to be installed for it."""
+    summary: str
+    """The first line of its own help."""
+
+
+COMMANDS = {
+    "reproduce": Entry(
+        "experiments", "experiments", "Run the paper's experiments again, and judge its claims."
+    ),
+    "compare": Entry("experiments", "experiments", "Race policies on a data set, yours or a known one."),
+    "report": Entry(
+        "experiments",
+        "experiments",
+        "Make the figures, tables and report of a folder anew, without running anything.",
+    ),
+    "verify": Entry(
+        "experiments",
+        "experiments",
+        "Do some runs of a folder again: each must give the same results to the bit, but for the seconds.",
+    ),
+    "data": Entry(
+        "experiments", "experiments", "List the data sets: source, licence, shape, and where each lies."
+    ),
+    "evaluate": Entry("evaluate", "evaluation", "Estimate from a log what other policies would have earned."),
+    "sketch": Entry(
+        "sketch", "files", "Sketch a matrix in files, also one larger than memory, with a bound on the error."
+    ),
+    "serve": Entry("service", "service", "Run the decision service: it chooses arms and learns over HTTP."),
+    "service": Entry("service", "service", "Check, repair, export or evaluate the state of a service."),
 }
 
 
@@ -29,33 +58,44 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """All of them, in the order of help."""
         del ctx
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command, or one that says what is missing."""
-        if cmd_name not in _COMMANDS:
+        """The command; None if there is none of that name."""
+        if cmd_name not in COMMANDS:
             return None
-        module, extra = _COMMANDS[cmd_name]
-        try:
-            commands: typer.Typer = import_module(f"sketchbandit.cli.{module}").commands
-        except ModuleNotFoundError as error:
-            if (error.name or "").startswith("sketchbandit"):
-                raise
-            return _missing(cmd_name, error.name, extra)
+        commands: typer.Typer = import_module(f"sketchbandit.cli.{COMMANDS[cmd_name].module}").commands
         group: Any = typer.main.get_command(commands)
         return group.get_command(ctx, cmd_name) if hasattr(group, "get_command") else group  # one alone
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The help, from the summaries: no command is imported for it."""
+        mode = self.rich_markup_mode
+        known: dict[str, Any] = {
+            name: TyperCommand(name, help=entry.summary, rich_markup_mode=mode)
+            for name, entry in COMMANDS.items()
+        }
+        listing = TyperGroup(
+            name=self.name, commands=known, help=self.help, params=self.params, rich_markup_mode=mode
+        )
+        listing.format_help(ctx, formatter)
 
-def _missing(name: str, package: str | None, extra: str) -> Any:
-    stand_in = typer.Typer(add_completion=False)
-    anything = {"ignore_unknown_options": True, "allow_extra_args": True}  # what is missing comes first
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments name; its name is known also if its module cannot be imported."""
+        ctx.invoked_subcommand = args[0]
+        return super().resolve_command(ctx, args)
 
-    @stand_in.command(name, context_settings=anything, help=f"Needs the extra {extra}, not installed.")
-    def explain() -> None:
-        typer.secho(f"Error: {name} needs {package}: pip install 'sketchbandit[{extra}]'", err=True)
-        raise typer.Exit(1)
-
-    return typer.main.get_command(stand_in)
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, or say which extra it needs."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            if (error.name or "sketchbandit").startswith("sketchbandit"):
+                raise
+            name = ctx.invoked_subcommand
+            install = how_to_install(COMMANDS[name].extra)
+            typer.secho(f"Error: {name} needs {error.name}: {install}", err=True, fg=typer.colors.RED)
+            raise typer.Exit(1) from None
 
 
 app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False, rich_markup_mode="markdown")
@@ -63,7 +103,7 @@ app = typer.Typer(cls=LazyGroup, no_args_is_help=True, add_completion=False, ric
 
 def _version(wanted: bool) -> None:
     if wanted:
-        console.print(sketchbandit.__version__)
+        typer.echo(__version__)
         raise typer.Exit
 
 
@@ -73,6 +113,8 @@ def about(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Linear bandits in high dimension, on matrix sketches with certificates."""
+    """Contextual bandits with many features, on matrix sketches that bound their own error.
+
+    `sketchbandit COMMAND --help` says more about a command, with examples.
+    """
     del version
-    threadpool_limits(1)  # the process is ours, and its matrices are small: more threads only wait

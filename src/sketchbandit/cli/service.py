@@ -11,8 +11,6 @@ import typer
 
 from sketchbandit.cli.service_state import DatabaseUrl, group
 from sketchbandit.errors import SketchBanditError
-from sketchbandit.service import logs
-from sketchbandit.service.server import serve as run
 from sketchbandit.service.settings import MIB, Limits, Settings
 
 commands = typer.Typer(rich_markup_mode="markdown")
@@ -38,58 +36,76 @@ _DEFAULTS = Settings(Path())
 
 @commands.command()
 def serve(  # noqa: PLR0917  (typer takes options so)
-    state: Annotated[Path, typer.Option(help="Folder of the state; made if missing.")],
+    state: Annotated[Path, typer.Option(help="Folder for the state of the service; made if missing.")],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; other than loopback only with --token-file.")
+        str, typer.Option(help="Address to listen on; addresses beyond this machine need --token-file.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any that is free.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any free one.")] = 8000,
     token_file: Annotated[
-        Path | None, typer.Option(help="Hashes of the tokens taken; made with `service token`.")
+        Path | None,
+        typer.Option(help="File of accepted tokens (their hashes); make it with `service token`."),
     ] = None,
     cors: Annotated[
         list[str] | None,
-        typer.Option(metavar="ORIGIN", help="Let pages of this site call the service; may be repeated."),
+        typer.Option(
+            metavar="ORIGIN",
+            help="Let web pages of this origin (https://shop.example) call the service; may be repeated.",
+        ),
     ] = None,
     database: DatabaseUrl = None,
     standby: Annotated[
         bool,
-        typer.Option("--standby", help="Follow the server that has the database; take over when it goes."),
+        typer.Option("--standby", help="Follow the server that has the database; take over when it stops."),
     ] = False,
     snapshots: Annotated[
-        SnapshotPlace, typer.Option(help="Where snapshots are written; both places are read.")
+        SnapshotPlace,
+        typer.Option(help="Where snapshots are written. At a start both places are read."),
     ] = SnapshotPlace.folder,
     snapshot_seconds: Annotated[
-        float, typer.Option(min=0.1, help="How often a snapshot is written, if anything was learned.")
+        float, typer.Option(min=0.1, help="Seconds between snapshots, if anything was learned.")
     ] = _DEFAULTS.snapshot_seconds,
     retention_days: Annotated[
         float | None,
-        typer.Option(min=0.001, help="Drop answered decisions from the log after so long; by default never."),
+        typer.Option(min=0.001, help="Delete answered decisions after this many days; by default never."),
     ] = None,
     accept_clock: Annotated[
-        bool, typer.Option("--accept-clock", help="This machine's clock, far ahead of the journal, is right.")
+        bool,
+        typer.Option(
+            "--accept-clock", help="Trust the clock of this machine if it is far ahead of the journal."
+        ),
     ] = False,
-    max_body_mib: Annotated[int, typer.Option(min=1, max=256, help="Largest request.")] = Limits.body_bytes
-    // MIB,
+    max_body_mib: Annotated[
+        int, typer.Option(min=1, max=256, help="Largest request, in MiB.")
+    ] = Limits.body_bytes // MIB,
     max_requests_mib: Annotated[
-        int, typer.Option(min=1, help="Memory of all requests under way; four times the largest at least.")
+        int,
+        typer.Option(
+            min=1, help="Memory for all requests in progress, in MiB; at least four times the largest."
+        ),
     ] = Limits.request_bytes // MIB,
     max_bandit_mib: Annotated[
-        int, typer.Option(min=1, help="Memory that the policy of one bandit may come to need.")
+        int, typer.Option(min=1, help="Memory that the policy of one bandit may grow to, in MiB.")
     ] = Limits.bandit_bytes // MIB,
     device: Annotated[
         str | None,
-        typer.Option(help="Keep bandits' many stored arms on this device of torch, such as cuda:0."),
+        typer.Option(help="Keep large sets of stored arms on this device of torch, such as cuda:0."),
     ] = None,
-    max_connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = Limits.connections,
-    log_format: Annotated[LogFormat, typer.Option(help="For machines or for people.")] = LogFormat.json,
+    max_connections: Annotated[
+        int, typer.Option(min=1, help="Largest number of open connections.")
+    ] = Limits.connections,
+    log_format: Annotated[
+        LogFormat, typer.Option(help="Log lines for machines (json) or for people (text).")
+    ] = LogFormat.json,
     demo: Annotated[
-        bool, typer.Option("--demo", help="With traffic for a demo bandit, which begins anew each time.")
+        bool,
+        typer.Option("--demo", help="Also run a demo bandit and traffic for it; it starts anew each time."),
     ] = False,
 ) -> None:
-    """Run the decision service: decisions and rewards over HTTP, durable, with a dashboard.
+    """Run the decision service: it chooses arms and learns over HTTP.
 
-    Decisions and rewards are acknowledged when they are on disk. End it with Ctrl-C or SIGTERM: requests
-    under way are finished. Started again on the same folder it goes on where it was, also after a crash.
+    A decision or reward is acknowledged when it is on disk. Stop the service with Ctrl-C or SIGTERM: requests
+    in progress are finished first. Started again with the same folder it continues where it was, also after a
+    crash. The dashboard is at the address that is printed.
 
     Example: `sketchbandit serve --state bandit-state`
 
@@ -101,6 +117,9 @@ def serve(  # noqa: PLR0917  (typer takes options so)
 
     Example: `sketchbandit serve --state demo-state --demo`
     """
+    from sketchbandit.service import logs  # noqa: PLC0415  (help needs none of it)
+    from sketchbandit.service.server import serve as run  # noqa: PLC0415
+
     logs.configure(as_json=log_format == LogFormat.json)
     limits = Limits(
         body_bytes=max_body_mib * MIB,

@@ -2,15 +2,33 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sketchbandit.cli.evaluate import (
+    AsJson,
+    IntervalName,
+    Jobs,
+    Level,
+    MaxWeight,
+    Methods,
+    Out,
+    Parts,
+    Policies,
+    RewardRange,
+    Split,
+)
 from sketchbandit.cli.output import complaints, console, print_table
-from sketchbandit.service import checking, repairing, tokens
+from sketchbandit.installing import how_to_install
+
+if TYPE_CHECKING:
+    from sketchbandit.service.checking import Finding
 
 group = typer.Typer(
-    no_args_is_help=True, rich_markup_mode="markdown", help="Look after the state of a service."
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Check, repair, export or evaluate the state of a service.",
 )
 
 
@@ -22,26 +40,29 @@ class ScopeName(StrEnum):
     admin = "admin"
 
 
-Folder = Annotated[Path, typer.Argument(help="The state folder of a service that is not running.")]
-AnyFolder = Annotated[Path, typer.Argument(help="The state folder of a service, running or not.")]
+Folder = Annotated[Path, typer.Argument(help="State folder of a service. Stop the service first.")]
+AnyFolder = Annotated[Path, typer.Argument(help="State folder of a service, which may be running.")]
+OneBandit = Annotated[str | None, typer.Option(help="Only this bandit; by default all.")]
 DatabaseUrl = Annotated[
     str | None,
     typer.Option(
         envvar="SKETCHBANDIT_DATABASE",
-        help="postgresql://user:password@host/name; by default SQLite inside the state folder.",
+        help="Database, postgresql://user:password@host/name; by default SQLite in the state folder.",
     ),
 ]
 
 
 @group.command()
 def check(folder: Folder, database: DatabaseUrl = None) -> None:
-    """Verify journal and snapshots; exit status 1 if anything is wrong.
+    """Verify the journal and the snapshots; exit status 1 if anything is wrong.
 
-    Every row, every checksum; and the journal is played again: each snapshot must be what it leads to, bit
+    Reads every row and every checksum. Then it replays the journal: each snapshot must equal the result, bit
     for bit. Nothing is changed.
 
     Example: `sketchbandit service check bandit-state`
     """
+    from sketchbandit.service import checking  # noqa: PLC0415  (help needs none of it)
+
     with complaints(), console.status("checking") as status:
         findings = checking.check(folder, database, tell=lambda what: status.update(f"checking {what}"))
     _print_findings(folder, findings)
@@ -50,7 +71,7 @@ def check(folder: Folder, database: DatabaseUrl = None) -> None:
 @group.command()
 def repair(
     folder: Folder,
-    bandit: Annotated[str | None, typer.Option(help="Only this one.")] = None,
+    bandit: OneBandit = None,
     set_aside: Annotated[
         bool,
         typer.Option("--set-aside", help="Move records that cannot be applied into a file in the folder."),
@@ -59,11 +80,13 @@ def repair(
 ) -> None:
     """Find out why bandits are quarantined; exit status 1 if one cannot be started.
 
-    Every bandit is played again as at a start. With --set-aside those records go that stand in its way: what
-    they said is not learned, and a file keeps it. Without it nothing is changed.
+    Replays the journal of every bandit, as at a start. Without --set-aside nothing is changed. With it the
+    records that cannot be applied are moved into a file: the bandit starts, and has not learned from them.
 
     Example: `sketchbandit service repair bandit-state --bandit shop --set-aside`
     """
+    from sketchbandit.service import repairing  # noqa: PLC0415  (help needs none of it)
+
     with complaints(), console.status("repairing") as status:
         findings = repairing.repair(
             folder,
@@ -75,7 +98,7 @@ def repair(
     _print_findings(folder, findings)
 
 
-def _print_findings(folder: Path, findings: list[checking.Finding]) -> None:
+def _print_findings(folder: Path, findings: "list[Finding]") -> None:
     rows = [[found.what, "good" if found.is_good else "BAD", found.details] for found in findings]
     print_table(f"{folder}", ["what", "verdict", "details"], rows)
     if not all(found.is_good for found in findings):
@@ -85,16 +108,16 @@ def _print_findings(folder: Path, findings: list[checking.Finding]) -> None:
 @group.command()
 def export(
     folder: AnyFolder,
-    out: Annotated[Path, typer.Argument(help="The Parquet file to be written.")],
-    bandit: Annotated[str | None, typer.Option(help="Only this one.")] = None,
+    out: Annotated[Path, typer.Argument(help="The Parquet file to write; an existing file is replaced.")],
+    bandit: OneBandit = None,
     database: DatabaseUrl = None,
 ) -> None:
     """Write the decision log to a Parquet file, for off-policy evaluation.
 
-    One row an arm shown: its features, the propensity and whether it is exact or estimated, what the policy
-    had learned, the reward and whether it was given or the default. All arms offered too, for bandits
-    created with log_arms. The server may run meanwhile: what was committed when it began is written.
-    A file that is there is replaced.
+    One row for each arm that was shown: its features, its propensity (exact or estimated), how many rounds
+    the policy had learned from, the reward, and whether the reward was given or the default. Bandits created
+    with log_arms have all arms that were offered. The service may run: the file has what was committed when
+    the export began.
 
     Example: `sketchbandit service export bandit-state log.parquet --bandit shop`
     """
@@ -108,31 +131,34 @@ def export(
 @group.command()
 def evaluate(  # noqa: PLR0917  (typer takes options so)
     folder: AnyFolder,
-    policy: Annotated[list[str], typer.Option(help="As for `sketchbandit evaluate`; give it several times.")],
-    bandit: Annotated[str | None, typer.Option(help="Which one, where there are several.")] = None,
-    methods: Annotated[str, typer.Option(help="By which estimators, with commas.")] = "ips,snips,dr",
-    interval: Annotated[str, typer.Option(help="normal, bootstrap, anytime.")] = "normal",
-    level: Annotated[float, typer.Option(help="How sure intervals are.")] = 0.95,
-    split: Annotated[float | None, typer.Option(help="The share, from the start, learned from; 0.5.")] = None,
-    parts: Annotated[int | None, typer.Option(help="Instead: so many parts, each judged in turn.")] = None,
-    reward_range: Annotated[str | None, typer.Option(help="LEAST,MOST: what no reward leaves.")] = None,
-    max_weight: Annotated[float | None, typer.Option(help="What no weight exceeds: K/floor.")] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes at a time.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("evaluation"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    policy: Policies,
+    bandit: Annotated[
+        str | None, typer.Option(help="The bandit to evaluate, if the service has several.")
+    ] = None,
+    methods: Methods = "ips,snips,dr",
+    interval: IntervalName = "normal",
+    level: Level = 0.95,
+    split: Split = None,
+    parts: Parts = None,
+    reward_range: RewardRange = None,
+    max_weight: MaxWeight = None,
+    jobs: Jobs = None,
+    out: Out = Path("evaluation"),
+    as_json: AsJson = False,
     database: DatabaseUrl = None,
 ) -> None:
-    """What would other policies have earned? Judged by the log of a bandit, which may be running.
+    """Estimate from the log of a bandit what other policies would have earned.
 
-    `sketchbandit evaluate` on the export of this moment; the bandit must have been created with log_arms, and
-    leave something to chance.
+    Exports the log as it is now, and runs `sketchbandit evaluate` on it. The service may run. The bandit must
+    have been created with log_arms, and must choose with some randomness.
 
     Example: `sketchbandit service evaluate bandit-state --bandit shop --policy adaptive --policy soful`
     """
     try:
-        from sketchbandit.cli.evaluate import judge  # noqa: PLC0415  (another extra)
+        from sketchbandit.cli.judging import judge  # noqa: PLC0415  (another extra)
     except ModuleNotFoundError as error:
-        typer.secho(f"Error: this needs {error.name}: pip install 'sketchbandit[evaluation]'", err=True)
+        install = how_to_install("evaluation")
+        typer.secho(f"Error: service evaluate needs {error.name}: {install}", err=True, fg=typer.colors.RED)
         raise typer.Exit(1) from error
     from sketchbandit.service import evaluating  # noqa: PLC0415  (pyarrow takes 60 MB that a server can do without)
 
@@ -146,15 +172,19 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
 @group.command()
 def token(
     file: Annotated[Path, typer.Argument(help="The token file; made if missing.")],
-    scope: Annotated[ScopeName, typer.Option(help="What the token may do.")] = ScopeName.decide,
-    name: Annotated[str, typer.Option(help="Who it is for: a word.")] = "client",
+    scope: Annotated[
+        ScopeName, typer.Option(help="What the token allows; each scope includes those before it.")
+    ] = ScopeName.decide,
+    name: Annotated[str, typer.Option(help="Who the token is for: one word.")] = "client",
 ) -> None:
-    """Make a token and append its hash to a file. The token is shown once and kept nowhere.
+    """Make a token and add its hash to a file. The token is printed once and stored nowhere.
 
-    A server that runs has to be restarted to know it. To revoke a token, remove its line.
+    A running service reads the file when it starts: restart it. To revoke a token, delete its line.
 
     Example: `sketchbandit service token tokens.txt --scope admin --name ops`
     """
+    from sketchbandit.service import tokens  # noqa: PLC0415  (help needs none of it)
+
     with complaints():
         secret = tokens.add(file, name, scope.value)
     typer.echo(secret)

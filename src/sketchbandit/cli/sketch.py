@@ -1,42 +1,11 @@
-"""The command that sketches matrices in files."""
+"""The command that sketches matrices in files: its options. ``sketching`` does the work."""
 
-import time
-from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import Annotated
 
-import numpy as np
 import typer
-from rich.progress import BarColumn, TaskID, TextColumn
-
-from sketchbandit import outofcore
-from sketchbandit.cli.live import LiveProgress
-from sketchbandit.cli.output import complaints, console, print_table
-from sketchbandit.errors import InputError
-from sketchbandit.sketch import Sketch, spectrum
 
 commands = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-_PICTURES = (".png", ".svg", ".pdf", ".jpg")
-_SCREE = "sketchbandit.outofcore.scree"  # draws with matplotlib
-
-
-class RowBar(LiveProgress, outofcore.Watcher):
-    """A bar of rows read, with the time left."""
-
-    def __init__(self) -> None:
-        super().__init__(TextColumn("reading"), BarColumn(), TextColumn("{task.completed:,.0f} rows"))
-        self._task: TaskID | None = None
-
-    def begin(self, rows: int | None, done: int) -> None:
-        """So many rows, some of them read before."""
-        self._task = self._progress.add_task("", total=rows, completed=done)
-        Thread(target=import_module, args=(_SCREE,)).start()  # half a second, while others work
-
-    def advance(self, rows: int) -> None:
-        """So many more."""
-        if self._task is not None:
-            self._progress.advance(self._task, rows)
 
 
 @commands.command()
@@ -44,119 +13,77 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
     inputs: Annotated[
         list[str],
         typer.Argument(
-            help="Files (.npy, .npz, .csv, .tsv, .txt, .parquet), globs, or - for standard input."
+            help="Files (.npy, .npz, .csv, .tsv, .txt, .parquet), globs in quotes, or - for standard input."
         ),
     ],
-    size: Annotated[int, typer.Option(min=2, help="The sketch size: fewer rows than that are kept.")] = 100,
+    size: Annotated[int, typer.Option(min=2, help="Sketch size: at most size - 1 rows are kept.")] = 100,
     epsilon: Annotated[
         float | None,
-        typer.Option(
-            help="An error that e may not exceed: as many rows are kept as it takes, size at least."
-        ),
+        typer.Option(help="Largest error e allowed; the sketch then grows beyond --size as needed."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="The file for the sketch; one that is there is replaced.")] = Path(
+    out: Annotated[Path, typer.Option(help="File for the sketch; an existing file is replaced.")] = Path(
         "sketch.safetensors"
     ),
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes at a time; by default one for each core.")
+        int | None, typer.Option(min=1, help="Number of processes; by default one for each core.")
     ] = None,
     header: Annotated[
         bool | None,
         typer.Option(
             "--header/--no-header",
-            help="Whether text begins with the names of the columns; by default, if no number is among them.",
+            help="Whether text files begin with column names; by default, if their first line has no number.",
         ),
     ] = None,
-    float32: Annotated[bool, typer.Option("--float32", help="Half the space for the sketch.")] = False,
-    top: Annotated[int, typer.Option(min=0, help="How many singular values are printed.")] = 10,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,...", help="Leave these columns out; may be repeated."),
+    ] = None,
+    drop_text: Annotated[
+        bool,
+        typer.Option("--drop-text", help="Leave out all columns that are not numbers, and list them."),
+    ] = False,
+    float32: Annotated[
+        bool, typer.Option("--float32", help="Store the sketch as float32, in half the space.")
+    ] = False,
+    top: Annotated[int, typer.Option(min=0, help="How many singular values to print.")] = 10,
     plot: Annotated[
         Path | None,
-        typer.Option(help="The file for the scree plot; by default that of the sketch with .png."),
+        typer.Option(help="File for the scree plot; by default the name of the sketch with .png."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted job.")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Throw away what an interrupted job left.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted job.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Delete what an interrupted job left, and start again.")
+    ] = False,
 ) -> None:
-    """Sketch a matrix in files, larger than memory if need be, with a certificate of the error.
+    """Sketch a matrix in files, also one larger than memory, with a bound on the error.
 
-    The rows of all files together are X. What is written is S of at most size - 1 rows and e with
-    S'S <= X'X <= S'S + e I: every squared singular value of X lies between that of S and that plus e. Files
-    are read in chunks; the result does not depend on how many processes read them. An interrupted job goes
-    on with --resume.
+    The rows of all files together are the matrix X. The result is a matrix S of at most size - 1 rows and a
+    number e with S'S <= X'X <= S'S + e I: each squared singular value of X is at least that of S, and at most
+    that plus e. Files are read in chunks, by several processes; the result is the same for any number of
+    processes. An interrupted job continues with --resume.
 
     Example: `sketchbandit sketch big.npy --size 100 --out s.safetensors`
 
     Example: `sketchbandit sketch "parts/*.parquet" --size 50 --epsilon 1000 --jobs 4 --out s.safetensors`
 
+    Example: `sketchbandit sketch users.csv --drop id,joined --out s.safetensors`
+
     Example: `zcat rows.csv.gz | sketchbandit sketch - --size 20 --out s.safetensors`
     """
-    picture = out.with_suffix(".png") if plot is None else plot
-    started = time.perf_counter()
-    kept = "Interrupted; what was finished is kept: go on with --resume."
-    with complaints("Interrupted." if inputs == ["-"] else kept), RowBar() as bar:
-        _check_picture(picture, out, inputs)
-        made = outofcore.sketch(
-            inputs,
-            size=size,
-            epsilon=epsilon,
-            dtype="float32" if float32 else "float64",
-            header=header,
-            out=out,
-            jobs=jobs,
-            resume=resume,
-            fresh=fresh,
-            watcher=bar,
-        )
-        seconds = time.perf_counter() - started
-        if made.mass:
-            title = f"{made.count:,} rows of length {made.dim:,}, sketch size {made.size}"
-            import_module(_SCREE).draw(made, title).savefig(picture, dpi=160)
-    _describe(made, seconds)
-    _values(made, top)
-    if not made.mass:
-        console.print("no rows, or only zeros: there is nothing to plot")
-    files = [out, *([picture] if made.mass else [])]
-    console.print("wrote " + ", ".join(map(str, files)), soft_wrap=True, highlight=False, markup=False)
+    from sketchbandit.cli.sketching import sketch_files  # noqa: PLC0415  (help needs none of it)
 
-
-def _check_picture(picture: Path, out: Path, inputs: list[str]) -> None:
-    """Before anything is read: where the plot goes."""
-    if picture == out:
-        raise InputError(f"the plot and the sketch would both be {out}")
-    if picture.suffix.lower() not in _PICTURES:
-        raise InputError(
-            f"the plot cannot be {picture.name}; its suffix must be one of {', '.join(_PICTURES)}"
-        )
-    if not picture.parent.is_dir():
-        raise InputError(f"cannot write {picture}: there is no folder {picture.parent}")
-    if str(picture) in inputs:
-        raise InputError(f"{picture} is read: the plot cannot be written over it")
-
-
-def _describe(made: Sketch, seconds: float) -> None:
-    kept = (
-        f"{made.dim:,} x {made.dim:,}, all of X'X" if made.is_dense else f"{len(made.rows):,} x {made.dim:,}"
+    sketch_files(
+        inputs,
+        out=out,
+        plot=plot,
+        top=top,
+        size=size,
+        epsilon=epsilon,
+        dtype="float32" if float32 else "float64",
+        header=header,
+        drop=drop or [],
+        drop_text=drop_text,
+        jobs=jobs,
+        resume=resume,
+        fresh=fresh,
     )
-    relative = f" ({made.error_bound / made.mass:.3g} of the mass)" if made.mass else ""
-    rows = [
-        ["rows read", f"{made.count:,} of length {made.dim:,}"],
-        ["mass (sum of squares)", f"{made.mass:.6g}"],
-        ["kept", kept],
-        ["certificate e", f"{made.error_bound:.6g}{relative}"],
-        ["time", f"{seconds:.1f} s"],
-    ]
-    print_table("the sketch", ["what", "value"], rows)
-
-
-def _values(made: Sketch, top: int) -> None:
-    found = spectrum(made, top)
-    alive = int(np.count_nonzero(found.lower))
-    if not alive:
-        return
-    lower, upper = found.lower[:alive], found.upper[:alive]
-    shares = np.cumsum(lower) / made.mass
-    rows = [
-        [str(i + 1), f"{np.sqrt(low):.6g}", f"{np.sqrt(high):.6g}", f"{100 * share:.2f} %"]
-        for i, (low, high, share) in enumerate(zip(lower, upper, shares, strict=True))
-    ]
-    header = ["i", "sigma at least", "sigma at most", "mass of the first i, at least"]
-    print_table("leading singular values", header, rows)

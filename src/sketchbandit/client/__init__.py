@@ -11,11 +11,13 @@
 key, so that nothing is decided or learned twice.
 """
 
+from sketchbandit.installing import how_to_install
+
 try:
     import httpx  # noqa: F401  (to say which extra is missing)
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "sketchbandit.client needs httpx: pip install 'sketchbandit[client]'", name="httpx"
+        f"sketchbandit.client needs httpx: {how_to_install('client')}", name="httpx"
     ) from error
 
 from sketchbandit.client.answers import Decision, ServiceError

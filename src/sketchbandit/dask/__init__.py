@@ -11,10 +11,12 @@ Examples
 
 """
 
+from sketchbandit.installing import how_to_install
+
 try:
     import dask  # noqa: F401  (to say which extra is missing)
 except ModuleNotFoundError as error:
-    needs = "sketchbandit.dask needs dask: pip install 'sketchbandit[dask]'"
+    needs = f"sketchbandit.dask needs dask: {how_to_install('dask')}"
     raise ModuleNotFoundError(needs, name="dask") from error
 
 from sketchbandit.dask.logs import fit_logged

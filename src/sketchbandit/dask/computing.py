@@ -5,6 +5,7 @@ from typing import Any
 from dask.base import compute
 
 from sketchbandit.errors import SketchBanditError
+from sketchbandit.installing import how_to_install
 
 _PATIENCE = 10  # seconds for a scheduler to answer
 
@@ -22,7 +23,7 @@ def connect(address: str) -> Any:
     try:
         from distributed import Client  # noqa: PLC0415  (a part of Dask that not everybody has)
     except ModuleNotFoundError as error:
-        raise SketchBanditError("a scheduler needs distributed: pip install 'sketchbandit[dask]'") from error
+        raise SketchBanditError(f"a scheduler needs distributed: {how_to_install('dask')}") from error
     try:
         return Client(address, set_as_default=False, timeout=_PATIENCE)
     except (OSError, ValueError, TimeoutError) as error:

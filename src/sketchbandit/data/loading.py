@@ -13,6 +13,7 @@ from sketchbandit.data.catalogue import CATALOGUE, Source
 from sketchbandit.data.dataset import DataSet, checked
 from sketchbandit.errors import InputError
 from sketchbandit.files import replace_file
+from sketchbandit.installing import how_to_install
 
 VARIABLE = "SKETCHBANDIT_DATA"
 
@@ -104,7 +105,7 @@ def places() -> Iterator[Path]:
 
 
 def _needs(error: ModuleNotFoundError) -> ModuleNotFoundError:
-    text = f"data sets need {error.name}: pip install 'sketchbandit[experiments]'"
+    text = f"data sets need {error.name}: {how_to_install('experiments')}"
     return ModuleNotFoundError(text, name=error.name)
 
 

@@ -6,6 +6,7 @@ from typing import Any, overload
 from sketchbandit.evaluation import tables
 from sketchbandit.evaluation.results import LOGGED, Difference, Estimate
 from sketchbandit.evaluation.weights import Weights
+from sketchbandit.showing import grid, sentence
 
 
 class Evaluation(Sequence[Estimate]):
@@ -120,6 +121,11 @@ class Evaluation(Sequence[Estimate]):
         header, rows = tables.estimates([self.logged, *self], self.level)
         silent = [f"{name}: nothing can be said: {why}" for name, why in self.verdicts().items()]
         return "\n".join([*tables.aligned([header, *rows]), *silent])
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the tables, and in sentences what cannot be said and what was assumed."""
+        silent = [f"{name}: nothing can be said: {why}" for name, why in self.verdicts().items()]
+        return "".join([*(grid(*table) for table in self.tables()), *map(sentence, [*silent, *self.notes])])
 
 
 def plain(row: Any) -> dict[str, Any]:

@@ -7,6 +7,8 @@ The verbs are those of the command line:
 
 from typing import TYPE_CHECKING, Any
 
+from sketchbandit.installing import how_to_install
+
 if TYPE_CHECKING:
     from sketchbandit.experiments.verbs import compare, report, report_readings, reproduce, verify
 
@@ -20,6 +22,6 @@ def __getattr__(name: str) -> Any:
     try:
         from sketchbandit.experiments import verbs  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        hint = f"experiments need {error.name}: pip install 'sketchbandit[experiments]'"
+        hint = f"experiments need {error.name}: {how_to_install('experiments')}"
         raise ModuleNotFoundError(hint, name=error.name) from error
     return getattr(verbs, name)

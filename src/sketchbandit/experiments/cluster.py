@@ -11,6 +11,7 @@ from sketchbandit.errors import SketchBanditError
 from sketchbandit.experiments import machine
 from sketchbandit.experiments.pool import Failure, Result
 from sketchbandit.experiments.runs import Row, Run, perform
+from sketchbandit.installing import how_to_install
 
 
 def run_on_cluster(runs: Sequence[Run], address: str) -> Iterator[list[Result | Failure]]:
@@ -35,7 +36,7 @@ def _connect(address: str) -> Any:
     try:
         from sketchbandit.dask.computing import connect  # noqa: PLC0415  (the extra dask)
     except ModuleNotFoundError as error:
-        raise SketchBanditError("a cluster needs dask: pip install 'sketchbandit[dask]'") from error
+        raise SketchBanditError(f"a cluster needs dask: {how_to_install('dask')}") from error
     return connect(address)
 
 

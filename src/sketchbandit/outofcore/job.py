@@ -16,7 +16,7 @@ from sketchbandit.errors import FileError, InputError, SketchBanditError
 from sketchbandit.outofcore.folder import PartsFolder
 from sketchbandit.outofcore.parts import Part, Plan, check_alike, divide
 from sketchbandit.outofcore.reading import read_into
-from sketchbandit.outofcore.sources import STANDARD_INPUT, Source, find, open_source
+from sketchbandit.outofcore.sources import STANDARD_INPUT, Source, find, leave_out, open_source
 from sketchbandit.processes import Answer, NoAnswer, ask_all
 from sketchbandit.sketch import BulkReader, Sketch
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
@@ -27,6 +27,9 @@ _TRIES = 3  # for a part whose worker dies: of something else, mostly
 
 class Watcher:
     """Who is told how the work goes: this one keeps it to itself, a progress bar shows it."""
+
+    def left_out(self, columns: Sequence[str]) -> None:
+        """These columns are not read; told before ``begin``, if there are any."""
 
     def begin(self, rows: int | None, done: int) -> None:
         """There are so many rows, if that is known; some of them were read before."""
@@ -42,6 +45,8 @@ def sketch(
     epsilon: float | None = None,
     dtype: str = "float64",
     header: bool | None = None,
+    drop: str | Sequence[str] = (),
+    drop_text: bool = False,
     out: str | Path | None = None,
     jobs: int | None = None,
     resume: bool = False,
@@ -67,6 +72,13 @@ def sketch(
     header : bool, optional
         Whether the first line of text files has the names of the columns; by default it has if there is no
         number in it.
+    drop : str or sequence of str
+        Columns of text and Parquet files that are left out, by name (in text without names by number, from
+        0). Every file may have them, and one must.
+    drop_text : bool
+        Whether columns that are no numbers (words, dates) are left out too. Otherwise they are refused, with
+        their names. A column of a text file counts as such if its first lines hold no number; one number or
+        one word among the others is an error in any case.
     out : path, optional
         The file for the result, written when all is read. Beside it, what is finished is kept meanwhile.
     jobs : int, optional
@@ -75,7 +87,7 @@ def sketch(
         Whether to go on with what an interrupted job left beside ``out``, or to throw it away. Without
         either it is refused.
     watcher : Watcher, optional
-        Is told how the work goes.
+        Is told how the work goes, and which columns were left out.
 
     """
     size = check_count("size", size, at_least=2)
@@ -88,11 +100,14 @@ def sketch(
     names = find([str(name) for name in ([inputs] if isinstance(inputs, (str, Path)) else inputs)])
     target = None if out is None else _checked_target(Path(out), names)
     sources = [open_source(name, header) for name in names]
+    left_out = leave_out(sources, [drop] if isinstance(drop, str) else drop, drop_text=drop_text)
     check_alike(sources)
     counts = [source.rows for source in sources if source.rows is not None]
     rows = sum(counts) if len(counts) == len(sources) else None
-    plan = Plan(sources[0].dim, rows, size, epsilon, check_dtype(dtype).name, header)
+    plan = Plan(sources[0].dim, rows, size, epsilon, check_dtype(dtype).name, header, left_out)
     watcher = watcher or Watcher()
+    if left_out:
+        watcher.left_out(left_out)
     if names == [STANDARD_INPUT]:
         if resume:
             raise InputError("what came on standard input is gone: it cannot be resumed")
@@ -153,7 +168,7 @@ def _finish(bulk: BulkReader, target: Path | None) -> Sketch:
 def _settings(plan: Plan) -> dict[str, Any]:
     """What must be the same for a job to go on. Of the files, what has changed is read again."""
     settings = {name: value for name, value in asdict(plan).items() if name not in {"dim", "rows"}}
-    return {"version": __version__, **settings}
+    return {"version": __version__, **settings, "drop": list(plan.drop)}
 
 
 def _is_done(part: Part) -> bool:

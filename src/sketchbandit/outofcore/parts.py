@@ -27,6 +27,8 @@ class Plan:
     epsilon: float | None
     dtype: str
     header: bool | None
+    drop: tuple[str, ...] = ()
+    """Columns that are not read."""
 
     def reader(self) -> BulkReader:
         """One for a part, or for everything."""
@@ -88,7 +90,8 @@ class Part:
         """The inverse of ``to_json``."""
         fields = json.loads(text)
         pieces = [Piece(**{**piece, "stamp": tuple(piece["stamp"])}) for piece in fields["pieces"]]
-        return cls(Plan(**fields["plan"]), tuple(pieces), fields["out"])
+        plan = {**fields["plan"], "drop": tuple(fields["plan"]["drop"])}
+        return cls(Plan(**plan), tuple(pieces), fields["out"])
 
     def write(self, bulk: BulkReader) -> None:
         """Keep what was read."""

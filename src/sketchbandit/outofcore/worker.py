@@ -23,7 +23,9 @@ def handle(task: str, tell: Tell) -> dict[str, object]:
 
     for piece in part.pieces:
         piece.check_unchanged()
-        read_into(bulk, open_source(piece.source, part.plan.header), piece.start, piece.stop, count)
+        source = open_source(piece.source, part.plan.header)
+        source.leave_out(part.plan.drop)
+        read_into(bulk, source, piece.start, piece.stop, count)
         piece.check_unchanged()
     tell({"rows": untold})
     part.write(bulk)

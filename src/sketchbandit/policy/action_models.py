@@ -17,7 +17,10 @@ from sketchbandit.policy.health import Health
 from sketchbandit.policy.learner import Learner
 from sketchbandit.policy.learning import Policy
 from sketchbandit.scaling import Reader
+from sketchbandit.showing import Facts, amount, certificate
 from sketchbandit.sketch.columns import ColumnNames
+
+_SHOWN = 20  # actions in a notebook
 
 
 class Offer(NamedTuple):
@@ -209,6 +212,19 @@ class ActionModels(Learner):
             f"{self.rounds} rounds, {self.nbytes:,} bytes>"
         )
 
+    def _facts(self) -> Facts:
+        shown = list(self._models)[:_SHOWN]
+        more = len(self._models) - len(shown)
+        retired = f", {len(self._retired):,} retired" if self._retired else ""
+        return [
+            ("actions", f"{len(self.actions):,}{retired}"),
+            ("each", repr(self._template)),
+            ("rounds", f"{self.rounds:,}"),
+            ("memory", amount(self.nbytes)),
+            *((str(name), _told(self._models[name])) for name in shown),
+            *([("...", f"{more:,} more actions")] if more else []),
+        ]
+
     # -- files ----------------------------------------------------------------------------------------
 
     def _content(self) -> tuple[Scalars, Arrays]:
@@ -243,3 +259,7 @@ class ActionModels(Learner):
         made._set_up(template, models, retired, ColumnNames(scalars.get("columns")))
         made._restore_chance(scalars)
         return made
+
+
+def _told(policy: Policy) -> str:
+    return f"{policy.rounds:,} rounds, {certificate(policy.health().certificate)}"

@@ -17,6 +17,7 @@ from sketchbandit.policy.learning import Policy
 from sketchbandit.policy.predictions import PredictionWatch
 from sketchbandit.policy.spread import Spread
 from sketchbandit.scaling import Intercept, Kind, Reader
+from sketchbandit.showing import Facts, amount, certificate
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.columns import ColumnNames
@@ -125,6 +126,20 @@ class LinUCB(Policy):
             f"{type(self.sketch).__name__} of size {self.sketch.size}, "
             f"error <= {self.sketch.error_bound:.4g}, {self.nbytes:,} bytes>"
         )
+
+    def _facts(self) -> Facts:
+        sketch, health = self.sketch, self.health()
+        kept = "a full matrix" if sketch.is_dense else f"{sketch.row_count:,} rows kept"
+        return [
+            ("sketch", f"{type(sketch).__name__}, size {sketch.size:,}, {kept}"),
+            ("features", f"{self.dim:,}"),
+            ("rounds", f"{self._rounds:,}"),
+            ("explores by", repr(self._explore)),
+            ("scaling", health.scaling or "none"),
+            ("memory", amount(self.nbytes)),
+            ("certificate", certificate(health.certificate)),
+            ("health", health.sentence),
+        ]
 
     def _said_rule(self) -> str:
         is_short = type(self._explore) is UCB and not self._share

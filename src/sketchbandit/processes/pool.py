@@ -11,9 +11,10 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from typing import IO, Any, Generic, NamedTuple, Protocol, TypeVar
 
-_ONE_THREAD = dict.fromkeys(
+ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
+"""The environment of a process whose products use one thread."""
 
 
 class Task(Protocol):
@@ -148,7 +149,7 @@ def _start(module: str, errors: int) -> "subprocess.Popen[str]":
         stderr=errors,
         text=True,
         encoding="utf-8",
-        env={**os.environ, **_ONE_THREAD},
+        env={**os.environ, **ONE_THREAD},
     )
 
 

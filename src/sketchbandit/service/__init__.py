@@ -7,7 +7,20 @@ is asked; ``api.table`` has the paths), ``upkeep`` (what happens by itself), ``e
 restart), ``bandit`` (one of them in memory), ``storage`` (database and snapshots).
 """
 
-from sketchbandit.service.server import serve
+from typing import TYPE_CHECKING, Any
+
 from sketchbandit.service.settings import Limits, Settings
 
+if TYPE_CHECKING:
+    from sketchbandit.service.server import serve
+
 __all__ = ["Limits", "Settings", "serve"]
+
+
+def __getattr__(name: str) -> Any:
+    """``serve``, imported when it is asked for: the settings alone need no server."""
+    if name != "serve":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sketchbandit.service.server import serve  # noqa: PLC0415
+
+    return serve

@@ -38,10 +38,12 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
     epsilon : float
         The spectral error allowed, in units of a squared row norm.
     horizon : int, optional
-        T, the number of rows to come, if it is known. The budget is then epsilon·t/T. After T rows it stays
-        epsilon, so that only what is left of it can be lost, and the size grows with the rank of new rows.
+        T, the number of rows of the whole stream, if it is known. A policy adds one row for each reward. The
+        budget is then epsilon·t/T. After T rows it stays epsilon, so that only what is left of it can be
+        lost, and the size grows with the rank of new rows.
         Without a horizon the budget stays below epsilon for ever: 3/5 of it is for the first 2000 rows, and
-        the rest is spent more and more slowly.
+        the rest is spent more and more slowly. So a horizon above 10,000/3 allows less in the first 2000
+        rows.
     size : int
         The smallest size. Streams of a lower rank are kept without loss, and e <= mass / size.
     compensation : float

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike
 from sketchbandit.arrays import AnyArray, Matrix, Parts, Scalars
 from sketchbandit.linalg import SUM_ROUNDING, covariance_of
 from sketchbandit.sharing import needs_the_lock
+from sketchbandit.showing import Facts, amount, certificate
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.columns import ColumnNames, Name
 from sketchbandit.sketch.tally import Tally
@@ -180,6 +181,17 @@ class Telling(Stored):
             f"<{type(self).__name__}({settings}): {self.count} rows seen, {kept} kept, "
             f"error <= {self.error_bound:.4g}>"
         )
+
+    def _facts(self) -> Facts:
+        kept = "S'S, a full matrix" if self.is_dense else f"{self.row_count:,}"
+        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
+        return [
+            ("settings", settings),
+            ("rows seen", f"{self.count:,}"),
+            ("rows kept", kept),
+            ("memory", amount(self.nbytes)),
+            ("certificate", certificate(self.error_bound)),
+        ]
 
 
 def read_only(rows: AnyArray) -> AnyArray:

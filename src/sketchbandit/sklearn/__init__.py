@@ -13,10 +13,12 @@ True
 
 """
 
+from sketchbandit.installing import how_to_install
+
 try:
     import sklearn  # noqa: F401  (to say which extra is missing)
 except ModuleNotFoundError as error:
-    needs = "sketchbandit.sklearn needs scikit-learn: pip install 'sketchbandit[sklearn]'"
+    needs = f"sketchbandit.sklearn needs scikit-learn: {how_to_install('sklearn')}"
     raise ModuleNotFoundError(needs, name="sklearn") from error
 
 from sketchbandit.sklearn.newton import SketchedNewtonClassifier, SketchedNewtonRegressor

@@ -13,12 +13,14 @@ stopped. A sketch without an error bound inherits only ``InputLaws``, ``FileLaws
 needs the extra ``sketchbandit[testing]``.
 """
 
+from sketchbandit.installing import how_to_install
+
 try:
     import hypothesis  # noqa: F401
     import pytest  # noqa: F401
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f"sketchbandit.testing needs {error.name}: pip install 'sketchbandit[testing]'", name=error.name
+        f"sketchbandit.testing needs {error.name}: {how_to_install('testing')}", name=error.name
     ) from error
 
 from sketchbandit.testing.laws import CovarianceLaws, FileLaws, ForgetLaws, InputLaws, MergeLaws, SketchLaws

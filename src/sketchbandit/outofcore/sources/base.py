@@ -1,7 +1,7 @@
 """What every kind of file offers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -31,6 +31,10 @@ class Source(ABC):
     """How many there are, if it can be known."""
     columns: Sequence[str] | None = None
     """What the columns are called, if they are called anything."""
+    names: Sequence[str] = ()
+    """By which columns can be left out: their names, or their numbers in a text without names."""
+    text: Sequence[str] = ()
+    """Columns that are no numbers: words, dates. They have to be left out before rows are read."""
     divisible: ClassVar[bool] = False
     """Whether a part can be read without what comes before it."""
 
@@ -43,6 +47,10 @@ class Source(ABC):
         count = max(1, round(self.rows / most))
         edges = [self.rows * i // count for i in range(count + 1)]
         return list(pairwise(edges))
+
+    def leave_out(self, names: Collection[str]) -> None:
+        """Do not read these columns. A file without names of columns has none of them."""
+        del names
 
     @abstractmethod
     def chunks(self, start: int, stop: int) -> Iterator[Chunk]:

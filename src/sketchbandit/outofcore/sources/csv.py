@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,9 +14,12 @@ from pyarrow import csv as arrow_csv
 from sketchbandit.arrays import Matrix
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.outofcore.sources.base import CHUNK_BYTES, Chunk, Source
+from sketchbandit.outofcore.sources.leaving_out import option
 
-_SEPARATORS = (",", ";", "\t", " ")
+_SEPARATORS = ("\t", ",", ";", " ")  # the first that is there
 _COUNTED_AT_ONCE = 1 << 22
+_LOOKED_AT = 1 << 20  # bytes, to find columns of text
+_LINES = 1000  # of them
 _MISSING = frozenset(arrow_csv.ConvertOptions().null_values)  # how a number that is not there is written
 
 
@@ -43,16 +46,50 @@ class TextTable:
             raise FileError(f"{name}: its first line cannot be read: {error}") from error
         if self.separator == " " and "" in fields:
             raise InputError(f"{name}: several spaces stand between columns; write one, or a comma")
-        self.dim = len(fields)
-        if header is None:
-            header = self._has_names(fields)
-        self.columns = fields if header else None
-        if self.columns is None and not all(map(_is_number, fields)):
-            at = next(i for i, field in enumerate(fields) if not _is_number(field))
-            raise InputError(
-                f"{name}: row 0, column {at}: {fields[at]!r} is no number, but others in the line are, "
-                "so that it is no line of names either; mend it, or drop the column"
-            )
+        self._has_header = self._has_names(fields) if header is None else header
+        self.names = fields if self._has_header else [str(at) for at in range(len(fields))]
+        self._head = file.read(_LOOKED_AT)
+        if not self._has_header:
+            self._head = self._first + self._head
+        self._text = self._text_columns()
+        self._kept = list(range(len(fields)))
+
+    def leave_out(self, names: Collection[str]) -> None:
+        """Do not read these columns; where they have no names, they go by their numbers, from 0."""
+        self._kept = [at for at in self._kept if self.names[at] not in names]
+
+    @property
+    def dim(self) -> int:
+        """How many columns are read."""
+        return len(self._kept)
+
+    @property
+    def columns(self) -> list[str] | None:
+        """Their names, if they have any."""
+        return [self.names[at] for at in self._kept] if self._has_header else None
+
+    @property
+    def text(self) -> list[str]:
+        """Those of them that are no numbers."""
+        return [self.names[at] for at in self._kept if at in self._text]
+
+    def _text_columns(self) -> set[int]:
+        """Columns with words and without a number in the first lines."""
+        left, words = set(range(len(self.names))), set()
+        lines = re.split(r"\r\n|\r|\n", self._head.decode("utf-8-sig", "replace"))
+        if len(self._head) >= _LOOKED_AT:
+            lines = lines[:-1]  # the last one may be cut
+        try:
+            for row in csv.reader(lines[:_LINES], delimiter=self.separator):
+                if len(row) != len(self.names) or not left:
+                    continue
+                there = {at for at in left if row[at].strip() not in _MISSING}
+                numbers = {at for at in there if _is_number(row[at])}
+                left -= numbers
+                words |= there - numbers
+        except csv.Error:
+            return set()  # whoever reads the rows says what is wrong
+        return left & words
 
     def _has_names(self, fields: list[str]) -> bool:
         if fields == [str(i) for i in range(len(fields))] and len(fields) > 1:
@@ -63,30 +100,51 @@ class TextTable:
             )
         if not fields[0] and not any(map(_is_number, fields[1:])) and len(fields) > 1:
             raise InputError(
-                f"{self._name}: the first column has no name, which looks like row numbers; "
-                "drop it (index=False)"
+                f"{self._name}: the first column has no name, so it looks like row numbers: write the file "
+                "without them (index=False), or leave them out: --header --drop ''"
+            )
+        if not all(map(_is_number, fields)) and any(map(_is_number, fields)):
+            raise InputError(
+                f"{self._name}: its first line has words and numbers ({', '.join(fields[:4])}, ...): say "
+                "--header if they are the names of columns, --no-header if they are a row"
             )
         return not any(map(_is_number, fields))
 
     def chunks(self) -> Iterator[Chunk]:
         """Its rows."""
-        names = [str(i) for i in range(self.dim)]
-        source: Any = self._file if self.columns is not None else _Rewound(self._first, self._file)
+        names = [str(i) for i in range(len(self.names))]
+        kept = [names[at] for at in self._kept]
+        source: Any = _Rewound(self._head, self._file)
         first = 0
         try:
             reader = arrow_csv.open_csv(
                 source,
                 arrow_csv.ReadOptions(column_names=names, block_size=CHUNK_BYTES, use_threads=False),
                 # A line without anything is no row, unless a row has one field, which is missing then.
-                arrow_csv.ParseOptions(delimiter=self.separator, ignore_empty_lines=self.dim > 1),
-                arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float64())),
+                arrow_csv.ParseOptions(delimiter=self.separator, ignore_empty_lines=len(names) > 1),
+                arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys(kept, pa.float64()), include_columns=kept
+                ),
             )
             for batch in reader:
                 yield Chunk(table_rows(batch), first)
                 first += batch.num_rows
         except pa.ArrowInvalid as error:
             if "Empty CSV" not in str(error):
-                raise FileError(f"{self._name}: {_placed(str(error), first)}") from error
+                raise FileError(f"{self._name}: {self._placed(str(error), first)}") from error
+
+    def _placed(self, message: str, read: int) -> str:
+        """What the reader complains about, with rows counted from 0 as everywhere."""
+        found = re.search(r"Row #(\d+): ", message)
+        place = f"after row {read}" if found is None else f"row {int(found[1]) - 1}"
+        wrong = re.search(r"In CSV column #(\d+): .*invalid value '(.*)'", message, re.DOTALL)
+        if wrong is None:
+            return f"{place}: {message if found is None else message.replace(found[0], '')}"
+        column = self.names[int(wrong[1])]
+        return (
+            f"{place}, column {column}: {wrong[2]!r} is not a number; correct it, or leave the column out: "
+            f"{option(column)}"
+        )
 
 
 class CsvSource(Source):
@@ -94,31 +152,44 @@ class CsvSource(Source):
 
     def __init__(self, path: Path, header: bool | None = None) -> None:
         self.name, self._path, self._header = str(path), path, header
+        self._left_out: frozenset[str] = frozenset()
         with path.open("rb") as file:
-            table = TextTable(self.name, file, header)
-            self.dim, self.columns = table.dim, table.columns
+            self._table = TextTable(self.name, file, header)
             file.seek(0)
-            self.rows = _count_lines(file) - (self.columns is not None)
+            self.rows = _count_lines(file) - (self._table.columns is not None)
+        self.names = self._table.names
+        self._describe()
+
+    def leave_out(self, names: Collection[str]) -> None:
+        """Do not read these columns."""
+        self._left_out |= set(names)
+        self._table.leave_out(names)
+        self._describe()
+
+    def _describe(self) -> None:
+        self.dim, self.columns, self.text = self._table.dim, self._table.columns, self._table.text
 
     def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
         """All of them."""
         del start, stop
         with self._path.open("rb") as file:
-            yield from TextTable(self.name, file, self._header).chunks()
+            table = TextTable(self.name, file, self._header)
+            table.leave_out(self._left_out)
+            yield from table.chunks()
 
 
 class _Rewound(io.RawIOBase):
-    """A line that was read already, and what follows it."""
+    """What was read already, and what follows it."""
 
-    def __init__(self, line: bytes, file: IO[bytes]) -> None:
-        self._line, self._file = line, file
+    def __init__(self, head: bytes, file: IO[bytes]) -> None:
+        self._head, self._file = head, file
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        some = self._line[: len(buffer)] or self._file.read(len(buffer))
-        self._line = self._line[len(some) :]
+        some = self._head[: len(buffer)] or self._file.read(len(buffer))
+        self._head = self._head[len(some) :]
         buffer[: len(some)] = some
         return len(some)
 
@@ -129,14 +200,6 @@ def table_rows(batch: Any) -> Matrix:
     for index, column in enumerate(batch.columns):
         rows[:, index] = column.to_numpy(zero_copy_only=False)
     return rows
-
-
-def _placed(message: str, read: int) -> str:
-    """What the reader complains about, with rows counted from 0 as everywhere."""
-    found = re.search(r"Row #(\d+): ", message)
-    if found is None:
-        return f"after row {read}: {message}"
-    return f"row {int(found[1]) - 1}: {message.replace(found[0], '')}"
 
 
 def _is_number(field: str) -> bool:

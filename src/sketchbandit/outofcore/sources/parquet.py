@@ -1,14 +1,14 @@
-"""Parquet: every column a number; its row groups are the parts."""
+"""Parquet: its columns of numbers; its row groups are the parts."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import parquet
 
-from sketchbandit.errors import FileError, InputError, InputTypeError
+from sketchbandit.errors import FileError, InputError
 from sketchbandit.outofcore.sources.base import Chunk, Source
 from sketchbandit.outofcore.sources.csv import table_rows
 
@@ -26,17 +26,20 @@ class ParquetSource(Source):
                 groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         except (pa.ArrowInvalid, pa.ArrowException) as error:
             raise FileError(f"{path} is damaged or not a Parquet file: {error}") from error
-        wrong = [field.name for field in schema if not _is_number(field.type)]
-        if wrong:
-            raise InputTypeError(
-                f"{path}: every column must be a number, but these are not: {', '.join(wrong[:5])}"
-                f"{', ...' if len(wrong) > 5 else ''}; encode or drop them"
-            )
+        self.text = [field.name for field in schema if not _is_number(field.type)]
         if not schema.names:
             raise InputError(f"{path}: it has no columns")
-        self.columns, self.dim = schema.names, len(schema.names)
+        self.columns: list[str] = schema.names
+        self.names = schema.names
+        self.dim = len(schema.names)
         self._edges = [0, *accumulate(groups)]
         self.rows = self._edges[-1]
+
+    def leave_out(self, names: Collection[str]) -> None:
+        """Do not read these columns."""
+        self.columns = [name for name in self.columns if name not in names]
+        self.text = [name for name in self.text if name not in names]
+        self.dim = len(self.columns)
 
     def divide(self, most: int) -> list[tuple[int, int]]:
         """Whole row groups, as many as make about ``most`` rows."""

@@ -1,6 +1,6 @@
 """What comes on standard input: an .npy file or text, told apart by the first bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import IO
 
 import numpy as np
@@ -28,7 +28,18 @@ class PipeSource(Source):
         from sketchbandit.outofcore.sources.csv import TextTable  # noqa: PLC0415  (needs pyarrow)
 
         self._table = TextTable(name, file, header)
-        self.dim, self.columns = self._table.dim, self._table.columns
+        self.names = self._table.names
+        self._describe()
+
+    def leave_out(self, names: Collection[str]) -> None:
+        """Do not read these columns of a text."""
+        if self._table is not None:
+            self._table.leave_out(names)
+            self._describe()
+
+    def _describe(self) -> None:
+        if self._table is not None:
+            self.dim, self.columns, self.text = self._table.dim, self._table.columns, self._table.text
 
     def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
         """All that comes."""

@@ -1,0 +1,116 @@
+"""Judging policies by a log, and printing what came of it."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.progress import BarColumn, TaskID, TextColumn
+
+from sketchbandit.cli.live import LiveProgress
+from sketchbandit.cli.output import console, print_table
+from sketchbandit.errors import InputError
+from sketchbandit.evaluation import Evaluation, Replay, tables
+from sketchbandit.evaluation.evaluation import plain
+from sketchbandit.evaluation.report import write_report
+from sketchbandit.experiments import judging
+
+
+class DecisionBar(LiveProgress, judging.Watcher):
+    """A bar of decisions judged, with the time left."""
+
+    def __init__(self) -> None:
+        super().__init__(TextColumn("judging"), BarColumn(), TextColumn("{task.completed:,.0f} decisions"))
+        self._task: TaskID | None = None
+
+    def begin(self, decisions: int) -> None:
+        """So many, by all candidates together."""
+        self._task = self._progress.add_task("", total=decisions)
+
+    def advance(self, decisions: int) -> None:
+        """So many more."""
+        if self._task is not None:
+            self._progress.advance(self._task, decisions)
+
+
+def judge(
+    log: Path,
+    policies: Sequence[str],
+    options: dict[str, Any],
+    *,
+    learning: bool,
+    jobs: int | None,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Judge, and print what came of it; ``options`` as they were written."""
+    with DecisionBar() as bar:
+        if learning:
+            _refuse_unused(options)
+            some = {name: options[name] for name in ("bandit", "dim", "level")}
+            lives = judging.replay(log, policies, jobs=jobs, watcher=bar, **some)
+        else:
+            chosen = {**options, "methods": options["methods"].split(",")}
+            chosen["reward_range"] = _range(options["reward_range"])
+            found = judging.evaluate(log, policies, jobs=jobs, watcher=bar, **chosen)
+    if learning:
+        _lives(lives, as_json=as_json)
+        return
+    page = write_report(found, out, title=f"What would they have earned? {log.name}")
+    if as_json:
+        typer.echo(json.dumps(found.to_json()))
+        return
+    _show(found)
+    console.print(f"report: {page}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _refuse_unused(options: dict[str, Any]) -> None:
+    """Refuse what a replay does not heed, where it was given."""
+    given = [name for name in ("split", "parts", "reward_range", "max_weight") if options[name] is not None]
+    given += ["interval"] if options["interval"] != "normal" else []
+    if given:
+        said = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InputError(f"--learning replays the whole log, with normal intervals; leave out {said}")
+
+
+def _range(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        least, most = (float(end) for end in text.split(","))
+    except ValueError as error:
+        raise InputError(f"--reward-range is LEAST,MOST, such as 0,1; got {text!r}") from error
+    return least, most
+
+
+def _show(found: Evaluation) -> None:
+    for title, header, rows in found.tables():
+        print_table(title, header, rows)
+    for name, why in found.verdicts().items():
+        typer.secho(f"{name}: nothing can be said: {why}", err=True, fg=typer.colors.YELLOW)
+    for note in found.notes:
+        console.print(note, highlight=False, markup=False)
+
+
+def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
+    if as_json:
+        rows = [{**plain(life.estimate), "decisions": life.decisions} for life in lives.values()]
+        typer.echo(json.dumps({"replay": rows, "verdicts": {n: r.verdict for n, r in lives.items()}}))
+        return
+    header = ["policy", "rounds", "of decisions", "mean reward", "interval", "verdict"]
+    print_table(
+        "while they learn",
+        header,
+        [
+            [
+                life.policy,
+                f"{life.rounds:,}",
+                f"{life.decisions:,}",
+                tables.number(life.estimate.value),
+                tables.interval(life.estimate),
+                f"nothing can be said: {life.verdict}" if life.verdict else "good",
+            ]
+            for life in lives.values()
+        ],
+    )

@@ -1,0 +1,114 @@
+"""Sketching matrices in files, and printing what came of it."""
+
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+from rich.progress import BarColumn, TaskID, TextColumn
+
+from sketchbandit import outofcore
+from sketchbandit.cli.live import LiveProgress
+from sketchbandit.cli.output import complaints, console, print_table
+from sketchbandit.errors import InputError
+from sketchbandit.outofcore.sources import names_in
+from sketchbandit.sketch import Sketch, spectrum
+
+_PICTURES = (".png", ".svg", ".pdf", ".jpg")
+_SCREE = "sketchbandit.outofcore.scree"  # draws with matplotlib
+
+
+class RowBar(LiveProgress, outofcore.Watcher):
+    """A bar of rows read, with the time left."""
+
+    def __init__(self) -> None:
+        super().__init__(TextColumn("reading"), BarColumn(), TextColumn("{task.completed:,.0f} rows"))
+        self._task: TaskID | None = None
+        self.columns: list[str] = []
+        """Those that were left out."""
+
+    def left_out(self, columns: Sequence[str]) -> None:
+        """To be printed when all is done."""
+        self.columns = list(columns)
+
+    def begin(self, rows: int | None, done: int) -> None:
+        """So many rows, some of them read before."""
+        self._task = self._progress.add_task("", total=rows, completed=done)
+        Thread(target=import_module, args=(_SCREE,)).start()  # half a second, while others work
+
+    def advance(self, rows: int) -> None:
+        """So many more."""
+        if self._task is not None:
+            self._progress.advance(self._task, rows)
+
+
+def sketch_files(
+    inputs: list[str], *, drop: list[str], out: Path, plot: Path | None, top: int, **settings: Any
+) -> None:
+    """Sketch, print and draw; ``settings`` go to ``outofcore.sketch``."""
+    picture = out.with_suffix(".png") if plot is None else plot
+    started = time.perf_counter()
+    kept = "Interrupted. What is finished is kept; continue with --resume."
+    with complaints("Interrupted." if inputs == ["-"] else kept), RowBar() as bar:
+        _check_picture(picture, out, inputs)
+        made = outofcore.sketch(inputs, drop=names_in(drop), out=out, watcher=bar, **settings)
+        seconds = time.perf_counter() - started
+        if made.mass:
+            title = f"{made.count:,} rows of length {made.dim:,}, sketch size {made.size}"
+            import_module(_SCREE).draw(made, title).savefig(picture, dpi=160)
+    _describe(made, seconds)
+    if bar.columns:
+        said = f"columns left out: {', '.join(bar.columns)}"
+        console.print(said, soft_wrap=True, highlight=False, markup=False)
+    _values(made, top)
+    if not made.mass:
+        console.print("no rows, or only zeros: there is nothing to plot")
+    files = [out, *([picture] if made.mass else [])]
+    console.print("wrote " + ", ".join(map(str, files)), soft_wrap=True, highlight=False, markup=False)
+
+
+def _check_picture(picture: Path, out: Path, inputs: list[str]) -> None:
+    """Before anything is read: where the plot goes."""
+    if picture == out:
+        raise InputError(f"the plot and the sketch would both be {out}")
+    if picture.suffix.lower() not in _PICTURES:
+        raise InputError(
+            f"the plot cannot be {picture.name}; its suffix must be one of {', '.join(_PICTURES)}"
+        )
+    if not picture.parent.is_dir():
+        raise InputError(f"cannot write {picture}: there is no folder {picture.parent}")
+    if str(picture) in inputs:
+        raise InputError(f"{picture} is read: the plot cannot be written over it")
+
+
+def _describe(made: Sketch, seconds: float) -> None:
+    kept = (
+        f"{made.dim:,} x {made.dim:,}, all of X'X" if made.is_dense else f"{len(made.rows):,} x {made.dim:,}"
+    )
+    relative = f" ({made.error_bound / made.mass:.3g} of the mass)" if made.mass else ""
+    rows = [
+        ["rows read", f"{made.count:,} of length {made.dim:,}"],
+        ["mass (sum of squares)", f"{made.mass:.6g}"],
+        ["kept", kept],
+        ["certificate e", f"{made.error_bound:.6g}{relative}"],
+        ["time", f"{seconds:.1f} s"],
+    ]
+    print_table("the sketch", ["what", "value"], rows)
+
+
+def _values(made: Sketch, top: int) -> None:
+    found = spectrum(made, top)
+    alive = int(np.count_nonzero(found.lower))
+    if not alive:
+        return
+    lower, upper = found.lower[:alive], found.upper[:alive]
+    shares = np.cumsum(lower) / made.mass
+    rows = [
+        [str(i + 1), f"{np.sqrt(low):.6g}", f"{np.sqrt(high):.6g}", f"{100 * share:.2f} %"]
+        for i, (low, high, share) in enumerate(zip(lower, upper, shares, strict=True))
+    ]
+    header = ["i", "sigma at least", "sigma at most", "mass of the first i, at least"]
+    print_table("leading singular values", header, rows)
