@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import sketchbandit
 from sketchbandit.cli.app import app
 from sketchbandit.data import CATALOGUE
-from sketchbandit.experiments import compare, report_readings, reproduce, verify
+from sketchbandit.experiments import compare, report_readings, reproduce, tour, verify
 from sketchbandit.experiments.claims import Claim, adaptive, exploration
 from sketchbandit.experiments.definitions import EXPERIMENTS
 from sketchbandit.experiments.pool import Failure
@@ -245,7 +245,7 @@ def all_commands() -> dict[str, Any]:
     return found
 
 
-EXPERIMENTING = ("reproduce", "compare", "report", "verify", "data")
+EXPERIMENTING = ("tour", "reproduce", "compare", "report", "verify", "data")
 
 
 def test_library_verbs_are_the_commands() -> None:
@@ -263,6 +263,7 @@ def test_library_verbs_are_the_commands() -> None:
         "service token",
     }
     functions: dict[str, Verb] = {
+        "tour": tour,
         "reproduce": reproduce,
         "compare": compare,
         "report": report_readings,  # of one folder: report

@@ -16,7 +16,9 @@ from sketchbandit.cli.output import console
 
 # Every command: where it lives (sketchbandit.cli.NAME), and the extra that it needs.
 _COMMANDS = {
-    **dict.fromkeys(["reproduce", "compare", "report", "verify", "data"], ("experiments", "experiments")),
+    **dict.fromkeys(
+        ["tour", "reproduce", "compare", "report", "verify", "data"], ("experiments", "experiments")
+    ),
     "evaluate": ("evaluate", "evaluation"),
     "sketch": ("sketch", "files"),
     **dict.fromkeys(["serve", "service"], ("service", "service")),

@@ -23,6 +23,8 @@ class GaussianArms(Environment):
     ``low-rank``, where the arms lie in a random subspace of dimension ``rank``.
 
     Arms are drawn anew each round; with ``fixed`` every round offers those of the first, as a catalogue does.
+    With ``mixed`` the arms are turned by a random rotation: the spectrum stays, and every feature is a mix of
+    all directions, as in embeddings.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class GaussianArms(Environment):
         decay: float = 1.0,
         rank: int = 20,
         fixed: bool = False,
+        mixed: bool = False,
         seed: int = 0,
     ) -> None:
         if spectrum not in SPECTRA:
@@ -53,16 +56,17 @@ class GaussianArms(Environment):
         self.spectrum = spectrum
         self.decay = check_real("decay", decay, above=0.0)
         self.rank = check_count("rank", rank, at_least=1)
-        if fixed not in {False, True}:  # 0 and 1 as well: a command line has no other
-            raise InputError(f"fixed must be True or False, got {fixed!r}")
-        self.fixed = bool(fixed)
+        self.fixed, self.mixed = _check_flag("fixed", fixed), _check_flag("mixed", mixed)
         self.seed = check_count("seed", seed, at_least=0)
-        self.name = f"Gaussian arms, {spectrum}{', fixed' * self.fixed}"
+        self.name = f"Gaussian arms, {spectrum}{', mixed' * self.mixed}{', fixed' * self.fixed}"
         # Tags from 1 on: default_rng([seed, 0]) is default_rng(seed), which a policy may draw from.
         random = np.random.default_rng([self.seed, 1])
         self.theta = _theta(random, self.dim)
         rank = min(self.rank, self.dim)
         self._basis: Matrix = np.linalg.qr(random.standard_normal((self.dim, rank)))[0].T
+        self._rotation: Matrix | None = (
+            np.linalg.qr(random.standard_normal((self.dim, self.dim)))[0] if self.mixed else None
+        )
 
     def with_theta_of(self, seed: int) -> Self:
         """The same arms and noise, and the theta* of another seed."""
@@ -73,11 +77,15 @@ class GaussianArms(Environment):
     def rounds(self, count: int) -> Iterator[Round]:
         """``arms`` arms a round, the same or others, and one draw of the noise, whichever arm is chosen."""
         random = np.random.default_rng([self.seed, 2])
-        draw = self._drawer(random)
+        draw = self._turned(self._drawer(random))
         first = normalised(draw()) if self.fixed else None
         for _ in range(count):
             arms = normalised(draw()) if first is None else first
             yield Round(arms, arms @ self.theta, self.noise * random.standard_normal())
+
+    def _turned(self, draw: Callable[[], Matrix]) -> Callable[[], Matrix]:
+        rotation = self._rotation
+        return draw if rotation is None else lambda: draw() @ rotation
 
     def _drawer(self, random: np.random.Generator) -> Callable[[], Matrix]:
         if self.spectrum == "low-rank":
@@ -87,6 +95,12 @@ class GaussianArms(Environment):
             scale = np.arange(1.0, self.dim + 1.0) ** -self.decay
             return lambda: random.standard_normal((self.arms, self.dim)) * scale
         return lambda: random.standard_normal((self.arms, self.dim))
+
+
+def _check_flag(name: str, value: bool) -> bool:
+    if value not in {False, True}:  # 0 and 1 as well: a command line has no other
+        raise InputError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def _theta(random: np.random.Generator, dim: int) -> Vector:

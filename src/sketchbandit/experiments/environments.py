@@ -132,8 +132,12 @@ def title(environment: Spec) -> str:
 
 def _plain_title(environment: Spec) -> str:
     if environment.name == "gaussian":
-        arms = ", the same arms every round" if environment.get("fixed") else ""
+        arms = ", mixed" if environment.get("mixed") else ""
+        arms += ", the same arms every round" if environment.get("fixed") else ""
         return f"synthetic, {environment.get('spectrum', 'flat')} spectrum{arms}"
+    if environment.name == "rows":
+        name = environment.get("data")
+        return "random rows" if name == "gaussian" else f"rows of {name}"
     if environment.name == "motley":
         return "nine motley kinds of arms, and one that pays, whose members are alike"
     name = str(environment.get("data"))

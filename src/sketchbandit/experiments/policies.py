@@ -9,7 +9,7 @@ from sketchbandit.environment import Clicks, GaussianArms
 from sketchbandit.errors import InputError
 from sketchbandit.estimate import Estimate
 from sketchbandit.estimate.named import model_class
-from sketchbandit.experiments import rules
+from sketchbandit.experiments import chance, rules
 from sketchbandit.experiments.specs import Spec, Value, spec
 from sketchbandit.playing import play
 from sketchbandit.policy import named
@@ -26,6 +26,8 @@ DELAY = "delay"
 
 def check(policy: Spec) -> None:
     """Refuse an unknown policy, an unknown setting or an impossible value, before any work starts."""
+    if chance.is_chance(policy):
+        return
     try:  # which values are possible does not depend on the dimension, and 2 costs nothing
         build(policy, 2, rounds=1)
         check_count(DELAY, policy.get(DELAY, 0), at_least=0)
@@ -34,8 +36,8 @@ def check(policy: Spec) -> None:
 
 
 def is_given(policy: Spec) -> bool:
-    """Whether the policy says its ridge or its rule's number itself, and so is not tuned."""
-    return untuned(policy) != policy
+    """Whether the policy says its ridge or its rule's number itself, and so is not tuned; chance has none."""
+    return chance.is_chance(policy) or untuned(policy) != policy
 
 
 def untuned(policy: Spec) -> Spec:
@@ -55,6 +57,8 @@ def tuned(policy: Spec, ridge: float, number: float | None) -> Spec:
 
 def with_defaults(policy: Spec) -> Spec:
     """The same with its ridge given, and so not to be tuned."""
+    if chance.is_chance(policy):
+        return policy
     return spec(policy.name, **{"ridge": _default(policy, "ridge"), **dict(policy.settings)})
 
 
@@ -87,6 +91,8 @@ def model_of(policy: Spec) -> Estimate:
 
 def family(policy: Spec) -> str:
     """What the paper calls the method."""
+    if chance.is_chance(policy):
+        return chance.TITLE
     return recipe(policy.name).title(dict(policy.settings))
 
 
@@ -99,6 +105,8 @@ def label(policy: Spec) -> str:
     >>> label(parse("oful:rewards=robust,rewards.scale=0.1,beta=0.5"))
     'OFUL, β = 0.5, Robust, scale = 0.1'
     """
+    if chance.is_chance(policy):
+        return chance.TITLE
     signs = {"size": recipe(policy.name).size_sign, "epsilon": "ε", "ridge": "λ", "beta": "β"}
     of_rule = rules.settings_of(policy)
     of_model = {k: v for k, v in policy.settings if k.startswith(_OF_MODEL)}

@@ -46,9 +46,13 @@ class Reading:
 
     @property
     def sentence(self) -> str:
-        """For figures and the report."""
-        said = f"{_NORMALISED[self.normalise]}, synthetic noise {self.noise:g}, {_TUNED[self.tuning]}"
-        return f"reading {self.name}: {said}"
+        """With its name, for where several readings stand side by side."""
+        return f"reading {self.name}: {self.words}"
+
+    @property
+    def words(self) -> str:
+        """What it does, for figures and the report."""
+        return f"{_NORMALISED[self.normalise]}, synthetic noise {self.noise:g}, {_TUNED[self.tuning]}"
 
     def environment(self, asked: Spec) -> Spec:
         """An environment as it is read; what it says itself it keeps."""

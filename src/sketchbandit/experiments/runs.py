@@ -14,7 +14,15 @@ from scipy import sparse
 from sketchbandit._version import __version__
 from sketchbandit.environment import Environment
 from sketchbandit.errors import SketchTooSmallWarning, WorldChangedWarning
-from sketchbandit.experiments import approximation, calibration, droughts, environments, policies, rules
+from sketchbandit.experiments import (
+    approximation,
+    calibration,
+    chance,
+    droughts,
+    environments,
+    policies,
+    rules,
+)
 from sketchbandit.experiments.specs import Spec
 from sketchbandit.experiments.streams import stream
 from sketchbandit.experiments.tuning import Pair, Player, race
@@ -31,9 +39,10 @@ class Run:
     Attributes
     ----------
     kind : str
-        "play": a policy plays and is timed. "tune": pairs of ridge and rule's number race for the least mean
-        regret over several seeds; who cannot win is given up. "starve": a policy plays, for how long
-        it earns nothing. "click": a policy plays, and its predictions are compared with the clicks.
+        "play": a policy plays and is timed. "chance": what a uniform choice earns. "tune": pairs of ridge
+        and rule's number race for the least mean regret over several seeds; who cannot win is given up.
+        "starve": a policy plays, for how long it earns nothing. "click": a policy plays, and its predictions
+        are compared with the clicks.
         "approximate": a sketch reads rows.
     environment, contender : Spec
         Where, and what.
@@ -132,6 +141,10 @@ def _play(run: Run) -> Iterator[Row]:
         }
 
 
+def _chance(run: Run) -> Iterator[Row]:
+    return chance.measure(stream(run.environment, run.seed), run.rounds, run.points)
+
+
 def _spectrum(chosen: Sequence[Any], contender: Spec) -> Row:
     """The rank of the arms chosen so far, and Delta_t of eq. (spectral error) for the contender's size."""
     stream = sparse.vstack(chosen) if sparse.issparse(chosen[0]) else np.asarray(chosen)
@@ -179,6 +192,7 @@ def _approximate(run: Run) -> Iterator[Row]:
 
 _KINDS: dict[str, Callable[[Run], Iterator[Row]]] = {
     "play": _play,
+    "chance": _chance,
     "tune": _tune,
     "click": _click,
     "starve": _starve,

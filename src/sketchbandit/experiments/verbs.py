@@ -10,9 +10,10 @@ from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.experiments import beside, environments, reporting, rules, runner, verifying
 from sketchbandit.experiments import policies as known
 from sketchbandit.experiments.beside import Beside
-from sketchbandit.experiments.definitions import choose
+from sketchbandit.experiments.definitions import EXPERIMENTS, choose
+from sketchbandit.experiments.definitions import tour as definition
 from sketchbandit.experiments.experiment import Experiment, Series
-from sketchbandit.experiments.profiles import Profile
+from sketchbandit.experiments.profiles import TOUR, Profile
 from sketchbandit.experiments.profiles import profile as profile_named
 from sketchbandit.experiments.readings import DEFAULT
 from sketchbandit.experiments.readings import reading as reading_named
@@ -67,6 +68,25 @@ def reproduce(
     chosen, amount = choose(list(ids)), replace(profile_named(profile), reading=reading_named(reading))
     where = _where(jobs, dask)
     return _run(chosen, amount, Path(out), where, resume=resume, fresh=fresh, watcher=watcher)
+
+
+def tour(
+    *,
+    jobs: int | None = None,
+    dask: str | None = None,
+    out: str | Path = "results",
+    resume: bool = False,
+    fresh: bool = False,
+    watcher: Watcher | None = None,
+) -> Report:
+    """A first look: regret, time and memory of the default, the paper's algorithms, OFUL and chance.
+
+    Nothing is tuned and nothing downloaded. Then the paper's claims that a short run can judge. The
+    parameters are those of ``reproduce``.
+    """
+    chosen = [EXPERIMENTS[name] for name in (*definition.TOUR, *definition.JUDGED_BY)]
+    where = _where(jobs, dask)
+    return _run(chosen, TOUR, Path(out), where, resume=resume, fresh=fresh, watcher=watcher)
 
 
 def compare(
