@@ -103,8 +103,9 @@ def test_compare_end_to_end(tmp_path: Path) -> None:
         assert label in done.output
     assert (tmp_path / "c" / "figures" / "compare.png").stat().st_size > 10_000
     frame = Store(tmp_path / "c").frame()
-    assert set(frame["ridge"]) == {1.0, 20.0, 65 / 256}  # the last: adaptive, 64 columns and a constant
-    assert frame.groupby("run")["seed"].first().value_counts().to_dict() == {0: 5, 1: 5}
+    ridges = set(frame["ridge"].dropna())  # a uniform choice has none
+    assert ridges == {1.0, 20.0, 65 / 256}  # the last: adaptive, 64 columns and a constant
+    assert frame.groupby("run")["seed"].first().value_counts().to_dict() == {0: 7, 1: 7}
     assert invoke("report", tmp_path / "c").exit_code == 0
     text = (tmp_path / "c" / "report.html").read_text(encoding="utf-8")
     assert "2 permutations, beta and lambda as given" in text
@@ -155,14 +156,15 @@ def test_compare_on_ones_own_file(tmp_path: Path, suffix: str) -> None:
     else:
         table.to_parquet(path)
     arguments = ("compare", "--data", path, "--label", "answer", "--policy", "oful", "--rounds", "200")
-    done = invoke(*arguments, "--permutations", "2", "--out", tmp_path / "c")
+    alone = (*arguments, "--no-baselines", "--permutations", "2")
+    done = invoke(*alone, "--out", tmp_path / "c")
     assert done.exit_code == 0, done.output
     frame = Store(tmp_path / "c").frame()
     final = frame[frame["round"] == 200]["regret"]
     assert final.max() < 40, "two clusters on opposite sides are easily told"
     table.assign(a=0.5).to_csv(tmp_path / "mine.csv", index=False)
     if suffix == ".csv":
-        changed = invoke(*arguments, "--permutations", "2", "--out", tmp_path / "c", "--resume")
+        changed = invoke(*alone, "--out", tmp_path / "c", "--resume")
         assert changed.exit_code == 2, "the file has other contents now"
 
 
@@ -209,6 +211,17 @@ def test_data_lists_the_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (("compare", "--policy", "oful", "--data", "minst"), [*CATALOGUE, "gaussian", "low-rank"]),
         (("compare", "--policy", "oful", "--data", "digits", "--label", "y"), ["labels of its own"]),
         (("compare", "--policy", "oful", "--data", "absent.csv"), ["absent.csv"]),
+        (("compare", "--policy", "oful", "--protocol", "usual"), ["usual", "paper, contextual"]),
+        (("compare", "--policy", "oful", "--data", "gaussian", "--standardize"), ["synthetic", "data set"]),
+        (
+            ("compare", "--policy", "oful", "--data", "gaussian", "--protocol", "contextual"),
+            ["synthetic", "no labels"],
+        ),
+        (
+            ("compare", "--policy", "oful", "--data", "digits:clicks=0.1", "--protocol", "contextual"),
+            ["no variations", "clicks"],
+        ),
+        (("compare", "--policy", "uniform:size=3"), ["uniform", "no settings"]),
         (("report", "nowhere"), ["nowhere", "no results"]),
         (("reproduce", "--resume", "--fresh"), ["choose one"]),
     ],

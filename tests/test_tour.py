@@ -147,10 +147,10 @@ def test_a_race_says_who_is_ahead_and_whether_that_is_sure(results: Results) -> 
     rows = results.all_rows.copy()
     rows.loc[rows["contender"] != "uniform", "regret"] = 7.0
     same = Results(rows, results.profile, results.experiments.values())
-    assert "cannot tell apart" in answers.of_race(same, name).sentences[0]
+    assert "too close for" in answers.of_race(same, name).sentences[0]
     rows.loc[rows["run"].isin(results.of(name, member(name, "SOFUL"))["run"]), "regret"] = 1.0
     sure = Results(rows, results.profile, results.experiments.values())
-    assert "cannot tell apart" not in answers.of_race(sure, name).sentences[0]
+    assert "too close for" not in answers.of_race(sure, name).sentences[0]
     slow = changed(results, "CBRAP", seconds=1000.0)
     assert "(CBRAP: " in answers.of_race(slow, name).sentences[1]
 

@@ -22,7 +22,7 @@ from sketchbandit.experiments.profiles import PROFILES
 from sketchbandit.experiments.readings import DEFAULT, READINGS
 from sketchbandit.experiments.reporting import FULL_VERDICTS, Report
 from sketchbandit.experiments.rules import listed
-from sketchbandit.experiments.tables import table
+from sketchbandit.experiments.tables import short_table, table
 from sketchbandit.experiments.verdicts import Findings, judged, not_judged
 from sketchbandit.policy.named import RECIPES, parameters
 
@@ -144,6 +144,20 @@ def compare(  # noqa: PLR0917  (typer takes options so)
     tune: Annotated[
         bool, typer.Option("--tune", help="Search ridge and beta, or the rule's number.")
     ] = False,
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Bring the columns of the data to mean 0 and deviation 1.")
+    ] = False,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="paper: one sample of each label a round, find the target; contextual: one sample a round, "
+            "name its label."
+        ),
+    ] = verbs.PAPER,
+    baselines: Annotated[
+        bool,
+        typer.Option("--baselines/--no-baselines", help="Let a greedy and a uniform choice play along."),
+    ] = True,
     jobs: Jobs = None,
     dask: Dask = None,
     out: Out = Path("comparison"),
@@ -152,11 +166,15 @@ def compare(  # noqa: PLR0917  (typer takes options so)
 ) -> None:
     """Race policies on a data set, yours or a known one.
 
-    Every policy sees the same arms: one random row of each label a round, scaled to length one, and a reward
-    of 1 for the target label. Ridge is 1 and beta 0.1 where not given; --tune searches both for each policy
-    that gives neither, and the number of another rule in place of beta.
+    Every policy sees the same rounds, rows scaled to length one. By default a round is one random row of each
+    label, and that of the target label pays 1. With --protocol contextual a round is one row, the actions are
+    the labels, and the right one pays 1; each policy then has a model for each action. Ridge is 1 and beta
+    0.1 where not given; --tune searches both for each policy that gives neither, and the number of another
+    rule in place of beta. A greedy policy and a uniform choice play along as references.
 
     Example: `sketchbandit compare --policy dbslinucb:size=20,epsilon=8 --policy oful`
+
+    Example: `sketchbandit compare --policy adaptive --protocol contextual --standardize`
 
     Example: `sketchbandit compare --policy adaptive --policy adaptive:explore=thompson,scale=0.1`
 
@@ -172,6 +190,9 @@ def compare(  # noqa: PLR0917  (typer takes options so)
             rounds=rounds,
             permutations=permutations,
             tune=tune,
+            standardize=standardize,
+            protocol=protocol,
+            baselines=baselines,
             jobs=jobs,
             dask=dask,
             out=out,
@@ -296,10 +317,10 @@ def _beside(done: Beside) -> None:
 
 
 def _tables(done: Report) -> None:
-    """The tables themselves, where there are few: of a race, or of one or two ids."""
+    """The tables themselves, where there are few: of a race, or of one or two ids; the report has more."""
     names = [name for name in done.results.experiments if done.results.has(name)]
     for name in names if len(names) <= 2 else []:
-        print_table(done.results.experiments[name].title, *table(done.results, name))
+        print_table(done.results.experiments[name].title, *short_table(done.results, name))
 
 
 def _finish(done: Report) -> None:

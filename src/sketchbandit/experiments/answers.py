@@ -61,6 +61,11 @@ def of_race(results: Results, name: str) -> Answer:
     sentences = [_winner(results, name, lines)]
     if len(lines) > 1:
         sentences.append(_costs(lines))
+    sentences += [
+        f"{line['label']} warned in {line['warned']} of {_runs(line)} that its sketch is too small."
+        for line in lines
+        if line["warned"]
+    ]
     return Answer(tuple(sentences), lambda: side_by_side(results, [name]))
 
 
@@ -109,10 +114,14 @@ def _winner(results: Results, name: str, lines: Sequence[Line]) -> str:
         second = lines[1]
         text += f"; {second['label']} follows with {_regret(second):.1f}"
         if not _is_surely_more(second, best):
-            text += f", which {best['permutations']} runs cannot tell apart"
+            text += f", too close for {_runs(best)} to tell apart"
     if any(is_chance(member) for _, members in results.series(name) for member in members):
         text += f". A uniform choice has {_chance(results, name):,.1f}"
     return text + "."
+
+
+def _runs(line: Line) -> str:
+    return f"{line['permutations']} run{'s' * (line['permutations'] > 1)}"
 
 
 def _is_surely_more(one: Line, other: Line) -> bool:

@@ -56,7 +56,7 @@ class Reading:
 
     def environment(self, asked: Spec) -> Spec:
         """An environment as it is read; what it says itself it keeps."""
-        if asked.name == "classification" and self.normalise != ROWS:
+        if asked.name in ("classification", "contextual") and self.normalise != ROWS:
             return asked.with_settings(**{"normalise": self.normalise, **dict(asked.settings)})
         if asked.name == "gaussian" and self.noise != _USUAL_NOISE:
             return asked.with_settings(**{"noise": self.noise, **dict(asked.settings)})

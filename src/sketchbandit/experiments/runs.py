@@ -115,8 +115,8 @@ def _untuned(run: Run) -> Spec:
 
 def _play(run: Run) -> Iterator[Row]:
     environment = stream(run.environment, run.seed)
-    policies.warm_up(run.contender)
-    policy = policies.build(run.contender, environment.dim, run.seed, run.rounds)
+    policies.warm_up(run.contender, per_action=environment.actions is not None)
+    policy = policies.build_for(environment, run.contender, run.seed, run.rounds)
     chosen: list[Any] = []
     every = max(1, run.rounds // run.points)
     watch = None if run.spectrum == "no" else lambda arm: chosen.append(arm.copy())  # not all of its round
@@ -157,11 +157,11 @@ def _spectrum(chosen: Sequence[Any], contender: Spec) -> Row:
 
 def _tune(run: Run) -> Iterator[Row]:
     seeds, delay = (run.seed, *run.further_seeds), run.contender.get(policies.DELAY, 0)
-    dim = environments.build(run.environment, run.seed).dim
+    place = environments.build(run.environment, run.seed)
 
     def players(pair: Pair) -> list[Player]:
         contender = policies.tuned(run.contender, *pair)
-        return [Player(policies.build(contender, dim, seed, run.rounds), delay) for seed in seeds]
+        return [Player(policies.build_for(place, contender, seed, run.rounds), delay) for seed in seeds]
 
     def permutations() -> list[Environment]:
         return [environments.build(run.environment, seed) for seed in seeds]

@@ -164,6 +164,13 @@ TABLES = {"space": space, "algorithms": algorithms, "costs": plain}
 """By the ``figure`` of an experiment; the others have the table of contenders."""
 
 
+def short_table(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
+    """What fits a console: of a race the plain table, else the whole one."""
+    experiment = results.experiments[name]
+    is_race = experiment.kind == "play" and experiment.figure not in TABLES
+    return (plain if is_race else table)(results, name)
+
+
 def table(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
     """The table of an experiment: header and rows. A special one needs every run to be there."""
     special = TABLES.get(results.experiments[name].figure)
