@@ -1,6 +1,7 @@
 """The answer that a report opens with: one figure, and sentences that follow from the results."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -24,6 +25,8 @@ class Answer(NamedTuple):
     sentences: tuple[str, ...]
     draw: Callable[[], Figure] | None
     """Draws the figure that goes with them; None where there is none."""
+    panels: tuple[Callable[[], Figure], ...] = ()
+    """Draw its panels one by one, for a narrow page; none where the figure is one panel itself."""
 
 
 def is_tour(results: Results) -> bool:
@@ -36,7 +39,8 @@ def of_tour(results: Results) -> Answer:
     rounds = plan.rounds_of(results.experiments[TOUR[0]], results.profile)
     standing = "; and ".join(_standing(results, name) for name in TOUR)
     first = f"With nothing tuned, the default's regret over {rounds:,} rounds is {standing}."
-    return Answer((first, _price(results, TOUR[-1])), lambda: side_by_side(results, TOUR))
+    panels = tuple(partial(side_by_side, results, [name]) for name in TOUR)
+    return Answer((first, _price(results, TOUR[-1])), lambda: side_by_side(results, TOUR), panels)
 
 
 def of_claims(results: Results, findings: Findings, ours: Findings) -> Answer:

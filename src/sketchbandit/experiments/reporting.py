@@ -4,6 +4,7 @@ import base64
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
@@ -15,6 +16,7 @@ from sketchbandit.experiments import answers, environments, policies
 from sketchbandit.experiments.answers import Answer
 from sketchbandit.experiments.approximation import SKETCHES
 from sketchbandit.experiments.claims import CLAIMS, OURS, Claim, Finding
+from sketchbandit.experiments.definitions.tour import TOUR
 from sketchbandit.experiments.figures import DRAWN
 from sketchbandit.experiments.figures.dark import following_mode
 from sketchbandit.experiments.plan import environment_of, rounds_of
@@ -63,16 +65,17 @@ def write(results: Results, folder: Path, failures: Sequence[Failure] = ()) -> R
         title, answer = _TITLE, answers.of_claims(results, findings, ours)
     else:
         title, answer = _RACE_TITLE, answers.of_race(results, next(iter(results.experiments)))
-    figure, image = (None, None) if answer.draw is None else _drawn(answer.draw(), folder / ANSWER)
+    figure, images = _drawn_answer(answer, folder)
     notes = [note for experiment in results.experiments.values() for note in experiment.notes]
     page = _template().render(
         version=__version__,
         profile=results.profile,
         machines=results.machines(),
         answer=answer.sentences,
-        image=image,
+        images=images,
         notes=notes,
-        sections=sections,
+        first=[section for section in sections if is_tour and section["id"] in TOUR],
+        sections=[section for section in sections if not is_tour or section["id"] not in TOUR],
         claims=[
             {"heading": heading, "promised": word, "judged": judged(found), "open": not_judged(found)}
             for heading, word, found in (
@@ -130,7 +133,7 @@ def _section(results: Results, name: str, folder: Path) -> dict[str, Any]:
     return {
         "id": name,
         "title": experiment.title,
-        "paper": "our own" if experiment.paper == "ours" else f"the paper's {experiment.paper}",
+        "paper": "" if experiment.paper == "ours" else f"the paper's {experiment.paper}",
         "amount": f"{rounds_of(experiment, results.profile):,} "
         + ("rows" if experiment.kind == "approximate" else "rounds"),
         "environment": environments.title(environment_of(experiment, results.profile)),
@@ -147,6 +150,16 @@ def _drawn(figure: Any, path: Path) -> tuple[Path, str]:
     """Saved as PNG and SVG; the path of the first, and the second for a page, in light and dark."""
     png, svg = save(figure, path)
     return png, base64.b64encode(following_mode(svg.read_text(encoding="utf-8")).encode()).decode()
+
+
+def _drawn_answer(answer: Answer, folder: Path) -> tuple[Path | None, list[str]]:
+    """The figure on disk, and its panels for the page: one below the other where it is narrow."""
+    if answer.draw is None:
+        return None, []
+    path, whole = _drawn(answer.draw(), folder / ANSWER)
+    with TemporaryDirectory() as aside:
+        parts = [_drawn(draw(), Path(aside) / "panel")[1] for draw in answer.panels]
+    return path, parts or [whole]
 
 
 def _words(run: Run) -> tuple[str, str]:

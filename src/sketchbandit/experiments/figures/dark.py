@@ -4,6 +4,7 @@ import re
 
 _DARK = {
     "#000000": "#e8e8e8",
+    "#ffffff": "#14171a",
     "#4d4d4d": "#c4c4c4",
     "#666666": "#b0b0b0",
     "#7f7f7f": "#a0a0a0",
@@ -18,7 +19,8 @@ _DARK = {
 }
 """What each colour of a figure becomes on a dark page; the others stay."""
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b")
-_PAPER = re.compile(r'<g id="patch_1">.*?</g>', re.DOTALL)
+_PAPER = re.compile(r'(<g id="(?:figure|axes)_\d+">\s*)<g id="patch_\d+">.*?</g>', re.DOTALL)
+"""The white behind the figure, and behind each panel."""
 
 
 def following_mode(svg: str) -> str:
@@ -26,11 +28,12 @@ def following_mode(svg: str) -> str:
 
     It is for a browser: other readers of SVG may not know such colours.
     """
-    svg = _PAPER.sub("", svg, count=1)
-    used = sorted({found.lower() for found in _COLOUR.findall(svg)} & _DARK.keys())
+    svg = _PAPER.sub(r"\1", svg)
+    used = sorted({"#000000"} | {found.lower() for found in _COLOUR.findall(svg)} & _DARK.keys())
     light = "".join(f"--c{colour[1:]}:{colour};" for colour in used)
     dark = "".join(f"--c{colour[1:]}:{_DARK[colour]};" for colour in used)
-    style = f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}</style>"
+    ink = "fill:var(--c000000)"  # what says no colour is black
+    style = f"<style>:root{{{light}{ink}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}</style>"
 
     def chosen(found: re.Match[str]) -> str:
         colour = found[0].lower()

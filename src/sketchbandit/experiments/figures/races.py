@@ -39,10 +39,10 @@ def costs(results: Results, name: str) -> Figure:
 def side_by_side(results: Results, names: Sequence[str]) -> Figure:
     """The regret of each experiment over the rounds, a panel each."""
     with mpl.rc_context(STYLE):
-        figure, axes = panels(len(names), width=5.6, height=3.8)
+        figure, axes = panels(len(names), width=5.0, height=3.8)
         for axis, name in zip(axes, names, strict=True):
             draw_regret(axis, results, name, bands=False)  # many lie close together
-            axis.set_title(results.experiments[name].title)
+            axis.set_title(results.experiments[name].title, loc="left")
         footnote(figure, said_of_amount(results, names[0]))
     return figure
 

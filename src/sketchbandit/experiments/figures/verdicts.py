@@ -14,7 +14,7 @@ _COLOURS = {"reproduced": "#009E73", "partly": "#E69F00", "not": "#D55E00"}
 def verdict_bars(counted: Mapping[str, Sequence[tuple[str, int]]], note: str) -> Figure:
     """A bar for each set of claims, a part of it for each verdict; claims without one are not drawn."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.2, 1.1 + 0.55 * len(counted)), layout="constrained")
+        figure = Figure(figsize=(6.2, 0.9 + 0.4 * len(counted)), layout="constrained")
         axis = figure.subplots()
         for place, counts in enumerate(counted.values()):
             left = 0
