@@ -2,7 +2,7 @@
 
 import re
 
-_DARK = {
+DARK = {
     "#000000": "#e8e8e8",
     "#ffffff": "#14171a",
     "#4d4d4d": "#c4c4c4",
@@ -29,15 +29,15 @@ def following_mode(svg: str) -> str:
     It is for a browser: other readers of SVG may not know such colours.
     """
     svg = _PAPER.sub(r"\1", svg)
-    used = sorted({"#000000"} | {found.lower() for found in _COLOUR.findall(svg)} & _DARK.keys())
+    used = sorted({"#000000"} | {found.lower() for found in _COLOUR.findall(svg)} & DARK.keys())
     light = "".join(f"--c{colour[1:]}:{colour};" for colour in used)
-    dark = "".join(f"--c{colour[1:]}:{_DARK[colour]};" for colour in used)
+    dark = "".join(f"--c{colour[1:]}:{DARK[colour]};" for colour in used)
     ink = "fill:var(--c000000)"  # what says no colour is black
     style = f"<style>:root{{{light}{ink}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}</style>"
 
     def chosen(found: re.Match[str]) -> str:
         colour = found[0].lower()
-        return f"var(--c{colour[1:]})" if colour in _DARK else found[0]
+        return f"var(--c{colour[1:]})" if colour in DARK else found[0]
 
     head, tag, rest = svg.partition("<defs>")
     return head + style + tag + _COLOUR.sub(chosen, rest)
