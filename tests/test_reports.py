@@ -206,7 +206,12 @@ def test_the_report_opens_with_the_answer(folder: Path, results: Results) -> Non
 def test_no_internal_names_are_printed(folder: Path, results: Results) -> None:
     """Neither ids, nor specs, nor the names of profile and reading: words say what they mean."""
     text = Page((folder / "report.html").read_text(encoding="utf-8")).text.partition("The answer")[2]
-    ids = set(results.experiments) - {"power-law", "low-rank", "algorithms", "spectral-error"}  # words as well
+    ids = set(results.experiments) - {
+        "power-law",
+        "low-rank",
+        "algorithms",
+        "spectral-error",
+    }  # words as well
     for name in (*ids, "unit-each", "profile tiny", "classification:", "gaussian:", "rows:"):
         assert not re.search(rf"\b{name}", text), name
     assert results.all_rows["run"].iloc[0] not in text

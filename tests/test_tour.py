@@ -171,6 +171,13 @@ def test_the_report_of_the_tour(folder: Path, results: Results, tmp_path: Path) 
     assert [path.name for path in (folder / "figures").iterdir()] == ["mine.png"], "--fresh takes ours along"
 
 
+def test_the_tours_among_others_are_no_tour(results: Results) -> None:
+    """Where they were played with another profile, as by `reproduce all`, the claims are what counts."""
+    other = Results(results.all_rows, replace(SHORT, name="standard"), results.experiments.values())
+    assert answers.is_tour(results)
+    assert not answers.is_tour(other)
+
+
 def test_the_command_shows_table_answer_verdicts_and_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

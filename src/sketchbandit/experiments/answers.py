@@ -13,6 +13,7 @@ from sketchbandit.experiments.definitions.tour import DEFAULT, EXACT, TOUR
 from sketchbandit.experiments.figures import DRAWN
 from sketchbandit.experiments.figures.races import side_by_side
 from sketchbandit.experiments.figures.verdicts import verdict_bars
+from sketchbandit.experiments.profiles import TOUR as AMOUNT
 from sketchbandit.experiments.results import Results, estimate, summary
 from sketchbandit.experiments.verdicts import Findings, counts, judged, said_of
 
@@ -30,8 +31,10 @@ class Answer(NamedTuple):
 
 
 def is_tour(results: Results) -> bool:
-    """Whether these are the results of the tour."""
-    return all(results.has(name) and not results.missing(name) for name in TOUR)
+    """Whether these are the results of the tour, and it is whole."""
+    return results.profile.name == AMOUNT.name and all(
+        results.has(name) and not results.missing(name) for name in TOUR
+    )
 
 
 def of_tour(results: Results) -> Answer:
