@@ -107,7 +107,7 @@ def test_the_table_counts_runs() -> None:
 
 
 def test_named_experiments_say_how_the_adaptive_sketch_plays() -> None:
-    """Reading and rule, so that they stay what they are whatever its defaults become; the tour shows these."""
+    """Reading and rule, so that they stay whatever its defaults become; the tour shows the defaults."""
     named = [e for e in EXPERIMENTS.values() if e.id not in TOUR]
     members = {m for e in named for s in e.series for m in s.members if m.name == "adaptive"}
     assert len(members) > 50
