@@ -22,8 +22,8 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-run: $(READY)  ## the paper's experiments in small, on embedded data: a table, figures, a report (two minutes)
-	$(BIN)/sketchbandit reproduce --profile quick --out results --fresh
+run: $(READY)  ## a first look: who loses how much, at what cost, and what the paper claims (a minute)
+	$(BIN)/sketchbandit tour --out results --fresh
 
 PORT ?= 8000
 serve: $(READY)  ## the decision service with a demo bandit and traffic for it: open the dashboard it names

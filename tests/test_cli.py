@@ -21,7 +21,7 @@ import sketchbandit
 from sketchbandit.cli.app import COMMANDS, app
 from sketchbandit.data import CATALOGUE
 from sketchbandit.evaluation import INTERVALS, METHODS
-from sketchbandit.experiments import compare, report_readings, reproduce, verify
+from sketchbandit.experiments import compare, report_readings, reproduce, tour, verify
 from sketchbandit.experiments.claims import Claim, adaptive, exploration
 from sketchbandit.experiments.definitions import EXPERIMENTS
 from sketchbandit.experiments.pool import Failure
@@ -105,8 +105,9 @@ def test_compare_end_to_end(tmp_path: Path) -> None:
         assert label in done.output
     assert (tmp_path / "c" / "figures" / "compare.png").stat().st_size > 10_000
     frame = Store(tmp_path / "c").frame()
-    assert set(frame["ridge"]) == {1.0, 20.0, 65 / 256}  # the last: adaptive, 64 columns and a constant
-    assert frame.groupby("run")["seed"].first().value_counts().to_dict() == {0: 5, 1: 5}
+    ridges = set(frame["ridge"].dropna())  # a uniform choice has none
+    assert ridges == {1.0, 20.0, 65 / 256}  # the last: adaptive, 64 columns and a constant
+    assert frame.groupby("run")["seed"].first().value_counts().to_dict() == {0: 7, 1: 7}
     assert invoke("report", tmp_path / "c").exit_code == 0
     text = (tmp_path / "c" / "report.html").read_text(encoding="utf-8")
     assert "2 permutations, beta and lambda as given" in text
@@ -157,14 +158,15 @@ def test_compare_on_ones_own_file(tmp_path: Path, suffix: str) -> None:
     else:
         table.to_parquet(path)
     arguments = ("compare", "--data", path, "--label", "answer", "--policy", "oful", "--rounds", "200")
-    done = invoke(*arguments, "--permutations", "2", "--out", tmp_path / "c")
+    alone = (*arguments, "--no-baselines", "--permutations", "2")
+    done = invoke(*alone, "--out", tmp_path / "c")
     assert done.exit_code == 0, done.output
     frame = Store(tmp_path / "c").frame()
     final = frame[frame["round"] == 200]["regret"]
     assert final.max() < 40, "two clusters on opposite sides are easily told"
     table.assign(a=0.5).to_csv(tmp_path / "mine.csv", index=False)
     if suffix == ".csv":
-        changed = invoke(*arguments, "--permutations", "2", "--out", tmp_path / "c", "--resume")
+        changed = invoke(*alone, "--out", tmp_path / "c", "--resume")
         assert changed.exit_code == 2, "the file has other contents now"
 
 
@@ -211,6 +213,17 @@ def test_data_lists_the_catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (("compare", "--policy", "oful", "--data", "minst"), [*CATALOGUE, "gaussian", "low-rank"]),
         (("compare", "--policy", "oful", "--data", "digits", "--label", "y"), ["labels of its own"]),
         (("compare", "--policy", "oful", "--data", "absent.csv"), ["absent.csv"]),
+        (("compare", "--policy", "oful", "--protocol", "usual"), ["usual", "paper, contextual"]),
+        (("compare", "--policy", "oful", "--data", "gaussian", "--standardize"), ["synthetic", "data set"]),
+        (
+            ("compare", "--policy", "oful", "--data", "gaussian", "--protocol", "contextual"),
+            ["synthetic", "no labels"],
+        ),
+        (
+            ("compare", "--policy", "oful", "--data", "digits:clicks=0.1", "--protocol", "contextual"),
+            ["no variations", "clicks"],
+        ),
+        (("compare", "--policy", "uniform:size=3"), ["uniform", "no settings"]),
         (("report", "nowhere"), ["nowhere", "no results"]),
         (("reproduce", "--resume", "--fresh"), ["choose one"]),
     ],
@@ -247,7 +260,7 @@ def all_commands() -> dict[str, Any]:
     return found
 
 
-EXPERIMENTING = ("reproduce", "compare", "report", "verify", "data")
+EXPERIMENTING = ("tour", "reproduce", "compare", "report", "verify", "data")
 
 
 def test_library_verbs_are_the_commands() -> None:
@@ -265,6 +278,7 @@ def test_library_verbs_are_the_commands() -> None:
         "service token",
     }
     functions: dict[str, Verb] = {
+        "tour": tour,
         "reproduce": reproduce,
         "compare": compare,
         "report": report_readings,  # of one folder: report

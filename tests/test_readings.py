@@ -92,10 +92,10 @@ def test_a_reading_travels_with_the_results(tmp_path: Path) -> None:
     assert results.profile == amount
     assert set(results.all_rows["environment"]) == {"classification:data=digits,normalise=largest"}
     reporting.write(results, tmp_path)
-    assert "reading largest-untuned: all rows divided" in (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "all rows divided by the largest norm" in (tmp_path / "report.md").read_text(encoding="utf-8")
     drawn = (tmp_path / "figures" / "small.svg").read_text(encoding="utf-8")
     text = " ".join(re.sub(r"-->.*?<!--", "", drawn, flags=re.DOTALL).split())
-    assert "largest-untuned" in text
+    assert "all rows divided by the largest norm" in text
     with pytest.raises(InputError, match=r"profile.reading = largest-untuned, and now it is unit-untuned"):
         runner.run([small], replace(amount, reading=READINGS["unit-untuned"]), out=tmp_path, resume=True)
 

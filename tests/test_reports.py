@@ -8,20 +8,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from playwright.sync_api import Error, sync_playwright
 
 import sketchbandit as sb
 from sketchbandit.drawing import save
 from sketchbandit.experiments import report, reporting, runner
-from sketchbandit.experiments.claims import CLAIMS, OURS
+from sketchbandit.experiments.claims import CLAIMS, OPEN, OURS
 from sketchbandit.experiments.definitions import choose
 from sketchbandit.experiments.experiment import Experiment, Series
-from sketchbandit.experiments.figures import DRAWN
+from sketchbandit.experiments.figures import DRAWN, dark
 from sketchbandit.experiments.fronts import pareto_optimal
 from sketchbandit.experiments.lines import lines_of
 from sketchbandit.experiments.pool import Failure
@@ -128,7 +129,8 @@ def test_figures_say_what_was_shrunk(results: Results) -> None:
             drawn: Any = DRAWN[experiment.figure](results, name)
             said = drawn._supxlabel.get_text().replace("\n", " ")
             assert "5% of the paper's rounds" in said
-            assert "reading unit-each: every row of length one" in said
+            assert experiment.id.startswith("tour") or "every row of length one" in said
+            assert "unit-each" not in said, "an internal name"
     figure = DRAWN["curves"](results, "synthetic-fd")
     labels = {text.get_text() for text in figure.axes[0].texts}
     assert labels == {"OFUL", "SOFUL, l = 50", "SOFUL, l = 450", "DBSLinUCB-FD", "CBRAP, l = 50"}
@@ -178,7 +180,8 @@ def test_the_report_is_one_whole_page(folder: Path, results: Results) -> None:
         assert f"claim-{claim.id}" in page.ids
         assert claim.statement in page.text
     assert set(results.experiments) <= set(page.ids)
-    assert len(page.images) == sum(e.figure in DRAWN for e in results.experiments.values())
+    drawn = sum(e.figure in DRAWN for e in results.experiments.values())
+    assert len(page.images) == 1 + drawn, "the answer's, and one for each experiment"
     for image in page.images:
         head, _, body = image.partition(",")
         assert head == "data:image/svg+xml;base64"
@@ -189,13 +192,86 @@ def test_the_report_is_one_whole_page(folder: Path, results: Results) -> None:
     assert "numpy" in page.text, "the machine"
 
 
+def test_the_report_opens_with_the_answer(folder: Path, results: Results) -> None:
+    """Sentence and figure come first; what the run cannot judge is folded away, not counted at the reader."""
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    found = [(claim, claim.finding(results)) for claim in CLAIMS]
+    known = [finding.verdict for _, finding in found if finding.verdict != OPEN]
+    said = f"This run can judge {len(known)} of the paper&#39;s {len(CLAIMS)} claims"
+    assert text.index("<h1") < text.index(said) < text.index("<img") < text.index("<table")
+    assert f"<summary>{len(CLAIMS) - len(known)} claims that this run cannot judge" in text
+    assert not re.search(r"\d+ open", text)
+
+
+def test_no_internal_names_are_printed(folder: Path, results: Results) -> None:
+    """Neither ids, nor specs, nor the names of profile and reading: words say what they mean."""
+    text = Page((folder / "report.html").read_text(encoding="utf-8")).text.partition("The answer")[2]
+    ids = set(results.experiments) - {
+        "power-law",
+        "low-rank",
+        "algorithms",
+        "spectral-error",
+    }  # words as well
+    for name in (*ids, "unit-each", "profile tiny", "classification:", "gaussian:", "rows:"):
+        assert not re.search(rf"\b{name}", text), name
+    assert results.all_rows["run"].iloc[0] not in text
+
+
+def test_figures_follow_dark_mode(folder: Path) -> None:
+    """In the page each has colours for both; no white paper is left; the files on disk stay plain."""
+    page = Page((folder / "report.html").read_text(encoding="utf-8"))
+    for image in page.images:
+        drawn = base64.b64decode(image.partition(",")[2]).decode()
+        ElementTree.fromstring(drawn)  # noqa: S314  (our own)
+        assert "@media(prefers-color-scheme:dark)" in drawn
+        assert "#000000" not in drawn.partition("</style>")[2], "a colour that does not follow"
+        assert 'id="patch_1"' not in drawn
+    plain = (folder / "figures" / "synthetic-fd.svg").read_text(encoding="utf-8")
+    assert "var(--" not in plain
+
+
+def test_colours_in_the_dark_can_be_read() -> None:
+    """Each has a contrast of at least 4.5 to a dark page (WCAG), where text is drawn in it."""
+
+    def luminance(colour: str) -> float:
+        parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    page = luminance("#14171a")
+    for colour, on_dark in dark.DARK.items():
+        if colour not in {"#ffffff", "#b0b0b0"}:  # what stands on bars, and the grid
+            assert (luminance(on_dark) + 0.05) / (page + 0.05) >= 4.5, colour
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_the_page_fits_a_phone(folder: Path, mode: Literal["light", "dark"]) -> None:
+    """No sideways scrolling at 390 pixels; the contents stay in sight, wherever one reads."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        except Error as error:
+            pytest.skip(f"no Chromium can be started: {error.message.splitlines()[0]}")
+        for width in (390, 1280):
+            page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=mode)
+            page.goto((folder / "report.html").as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+            background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 26)"}[mode]
+            page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight / 2)")
+            top = page.evaluate("document.querySelector('nav').getBoundingClientRect().top")
+            assert 0 <= top < 100
+        browser.close()
+
+
 def test_verdicts_are_in_the_markdown_too(folder: Path) -> None:
     """One line a claim, then the tables."""
     text = (folder / "report.md").read_text(encoding="utf-8")
     verdicts = re.findall(r"\*\*(reproduced|partly|not|open)\*\* \|$", text, re.MULTILINE)
     assert len(verdicts) == len(CLAIMS) + len(OURS)
     assert TINY.sentence in text
-    assert "## pareto-digits" in text
+    assert "## regret against time and space on digits (digits)" in text
     assert "| DBSLinUCB-RFD, l₀ = 4, ε = 25 |" in text
 
 

@@ -322,7 +322,7 @@ def test_definitions_are_sound() -> None:
             for series in experiment.series:
                 for member in series.members:
                     policies.check(member)
-                    given = experiment.id.startswith(("ridge", "anytime", "forgetting"))
+                    given = experiment.id.startswith(("ridge", "anytime", "forgetting", "tour"))
                     given |= series.label.endswith("untuned default") or experiment.id.endswith("-untuned")
                     assert plan.needs_tuning(experiment, member) != given
     mnist = {series.label: series.members for series in EXPERIMENTS["pareto-mnist"].series}
@@ -397,7 +397,7 @@ def test_the_best_pair_is_the_one_with_the_least_mean_regret() -> None:
 
 def test_environments_are_checked() -> None:
     """Unknown ones and unknown settings are listed."""
-    with pytest.raises(sb.InputError, match="classification, gaussian"):
+    with pytest.raises(sb.InputError, match="classification, contextual, gaussian"):
         environments.build(spec("casino"), 0)
     with pytest.raises(sb.InputError, match="it takes dim, arms, noise, spectrum"):
         environments.build(spec("gaussian", size=3), 0)

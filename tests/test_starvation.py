@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import sketchbandit as sb
 from sketchbandit.experiments import droughts, environments, plan, policies, rules
 from sketchbandit.experiments.definitions import EXPERIMENTS, choose
+from sketchbandit.experiments.definitions.tour import TOUR
 from sketchbandit.experiments.profiles import PROFILES
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.runs import Run, perform
@@ -106,8 +107,9 @@ def test_the_table_counts_runs() -> None:
 
 
 def test_named_experiments_say_how_the_adaptive_sketch_plays() -> None:
-    """Reading and rule, so that they stay what they are whatever its defaults become."""
-    members = {m for e in EXPERIMENTS.values() for s in e.series for m in s.members if m.name == "adaptive"}
+    """Reading and rule, so that they stay whatever its defaults become; the tour shows the defaults."""
+    named = [e for e in EXPERIMENTS.values() if e.id not in TOUR]
+    members = {m for e in named for s in e.series for m in s.members if m.name == "adaptive"}
     assert len(members) > 50
     for member in members - {m for s in EXPERIMENTS["matrix-approximation"].series for m in s.members}:
         assert {"scaling", "intercept", "explore"} <= dict(member.settings).keys(), str(member)

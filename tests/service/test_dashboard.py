@@ -78,7 +78,7 @@ def test_it_renders_and_updates(server: ServerProcess, browser: Browser) -> None
     expect(page.locator("#rewards")).to_have_text("60")
     expect(page.locator("#open")).to_have_text("1")
     expect(page.locator("#health")).to_contain_text("The spectral error is at most")
-    expect(page.locator("#budget-text")).to_contain_text("What it may be by now")
+    expect(page.locator("#budget-text")).to_contain_text("Allowed by now")
     expect(page.locator("#recent tr")).to_have_count(20)
     expect(page.locator("#recent tr").first).to_contain_text("open")
     expect(page.locator("#rate-chart .dot")).to_have_count(1)
@@ -87,7 +87,7 @@ def test_it_renders_and_updates(server: ServerProcess, browser: Browser) -> None
     play(server.url, "good", 40, 40)
     expect(page.locator("#decisions")).to_have_text("102")
     expect(page.locator("#rate-summary")).to_contain_text("From ")
-    expect(page.locator("#scaling")).to_contain_text("Features are read so: columns, and a constant of")
+    expect(page.locator("#scaling")).to_contain_text("How features are read: columns, and a constant of")
     expect(page.locator("#width-summary")).to_contain_text("The mean width")
     expect(page.locator("#comparison-note")).to_contain_text("Some arms are never drawn")
     assert failures == []

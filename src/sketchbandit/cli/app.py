@@ -26,6 +26,11 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
+    "tour": Entry(
+        "experiments",
+        "experiments",
+        "Take a first look: a table, a figure and what they show, in about a minute.",
+    ),
     "reproduce": Entry(
         "experiments", "experiments", "Run the paper's experiments again, and judge its claims."
     ),

@@ -12,16 +12,18 @@ from sketchbandit.cli.progress import Bar
 from sketchbandit.data import open_bandit
 from sketchbandit.estimate.named import MODELS, model_parameters
 from sketchbandit.experiments import verbs
+from sketchbandit.experiments.answers import is_tour
 from sketchbandit.experiments.beside import Beside
 from sketchbandit.experiments.beside import table as table_of_readings
-from sketchbandit.experiments.claims import OPEN
 from sketchbandit.experiments.definitions import EXPERIMENTS
+from sketchbandit.experiments.definitions.tour import TOUR
 from sketchbandit.experiments.environments import VARIATIONS
 from sketchbandit.experiments.profiles import PROFILES
 from sketchbandit.experiments.readings import DEFAULT, READINGS
-from sketchbandit.experiments.reporting import Report, counts
+from sketchbandit.experiments.reporting import FULL_VERDICTS, Report
 from sketchbandit.experiments.rules import listed
-from sketchbandit.experiments.tables import table
+from sketchbandit.experiments.tables import short_table, table
+from sketchbandit.experiments.verdicts import Findings, judged, not_judged
 from sketchbandit.policy.named import RECIPES, parameters
 
 commands = typer.Typer(rich_markup_mode="markdown")
@@ -41,9 +43,32 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Delete the results in the 
 RESUMABLE = "Interrupted; what was finished is kept: go on with --resume."
 
 
+@commands.command()
+def tour(
+    jobs: Jobs = None,
+    dask: Dask = None,
+    out: Out = Path("results"),
+    resume: Resume = False,
+    fresh: Fresh = False,
+) -> None:
+    """Take a first look: a table, a figure and what they show, in about a minute.
+
+    The default policy beside the paper's algorithms, exact OFUL and a uniform choice: regret, reward, time
+    and memory, on handwritten digits and on a synthetic stream with 500 features. Nothing is tuned, nothing
+    is downloaded. Then the paper's claims that a short run can judge.
+
+    Example: `sketchbandit tour`
+
+    Example: `sketchbandit tour --out results --fresh`
+    """
+    with complaints(RESUMABLE), Bar() as bar:
+        done = verbs.tour(jobs=jobs, dask=dask, out=out, resume=resume, fresh=fresh, watcher=bar)
+    _show(done)
+
+
 @commands.command(
     epilog=f"Ids: all, embedded, {', '.join(EXPERIMENTS)}. Profiles: "
-    + "; ".join(f"{name}: {p.amount.partition(': ')[2]}" for name, p in PROFILES.items())
+    + "; ".join(f"{name}: {p.amount}" for name, p in PROFILES.items())
     + ". Readings: "
     + "; ".join(found.sentence.removeprefix("reading ") for found in READINGS.values())
     + "."
@@ -92,9 +117,7 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
             fresh=fresh,
             watcher=bar,
         )
-    _verdicts(done)
-    _tables(done)
-    _finish(done)
+    _show(done)
 
 
 @commands.command(
@@ -121,6 +144,20 @@ def compare(  # noqa: PLR0917  (typer takes options so)
     tune: Annotated[
         bool, typer.Option("--tune", help="Search ridge and beta, or the rule's number.")
     ] = False,
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Bring the columns of the data to mean 0 and deviation 1.")
+    ] = False,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="paper: one sample of each label a round, find the target; contextual: one sample a round, "
+            "name its label."
+        ),
+    ] = verbs.PAPER,
+    baselines: Annotated[
+        bool,
+        typer.Option("--baselines/--no-baselines", help="Let a greedy and a uniform choice play along."),
+    ] = True,
     jobs: Jobs = None,
     dask: Dask = None,
     out: Out = Path("comparison"),
@@ -129,11 +166,15 @@ def compare(  # noqa: PLR0917  (typer takes options so)
 ) -> None:
     """Race policies on a data set, yours or a known one.
 
-    Every policy sees the same arms: one random row of each label a round, scaled to length one, and a reward
-    of 1 for the target label. Ridge is 1 and beta 0.1 where not given; --tune searches both for each policy
-    that gives neither, and the number of another rule in place of beta.
+    Every policy sees the same rounds, rows scaled to length one. By default a round is one random row of each
+    label, and that of the target label pays 1. With --protocol contextual a round is one row, the actions are
+    the labels, and the right one pays 1; each policy then has a model for each action. Ridge is 1 and beta
+    0.1 where not given; --tune searches both for each policy that gives neither, and the number of another
+    rule in place of beta. A greedy policy and a uniform choice play along as references.
 
     Example: `sketchbandit compare --policy dbslinucb:size=20,epsilon=8 --policy oful`
+
+    Example: `sketchbandit compare --policy adaptive --protocol contextual --standardize`
 
     Example: `sketchbandit compare --policy adaptive --policy adaptive:explore=thompson,scale=0.1`
 
@@ -149,6 +190,9 @@ def compare(  # noqa: PLR0917  (typer takes options so)
             rounds=rounds,
             permutations=permutations,
             tune=tune,
+            standardize=standardize,
+            protocol=protocol,
+            baselines=baselines,
             jobs=jobs,
             dask=dask,
             out=out,
@@ -156,8 +200,7 @@ def compare(  # noqa: PLR0917  (typer takes options so)
             fresh=fresh,
             watcher=bar,
         )
-    _tables(done)
-    _finish(done)
+    _show(done)
 
 
 @commands.command()
@@ -179,9 +222,7 @@ def report(
         return
     with complaints(RESUMABLE):
         done = verbs.report(folders[0])
-    _verdicts(done)
-    _tables(done)
-    _finish(done)
+    _show(done)
 
 
 @commands.command()
@@ -235,36 +276,56 @@ def data() -> None:
     print_table("data sets", ["name", "shape", "classes", "source", "licence", "where"], rows)
 
 
-def _verdicts(done: Report) -> None:
-    for title, findings in (("the paper's claims", done.findings), ("our claims", done.ours)):
-        judged = [(claim, finding) for claim, finding in findings if finding.verdict != OPEN]
-        if judged:
-            rows = [[claim.statement, claim.paper, found.ours, found.verdict] for claim, found in judged]
-            print_table(title, ["claim", "promised", "measured", "verdict"], rows)
-        if findings:
-            said = ", ".join(f"{count} {verdict}" for verdict, count in counts(findings))
-            console.print(f"{title}: {said}; {done.results.profile.sentence}", highlight=False)
-        if len(judged) < len(findings):
-            console.print(
-                "open: those need other experiments or the full number of rounds; the report says which"
-            )
+def _show(done: Report) -> None:
+    """Tables, the answer, verdicts, and where it all lies."""
+    if is_tour(done.results):
+        for name in TOUR:
+            print_table(done.results.experiments[name].title, *table(done.results, name))
+        _answer(done, "What this shows")
+        _verdicts("the paper's claims that a short run can judge", done.findings)
+        console.print(FULL_VERDICTS, highlight=False, markup=False)
+    else:
+        _verdicts("the paper's claims", done.findings)
+        _verdicts("our claims", done.ours)
+        _tables(done)
+        _answer(done, "What this shows")
+        if not_judged(done.findings) or not_judged(done.ours):
+            console.print("The other claims need other experiments or all rounds; the report says which.")
+    for note in done.notes:
+        console.print(f"Note: {note}", highlight=False, markup=False)
+    _finish(done)
+
+
+def _answer(done: Report, heading: str) -> None:
+    if done.answer.sentences:
+        console.print(f"[bold]{heading}[/bold]", highlight=False)
+        for sentence in done.answer.sentences:
+            console.print(sentence, highlight=False, markup=False)
+
+
+def _verdicts(title: str, findings: Findings) -> None:
+    rows = [[claim.statement, claim.paper, found.ours, found.verdict] for claim, found in judged(findings)]
+    if rows:
+        print_table(title, ["claim", "promised", "measured", "verdict"], rows)
 
 
 def _beside(done: Beside) -> None:
-    for title, judged in (("the paper's claims", done.paper), ("our claims", done.ours)):
-        print_table(title, *table_of_readings(done.readings, judged))
+    for title, claims in (("the paper's claims", done.paper), ("our claims", done.ours)):
+        print_table(title, *table_of_readings(done.readings, claims))
     console.print("● reproduced, ◐ partly, ○ not, - open", highlight=False)
     console.print(f"table: {done.path}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _tables(done: Report) -> None:
-    """The tables themselves, where there are few: of a race, or of one or two ids."""
+    """The tables themselves, where there are few: of a race, or of one or two ids; the report has more."""
     names = [name for name in done.results.experiments if done.results.has(name)]
     for name in names if len(names) <= 2 else []:
-        print_table(f"{name}: {done.results.experiments[name].title}", *table(done.results, name))
+        print_table(done.results.experiments[name].title, *short_table(done.results, name))
 
 
 def _finish(done: Report) -> None:
+    if done.figure is not None:
+        console.print(f"figure: {done.figure}", soft_wrap=True, highlight=False, markup=False)
     console.print(f"report: {done.path}", soft_wrap=True, highlight=False, markup=False)
     if done.failures:
         typer.secho(f"{len(done.failures)} runs failed; the first: {done.failures[0].reason}", err=True)

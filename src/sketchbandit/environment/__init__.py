@@ -2,6 +2,7 @@
 
 from sketchbandit.environment.base import Environment, Round
 from sketchbandit.environment.classification import Classification
+from sketchbandit.environment.contextual import ContextualClassification
 from sketchbandit.environment.gaussian import SPECTRA, GaussianArms
 from sketchbandit.environment.variations import Clicks, HeavyTails, Rotating, Switching
 
@@ -9,6 +10,7 @@ __all__ = [
     "SPECTRA",
     "Classification",
     "Clicks",
+    "ContextualClassification",
     "Environment",
     "GaussianArms",
     "HeavyTails",

@@ -58,6 +58,8 @@ class Environment(ABC):
     dim: int
     """The number of features of an arm."""
     name: str
+    actions: int | None = None
+    """Where a round offers one context and so many actions: their number. None: the arms have features."""
 
     @abstractmethod
     def rounds(self, count: int) -> Iterator[Round]:

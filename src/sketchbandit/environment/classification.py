@@ -13,8 +13,75 @@ from sketchbandit.environment.base import Environment, Round
 from sketchbandit.errors import InputError
 from sketchbandit.sketch.checks import check_count
 
+Normalise = Literal["rows", "largest"] | None
 
-class Classification(Environment):
+
+class LabelledRows(Environment):
+    """Rows of features with a label each, checked. A subclass says what a round offers of them.
+
+    Parameters
+    ----------
+    features : array or CSR matrix
+        (n, dim), as stored; rows are normalised as they are drawn.
+    labels : array of int
+        (n,), numbered 0, 1, ...
+    normalise : "rows", "largest" or None
+        "rows" makes every row of length one. "largest" divides all rows by the largest length, so that they
+        keep their proportions. None gives the features as stored: dense ones as float64, CSR as they are.
+        Zero rows are always dropped.
+
+    """
+
+    def __init__(
+        self, features: Any, labels: Any, *, name: str = "data", normalise: Normalise = "rows"
+    ) -> None:
+        if normalise not in ("rows", "largest", None):
+            raise InputError(
+                f'{name}: normalise must be "rows" (unit length), "largest" (all by the largest length) or '
+                f"None (as stored), got {normalise!r}"
+            )
+        self._features: Any = features.tocsr() if sparse.issparse(features) else np.asarray(features)
+        labels = np.asarray(labels)
+        if labels.shape != (self._features.shape[0],):
+            raise InputError(
+                f"{name}: {self._features.shape[0]} rows need as many labels, got {labels.shape}"
+            )
+        self._norms = _norms(self._features)
+        if not np.isfinite(self._norms).all():
+            raise InputError(f"{name}: row {int(np.argmin(np.isfinite(self._norms)))} contains NaN or inf")
+        self._members = [
+            np.flatnonzero((labels == label) & (self._norms > 0.0)) for label in np.unique(labels)
+        ]
+        for label, members in zip(np.unique(labels), self._members, strict=True):
+            if not len(members):
+                raise InputError(f"{name}: every row of label {label} is zero; leave out this label")
+        if len(self._members) < 2:
+            raise InputError(f"{name}: classification needs two labels or more, got {len(self._members)}")
+        self.dim = int(self._features.shape[1])
+        self.name = name
+        self.normalise: Normalise = normalise
+        self._divisors = (
+            np.full_like(self._norms, self._norms.max()) if normalise == "largest" else self._norms
+        )
+
+    @property
+    def label_count(self) -> int:
+        """The number of labels."""
+        return len(self._members)
+
+    def _rows(self, rows: NDArray[np.intp]) -> Any:
+        """These rows, normalised."""
+        drawn: Any = self._features[rows]
+        if self.normalise is None:
+            return drawn if sparse.issparse(drawn) else drawn.astype(np.float64)
+        if sparse.issparse(drawn):
+            lengths = np.repeat(self._divisors[rows], np.diff(drawn.indptr))
+            values = (drawn.data / lengths).astype(drawn.dtype if drawn.dtype.kind == "f" else np.float64)
+            return sparse.csr_array((values, drawn.indices, drawn.indptr), shape=drawn.shape)
+        return drawn / self._divisors[rows, np.newaxis]
+
+
+class Classification(LabelledRows):
     """The paper's setup (App. Experimental Setups): each round offers one random sample of every label.
 
     The reward is 1 for the sample of the target label and 0 otherwise, without noise. By default rows are
@@ -54,42 +121,10 @@ class Classification(Environment):
         target: int | None = None,
         seed: int = 0,
         name: str = "data",
-        normalise: Literal["rows", "largest"] | None = "rows",
+        normalise: Normalise = "rows",
     ) -> None:
-        if normalise not in ("rows", "largest", None):
-            raise InputError(
-                f'{name}: normalise must be "rows" (unit length), "largest" (all by the largest length) or '
-                f"None (as stored), got {normalise!r}"
-            )
-        self._features: Any = features.tocsr() if sparse.issparse(features) else np.asarray(features)
-        labels = np.asarray(labels)
-        if labels.shape != (self._features.shape[0],):
-            raise InputError(
-                f"{name}: {self._features.shape[0]} rows need as many labels, got {labels.shape}"
-            )
-        self._norms = _norms(self._features)
-        if not np.isfinite(self._norms).all():
-            raise InputError(f"{name}: row {int(np.argmin(np.isfinite(self._norms)))} contains NaN or inf")
-        self._members = [
-            np.flatnonzero((labels == label) & (self._norms > 0.0)) for label in np.unique(labels)
-        ]
-        for label, members in zip(np.unique(labels), self._members, strict=True):
-            if not len(members):
-                raise InputError(f"{name}: every row of label {label} is zero; leave out this label")
-        if len(self._members) < 2:
-            raise InputError(f"{name}: classification needs two labels or more, got {len(self._members)}")
-        self.dim = int(self._features.shape[1])
-        self.name = name
-        self.normalise: Literal["rows", "largest"] | None = normalise
-        self._divisors = (
-            np.full_like(self._norms, self._norms.max()) if normalise == "largest" else self._norms
-        )
+        super().__init__(features, labels, name=name, normalise=normalise)
         self._set_seed(seed, target)
-
-    @property
-    def label_count(self) -> int:
-        """The number of labels, which is the number of arms per round."""
-        return len(self._members)
 
     def reseeded(self, seed: int, target: int | None = None) -> Self:
         """The same data with another seed and target. The features are shared, not copied."""
@@ -113,17 +148,7 @@ class Classification(Environment):
             order = random.permutation(labels)
             places = random.integers(0, sizes[order])
             rows = np.array([self._members[k][i] for k, i in zip(order, places, strict=True)])
-            yield Round(self._arms(rows), (order == self.target).astype(np.float64), 0.0)
-
-    def _arms(self, rows: NDArray[np.intp]) -> Any:
-        drawn: Any = self._features[rows]
-        if self.normalise is None:
-            return drawn if sparse.issparse(drawn) else drawn.astype(np.float64)
-        if sparse.issparse(drawn):
-            lengths = np.repeat(self._divisors[rows], np.diff(drawn.indptr))
-            values = (drawn.data / lengths).astype(drawn.dtype if drawn.dtype.kind == "f" else np.float64)
-            return sparse.csr_array((values, drawn.indices, drawn.indptr), shape=drawn.shape)
-        return drawn / self._divisors[rows, np.newaxis]
+            yield Round(self._rows(rows), (order == self.target).astype(np.float64), 0.0)
 
 
 def _norms(features: Any) -> Vector:

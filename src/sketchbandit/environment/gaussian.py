@@ -38,6 +38,9 @@ class GaussianArms(Environment):
         The dimension for "low-rank".
     fixed : bool
         Whether every round offers the arms of the first, like a catalogue.
+    mixed : bool
+        Whether a random rotation turns the arms. The spectrum stays, and every feature becomes a mix of all
+        directions, as in embeddings.
     seed : int
         Seed of arms, noise and theta*.
 
@@ -60,6 +63,7 @@ class GaussianArms(Environment):
         decay: float = 1.0,
         rank: int = 20,
         fixed: bool = False,
+        mixed: bool = False,
         seed: int = 0,
     ) -> None:
         if spectrum not in SPECTRA:
@@ -70,16 +74,17 @@ class GaussianArms(Environment):
         self.spectrum = spectrum
         self.decay = check_real("decay", decay, above=0.0)
         self.rank = check_count("rank", rank, at_least=1)
-        if fixed not in {False, True}:  # 0 and 1 too, because a command line has no booleans
-            raise InputError(f"fixed must be True or False, got {fixed!r}")
-        self.fixed = bool(fixed)
+        self.fixed, self.mixed = _check_flag("fixed", fixed), _check_flag("mixed", mixed)
         self.seed = check_count("seed", seed, at_least=0)
-        self.name = f"Gaussian arms, {spectrum}{', fixed' * self.fixed}"
+        self.name = f"Gaussian arms, {spectrum}{', mixed' * self.mixed}{', fixed' * self.fixed}"
         # Tags start with 1: default_rng([seed, 0]) equals default_rng(seed), which a policy may use.
         random = np.random.default_rng([self.seed, 1])
         self.theta = _theta(random, self.dim)
         rank = min(self.rank, self.dim)
         self._basis: Matrix = np.linalg.qr(random.standard_normal((self.dim, rank)))[0].T
+        self._rotation: Matrix | None = (
+            np.linalg.qr(random.standard_normal((self.dim, self.dim)))[0] if self.mixed else None
+        )
 
     def with_theta_of(self, seed: int) -> Self:
         """The same arms and noise, with the theta* of another seed."""
@@ -90,11 +95,15 @@ class GaussianArms(Environment):
     def rounds(self, count: int) -> Iterator[Round]:
         """Yield rounds of ``arms`` arms, with one draw of the noise each, whichever arm is chosen."""
         random = np.random.default_rng([self.seed, 2])
-        draw = self._drawer(random)
+        draw = self._turned(self._drawer(random))
         first = normalised(draw()) if self.fixed else None
         for _ in range(count):
             arms = normalised(draw()) if first is None else first
             yield Round(arms, arms @ self.theta, self.noise * random.standard_normal())
+
+    def _turned(self, draw: Callable[[], Matrix]) -> Callable[[], Matrix]:
+        rotation = self._rotation
+        return draw if rotation is None else lambda: draw() @ rotation
 
     def _drawer(self, random: np.random.Generator) -> Callable[[], Matrix]:
         if self.spectrum == "low-rank":
@@ -104,6 +113,12 @@ class GaussianArms(Environment):
             scale = np.arange(1.0, self.dim + 1.0) ** -self.decay
             return lambda: random.standard_normal((self.arms, self.dim)) * scale
         return lambda: random.standard_normal((self.arms, self.dim))
+
+
+def _check_flag(name: str, value: bool) -> bool:
+    if value not in {False, True}:  # 0 and 1 as well: a command line has no other
+        raise InputError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def _theta(random: np.random.Generator, dim: int) -> Vector:

@@ -2,7 +2,7 @@
 
 The verbs are those of the command line:
 
->>> from sketchbandit.experiments import compare, report, report_readings, reproduce, verify
+>>> from sketchbandit.experiments import compare, report, report_readings, reproduce, tour, verify
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from sketchbandit.installing import how_to_install
 
 if TYPE_CHECKING:
-    from sketchbandit.experiments.verbs import compare, report, report_readings, reproduce, verify
+    from sketchbandit.experiments.verbs import compare, report, report_readings, reproduce, tour, verify
 
-__all__ = ["compare", "report", "report_readings", "reproduce", "verify"]
+__all__ = ["compare", "report", "report_readings", "reproduce", "tour", "verify"]
 
 
 def __getattr__(name: str) -> Any:

@@ -72,7 +72,7 @@ def write(several: Sequence[Results], folder: Path) -> Beside:
     kept = {
         "version": __version__,
         "likely": LIKELY.name,
-        "readings": {name: r.profile.sentence for name, r in zip(names, several, strict=True)},
+        "readings": {name: _sentence(r) for name, r in zip(names, several, strict=True)},
         "runs": {name: int(r.all_rows["run"].nunique()) for name, r in zip(names, several, strict=True)},
         "machines": sorted({machine for results in several for machine in results.machines()}),
         "claims": [_as_data(judged) for judged in paper],
@@ -106,12 +106,18 @@ def table(names: Sequence[str], judged: Sequence[Judged]) -> tuple[list[str], li
     return header, [*rows, [*last, ""]]
 
 
+def _sentence(results: Results) -> str:
+    """How much was done, and the reading with its name."""
+    profile = results.profile
+    return f"profile {profile.name}: {profile.amount}; {profile.reading.sentence}"
+
+
 def _page(several: Sequence[Results], names: list[str], paper: list[Judged], ours: list[Judged]) -> str:
     parts = [
         "# The paper's claims under each reading",
         f"sketchbandit {__version__}. ● reproduced, ◐ partly, ○ not.",
     ]
-    parts += [f"- {results.profile.sentence}" for results in several]
+    parts += [f"- {_sentence(results)}" for results in several]
     for title, judged in (("The paper's claims", paper), ("Ours", ours)):
         parts += [f"## {title}", markdown_table(*table(names, judged)).rstrip()]
         for one in judged:

@@ -1,5 +1,8 @@
 """Environments by name: ``classification:data=mnist``, ``gaussian:spectrum=flat``, ``motley``.
 
+``contextual:data=mnist`` has one sample as the context and the labels as the actions. With ``standardize=1``
+the columns of a data set have mean 0 and deviation 1 before rows are normalised.
+
 Each may be varied by further settings: ``clicks=0.02`` (a base rate) and ``lift`` make clicks of its rewards,
 ``degrees=1.5`` or ``outliers=0.05`` and ``scale`` give its noise heavy tails, ``switch=1000`` changes it
 after so many rounds, ``turn=5000`` turns the theta* of gaussian arms.
@@ -16,6 +19,7 @@ from sketchbandit import data
 from sketchbandit.environment import (
     Classification,
     Clicks,
+    ContextualClassification,
     Environment,
     GaussianArms,
     HeavyTails,
@@ -24,9 +28,10 @@ from sketchbandit.environment import (
 )
 from sketchbandit.errors import InputError
 from sketchbandit.estimate import Estimate
+from sketchbandit.experiments.columns import standardised
 from sketchbandit.experiments.specs import Spec, Value, spec
 
-NAMES = ("classification", "gaussian", "motley")
+NAMES = ("classification", "contextual", "gaussian", "motley")
 FLAT, POWER_LAW, LOW_RANK = (spec("gaussian", spectrum=name) for name in ("flat", "power-law", "low-rank"))
 _ALIKE = 9  # the label of the kind whose members are alike
 MNIST = spec("classification", data="mnist")
@@ -45,6 +50,8 @@ def build(environment: Spec, seed: int) -> Environment:
     for name, needed in _WITH.items():
         if name in asked and not any(variation in asked for variation in needed):
             raise InputError(f"{environment}: {name} says nothing without {' or '.join(needed)}")
+    if asked and environment.name == "contextual":
+        raise InputError(f"the contextual protocol has no variations; leave out {', '.join(asked)}")
     found = _plain(environment.without(*asked), seed)
     if "switch" in asked:
         found = Switching(found, _other(found), at=asked["switch"])
@@ -102,11 +109,17 @@ def _plain(environment: Spec, seed: int) -> Environment:
             if key not in known:
                 raise InputError(f"gaussian has no setting {key!r}; it takes {', '.join(known)}")
         return GaussianArms(seed=seed, **settings)  # type: ignore[arg-type]  # checked by the class itself
-    if environment.name == "classification":
-        normalise = settings.pop("normalise", "rows")
-        first = _classification(str(settings.pop("data")), settings.pop("label", None), normalise)
+    if environment.name in _OF_DATA:
         settings.pop("digest", None)  # names the contents of the user's file, for the key of a run
-        return first.reseeded(seed, **settings)  # type: ignore[arg-type]
+        first = _of_data(
+            _OF_DATA[environment.name],
+            str(settings.pop("data")),
+            settings.pop("label", None),
+            settings.pop("normalise", "rows"),
+            bool(settings.pop("standardize", False)),
+        )
+        reseeded: Environment = first.reseeded(seed, **settings)
+        return reseeded
     if environment.name == "motley":
         return _motley(**settings).reseeded(seed, target=_ALIKE)
     raise InputError(f"unknown environment {environment.name!r}; choose from {', '.join(NAMES)}")
@@ -132,12 +145,19 @@ def title(environment: Spec) -> str:
 
 def _plain_title(environment: Spec) -> str:
     if environment.name == "gaussian":
-        arms = ", the same arms every round" if environment.get("fixed") else ""
+        arms = ", mixed" if environment.get("mixed") else ""
+        arms += ", the same arms every round" if environment.get("fixed") else ""
         return f"synthetic, {environment.get('spectrum', 'flat')} spectrum{arms}"
+    if environment.name == "rows":
+        name = environment.get("data")
+        return "random rows" if name == "gaussian" else f"rows of {name}"
     if environment.name == "motley":
         return "nine motley kinds of arms, and one that pays, whose members are alike"
     name = str(environment.get("data"))
-    return name if name in data.CATALOGUE else Path(name).name
+    words = [name if name in data.CATALOGUE else Path(name).name]
+    words += ["labels as actions"] if environment.name == "contextual" else []
+    words += ["columns standardised"] if environment.get("standardize") else []
+    return ", ".join(words)
 
 
 @lru_cache(maxsize=4)
@@ -146,10 +166,15 @@ def data_set(name: str, label: Any = None) -> data.DataSet:
     return data.load(name, label=label)
 
 
+_OF_DATA = {"classification": Classification, "contextual": ContextualClassification}
+"""Environments of a data set."""
+
+
 @lru_cache(maxsize=4)
-def _classification(name: str, label: Any, normalise: Any) -> Classification:
+def _of_data(kind: Any, name: str, label: Any, normalise: Any, standardize: bool) -> Any:
     read = data_set(name, label)
-    return Classification(read.features, read.labels, name=read.name, normalise=normalise)
+    features = standardised(read.features) if standardize else read.features
+    return kind(features, read.labels, name=read.name, normalise=normalise)
 
 
 @lru_cache(maxsize=2)

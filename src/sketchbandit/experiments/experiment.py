@@ -41,6 +41,8 @@ class Experiment:
         Whether each series has a colour of its own. By default it has its method's, and a dash of its own.
     optional : bool
         Whether it is left out where nobody asks for it by its id.
+    notes : tuple of str
+        What a reader of its results should know.
 
     """
 
@@ -56,6 +58,7 @@ class Experiment:
     spectrum: str = "no"
     own_colours: bool = False
     optional: bool = False
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Experiment":
@@ -64,7 +67,8 @@ class Experiment:
             Series(**{**given, "members": tuple(Spec.from_list(member) for member in given["members"])})
             for given in fields["series"]
         )
-        return cls(**{**fields, "environment": Spec.from_list(fields["environment"]), "series": series})
+        read = {"environment": Spec.from_list(fields["environment"]), "series": series}
+        return cls(**{**fields, **read, "notes": tuple(fields.get("notes", ()))})
 
     @property
     def data(self) -> str | None:

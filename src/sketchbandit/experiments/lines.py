@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from sketchbandit.drawing import Look, looks
+from sketchbandit.experiments.chance import TITLE
 from sketchbandit.experiments.policies import family
 from sketchbandit.experiments.results import Results
 from sketchbandit.experiments.rules import RULE
@@ -18,6 +19,7 @@ _LOOKS = {
     "DBSLinUCB-RFD": Look("#0072B2", "o"),
     "Adaptive": _ADAPTIVE,
     "Adaptive, anytime": _ADAPTIVE,
+    TITLE: Look("#7F7F7F", "o"),
 }
 _RULE_LOOKS = {
     "thompson": Look("#0072B2", "o"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sketchbandit.experiments import environments, policies, rules
+from sketchbandit.experiments import chance, environments, policies, rules
 from sketchbandit.experiments.experiment import Experiment, Series
 from sketchbandit.experiments.profiles import FIRST_TUNING_SEED, TUNING_STRIDE, Profile
 from sketchbandit.experiments.readings import SHARED, UNTUNED
@@ -130,7 +130,7 @@ def runs_of(experiment: Experiment, member: Spec, profile: Profile, chosen: Choi
     rounds = rounds_of(experiment, profile)
     return [
         Run(
-            kind=experiment.kind,
+            kind="chance" if chance.is_chance(member) else experiment.kind,
             environment=environment,
             contender=contender,
             rounds=rounds,

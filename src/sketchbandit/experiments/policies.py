@@ -5,14 +5,17 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from sketchbandit.environment import Clicks, GaussianArms
+import numpy as np
+
+from sketchbandit.environment import Clicks, ContextualClassification, Environment, GaussianArms
 from sketchbandit.errors import InputError
 from sketchbandit.estimate import Estimate
 from sketchbandit.estimate.named import model_class
-from sketchbandit.experiments import rules
+from sketchbandit.experiments import chance, rules
+from sketchbandit.experiments.acting import ActionPolicy
 from sketchbandit.experiments.specs import Spec, Value, spec
 from sketchbandit.playing import play
-from sketchbandit.policy import named
+from sketchbandit.policy import PerAction, named
 from sketchbandit.policy.named import parameters, recipe
 from sketchbandit.sketch.checks import check_count
 
@@ -26,6 +29,8 @@ DELAY = "delay"
 
 def check(policy: Spec) -> None:
     """Refuse an unknown policy, an unknown setting or an impossible value, before any work starts."""
+    if chance.is_chance(policy):
+        return
     try:  # which values are possible does not depend on the dimension, and 2 costs nothing
         build(policy, 2, rounds=1)
         check_count(DELAY, policy.get(DELAY, 0), at_least=0)
@@ -34,8 +39,8 @@ def check(policy: Spec) -> None:
 
 
 def is_given(policy: Spec) -> bool:
-    """Whether the policy says its ridge or its rule's number itself, and so is not tuned."""
-    return untuned(policy) != policy
+    """Whether the policy says its ridge or its rule's number itself, and so is not tuned; chance has none."""
+    return chance.is_chance(policy) or untuned(policy) != policy
 
 
 def untuned(policy: Spec) -> Spec:
@@ -55,6 +60,8 @@ def tuned(policy: Spec, ridge: float, number: float | None) -> Spec:
 
 def with_defaults(policy: Spec) -> Spec:
     """The same with its ridge given, and so not to be tuned."""
+    if chance.is_chance(policy):
+        return policy
     return spec(policy.name, **{"ridge": _default(policy, "ridge"), **dict(policy.settings)})
 
 
@@ -62,6 +69,14 @@ def _default(policy: Spec, name: str) -> Any:
     """Of a setting; None where there is none."""
     found = inspect.signature(recipe(policy.name).make).parameters.get(name)
     return None if found is None else found.default
+
+
+def build_for(environment: Environment, policy: Spec, seed: int, rounds: int) -> Any:
+    """The policy that plays there: where actions have no features, a model for each."""
+    if environment.actions is None:
+        return build(policy, environment.dim, seed, rounds)
+    models = PerAction(range(environment.actions), lambda: build(policy, environment.dim, seed, rounds))
+    return ActionPolicy(models)
 
 
 def build(policy: Spec, dim: int, seed: int = 0, rounds: int | None = None) -> Any:
@@ -87,6 +102,8 @@ def model_of(policy: Spec) -> Estimate:
 
 def family(policy: Spec) -> str:
     """What the paper calls the method."""
+    if chance.is_chance(policy):
+        return chance.TITLE
     return recipe(policy.name).title(dict(policy.settings))
 
 
@@ -99,6 +116,8 @@ def label(policy: Spec) -> str:
     >>> label(parse("oful:rewards=robust,rewards.scale=0.1,beta=0.5"))
     'OFUL, β = 0.5, Robust, scale = 0.1'
     """
+    if chance.is_chance(policy):
+        return chance.TITLE
     signs = {"size": recipe(policy.name).size_sign, "epsilon": "ε", "ridge": "λ", "beta": "β"}
     of_rule = rules.settings_of(policy)
     of_model = {k: v for k, v in policy.settings if k.startswith(_OF_MODEL)}
@@ -129,18 +148,21 @@ def reading(policy: Spec) -> str:
     return words + (", intercept" if policy.get("intercept") else "")
 
 
-def warm_up(policy: Spec) -> None:
+def warm_up(policy: Spec, *, per_action: bool = False) -> None:
     """Play a little, so that compiling the loops of a round is not timed."""
     own = {*parameters(policy.name), DELAY} - {"dtype", "scaling", "intercept", rules.RULE, MODEL, "forget"}
-    _warm_up(policy.without(*own))
+    _warm_up(policy.without(*own), per_action)
 
 
 @lru_cache(maxsize=64)
-def _warm_up(policy: Spec) -> None:
+def _warm_up(policy: Spec, per_action: bool) -> None:
     """As few rows, and as a matrix; clicks are rewards of every model."""
     for dim, size in ((24, 4), (8, 6)):
         small: dict[str, Value] = {"size": size, "epsilon": 2}
         known = {key: value for key, value in small.items() if key in parameters(policy.name)}
-        clicks = Clicks(GaussianArms(dim=dim, arms=8))
-        for _ in play(build(policy.with_settings(**known), dim), clicks, 60):
+        place: Environment = Clicks(GaussianArms(dim=dim, arms=8))
+        if per_action:
+            rows = np.random.default_rng(0).standard_normal((40, dim))
+            place = ContextualClassification(rows, np.arange(40) % 4)
+        for _ in play(build_for(place, policy.with_settings(**known), 0, 60), place, 60):
             pass

@@ -1,6 +1,6 @@
 """How much of an experiment is done: the paper's own amount, or less."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sketchbandit.errors import InputError
 from sketchbandit.experiments import readings
@@ -50,14 +50,14 @@ class Profile:
     @property
     def sentence(self) -> str:
         """What was shrunk, and how the paper was read, for figures and the report."""
-        return f"{self.amount}; {self.reading.sentence}"
+        return f"{self.amount}; {self.reading.words}"
 
     @property
     def amount(self) -> str:
         """What was shrunk."""
         if not self.tuning_permutations:
             return f"{self.permutations} permutation{'s' * (self.permutations > 1)}, beta and lambda as given"
-        text = f"profile {self.name}: {self.permutations} permutations"
+        text = f"{self.permutations} permutations"
         if self.reading.tuning != readings.UNTUNED:
             text += (
                 f", {len(self.betas)} x {len(self.ridges)} grid of beta and lambda chosen on "
@@ -90,6 +90,10 @@ PROFILES: dict[str, Profile] = {
         Profile(name="paper", permutations=20, tuning_permutations=5, tuning_rounds=1.0),
     )
 }
+
+
+TOUR = replace(PROFILES["quick"], name="tour", permutations=5)
+"""What the tour does: under a minute and a half on two cores, with more seeds than the quick profile."""
 
 
 def profile(name: str) -> Profile:

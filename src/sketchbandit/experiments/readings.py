@@ -46,13 +46,17 @@ class Reading:
 
     @property
     def sentence(self) -> str:
-        """For figures and the report."""
-        said = f"{_NORMALISED[self.normalise]}, synthetic noise {self.noise:g}, {_TUNED[self.tuning]}"
-        return f"reading {self.name}: {said}"
+        """With its name, for where several readings stand side by side."""
+        return f"reading {self.name}: {self.words}"
+
+    @property
+    def words(self) -> str:
+        """What it does, for figures and the report."""
+        return f"{_NORMALISED[self.normalise]}, synthetic noise {self.noise:g}, {_TUNED[self.tuning]}"
 
     def environment(self, asked: Spec) -> Spec:
         """An environment as it is read; what it says itself it keeps."""
-        if asked.name == "classification" and self.normalise != ROWS:
+        if asked.name in ("classification", "contextual") and self.normalise != ROWS:
             return asked.with_settings(**{"normalise": self.normalise, **dict(asked.settings)})
         if asked.name == "gaussian" and self.noise != _USUAL_NOISE:
             return asked.with_settings(**{"noise": self.noise, **dict(asked.settings)})

@@ -1,10 +1,10 @@
-"""The report: figures and tables on disk, and one self-contained page with the verdicts."""
+"""The report: figures and tables on disk, and one self-contained page that opens with the answer."""
 
 import base64
-from collections import Counter
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
@@ -12,25 +12,41 @@ from jinja2 import Environment, StrictUndefined
 from sketchbandit import data
 from sketchbandit._version import __version__
 from sketchbandit.drawing import save
-from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, OURS, PARTLY, REPRODUCED, Claim, Finding
+from sketchbandit.experiments import answers, environments, policies
+from sketchbandit.experiments.answers import Answer
+from sketchbandit.experiments.approximation import SKETCHES
+from sketchbandit.experiments.claims import CLAIMS, OURS, Claim, Finding
+from sketchbandit.experiments.definitions.tour import TOUR
 from sketchbandit.experiments.figures import DRAWN
+from sketchbandit.experiments.figures.dark import following_mode
 from sketchbandit.experiments.plan import environment_of, rounds_of
 from sketchbandit.experiments.pool import Failure
 from sketchbandit.experiments.results import Results
+from sketchbandit.experiments.runs import Run
+from sketchbandit.experiments.store import ANSWER
 from sketchbandit.experiments.tables import table, write_csv
+from sketchbandit.experiments.verdicts import Findings, findings_of, judged, not_judged
 from sketchbandit.files import replace_file
 
 _TITLE = "Revisiting Matrix Sketching in Linear Bandits: the paper's experiments, run again"
+_TOUR_TITLE = "A first look: the default, the paper's algorithms, OFUL and chance"
+_RACE_TITLE = "A race of policies"
 _OURS_TITLE = "What we claim ourselves"
-VERDICTS = (REPRODUCED, PARTLY, NOT, OPEN)
-
-Findings = list[tuple[Claim, Finding]]
+FULL_VERDICTS = (
+    "The other claims need more rounds or other data: docs/reproduction.md has the full verdicts, and "
+    "`sketchbandit reproduce all --profile standard` judges them again."
+)
 
 
 class Report(NamedTuple):
-    """What was written, and the verdict on every claim of the paper's, and on every one of ours."""
+    """What was written, what it shows, and the verdict on every claim of the paper's, and on ours."""
 
     path: Path
+    figure: Path | None
+    """The one that goes with the answer."""
+    answer: Answer
+    notes: list[str]
+    """What a reader should know."""
     findings: Findings
     ours: Findings
     results: Results
@@ -40,37 +56,52 @@ class Report(NamedTuple):
 def write(results: Results, folder: Path, failures: Sequence[Failure] = ()) -> Report:
     """Figures (PNG, SVG), tables (CSV), ``report.html`` and ``report.md`` into the folder."""
     sections = [_section(results, name, folder) for name in results.experiments if results.has(name)]
-    findings = _findings(results, CLAIMS)
-    ours = _findings(results, OURS)
-    title = _TITLE if findings or ours else "A race of policies"
+    findings, ours = findings_of(results, CLAIMS), findings_of(results, OURS)
+    is_tour = answers.is_tour(results)
+    if is_tour:
+        title, answer = _TOUR_TITLE, answers.of_tour(results)
+        findings, ours = judged(findings), []  # what a short run cannot judge is not held against it
+    elif findings or ours:
+        title, answer = _TITLE, answers.of_claims(results, findings, ours)
+    else:
+        title, answer = _RACE_TITLE, answers.of_race(results, next(iter(results.experiments)))
+    figure, images = _drawn_answer(answer, folder)
+    notes = [note for experiment in results.experiments.values() for note in experiment.notes]
     page = _template().render(
         version=__version__,
         profile=results.profile,
         machines=results.machines(),
-        sections=sections,
-        claims=[("The paper's claims", findings, counts(findings)), (_OURS_TITLE, ours, counts(ours))],
-        failures=[(str(f.run.environment), str(f.run.contender), f.run.seed, f.reason) for f in failures],
+        answer=answer.sentences,
+        images=images,
+        notes=notes,
+        first=[section for section in sections if is_tour and section["id"] in TOUR],
+        sections=[section for section in sections if not is_tour or section["id"] not in TOUR],
+        claims=[
+            {"heading": heading, "promised": word, "judged": judged(found), "open": not_judged(found)}
+            for heading, word, found in (
+                ("The paper's claims", "the paper", findings),
+                (_OURS_TITLE, "promised", ours),
+            )
+            if found
+        ],
+        full_verdicts=FULL_VERDICTS.replace("`", "") if is_tour else "",
+        failures=[(*_words(failure.run), failure.run.seed, failure.reason) for failure in failures],
         runs=results.all_rows["run"].nunique(),
         title=title,
     )
     path = folder / "report.html"
     replace_file(path, page.encode())
-    parts = [f"# {title}", f"sketchbandit {__version__}; {results.profile.sentence}.", markdown(findings)]
+    parts = [f"# {title}", *answer.sentences, *notes]
+    parts += [f"sketchbandit {__version__}; {results.profile.sentence}.", markdown(findings)]
     if ours:
         parts += [f"## {_OURS_TITLE}", markdown(ours, ("claim", "promised", "measured", "verdict"))]
     for section in sections:
         parts += [
-            f"## {section['id']}: {section['title']}",
+            f"## {section['title']} ({section['environment']})",
             markdown_table(section["header"], section["rows"]),
         ]
     replace_file(folder / "report.md", "\n\n".join(filter(None, parts)).encode())
-    return Report(path=path, findings=findings, ours=ours, results=results, failures=list(failures))
-
-
-def counts(findings: Sequence[tuple[Claim, Finding]]) -> list[tuple[str, int]]:
-    """How many claims have each verdict."""
-    found = Counter(finding.verdict for _, finding in findings)
-    return [(verdict, found[verdict]) for verdict in VERDICTS if found[verdict]]
+    return Report(path, figure, answer, notes, findings, ours, results, list(failures))
 
 
 def markdown(
@@ -91,13 +122,6 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(c.replace("|", "\\|") for c in line) + " |" for line in lines) + "\n"
 
 
-def _findings(results: Results, claims: Sequence[Claim]) -> Findings:
-    """The verdicts; none where none of the experiments is there that the claims are about."""
-    if not any(needed in results.experiments for claim in claims for needed in claim.needs):
-        return []
-    return [(claim, claim.finding(results)) for claim in claims]
-
-
 def _section(results: Results, name: str, folder: Path) -> dict[str, Any]:
     experiment = results.experiments[name]
     header, rows = table(results, name)
@@ -105,14 +129,14 @@ def _section(results: Results, name: str, folder: Path) -> dict[str, Any]:
     write_csv(folder / "tables" / f"{name}.csv", header, rows)
     image = None
     if experiment.figure in DRAWN:
-        _, svg = save(DRAWN[experiment.figure](results, name), folder / "figures" / name)
-        image = base64.b64encode(svg.read_bytes()).decode()
+        _, image = _drawn(DRAWN[experiment.figure](results, name), folder / "figures" / name)
     return {
         "id": name,
         "title": experiment.title,
-        "paper": experiment.paper,
-        "rounds": rounds_of(experiment, results.profile),
-        "environment": str(environment_of(experiment, results.profile)),
+        "paper": "" if experiment.paper == "ours" else f"the paper's {experiment.paper}",
+        "amount": f"{rounds_of(experiment, results.profile):,} "
+        + ("rows" if experiment.kind == "approximate" else "rounds"),
+        "environment": environments.title(environment_of(experiment, results.profile)),
         "data": data.CATALOGUE.get(experiment.data or ""),
         "is_reference": _is_reference(results, experiment.data),
         "missing": results.missing(name),
@@ -120,6 +144,30 @@ def _section(results: Results, name: str, folder: Path) -> dict[str, Any]:
         "header": header,
         "rows": rows,
     }
+
+
+def _drawn(figure: Any, path: Path) -> tuple[Path, str]:
+    """Saved as PNG and SVG; the path of the first, and the second for a page, in light and dark."""
+    png, svg = save(figure, path)
+    return png, base64.b64encode(following_mode(svg.read_text(encoding="utf-8")).encode()).decode()
+
+
+def _drawn_answer(answer: Answer, folder: Path) -> tuple[Path | None, list[str]]:
+    """The figure on disk, and its panels for the page: one below the other where it is narrow."""
+    if answer.draw is None:
+        return None, []
+    path, whole = _drawn(answer.draw(), folder / ANSWER)
+    with TemporaryDirectory() as aside:
+        parts = [_drawn(draw(), Path(aside) / "panel")[1] for draw in answer.panels]
+    return path, parts or [whole]
+
+
+def _words(run: Run) -> tuple[str, str]:
+    """Where a run was played, and by whom."""
+    if run.kind != "approximate":
+        return environments.title(run.environment), policies.label(run.contender)
+    settings = ", ".join(f"{key} = {value}" for key, value in run.contender.settings)
+    return environments.title(run.environment), f"{SKETCHES[run.contender.name].title}, {settings}"
 
 
 def _is_reference(results: Results, name: str | None) -> bool:

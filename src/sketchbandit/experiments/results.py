@@ -13,6 +13,7 @@ from sketchbandit._version import __version__
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import FileError
 from sketchbandit.experiments import plan
+from sketchbandit.experiments.chance import is_chance
 from sketchbandit.experiments.definitions import EXPERIMENTS
 from sketchbandit.experiments.experiment import Experiment
 from sketchbandit.experiments.policies import DELAY
@@ -82,6 +83,12 @@ class Results:
             raise FileError(
                 f"{folder} was written by sketchbandit {manifest.get('version')} and this is {__version__}; "
                 "read it with that version"
+            )
+        unknown = [name for name in manifest["ids"] if name not in EXPERIMENTS]
+        if unknown:
+            raise FileError(
+                f"{folder} holds results of {', '.join(unknown)}, which this version does not know; read it "
+                "with the version that wrote it"
             )
         experiments = [EXPERIMENTS[name] for name in manifest["ids"]]
         if "experiment" in manifest:
@@ -162,11 +169,17 @@ def summary(results: Results, name: str) -> list[dict[str, Any]]:
     return [
         {
             "label": label + _differing(member, members),
+            "learns": not is_chance(member),
             "ridge": results.final(name, member, "ridge").mean,
             "number": results.final(name, member, "number").mean,
             "sign": number.sign if (number := number_of(member)) else "",
             "regret": results.final(name, member, "regret"),
+            "regrets": results.finals(name, member),
             "worst": float(results.finals(name, member).max()),
+            "rate": float((results.finals(name, member, "reward") / _rounds(results, name, member)).mean()),
+            "seconds_a_round": float(
+                (results.finals(name, member, "seconds") / _rounds(results, name, member)).mean()
+            ),
             "beside": estimate_of_difference(results, name, member),
             "warned": int(results.finals(name, member, "warned").sum()),
             "permutations": len(results.finals(name, member)),
@@ -178,6 +191,10 @@ def summary(results: Results, name: str) -> list[dict[str, Any]]:
         for label, members in results.series(name)
         for member in members
     ]
+
+
+def _rounds(results: Results, name: str, member: Spec) -> float:
+    return float(results.of(name, member)["rounds"].iloc[0])
 
 
 def estimate_of_difference(results: Results, name: str, member: Spec) -> Estimate:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sketchbandit.errors import InputError
+from sketchbandit.experiments import chance
 from sketchbandit.experiments.specs import Spec, Value
 from sketchbandit.explore import Explore
 from sketchbandit.explore.named import RULES, rule_class, rule_parameters
@@ -46,7 +47,7 @@ def name_of(policy: Spec) -> str:
 
 def number_of(policy: Spec) -> Number | None:
     """What is tuned of the rule, beside the ridge."""
-    return NUMBERS.get(name_of(policy))
+    return None if chance.is_chance(policy) else NUMBERS.get(name_of(policy))
 
 
 def number_played(policy: Policy) -> float | None:

@@ -14,7 +14,15 @@ from scipy import sparse
 from sketchbandit._version import __version__
 from sketchbandit.environment import Environment
 from sketchbandit.errors import SketchTooSmallWarning, WorldChangedWarning
-from sketchbandit.experiments import approximation, calibration, droughts, environments, policies, rules
+from sketchbandit.experiments import (
+    approximation,
+    calibration,
+    chance,
+    droughts,
+    environments,
+    policies,
+    rules,
+)
 from sketchbandit.experiments.specs import Spec
 from sketchbandit.experiments.streams import stream
 from sketchbandit.experiments.tuning import Pair, Player, race
@@ -31,9 +39,10 @@ class Run:
     Attributes
     ----------
     kind : str
-        "play": a policy plays and is timed. "tune": pairs of ridge and rule's number race for the least mean
-        regret over several seeds; who cannot win is given up. "starve": a policy plays, for how long
-        it earns nothing. "click": a policy plays, and its predictions are compared with the clicks.
+        "play": a policy plays and is timed. "chance": what a uniform choice earns. "tune": pairs of ridge
+        and rule's number race for the least mean regret over several seeds; who cannot win is given up.
+        "starve": a policy plays, for how long it earns nothing. "click": a policy plays, and its predictions
+        are compared with the clicks.
         "approximate": a sketch reads rows.
     environment, contender : Spec
         Where, and what.
@@ -106,8 +115,8 @@ def _untuned(run: Run) -> Spec:
 
 def _play(run: Run) -> Iterator[Row]:
     environment = stream(run.environment, run.seed)
-    policies.warm_up(run.contender)
-    policy = policies.build(run.contender, environment.dim, run.seed, run.rounds)
+    policies.warm_up(run.contender, per_action=environment.actions is not None)
+    policy = policies.build_for(environment, run.contender, run.seed, run.rounds)
     chosen: list[Any] = []
     every = max(1, run.rounds // run.points)
     watch = None if run.spectrum == "no" else lambda arm: chosen.append(arm.copy())  # not all of its round
@@ -132,6 +141,10 @@ def _play(run: Run) -> Iterator[Row]:
         }
 
 
+def _chance(run: Run) -> Iterator[Row]:
+    return chance.measure(stream(run.environment, run.seed), run.rounds, run.points)
+
+
 def _spectrum(chosen: Sequence[Any], contender: Spec) -> Row:
     """The rank of the arms chosen so far, and Delta_t of eq. (spectral error) for the contender's size."""
     stream = sparse.vstack(chosen) if sparse.issparse(chosen[0]) else np.asarray(chosen)
@@ -144,11 +157,11 @@ def _spectrum(chosen: Sequence[Any], contender: Spec) -> Row:
 
 def _tune(run: Run) -> Iterator[Row]:
     seeds, delay = (run.seed, *run.further_seeds), run.contender.get(policies.DELAY, 0)
-    dim = environments.build(run.environment, run.seed).dim
+    place = environments.build(run.environment, run.seed)
 
     def players(pair: Pair) -> list[Player]:
         contender = policies.tuned(run.contender, *pair)
-        return [Player(policies.build(contender, dim, seed, run.rounds), delay) for seed in seeds]
+        return [Player(policies.build_for(place, contender, seed, run.rounds), delay) for seed in seeds]
 
     def permutations() -> list[Environment]:
         return [environments.build(run.environment, seed) for seed in seeds]
@@ -179,6 +192,7 @@ def _approximate(run: Run) -> Iterator[Row]:
 
 _KINDS: dict[str, Callable[[Run], Iterator[Row]]] = {
     "play": _play,
+    "chance": _chance,
     "tune": _tune,
     "click": _click,
     "starve": _starve,

@@ -31,6 +31,8 @@ SCHEMA = pa.schema(
     ]
 )
 MANIFEST = "manifest.json"
+ANSWER = "figures/answer"
+"""The figure that a report opens with, without its ending."""
 _PARTS = "runs"
 _MOST_PARTS = 64
 
@@ -206,6 +208,8 @@ class Store:
         for name in filter(None, names):
             for made in (f"figures/{name}.png", f"figures/{name}.svg", f"tables/{name}.csv"):
                 (self.folder / made).unlink(missing_ok=True)
+        for ending in ("png", "svg"):
+            (self.folder / f"{ANSWER}.{ending}").unlink(missing_ok=True)
         for path in (*self._part_files(), *(self.folder / name for name in ("report.html", "report.md"))):
             path.unlink(missing_ok=True)
         (self.folder / MANIFEST).unlink()

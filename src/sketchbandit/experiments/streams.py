@@ -22,7 +22,7 @@ class Stream(Environment):
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self.dim, self.name = environment.dim, environment.name
+        self.dim, self.name, self.actions = environment.dim, environment.name, environment.actions
         self._kept: list[Round] = []
 
     def rounds(self, count: int) -> Iterator[Round]:

@@ -33,24 +33,30 @@ def contenders(results: Results, name: str) -> tuple[list[str], list[list[str]]]
     lines = summary(results, name)
     signs = {line["sign"]: None for line in lines if line["sign"]}
     header = ["method", "λ", ", ".join(signs), "regret", "worst", f"less {lines[0]['label']}'s"]
-    header += ["CPU seconds", "peak KiB", "rows", "certificate", "too small"]
+    header += ["reward rate", "CPU seconds", "peak KiB", "rows", "certificate", "too small"]
     rows = [
         [
             line["label"],
-            f"{line['ridge']:g}",
+            f"{line['ridge']:g}" if line["learns"] else "",
             _number(line, signed=len(signs) > 1),
             f"{line['regret']:.1f}",
             f"{line['worst']:.1f}",
             f"{line['beside']:+.1f}".replace("± +", "± ") if line is not lines[0] else "",
-            f"{line['seconds']:.3f}",
-            f"{line['kibibytes']:,.0f}",
-            f"{line['rows']:.0f}",
-            f"{line['certificate']:.3g}",
+            f"{line['rate']:.3f}",
+            *_costs(line),
             f"{line['warned']} of {line['permutations']}" if line["warned"] else "",
         ]
         for line in lines
     ]
     return header, rows
+
+
+def _costs(line: dict[str, Any]) -> list[str]:
+    """Time, memory and sketch of who learns; chance has none."""
+    if not line["learns"]:
+        return [""] * 4
+    seconds, kibibytes = f"{line['seconds']:.3f}", f"{line['kibibytes']:,.0f}"
+    return [seconds, kibibytes, f"{line['rows']:.0f}", f"{line['certificate']:.3g}"]
 
 
 def _number(line: dict[str, Any], *, signed: bool) -> str:
@@ -59,6 +65,23 @@ def _number(line: dict[str, Any], *, signed: bool) -> str:
         return ""
     number = f"{line['number']:g}" if np.isfinite(line["number"]) else "as it learns"
     return f"{line['sign']} = {number}" if signed else number
+
+
+def plain(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
+    """What a newcomer asks: how much was lost on average and at worst, how much was earned, at what cost."""
+    header = ["policy", "regret, mean", "regret, worst", "reward rate", "time a round", "memory"]
+    rows = [
+        [
+            line["label"],
+            f"{line['regret'].mean:,.1f}",
+            f"{line['worst']:,.1f}",
+            f"{line['rate']:.3f}",
+            f"{1e6 * line['seconds_a_round']:,.0f} µs" if line["learns"] else "-",
+            f"{line['kibibytes']:,.0f} KiB" if line["learns"] else "-",
+        ]
+        for line in summary(results, name)
+    ]
+    return header, rows
 
 
 def space(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
@@ -137,8 +160,15 @@ def _approximation(results: Results, name: str) -> tuple[list[str], list[list[st
 
 
 _OF_KIND = {"approximate": _approximation, "starve": droughts, "click": clicks}
-TABLES = {"space": space, "algorithms": algorithms}
+TABLES = {"space": space, "algorithms": algorithms, "costs": plain}
 """By the ``figure`` of an experiment; the others have the table of contenders."""
+
+
+def short_table(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
+    """What fits a console: of a race the plain table, else the whole one."""
+    experiment = results.experiments[name]
+    is_race = experiment.kind == "play" and experiment.figure not in TABLES
+    return (plain if is_race else table)(results, name)
 
 
 def table(results: Results, name: str) -> tuple[list[str], list[list[str]]]:

@@ -7,12 +7,14 @@ from typing import Any
 
 from sketchbandit import data as data_sets
 from sketchbandit.errors import InputError, SketchBanditError
-from sketchbandit.experiments import beside, environments, reporting, rules, runner, verifying
+from sketchbandit.experiments import beside, chance, environments, reporting, rules, runner, verifying
 from sketchbandit.experiments import policies as known
 from sketchbandit.experiments.beside import Beside
-from sketchbandit.experiments.definitions import choose
+from sketchbandit.experiments.columns import said_of_scales
+from sketchbandit.experiments.definitions import EXPERIMENTS, choose
+from sketchbandit.experiments.definitions import tour as definition
 from sketchbandit.experiments.experiment import Experiment, Series
-from sketchbandit.experiments.profiles import Profile
+from sketchbandit.experiments.profiles import TOUR, Profile
 from sketchbandit.experiments.profiles import profile as profile_named
 from sketchbandit.experiments.readings import DEFAULT
 from sketchbandit.experiments.readings import reading as reading_named
@@ -24,6 +26,14 @@ from sketchbandit.experiments.store import Store
 from sketchbandit.experiments.verifying import Verified
 from sketchbandit.policy.named import RECIPES
 from sketchbandit.sketch.checks import check_count
+
+PAPER, CONTEXTUAL = "paper", "contextual"
+PROTOCOLS = (PAPER, CONTEXTUAL)
+_BASELINES = {
+    "Greedy": known.with_defaults(spec("adaptive", explore="greedy")),
+    chance.TITLE: chance.UNIFORM,
+}
+"""What every race has as a reference: no exploration, and no learning."""
 
 
 def reproduce(
@@ -69,6 +79,25 @@ def reproduce(
     return _run(chosen, amount, Path(out), where, resume=resume, fresh=fresh, watcher=watcher)
 
 
+def tour(
+    *,
+    jobs: int | None = None,
+    dask: str | None = None,
+    out: str | Path = "results",
+    resume: bool = False,
+    fresh: bool = False,
+    watcher: Watcher | None = None,
+) -> Report:
+    """A first look: regret, time and memory of the default, the paper's algorithms, OFUL and chance.
+
+    Nothing is tuned and nothing downloaded. Then the paper's claims that a short run can judge. The
+    parameters are those of ``reproduce``.
+    """
+    chosen = [EXPERIMENTS[name] for name in (*definition.TOUR, *definition.JUDGED_BY)]
+    where = _where(jobs, dask)
+    return _run(chosen, TOUR, Path(out), where, resume=resume, fresh=fresh, watcher=watcher)
+
+
 def compare(
     policies: Sequence[str],
     *,
@@ -77,6 +106,9 @@ def compare(
     rounds: int = 2000,
     permutations: int = 5,
     tune: bool = False,
+    standardize: bool = False,
+    protocol: str = PAPER,
+    baselines: bool = True,
     jobs: int | None = None,
     dask: str | None = None,
     out: str | Path = "comparison",
@@ -105,6 +137,15 @@ def compare(
         Search ridge and beta on the paper's grids, on two further seeds and half the rounds, for every
         policy that gives neither. Of another rule its own number: scale, epsilon and 10/gamma on the grid
         of beta.
+    standardize : bool
+        Bring every column of the data to mean 0 and deviation 1 before anything else. Sparse columns are
+        divided by their deviation only.
+    protocol : str
+        "paper": a round offers one sample of each label, and that of the target pays 1. "contextual": a
+        round is one sample, the actions are the labels, and the right one pays 1. There each policy has a
+        model for each action (``PerAction``).
+    baselines : bool
+        Whether a greedy policy (``adaptive`` without exploration) and a uniform choice play along.
     jobs, dask, out, resume, fresh, watcher
         As for ``reproduce``.
 
@@ -115,22 +156,30 @@ def compare(
         raise InputError(f"name a policy or more: {', '.join(RECIPES)}")
     series: dict[str, Series] = {}
     environment = _environment(data, label)
+    notes = _scales(environment) if not standardize else []
+    environment = _as_asked(environment, protocol, standardize=standardize)
     for text in policies:
         asked = parse(text)
         known.check(asked)
         rules.refuse_ambiguous(asked)
-        environments.check_rewards(environment, known.model_of(asked))
+        if not chance.is_chance(asked):
+            environments.check_rewards(environment, known.model_of(asked))
         member = asked if tune and not known.is_given(asked) else known.with_defaults(asked)
         if known.label(asked) in series:
             raise InputError(f"{text} is there twice: {known.label(asked)}")
         series[known.label(asked)] = Series(label=known.label(asked), members=(member,))
+    count = len(series)
+    for name, member in _BASELINES.items() if baselines else ():
+        if member not in [one.members[0] for one in series.values()]:
+            series[name] = Series(label=name, members=(member,))
     experiment = Experiment(
         id="compare",
-        title=f"{len(series)} policies",
+        title=f"{count} {'policies' if count > 1 else 'policy'} on {environments.title(environment)}",
         environment=environment,
         series=tuple(series.values()),
         rounds=rounds,
         figure="timed",
+        notes=tuple(notes),
     )
     amount = Profile(name="compare", permutations=permutations, tuning_permutations=2, tuning_rounds=0.5)
     if not tune:
@@ -193,6 +242,30 @@ def _environment(text: str, label: str | None) -> Spec:
     found = _data(name, label).with_settings(**environments.variations(parse(text)))
     environments.build(found, seed=0)  # which refuses what cannot be
     return found
+
+
+def _as_asked(environment: Spec, protocol: str, *, standardize: bool) -> Spec:
+    """The data under the protocol, standardised or not; both need a data set."""
+    if protocol not in PROTOCOLS:
+        raise InputError(f"unknown protocol {protocol!r}; choose from {', '.join(PROTOCOLS)}")
+    if environment.name != "classification" and (standardize or protocol != PAPER):
+        raise InputError(
+            "synthetic arms have no labels and no columns of their own: standardize and the contextual "
+            "protocol need a data set, such as digits, or a file"
+        )
+    found = environment.with_settings(standardize=1) if standardize else environment
+    if protocol != PAPER:
+        found = Spec("contextual", found.settings)
+    environments.build(found, seed=0)  # which refuses what cannot be
+    return found
+
+
+def _scales(environment: Spec) -> list[str]:
+    """A note where the columns of a data set are far apart in scale."""
+    if environment.name != "classification":
+        return []
+    said = said_of_scales(environments.data_set(str(environment.get("data")), environment.get("label")))
+    return [said] if said else []
 
 
 def _data(name: str, label: str | None) -> Spec:

@@ -284,7 +284,8 @@ def adaptive(
         The factor by which the regret bound may widen. Not used if ``epsilon`` is given.
     horizon : int, optional
         The number of rounds to come, if it is known. One round is one reward. Up to some 3,300 rounds fewer
-        rows are needed then. A longer horizon needs more rows in the first 2,000 rounds, and fewer at its end.
+        rows are needed then. A longer horizon needs more rows in the first 2,000 rounds, and fewer at the
+        end.
     size : int, optional
         The smallest sketch size. Default 10. Up to 128 columns the default is their number, which is exact,
         because exact OFUL is the fastest there.

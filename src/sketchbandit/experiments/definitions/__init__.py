@@ -1,7 +1,7 @@
 """Every figure and table of the paper, and a few of ours, as data: one id each."""
 
 from sketchbandit.errors import InputError
-from sketchbandit.experiments.definitions import adaptive, beyond, exploration, paper, starvation
+from sketchbandit.experiments.definitions import adaptive, beyond, exploration, paper, starvation, tour
 from sketchbandit.experiments.experiment import Experiment
 
 __all__ = ["EXPERIMENTS", "choose"]
@@ -14,6 +14,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         *exploration.EXPERIMENTS,
         *starvation.EXPERIMENTS,
         *beyond.EXPERIMENTS,
+        *tour.EXPERIMENTS,
     )
 }
 

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from sketchbandit.experiments.figures.beyond import calibration, rates
 from sketchbandit.experiments.figures.over_rounds import approximation, budget, curves, exponents, timed
+from sketchbandit.experiments.figures.races import costs
 from sketchbandit.experiments.figures.rules import delays, permutations
 from sketchbandit.experiments.figures.trade_offs import epsilons, pareto, ridges
 from sketchbandit.experiments.results import Results
@@ -25,5 +26,6 @@ DRAWN: dict[str, Callable[[Results, str], Figure]] = {
     "delays": delays,
     "calibration": calibration,
     "rates": rates,
+    "costs": costs,
 }
 """By the ``figure`` of an experiment; what is not here is a table."""

@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from sketchbandit.drawing import STYLE, footnote, label_ends, panels
 from sketchbandit.experiments import environments
 from sketchbandit.experiments.approximation import SKETCHES
+from sketchbandit.experiments.chance import is_chance
 from sketchbandit.experiments.lines import Line, lines_of
 from sketchbandit.experiments.plan import rounds_of
 from sketchbandit.experiments.results import Results
@@ -132,15 +133,24 @@ def approximation(results: Results, name: str) -> Figure:
     return figure
 
 
+_ROOM = 1.12  # above the learners, where chance is far above them
+
+
 def draw_regret(axis: Axes, results: Results, name: str, *, bands: bool = True) -> None:
-    """A line for each series, labelled at its end."""
+    """A line for each series, labelled at its end.
+
+    Chance is drawn thin. Where it is far above the others it leaves the panel, so that they can be told
+    apart; its label has the number.
+    """
     _draw(axis, results, name, "regret", bands=bands)
     axis.set_ylabel("cumulative regret")
 
 
 def _draw(axis: Axes, results: Results, name: str, column: str, *, bands: bool = True) -> None:
     ends = []
-    for line in lines_of(results, name):
+    lines = lines_of(results, name)
+    learners = [line for line in lines if not is_chance(line.members[0])]
+    for line in learners:
         curve = results.curve(name, line.members[0], column)
         low, high = curve.mean - curve.half, curve.mean + curve.half
         axis.plot(curve.rounds, curve.mean, color=line.look.colour, ls=line.look.dash)
@@ -148,6 +158,15 @@ def _draw(axis: Axes, results: Results, name: str, column: str, *, bands: bool =
             axis.fill_between(curve.rounds, low, high, color=line.look.colour, alpha=0.15, lw=0)
         ends.append((float(curve.mean[-1]), line.label, line.look.colour))
         last = float(curve.rounds[-1])
+    for line in lines if column == "regret" else []:
+        if line not in learners:
+            chance = results.curve(name, line.members[0], column)
+            last, height = float(chance.rounds[-1]), float(chance.mean[-1])
+            top = _ROOM * max((end[0] for end in ends), default=height)
+            axis.plot(chance.rounds, chance.mean, color=line.look.colour, ls=":", lw=1.2)
+            if height > top:
+                axis.set_ylim(top=top)
+            ends.append((min(height, 0.97 * top), f"{line.label}: {height:,.0f}", line.look.colour))
     axis.set(xlabel="round", xlim=(0, last))
     axis.set_ylim(bottom=0)
     label_ends(axis, ends, last)

@@ -66,7 +66,7 @@ function showStats(stats) {
     (stats.stored_arms ? `, ${whole.format(stats.stored_arms)} stored arms` : "") +
     (stats.actions === null ? "" : ` of a context, ${whole.format(stats.actions)} actions`));
   setText("health", stats.health);
-  setText("scaling", `Features are read so: ${stats.scaling}.` + (stats.forget === null ? "" :
+  setText("scaling", `How features are read: ${stats.scaling}.` + (stats.forget === null ? "" :
     ` Of ${whole.format(stats.rounds)} rewards learned from, ${compact.format(stats.effective_rounds)} still count.`));
   byId("health").dataset.healthy = String(stats.is_healthy);
   byId("alarm").hidden = stats.is_healthy;
@@ -131,11 +131,11 @@ function showQuarantined(found) {
 
 function showComparison(stats) {
   const found = stats.comparison;
-  setText("uniform", found ? compact.format(found.uniform) : "unknown");
+  setText("uniform", found ? compact.format(found.uniform) : "not known yet");
   setText("interval", found ? `${compact.format(found.low)} to ${compact.format(found.high)} (95 %)` : "");
   const gain = found ? found.mean_reward - found.uniform : 0;
   const sure = found && (found.mean_reward > found.high || found.mean_reward < found.low);
-  setText("gain", found ? `${gain < 0 ? "−" : "+"}${compact.format(Math.abs(gain))}` : "unknown");
+  setText("gain", found ? `${gain < 0 ? "−" : "+"}${compact.format(Math.abs(gain))}` : "not known yet");
   setText("gain-text", !found ? "" : sure ? "outside the interval" : "within the interval: not sure");
   setText("comparison-note", found ? `The arms shown first earned ${compact.format(found.mean_reward)}. ` +
     `Estimated from ${whole.format(found.count)} rewards by the probabilities with which their arms were chosen. ` +
@@ -151,7 +151,7 @@ function showCandidates(candidates) {
   byId("candidates-section").hidden = !candidates.length;
   byId("candidates").replaceChildren(...candidates.map((one) => row([
     one.name, one.explore ? `${one.policy}, ${one.explore.rule}` : one.policy, whole.format(one.rounds),
-    one.value ? interval(one.value) : "unknown", one.value ? interval(one.value.live) : "unknown",
+    one.value ? interval(one.value) : "not known yet", one.value ? interval(one.value.live) : "not known yet",
     one.value ? `${whole.format(one.value.count)}, worth ${compact.format(one.value.effective)}` : "–",
     one.value_note ?? "",
   ])));
@@ -180,9 +180,9 @@ function showSketch(sketch, memory) {
     meter.value = sketch.certificate;
   }
   setText("budget-text", sketch.certificate === null ? "It certifies nothing." :
-    has ? `The spectral error is at most ${compact.format(sketch.certificate)}. What it may be by now: ` +
+    has ? `The spectral error is at most ${compact.format(sketch.certificate)}. Allowed by now: ` +
       `${compact.format(sketch.budget)}` + (sketch.limit > sketch.budget ?
-        `; ever: ${compact.format(sketch.limit)}. It uses what it may, to keep few rows.` : ".") :
+        `; at the end: ${compact.format(sketch.limit)}. A sketch uses what is allowed, to keep few rows.` : ".") :
       `The spectral error is at most ${compact.format(sketch.certificate)}.`);
 }
 

@@ -1,0 +1,166 @@
+"""The answer that a report opens with: one figure, and sentences that follow from the results."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from matplotlib.figure import Figure
+
+from sketchbandit.experiments import plan
+from sketchbandit.experiments.chance import UNIFORM, is_chance
+from sketchbandit.experiments.definitions.tour import DEFAULT, EXACT, TOUR
+from sketchbandit.experiments.figures import DRAWN
+from sketchbandit.experiments.figures.races import side_by_side
+from sketchbandit.experiments.figures.verdicts import verdict_bars
+from sketchbandit.experiments.profiles import TOUR as AMOUNT
+from sketchbandit.experiments.results import Results, estimate, summary
+from sketchbandit.experiments.verdicts import Findings, counts, judged, said_of
+
+Line = dict[str, Any]
+
+
+class Answer(NamedTuple):
+    """What the results show."""
+
+    sentences: tuple[str, ...]
+    draw: Callable[[], Figure] | None
+    """Draws the figure that goes with them; None where there is none."""
+    panels: tuple[Callable[[], Figure], ...] = ()
+    """Draw its panels one by one, for a narrow page; none where the figure is one panel itself."""
+
+
+def is_tour(results: Results) -> bool:
+    """Whether these are the results of the tour, and it is whole."""
+    return results.profile.name == AMOUNT.name and all(
+        results.has(name) and not results.missing(name) for name in TOUR
+    )
+
+
+def of_tour(results: Results) -> Answer:
+    """Where the default stands, and what the exact algorithm costs where there are many features."""
+    rounds = plan.rounds_of(results.experiments[TOUR[0]], results.profile)
+    standing = "; and ".join(_standing(results, name) for name in TOUR)
+    first = f"With nothing tuned, the default's regret over {rounds:,} rounds is {standing}."
+    panels = tuple(partial(side_by_side, results, [name]) for name in TOUR)
+    return Answer((first, _price(results, TOUR[-1])), lambda: side_by_side(results, TOUR), panels)
+
+
+def of_claims(results: Results, findings: Findings, ours: Findings) -> Answer:
+    """How many claims the run can judge, and the verdicts; without any, the first experiment's figure."""
+    sets = {"the paper's": findings, "our own": ours}
+    sentences = tuple(filter(None, (said_of(found, whose) for whose, found in sets.items())))
+    counted = {f"{whose} claims": counts(known) for whose, found in sets.items() if (known := judged(found))}
+    if counted:
+        return Answer(sentences, lambda: verdict_bars(counted, "claims that this run can judge"))
+    drawn = [name for name, e in results.experiments.items() if e.figure in DRAWN and results.has(name)]
+    if not drawn:
+        return Answer(sentences, None)
+    draw = DRAWN[results.experiments[drawn[0]].figure]
+    return Answer(sentences, lambda: draw(results, drawn[0]))
+
+
+def of_race(results: Results, name: str) -> Answer:
+    """Who has the least regret and whether that is sure, and who costs how much."""
+    lines = _learners(results, name)
+    if not lines:
+        return Answer((), None)
+    sentences = [_winner(results, name, lines)]
+    if len(lines) > 1:
+        sentences.append(_costs(lines))
+    sentences += [
+        f"{line['label']} warned in {line['warned']} of {_runs(line)} that its sketch is too small."
+        for line in lines
+        if line["warned"]
+    ]
+    return Answer(tuple(sentences), lambda: side_by_side(results, [name]))
+
+
+def _learners(results: Results, name: str) -> list[Line]:
+    """Those who learn, the least mean regret first."""
+    lines = [line for line in summary(results, name) if line["learns"]]
+    return sorted(lines, key=_regret)
+
+
+def _regret(line: Line) -> float:
+    return float(line["regret"].mean)
+
+
+def _standing(results: Results, name: str) -> str:
+    """The regret of the default, and how it compares with the least."""
+    lines = _learners(results, name)
+    mine, best = _labelled(lines, DEFAULT), lines[0]
+    said = f"{_regret(mine):.1f} on {results.experiments[name].title}, {mine['worst']:.1f} at worst, "
+    if mine is best:
+        said += f"the least of all ({_name(lines[1])} is next with {_regret(lines[1]):.1f})"
+    else:
+        more = _regret(mine) / _regret(best) - 1.0
+        said += f"{more:.0%} more than the best ({_name(best)} with {_regret(best):.1f})"
+    return f"{said}, where a uniform choice has {_chance(results, name):,.0f}"
+
+
+def _price(results: Results, name: str) -> str:
+    """What the exact algorithm costs beside the default, and what that buys."""
+    lines = _learners(results, name)
+    mine, exact = _labelled(lines, DEFAULT), _labelled(lines, EXACT)
+    time, space = (exact[what] / mine[what] for what in ("seconds_a_round", "kibibytes"))
+    change = _regret(exact) / _regret(mine) - 1.0
+    buys = f"{abs(change):.0%} {'less' if change < 0 else 'more'} regret"
+    return (
+        f"On {results.experiments[name].title} {_name(exact)} takes {time:.1f} times the time of the default "
+        f"and {space:.1f} times its memory, for {buys if round(change, 2) else 'the same regret'}."
+    )
+
+
+def _winner(results: Results, name: str, lines: Sequence[Line]) -> str:
+    best = lines[0]
+    text = (
+        f"{best['label']} has the least regret: {_regret(best):.1f} on average, {best['worst']:.1f} at worst"
+    )
+    if len(lines) > 1:
+        second = lines[1]
+        text += f"; {second['label']} follows with {_regret(second):.1f}"
+        if not _is_surely_more(second, best):
+            text += f", too close for {_runs(best)} to tell apart"
+    if any(is_chance(member) for _, members in results.series(name) for member in members):
+        text += f". A uniform choice has {_chance(results, name):,.1f}"
+    return text + "."
+
+
+def _runs(line: Line) -> str:
+    return f"{line['permutations']} run{'s' * (line['permutations'] > 1)}"
+
+
+def _is_surely_more(one: Line, other: Line) -> bool:
+    """Whether the paired difference of the regrets is positive with 95 % confidence."""
+    if len(one["regrets"]) != len(other["regrets"]):
+        return False
+    found = estimate(one["regrets"] - other["regrets"])
+    return bool(found.mean - found.half > 0.0)
+
+
+def _costs(lines: Sequence[Line]) -> str:
+    """The cheapest beside the dearest, in time and in memory."""
+    time, memory = (_cheapest(lines, what) for what in ("seconds_a_round", "kibibytes"))
+    return f"{time[0]} takes the least time ({time[1]}), {memory[0]} the least memory ({memory[1]})."
+
+
+def _cheapest(lines: Sequence[Line], what: str) -> tuple[str, str]:
+    """Who needs the least, and how many times that who needs the most."""
+    in_order = sorted(lines, key=itemgetter(what))
+    least, most = in_order[0], in_order[-1]
+    return least["label"], f"{most['label']}: {most[what] / least[what]:.1f} times as much"
+
+
+def _chance(results: Results, name: str) -> float:
+    return results.final(name, UNIFORM).mean
+
+
+def _labelled(lines: Sequence[Line], label: str) -> Line:
+    (found,) = [line for line in lines if line["label"] == label]
+    return found
+
+
+def _name(line: Line) -> str:
+    """Its label without what stands in brackets."""
+    return str(line["label"]).partition(" (")[0]
