@@ -64,10 +64,9 @@ def screened(arms: OfferedArms, aim: Aim, precision: Precision, count: int) -> S
         score = Scorer(arms, aim, precision, quick.wide)
         if count == 1:
             only = cuda_screen.only_survivor(space, aim.bonus, precision, off=score.off, slack=score.slack)
-            settled = None if only is None else Screened(np.array([only], dtype=np.intp), True)
-        else:
-            settled = _quickly(space, score, count)
-        return settled or _excluded(score, _Bounds(quick.upper, 0.0), count)
+            if only is not None:
+                return Screened(np.array([only], dtype=np.intp), True)
+        return _quickly(space, score, count) or _excluded(score, _Bounds(quick.upper, 0.0), count)
 
 
 def _excluded(score: "Scorer", bounds: _Bounds, count: int) -> Screened:
