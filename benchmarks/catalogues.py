@@ -1,7 +1,7 @@
 """Choosing among 10⁵ to 10⁷ arms: a catalogue beside the product of the arms with theta, on CPU or GPU.
 
-    python -m benchmarks.catalogues                     # numpy, one thread
-    python -m benchmarks.catalogues --device cuda:0     # torch
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.catalogues     # numpy, one thread
+    python -m benchmarks.catalogues --device cuda:0            # torch
 
 The choice is compared with that of float64 first. Times are medians; those on a GPU include the answer.
 """
