@@ -1,6 +1,6 @@
 """Draw what benchmarks.catalogues has measured: ``python -m benchmarks.catalogues_plot``.
 
-It reads docs/catalogues.json, which holds the figures of both machines, and writes docs/images/catalogues.png.
+It reads docs/catalogues.json, which holds the figures of both machines. It writes docs/images/catalogues.png.
 """
 
 import json

@@ -5,6 +5,7 @@ of the paper agree: if not, what the text leaves open decides the claim.
 """
 
 import json
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -117,13 +118,21 @@ def _page(several: Sequence[Results], names: list[str], paper: list[Judged], our
         "# The paper's claims under each reading",
         f"sketchbandit {__version__}. ● reproduced, ◐ partly, ○ not.",
     ]
-    parts += [f"- {_sentence(results)}" for results in several]
+    parts += [_wrapped(f"- {_sentence(results)}", "  ") for results in several]
     for title, judged in (("The paper's claims", paper), ("Ours", ours)):
         parts += [f"## {title}", markdown_table(*table(names, judged)).rstrip()]
         for one in judged:
-            said = [f"- {name}: {found.ours} ({found.verdict})" for name, found in one.findings.items()]
-            parts.append("\n".join([f"**{one.claim.statement}** Rule: {one.claim.rule}.", "", *said]))
+            said = [
+                _wrapped(f"- {name}: {found.ours} ({found.verdict})", "  ")
+                for name, found in one.findings.items()
+            ]
+            rule = _wrapped(f"**{one.claim.statement}** Rule: {one.claim.rule}.")
+            parts.append("\n".join([rule, "", *said]))
     return "\n\n".join(parts) + "\n"
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, 110, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _as_data(one: Judged) -> dict[str, Any]:
