@@ -411,14 +411,14 @@ def test_what_cannot_be_sent() -> None:
             lambda: client.bandit("b").add_actions("blue"),
             lambda: client.bandit("b").select_action([1.0], "blue"),
         ):
-            with pytest.raises(TypeError, match=r"actions are given as a list: \['blue'\]"):
+            with pytest.raises(TypeError, match=r"must be a list, got the string 'blue'; give \['blue'\]"):
                 wrong()
-        with pytest.raises(TypeError, match="explore is the class Thompson; give one of it"):
+        with pytest.raises(TypeError, match=r"explore is the class Thompson; give an instance: Thompson\(\.\.\.\)"):
             client.create("b", 3, explore=sb.Thompson)
-        with pytest.raises(InputError, match="no rewards to be sent"):
+        with pytest.raises(InputError, match="the rewards are empty; give {position: reward}"):
             client.bandit("b").update("1-a", {})
         assert repr(client.bandit("b")) == "<Bandit 'b'>"
-        with pytest.raises(InputError, match="begins with http"):
+        with pytest.raises(InputError, match="must begin with http"):
             Client("127.0.0.1:8000")
         with pytest.raises(TypeError, match="cannot be sent"):
             client.bandit("b").select([{"x": object()}])
