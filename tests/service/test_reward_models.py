@@ -294,5 +294,5 @@ def test_the_client_sends_models_of_the_library() -> None:
     assert body["rewards"] == {"model": "robust", **sb.Robust(scale=0.5).settings()}
     assert model_of(body["rewards"]).settings() == sb.Robust(scale=0.5).settings()
     assert json.loads(create("b", DIM, {"rewards": "poisson"}).content or b"")["rewards"] == "poisson"
-    with Client("http://127.0.0.1:9") as client, pytest.raises(sb.InputTypeError, match="give an instance: Logistic"):
+    with Client("http://127.0.0.1:9") as client, pytest.raises(sb.InputTypeError, match="instance: Logistic"):
         client.create("b", DIM, rewards=sb.Logistic)

@@ -110,7 +110,8 @@ class AsyncBandit:
 
     async def update_many(self, pairs: Sequence[tuple[Decision | str, Reward]]) -> list[bool | ServiceError]:
         """Send several rewards with one request; see ``Bandit.update_many``."""
-        return await self._client.call(calls.update_many(self.name, pairs))
+        given = list(pairs)
+        return await self._client.call(calls.update_many(self.name, given)) if given else []
 
     async def put_arms(self, arms: Mapping[str, Any]) -> int:
         """Store arms by id. Returns how many arms are stored now."""

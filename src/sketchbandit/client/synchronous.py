@@ -147,8 +147,10 @@ class Bandit:
         """Send several rewards with one request. They are learned from in this order.
 
         Each item of the result is as from ``update``, or a ``ServiceError`` if that reward was refused.
+        With no rewards nothing is sent, and the result is empty.
         """
-        return self._client.call(calls.update_many(self.name, pairs))
+        given = list(pairs)
+        return self._client.call(calls.update_many(self.name, given)) if given else []
 
     def put_arms(self, arms: Mapping[str, Any]) -> int:
         """Store arms by id. Returns how many arms are stored now."""
