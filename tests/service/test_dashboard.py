@@ -134,7 +134,7 @@ def test_what_a_shop_asks(server: ServerProcess, browser: Browser) -> None:
     assert float(page.locator("#gain").inner_text()) > 0.0
     expect(page.locator("#gain-text")).to_have_text("outside the interval")
     expect(page.locator("#comparison-note")).to_contain_text("Estimated from 200 rewards")
-    expect(page.locator("#comparison-note")).to_contain_text("whether a decision is answered")
+    expect(page.locator("#comparison-note")).to_contain_text("whether a reward is sent")
     expect(page.locator("#rate-chart .uniform")).to_have_count(1)
     expect(page.locator("#shares tr")).to_have_count(3)
     expect(page.locator("#shares tr").first).to_contain_text("good")
@@ -241,7 +241,7 @@ def test_a_token_is_asked_for(tmp_path: Path, forge: Zygote, browser: Browser) -
     expect(page.locator("#token-form")).to_be_visible()
     page.get_by_label("This service needs a token").fill("wrong")
     page.keyboard.press("Enter")
-    expect(page.locator("#connection")).to_contain_text("this token is not known")
+    expect(page.locator("#connection")).to_contain_text("this token is unknown")
     page.get_by_label("This service needs a token").fill(secret)
     page.keyboard.press("Enter")
     expect(page.locator("#empty")).to_be_visible()

@@ -312,7 +312,7 @@ async def test_the_mark_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "instance").write_text("0" * 32, encoding="utf-8")
     with pytest.raises(InputError, match="snapshots of another journal"):
         await Engine(Settings(tmp_path)).start()
-    with pytest.raises(InputError, match="not of the same server"):
+    with pytest.raises(InputError, match="do not belong to the same server"):
         check(tmp_path)
 
 

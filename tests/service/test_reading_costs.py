@@ -294,7 +294,7 @@ async def test_many_wrong_fields_are_refused_by_the_first(tmp_path: Path) -> Non
         for _ in range(2):
             refused = await found.http.post(url, content=f"{{{fields}}}", headers=JSON)
             assert error_of(refused)[0] == 422
-            assert "f0: there is no such field; known are decision, reward" in error_of(refused)[1]
+            assert "f0: there is no such field; the fields are decision, reward" in error_of(refused)[1]
         batch = await found.http.post(
             "/v1/bandits/b/reward/batch", content=f'{{"rewards":[{{{fields}}}]}}', headers=JSON
         )

@@ -153,5 +153,5 @@ async def test_a_broken_mark_is_a_message(tmp_path: Path, broken: bytes | None) 
     mark = tmp_path / "instance"
     mark.unlink()
     mark.mkdir() if broken is None else mark.write_bytes(broken)
-    with pytest.raises(InputError, match="remove it if that is"):
+    with pytest.raises(InputError, match="remove it if they belong to"):
         await Engine(Settings(tmp_path)).start()

@@ -1,4 +1,4 @@
-"""Requests out of bytes: where one ends and the next begins, and what is not HTTP."""
+"""Reads requests from bytes: where one ends and the next begins, and what is not HTTP."""
 
 from math import inf
 from typing import cast
@@ -19,10 +19,10 @@ _MOST_FIELDS = (
 
 
 class Reader:
-    """Takes the bytes of a connection, a request at a time.
+    """Reads the bytes of a connection, one request at a time.
 
-    Each ``feed`` takes at most up to the end of the head, then up to the end of the body: what follows
-    belongs to the next request and is not looked at. The parser's callbacks only note what they are told.
+    Each ``feed`` reads at most up to the end of the head, then up to the end of the body. What follows
+    belongs to the next request and is not looked at. The parser's callbacks only store what they get.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -39,7 +39,7 @@ class Reader:
         self.has_head = self.is_complete = self.is_last = self._is_upgrade = False
 
     def feed(self, data: bytes, start: int) -> int:
-        """Take some of the bytes from ``start``; gives where it stopped."""
+        """Read some of the bytes from ``start``. Returns where it stopped."""
         before = len(self._body)
         if not self.has_head:
             end = self._end_of_head(data, start)
@@ -47,7 +47,7 @@ class Reader:
             end = len(data) if self._left == _CHUNKED else min(len(data), start + self._left)
         piece = data[start:end]
         if self._is_upgrade:
-            self.on_body(piece)  # the parser leaves it to us
+            self.on_body(piece)  # the parser does not read it
         else:
             self._parse(piece)
         grown = len(self._body) - before
@@ -61,15 +61,15 @@ class Reader:
 
     @property
     def expected(self) -> float:
-        """Bytes of the body, as the head has told; inf where it comes in chunks."""
+        """Bytes of the body as the head announces them. inf if it comes in chunks."""
         return inf if self._left == _CHUNKED else len(self._body) + self._left
 
     def has_whole_body(self, data: bytes, start: int) -> bool:
-        """Whether the rest of the body is there."""
+        """Whether the rest of the body has arrived."""
         return self.is_complete or 0 < self._left <= len(data) - start
 
     def check_length(self) -> int:
-        """Bytes that hold what has come of the body; refused if it is too long, or says that it will be."""
+        """Bytes of memory for the body so far. Refuses a body that is too long, or announced as too long."""
         count = len(self._body)
         if max(count, count + self._left) > self._limits.body_bytes:
             raise TooLarge(
@@ -79,30 +79,33 @@ class Reader:
         return self._body.__alloc__() if isinstance(self._body, bytearray) else count
 
     def request(self, charge: Charge, client: str) -> Request:
-        """The request whose head is there, checked."""
+        """The checked request, once its head has arrived."""
         headers = self._headers
         if self._method == b"CONNECT" or (self._is_upgrade and self._left == _CHUNKED):
-            raise Malformed("this server is no proxy, and speaks no other protocol")
+            raise Malformed("this server is not a proxy, and supports no other protocol than HTTP/1.1")
         if self._version not in ("1.0", "1.1"):
-            raise Malformed(f"this server speaks HTTP/1.1, not {self._version}")
+            raise Malformed(f"this server supports HTTP/1.1, not HTTP/{self._version}")
         if headers.get("transfer-encoding", "chunked").lower() != "chunked":
-            raise Malformed("the only transfer-encoding that is read is chunked")
+            raise Malformed("this server reads no transfer-encoding but chunked")
         if "host" not in headers and self._version != "1.0":
             raise Malformed("the header Host is missing")
         path, query = _split(self._target)
         return Request(self._method.decode("ascii"), path, query, headers, charge, client=client)
 
     def forget_body(self) -> None:
-        """What has come of it is not needed: it is refused."""
+        """Drop the body, because it is refused."""
         self._body = b""
 
     def close(self) -> None:
-        """Nothing more will come. Reader and parser know each other: parted, they go at once."""
+        """Nothing more will come. Reader and parser refer to each other; apart, both are freed at once."""
         del self._parser
         self.forget_body()
 
     def take_body(self) -> bytes:
-        """The whole body; perhaps a bytearray that nobody writes to any more: a copy would double it."""
+        """The whole body.
+
+        It may be a bytearray that nobody writes to any more: a copy would double the memory.
+        """
         body, self._body = self._body, b""
         return cast("bytes", body)
 
