@@ -78,7 +78,7 @@ def test_it_renders_and_updates(server: ServerProcess, browser: Browser) -> None
     expect(page.locator("#rewards")).to_have_text("60")
     expect(page.locator("#open")).to_have_text("1")
     expect(page.locator("#health")).to_contain_text("The spectral error is at most")
-    expect(page.locator("#budget-text")).to_contain_text("What it may be by now")
+    expect(page.locator("#budget-text")).to_contain_text("Its budget now is")
     expect(page.locator("#recent tr")).to_have_count(20)
     expect(page.locator("#recent tr").first).to_contain_text("open")
     expect(page.locator("#rate-chart .dot")).to_have_count(1)
@@ -87,8 +87,8 @@ def test_it_renders_and_updates(server: ServerProcess, browser: Browser) -> None
     play(server.url, "good", 40, 40)
     expect(page.locator("#decisions")).to_have_text("102")
     expect(page.locator("#rate-summary")).to_contain_text("From ")
-    expect(page.locator("#scaling")).to_contain_text("Features are read so: columns, and a constant of")
-    expect(page.locator("#width-summary")).to_contain_text("The mean width")
+    expect(page.locator("#scaling")).to_contain_text("Scaling of the features: columns, and a constant of")
+    expect(page.locator("#width-summary")).to_contain_text("Mean width")
     expect(page.locator("#comparison-note")).to_contain_text("Some arms are never drawn")
     assert failures == []
     page.close()
@@ -141,7 +141,7 @@ def test_what_a_shop_asks(server: ServerProcess, browser: Browser) -> None:
     expect(page.locator("#shares")).to_contain_text(EVIL[:100])
     expect(page.locator("#recent tr").first).to_contain_text("(place 2)")
     for name in ("the last hour", "the last week"):
-        page.get_by_label("Over", exact=True).select_option(label=name)
+        page.get_by_label("Time range", exact=True).select_option(label=name)
         expect(page.locator("#decisions")).to_have_text("200")
     sketch, recent = (page.locator(part).bounding_box() for part in ("#sketch", "#recent"))
     assert sketch is not None

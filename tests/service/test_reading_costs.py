@@ -120,10 +120,10 @@ def test_an_id_that_is_there_twice_is_refused_at_once() -> None:
         b'{"arms":["x",[1,2,3,4],' + b'"x",' * 50_000 + b'"x"]}',
     ):
         charge = budget.open()
-        with pytest.raises(Invalid, match="'x' is there twice"):
+        with pytest.raises(Invalid, match="'x' is given twice"):
             ArmReader(bandit(), charge, Limits()).from_json(body)
         assert charge.held < len(body) + 1000
-    with pytest.raises(Invalid, match="'a' is there twice"):
+    with pytest.raises(Invalid, match="'a' is given twice"):
         ArmReader(bandit(), budget.open(), Limits()).stored(b'{"arms":{"a":[1,2,3,4],"a":[1,2,3,4],0')
 
 

@@ -128,14 +128,14 @@ class Reader:
         if key not in headers:
             headers[key] = text
         elif key in ("host", "content-length", "content-type", "authorization"):
-            raise Malformed(f"the header {key} is there twice")
+            raise Malformed(f"the header {key} is given twice; send it once")
         else:
             headers[key] += f", {text}"
         if len(headers) > _MOST_FIELDS:
-            raise Malformed(f"more than {_MOST_FIELDS} headers")
+            raise Malformed(f"there are more than {_MOST_FIELDS} headers; send fewer")
 
     def on_headers_complete(self) -> None:
-        """The head is there."""
+        """The head has arrived."""
         parser, headers = self._parser, self._headers
         self.has_head = True
         self._method, self._version = parser.get_method(), parser.get_http_version()
@@ -144,7 +144,7 @@ class Reader:
         self._left = _CHUNKED if "transfer-encoding" in headers else int(headers.get("content-length", 0))
 
     def on_body(self, piece: bytes) -> None:
-        """Some of the body."""
+        """A piece of the body."""
         if not self._body:
             self._body = piece
         elif isinstance(self._body, bytearray):
@@ -153,7 +153,7 @@ class Reader:
             self._body = bytearray(self._body + piece)
 
     def on_message_complete(self) -> None:
-        """The end; a request that asks for an upgrade is thought to have no body, and may have one."""
+        """The end of a request. The parser expects no body after an upgrade request, but there may be one."""
         self.is_complete = not (self._is_upgrade and self._left)
 
     def _parse(self, piece: bytes) -> None:
@@ -166,10 +166,10 @@ class Reader:
                 self.is_last = True  # what came in one breath with the end of a chunked body is not read
                 return
             reason = error.__context__ if isinstance(error.__context__, Malformed) else error
-            raise Malformed(f"this is no request of HTTP/1.1: {reason}") from None
+            raise Malformed(f"this is not a request in HTTP/1.1: {reason}") from None
 
     def _end_of_head(self, data: bytes, start: int) -> int:
-        """Where the head ends, or the bytes do; the empty line may have begun in those before."""
+        """Where the head ends, or the bytes do. The empty line may have begun in earlier bytes."""
         if tail := self._tail:
             at = (tail + data[start : start + 3]).find(_END)
             if at >= 0:
@@ -187,7 +187,7 @@ def _split(target: bytes) -> tuple[str, dict[str, str]]:
         try:
             parts = httptools.parse_url(target)
         except httptools.HttpParserError:
-            raise Malformed("the target of the request is no path and no URL") from None
+            raise Malformed("the target of the request is neither a path nor a URL") from None
         target = (parts.path or b"/") + (b"?" + parts.query if parts.query else b"")
     path, _, query = target.partition(b"#")[0].partition(b"?")
     try:
@@ -198,5 +198,5 @@ def _split(target: bytes) -> tuple[str, dict[str, str]]:
     except UnicodeDecodeError:
         raise Malformed("the path and the query must be UTF-8, percent-encoded") from None
     except ValueError:
-        raise Malformed(f"more than {_MOST_FIELDS} parameters in the query") from None
+        raise Malformed(f"there are more than {_MOST_FIELDS} parameters in the query; send fewer") from None
     return decoded, dict(fields)

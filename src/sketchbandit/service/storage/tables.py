@@ -30,9 +30,8 @@ service = sa.Table(
     sa.Column("seq", sa.BigInteger, nullable=False),
     sa.Column("dropped", sa.BigInteger, nullable=False),
 )
-"""One row: the format, who this is, the number of the last commit, the highest number that was given to a
-record, up to where old rows were dropped, and the last time before a leap of the clock that nobody has
-confirmed."""
+"""One row: the format, the identity of this journal, the number of the last commit, the highest number given
+to a record, and the record up to which old rows were dropped."""
 
 bandits = sa.Table(
     "sketchbandit_bandits",
