@@ -226,8 +226,8 @@ def test_what_was_drawn_too_rarely_is_not_compared() -> None:
     assert compare(few) is None
     assert "99 rewards" in str(doubts(few))
     rare = sum([favourite.weighted(0.955)] * 1000 + [favourite.weighted(0.005)] * 45, Bucket())
-    told = "1045 rewards with a known propensity so far; their effective sample size for a uniform choice is 56.0"
-    assert told in str(doubts(rare))
+    told = "1045 rewards with a known propensity so far; their effective sample size for"
+    assert f"{told} a uniform choice is 56.0" in str(doubts(rare))
     assert "0 rewards" in str(doubts(Bucket()))
     assert compare(sum([favourite.weighted(1e-300)] * 500, Bucket())) is None
     of_one = sum([favourite.weighted(0.99)] * 500, Bucket())
