@@ -170,7 +170,7 @@ async def test_check_notices_a_changed_journal(tmp_path: Path) -> None:
         connection.execute("UPDATE sketchbandit_rewards SET reward = reward + 1e-9 WHERE seq = 5")
     connection.close()
     bad = [finding.details for finding in check(tmp_path) if not finding.is_good]
-    assert bad[0].startswith("rewards 5: its checksum says that it was changed in the database")
+    assert bad[0].startswith("rewards 5: it does not match its checksum, so it was changed in the database")
     assert "damaged at record 5 of rewards" in bad[1]
     assert "service repair" in bad[1]
     with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
