@@ -126,10 +126,10 @@ def play(
     """
     rounds, every = check_count("rounds", rounds, at_least=1), check_count("every", every, at_least=1)
     rewards = LateRewards(delay)
-    if hasattr(policy, "actions"):
-        raise InputTypeError("play needs a policy over arms, but this one has a model per action")
     if not hasattr(policy, "select") or not hasattr(environment, "rounds"):
         raise InputTypeError(f"play takes a policy, then an environment; got {policy!r} and {environment!r}")
+    if hasattr(policy, "actions"):
+        raise InputTypeError("play needs a policy over arms, but this one has a model per action")
     if policy.dim != environment.dim:
         raise InputError(
             f"the policy was made for arms of length {policy.dim}, but {environment.name} has length "

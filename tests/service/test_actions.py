@@ -58,7 +58,7 @@ async def test_decisions_are_those_of_the_models(tmp_path: Path, explore: Any) -
         assert np.allclose(found.engine.bandit("b").policy["blue"].theta, alone["blue"].theta)
         stats = await found.stats()
         assert (stats["actions"], stats["rounds"], stats["is_healthy"]) == (3, 40, True)
-        assert "3 models, the worst that of" in stats["health"]
+        assert "3 models; the worst is that of" in stats["health"]
         assert {share["arm"] for share in stats["shares"]} <= set(NAMES)
 
 
@@ -91,16 +91,16 @@ async def test_actions_come_and_go(tmp_path: Path) -> None:
 
 BAD = [
     ({"context": CONTEXT, "actions": ["pink"]}, "has no action 'pink'; POST it to /actions first"),
-    ({"context": CONTEXT, "actions": ["red", "red"]}, "an action is there twice"),
+    ({"context": CONTEXT, "actions": ["red", "red"]}, "an action is given twice"),
     ({"context": CONTEXT, "actions": []}, "the list of actions is empty"),
     ({"context": [1.0]}, "the context has 1 features, but the dim of bandit 'b' is 4"),
     ({"context": [*CONTEXT, 0.0]}, "the context has 5 features"),
     ({"context": [1e300, 0.0, 0.0, 0.0]}, "the context"),
     ({"context": {"indices": [9], "values": [1.0]}}, "the context has an index outside 0..3"),
     ({"context": "red"}, "context"),
-    ({"arms": [CONTEXT]}, "has actions: send a context, 4 features, and no arms"),
+    ({"arms": [CONTEXT]}, "has actions: send a context of 4 features, and no arms"),
     ({}, "has actions: send a context"),
-    ({"context": CONTEXT, "top": 4}, "top is 4, but there are 3"),
+    ({"context": CONTEXT, "top": 4}, "top is 4, but there are only 3 arms"),
 ]
 
 
@@ -132,7 +132,7 @@ async def test_bad_bandits_and_actions(tmp_path: Path) -> None:
         await found.create(actions=NAMES)
         await found.create("arms")
         assert error_of(await actions(found, "x", "y"))[0] == 413
-        assert "no part that is . or .." in error_of(await actions(found, ".."))[1]
+        assert "no part between slashes may be . or .." in error_of(await actions(found, ".."))[1]
         assert error_of(await found.http.delete("/v1/bandits/b/actions/pink"))[0] == 404
         for _ in range(2):  # again is no error: clients repeat what was not answered
             gone = await found.http.delete("/v1/bandits/b/actions/red")

@@ -165,7 +165,7 @@ async def test_an_origin_is_what_browsers_send(tmp_path: Path) -> None:
             "https://*.example",
             "",
         ):
-            with pytest.raises(InputError, match=r"as in https://shop\.example"):
+            with pytest.raises(InputError, match=r"such as https://shop\.example"):
                 Api(found.engine, cors=["https://other.example", bad])
 
 

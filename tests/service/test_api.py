@@ -232,7 +232,7 @@ async def test_batches(tmp_path: Path) -> None:
         )
         items = worse.json()["decisions"]
         assert [item.get("status_code", 200) for item in items] == [422, 422, 200, 422]
-        assert "known are arms, context, interaction, actions, top, key" in items[3]["error"]["message"]
+        assert "the fields are arms, context, interaction, actions, top, key" in items[3]["error"]["message"]
         assert len(second["top"]) == 2
         again = await found.http.post(
             "/v1/bandits/b/decide/batch", json={"decisions": [{"arms": arms, "top": 2, "key": "k"}]}
@@ -342,18 +342,18 @@ async def test_many_stored_arms(tmp_path: Path) -> None:
         (b'{"arms": []}', 422, "empty"),
         (b'{"arms": [[1, 2, 3, "x"]]}', 422, "^arms.0.3: Input should be a valid number"),
         (b'{"arms": [null]}', 422, "arm 0 must be a list of numbers, {indices, values}, named"),
-        (b'{"arms": [{"f": [1]}]}', 422, "arm 0: the feature 'f' must be a finite number or a text"),
+        (b'{"arms": [{"f": [1]}]}', 422, "arm 0: the feature 'f' must be a finite number or a string"),
         (
             b'{"arms": [[1, 2, 3, 4]], "tpo": 2}',
             422,
-            "tpo: there is no such field; known are arms, context, interaction, actions, top",
+            "tpo: there is no such field; the fields are arms, context, interaction, actions, top",
         ),
         (b'{"arms": [[1, 2, 3, 4]], "top": 0}', 422, "top"),
         (b'{"arms": [{"indices": [4], "values": [1]}]}', 422, "outside 0..3"),
         (b'{"arms": [{"indices": [1, 1], "values": [1, 2]}]}', 422, "twice"),
         (b'{"arms": [{"indices": [1], "values": [1, 2]}]}', 422, "1 indices and 2 values"),
         (b'{"arms": ["absent"]}', 404, "no stored arm 'absent'"),
-        (b"{}", 422, "no arms are stored"),
+        (b"{}", 422, "no stored arms"),
     ],
 )
 @in_loop
@@ -439,7 +439,7 @@ async def test_many_arms(tmp_path: Path) -> None:
         more = await found.http.post(
             "/v1/bandits/b/decide", content=npy(np.ones((100_001, DIM), np.float32)), headers=headers
         )
-        assert error_of(more) == (413, "100001 arms; this server takes up to 100000 a decision")
+        assert error_of(more) == (413, "100001 arms; this server takes up to 100000 per decision")
 
 
 @in_loop
@@ -449,7 +449,8 @@ async def test_ids_with_slashes_and_ids_twice(tmp_path: Path) -> None:
         await found.create()
         await found.http.put("/v1/bandits/b/arms", json={"arms": {"a/b": [1.0] * DIM, "...": [2.0] * DIM}})
         assert (await found.decide(["a/b"])).json()["arm"] == "a/b"
-        assert error_of(await found.decide(["a/b", "...", "a/b"])) == (422, "the arm 'a/b' is there twice")
+        twice = error_of(await found.decide(["a/b", "...", "a/b"]))
+        assert twice == (422, "the arm 'a/b' is given twice; name each arm once")
         assert (await found.http.delete("/v1/bandits/b/arms/a%2Fb")).status_code == 200
         assert (await found.http.get("/v1/bandits/b/arms")).json()["arms"] == ["..."]
         for bad in ("", "x" * 129, "nul\x00", ".."):
@@ -637,7 +638,7 @@ async def test_no_memory_is_no_error_of_ours(tmp_path: Path, monkeypatch: pytest
 
         monkeypatch.setattr(found.engine.decisions, "decide", fail)
         refused = await found.decide()
-        assert error_of(refused) == (503, "not enough memory for this request")
+        assert error_of(refused) == (503, "not enough memory for this request; try again later")
         assert refused.json()["error"]["code"] == "unavailable"
         monkeypatch.undo()
         assert (await found.decide()).status_code == 200

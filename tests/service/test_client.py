@@ -399,6 +399,23 @@ def test_pauses_grow_and_obey() -> None:
     assert retries.pause(1, httpx.Response(429, headers={"retry-after": "3600"})) == 1.0
 
 
+def test_no_rewards_need_no_request() -> None:
+    """An empty batch of rewards is empty in return, though there is no server; any reward does need one."""
+    away = "http://127.0.0.1:9"
+    with Client(away, retries=Retries(attempts=1)) as client:
+        assert client.bandit("b").update_many([]) == []
+        with pytest.raises(ServiceError, match="cannot be reached"):
+            client.bandit("b").update_many([("1-a", 1.0)])
+
+    async def ask() -> None:
+        async with AsyncClient(away, retries=Retries(attempts=1)) as client:
+            assert await client.bandit("b").update_many([]) == []
+            with pytest.raises(ServiceError, match="cannot be reached"):
+                await client.bandit("b").update_many([("1-a", 1.0)])
+
+    asyncio.run(ask())
+
+
 def test_what_cannot_be_sent() -> None:
     """NaN, names that are no names, things that are not numbers: before anything is sent."""
     with Client("http://127.0.0.1:9", retries=Retries(attempts=1)) as client:
@@ -412,14 +429,14 @@ def test_what_cannot_be_sent() -> None:
             lambda: client.bandit("b").add_actions("blue"),
             lambda: client.bandit("b").select_action([1.0], "blue"),
         ):
-            with pytest.raises(TypeError, match=r"actions are given as a list: \['blue'\]"):
+            with pytest.raises(TypeError, match=r"must be a list, got the string 'blue'; give \['blue'\]"):
                 wrong()
-        with pytest.raises(TypeError, match="explore is the class Thompson; give one of it"):
+        with pytest.raises(TypeError, match="explore is the class Thompson; give an instance: Thompson"):
             client.create("b", 3, explore=sb.Thompson)
-        with pytest.raises(InputError, match="no rewards to be sent"):
+        with pytest.raises(InputError, match="the rewards are empty; give"):
             client.bandit("b").update("1-a", {})
         assert repr(client.bandit("b")) == "<Bandit 'b'>"
-        with pytest.raises(InputError, match="begins with http"):
+        with pytest.raises(InputError, match="must begin with http"):
             Client("127.0.0.1:8000")
         with pytest.raises(TypeError, match="cannot be sent"):
             client.bandit("b").select([{"x": object()}])

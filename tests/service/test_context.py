@@ -187,20 +187,20 @@ async def test_a_batch_and_a_key(tmp_path: Path) -> None:
 
 U = [1.0, 2.0, 3.0, 4.0]
 WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
-    "short": ("product", {"context": [1.0]}, "context has 1 features, but .* it takes 4"),
+    "short": ("product", {"context": [1.0]}, "context has 1 features, but .* needs 4"),
     "text": ("product", {"context": "u"}, "the context must be a list of numbers"),
     "not numbers": ("product", {"context": [1, 2, 3, "x"]}, r"context\.3: Input should be a valid number"),
     "unknown": ("product", {"context": U, "interaction": "sum"}, "interaction: Input should be 'product'"),
-    "alone": ("product", {"interaction": "product"}, "no context: send both"),
+    "alone": ("product", {"interaction": "product"}, "no context; send both"),
     "sent": ("product", {"context": U, "arms": [U]}, "a context goes with stored arms"),
     "mixed": ("product", {"context": U, "arms": ["a1", U]}, "a context goes with stored arms"),
-    "actions": ("product", {"context": U, "actions": ["x"]}, "chooses among arms"),
+    "actions": ("product", {"context": U, "actions": ["x"]}, "was created without actions; send arms"),
     "no room": ("product", {"context": U, "interaction": "concatenate"}, "fewer features than dim"),
     "no product": ("outer", {"context": U}, "a product needs arms of dim features"),
-    "no context": ("outer", {}, "have 4 features, and its dim is 8: send a context"),
-    "no context, named": ("outer", {"arms": ["a1"]}, "have 4 features, and its dim is 8: send a context"),
+    "no context": ("outer", {}, "have 4 features, but its dim is 8; send a context"),
+    "no context, named": ("outer", {"arms": ["a1"]}, "have 4 features, but its dim is 8; send a context"),
     "uneven": ("concatenate", {"context": U, "interaction": "outer"}, "a dim that is a multiple"),
-    "long": ("product", {"context": [1e20, 0, 0, 0]}, "with the context an arm can have length"),
+    "long": ("product", {"context": [1e20, 0, 0, 0]}, "with this context an arm can have length"),
     "no such arm": ("product", {"context": U, "arms": ["zz"]}, "there is no stored arm 'zz'"),
 }
 
@@ -239,7 +239,7 @@ async def test_arms_that_do_not_go_with_a_context(tmp_path: Path) -> None:
     """None, sparse ones, ones of another length; a bandit with actions."""
     async with service(tmp_path) as found:
         await found.create(**PLAIN)
-        assert "no arms are stored" in error_of(await ask(found, context=U))[1]
+        assert "no stored arms" in error_of(await ask(found, context=U))[1]
         await found.http.put("/v1/bandits/b/arms", json={"arms": {"a": {"price": 0.3}}})
         assert "sparse or named" in error_of(await ask(found, context=U))[1]
         await found.create("short", arm_dim=2)

@@ -170,7 +170,7 @@ async def test_check_notices_a_changed_journal(tmp_path: Path) -> None:
         connection.execute("UPDATE sketchbandit_rewards SET reward = reward + 1e-9 WHERE seq = 5")
     connection.close()
     bad = [finding.details for finding in check(tmp_path) if not finding.is_good]
-    assert bad[0].startswith("rewards 5: its checksum says that it was changed in the database")
+    assert bad[0].startswith("rewards 5: it does not match its checksum, so it was changed in the database")
     assert "damaged at record 5 of rewards" in bad[1]
     assert "service repair" in bad[1]
     with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
@@ -312,7 +312,7 @@ async def test_the_mark_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "instance").write_text("0" * 32, encoding="utf-8")
     with pytest.raises(InputError, match="snapshots of another journal"):
         await Engine(Settings(tmp_path)).start()
-    with pytest.raises(InputError, match="not of the same server"):
+    with pytest.raises(InputError, match="do not belong to the same server"):
         check(tmp_path)
 
 

@@ -46,7 +46,10 @@ async def test_a_service_is_evaluated_while_it_runs(tmp_path: Path) -> None:
             value = evaluate(log, {"greedy": policy}, ("ips",))[0].value
             assert value == pytest.approx(np.mean(np.array(weights) * rewards))
         assert not path.exists()
-        with pytest.raises(sb.InputError, match="say which bandit: there are b, thin"), exported(state):
+        with (
+            pytest.raises(sb.InputError, match="give the name of a bandit; there are: b, thin"),
+            exported(state),
+        ):
             pass
         with pytest.raises(sb.InputError, match="no bandit 'absent'"), exported(state, bandit="absent"):
             pass

@@ -116,7 +116,7 @@ BAD = [
     ({"rule": "inverse-gap", "gamma": {"noise": 1, "speed": 2}}, "it takes gamma, growth, eliminate, floor"),
     ({"rule": "thompson", "seed": 3}, "leave out seed"),
     ({"rule": "thompson", "per": "batch"}, "leave out per"),
-    ({"rule": "thompson", "samples": 10**9}, "up to 100000"),
+    ({"rule": "thompson", "samples": 10**9}, "give at most 100000"),
     (5, 'a mapping such as {"rule": "thompson", "scale": 0.1}, got 5'),
     ([], "a mapping such as"),
     ("ucb" * 1000, "unknown exploration rule"),
@@ -141,8 +141,8 @@ async def test_bad_rules_are_refused(tmp_path: Path, explore: Any, says: str) ->
     ("settings", "says"),
     [
         ({"explore": {"rule": "ucb", "floor": 0.1}, "exploration": 0.1}, "give one of them"),
-        ({"parameters": {"explore": "ucb"}}, "explore stands beside parameters"),
-        ({"parameters": {"explore.floor": 0.1}}, "explore stands beside parameters"),
+        ({"parameters": {"explore": "ucb"}}, "explore is a setting of its own"),
+        ({"parameters": {"explore.floor": 0.1}}, "explore is a setting of its own"),
         ({"parameters": {"scale": 0.1}, "explore": "thompson"}, "adaptive has no setting 'scale'"),
         ({"parameters": {"beta": 0.1}, "explore": "thompson"}, "leave out beta"),
         ({"propensities": "guess"}, "propensities"),
@@ -325,7 +325,7 @@ async def test_the_log_tells_what_a_uniform_choice_would_earn(tmp_path: Path) ->
             assert answer.status_code == 200
         stats = await found.stats()
         comparison = stats["comparison"]
-        assert "only if whether a decision is answered" in stats["comparison_note"]
+        assert "only if the arm does not influence whether a reward is sent" in stats["comparison_note"]
     rows = exported(tmp_path / "state", tmp_path / "log")
     weighted = np.array([row["reward"] / (row["arm_count"] * row["propensity"]) for row in rows])
     half = 1.96 * weighted.std(ddof=1) / np.sqrt(len(rows))
@@ -355,8 +355,8 @@ async def test_clicks_do_not_count_before_what_was_not_clicked(tmp_path: Path) -
         share = await show(found, 200)
         stats = await found.stats()
         assert stats["comparison"] is None
-        assert "0 rewards with a known probability" in stats["comparison_note"]
-        assert "when 600 seconds (reward_timeout) are over" in stats["comparison_note"]
+        assert "0 rewards with a known propensity" in stats["comparison_note"]
+        assert "A decision counts 600 seconds (reward_timeout) after it" in stats["comparison_note"]
         time.at += 300.0
         await show(found, 40)
         time.at += 310.0

@@ -344,5 +344,7 @@ def test_the_end_does_not_wait_for_ever(make_loop: Any, is_hurried: bool) -> Non
 def test_an_address_in_use(server: Serving) -> None:
     """A message that names it."""
     other = Listener(server.application, LIMITS, server.budget)
-    with pytest.raises(InputError, match=rf"cannot listen on 127.0.0.1, port {server.port}.*is it in use"):
+    with pytest.raises(
+        InputError, match=rf"cannot listen on 127.0.0.1, port {server.port}.*in use, try --port 0"
+    ):
         server.do(other.open("127.0.0.1", server.port)).result(5)

@@ -114,7 +114,7 @@ async def test_check_command(tmp_path: Path) -> None:
         assert (running.exit_code, "in use" in running.output) == (2, True)
     good = invoke("service", "check", tmp_path / "state")
     assert good.exit_code == 0, good.output
-    assert "the same to the bit" in good.output
+    assert "equals the journal" in good.output
     (path,) = (tmp_path / "state").glob("snapshots/*/*.safetensors")
     path.write_bytes(path.read_bytes()[:-1])
     bad = invoke("service", "check", tmp_path / "state")
@@ -167,7 +167,7 @@ def test_serve_refuses_what_it_cannot(tmp_path: Path) -> None:
         (1, ["--state", tmp_path / "a-file"], "is a file"),
         (1, ["--database", "nonsense"], "must be a URL"),
         (1, ["--database", "postgresql://nobody@127.0.0.1:9/x"], "cannot open the database"),
-        (1, ["--cors", "*"], "where tokens are used"),
+        (1, ["--cors", "*"], "needs tokens; use tokens, or name the origins"),
         (2, ["--demo", "--token-file", tmp_path / "t"], "needs no token"),
         (2, ["--demo", "--standby"], "leave --demo out"),
     ]
@@ -275,7 +275,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
     with zygote(tmp_path) as forge:
         port = free_port()
         first = forge.start(tmp_path / "a", port)
-        with pytest.raises(RuntimeError, match="is it in use"):
+        with pytest.raises(RuntimeError, match="if the port is in use"):
             forge.start(tmp_path / "b", port)
         forge.start(tmp_path / "b", free_port()).stop()
         first.stop()

@@ -226,10 +226,11 @@ def test_what_was_drawn_too_rarely_is_not_compared() -> None:
     assert compare(few) is None
     assert "99 rewards" in str(doubts(few))
     rare = sum([favourite.weighted(0.955)] * 1000 + [favourite.weighted(0.005)] * 45, Bucket())
-    assert "1045 rewards with a known probability so far, worth 56.0 of a uniform choice" in str(doubts(rare))
+    told = "1045 rewards with a known propensity so far; their effective sample size for"
+    assert f"{told} a uniform choice is 56.0" in str(doubts(rare))
     assert "0 rewards" in str(doubts(Bucket()))
     assert compare(sum([favourite.weighted(1e-300)] * 500, Bucket())) is None
     of_one = sum([favourite.weighted(0.99)] * 500, Bucket())
     assert compare(of_one) is None
-    assert "mean of 0.1, not 1" in str(doubts(of_one))
+    assert "mean weight of the rewards is 0.1 instead of 1" in str(doubts(of_one))
     assert doubts(sum([favourite.weighted(0.1)] * 500, Bucket())) is None

@@ -120,10 +120,10 @@ def test_an_id_that_is_there_twice_is_refused_at_once() -> None:
         b'{"arms":["x",[1,2,3,4],' + b'"x",' * 50_000 + b'"x"]}',
     ):
         charge = budget.open()
-        with pytest.raises(Invalid, match="'x' is there twice"):
+        with pytest.raises(Invalid, match="'x' is given twice"):
             ArmReader(bandit(), charge, Limits()).from_json(body)
         assert charge.held < len(body) + 1000
-    with pytest.raises(Invalid, match="'a' is there twice"):
+    with pytest.raises(Invalid, match="'a' is given twice"):
         ArmReader(bandit(), budget.open(), Limits()).stored(b'{"arms":{"a":[1,2,3,4],"a":[1,2,3,4],0')
 
 
@@ -294,7 +294,7 @@ async def test_many_wrong_fields_are_refused_by_the_first(tmp_path: Path) -> Non
         for _ in range(2):
             refused = await found.http.post(url, content=f"{{{fields}}}", headers=JSON)
             assert error_of(refused)[0] == 422
-            assert "f0: there is no such field; known are decision, reward" in error_of(refused)[1]
+            assert "f0: there is no such field; the fields are decision, reward" in error_of(refused)[1]
         batch = await found.http.post(
             "/v1/bandits/b/reward/batch", content=f'{{"rewards":[{{{fields}}}]}}', headers=JSON
         )

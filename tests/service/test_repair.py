@@ -52,7 +52,7 @@ def reward_of(state: Path, bandit: str) -> int:
         (
             "UPDATE sketchbandit_rewards SET reward = reward + 1 WHERE seq = {seq}",
             "UPDATE sketchbandit_rewards SET reward = reward - 1 WHERE seq = {seq}",
-            "damaged at record {seq} of rewards: its checksum",
+            "damaged at record {seq} of rewards: it does not match its checksum",
         ),
         (
             "UPDATE sketchbandit_bandits SET config = '{{' || config WHERE name = 'b'",
@@ -62,7 +62,7 @@ def reward_of(state: Path, bandit: str) -> int:
         (
             "UPDATE sketchbandit_rewards SET kind = CAST(x'ff' AS TEXT) WHERE seq = {seq}",
             "UPDATE sketchbandit_rewards SET kind = 'given' WHERE seq = {seq}",
-            "damaged at record {seq} of rewards: its checksum",
+            "damaged at record {seq} of rewards: it does not match its checksum",
         ),
     ],
 )
@@ -153,5 +153,5 @@ async def test_a_broken_mark_is_a_message(tmp_path: Path, broken: bytes | None) 
     mark = tmp_path / "instance"
     mark.unlink()
     mark.mkdir() if broken is None else mark.write_bytes(broken)
-    with pytest.raises(InputError, match="remove it if that is"):
+    with pytest.raises(InputError, match="remove it if they belong to"):
         await Engine(Settings(tmp_path)).start()

@@ -212,17 +212,17 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"rewards": {"model": "robust", "step": 1}}, "robust has no setting 'step'; it takes moment, scale"),
     ({"rewards": {"model": "robust", "moment": 1}}, "moment must be finite, above 1 and at most 2, got 1"),
     ({"rewards": {"model": "robust", "scale": "much"}}, "scale"),
-    ({"rewards": {"model": "robust", "scale": 1e60}}, "numbers in the settings are at most"),
+    ({"rewards": {"model": "robust", "scale": 1e60}}, "numbers in the settings can be up to"),
     ({"rewards": {"model": "logistic", "theta_norm": -1}}, "theta_norm"),
     ({"rewards": "x" * 5000}, "unknown reward model"),
-    ({"parameters": {"rewards": "logistic"}}, "rewards stands beside parameters"),
-    ({"parameters": {"rewards.scale": 1}}, "rewards stands beside parameters"),
+    ({"parameters": {"rewards": "logistic"}}, "rewards is a setting of its own; give it beside parameters"),
+    ({"parameters": {"rewards.scale": 1}}, "rewards is a setting of its own; give it beside parameters"),
     ({"forget": 0}, "forget"),
     ({"forget": -0.5}, "forget"),
     ({"forget": "often"}, "forget"),
     ({"forget": True}, "forget"),
-    ({"forget": 1e60}, "numbers in the settings are at most"),
-    ({"parameters": {"forget": 0.9}}, "forget stands beside parameters"),
+    ({"forget": 1e60}, "numbers in the settings can be up to"),
+    ({"parameters": {"forget": 0.9}}, "forget is a setting of its own; give it beside parameters"),
     ({"rewards": "logistic", "default_reward": -1}, "default_reward: the reward is -1, but Logistic"),
     ({"rewards": "poisson", "default_reward": -1}, "default_reward: the reward is -1, but Poisson"),
     ({"rewards": "logistic", "parameters": {"beta": THEOREM}}, "give rewards=Logistic(theta_norm=2"),
@@ -294,5 +294,5 @@ def test_the_client_sends_models_of_the_library() -> None:
     assert body["rewards"] == {"model": "robust", **sb.Robust(scale=0.5).settings()}
     assert model_of(body["rewards"]).settings() == sb.Robust(scale=0.5).settings()
     assert json.loads(create("b", DIM, {"rewards": "poisson"}).content or b"")["rewards"] == "poisson"
-    with Client("http://127.0.0.1:9") as client, pytest.raises(sb.InputTypeError, match="made by calling it"):
+    with Client("http://127.0.0.1:9") as client, pytest.raises(sb.InputTypeError, match="instance: Logistic"):
         client.create("b", DIM, rewards=sb.Logistic)

@@ -265,7 +265,7 @@ async def test_what_it_says(tmp_path: Path) -> None:
         ({"scaling": "cols"}, 'scaling must be "auto", "rows", "columns" or null, got \'cols\''),
         ({"scaling": {"centre": [0], "factor": [1]}}, "or null"),
         ({"scaling": True}, "or null"),
-        ({"intercept": "yes"}, "intercept must be true, false or the constant"),
+        ({"intercept": "yes"}, "intercept must be true, false or a number (the constant)"),
         ({"intercept": -1}, "from 0 to 1e"),
         ({"intercept": 1e300}, "from 0 to 1e"),
         ({"intercept": None}, "got None"),
@@ -287,7 +287,7 @@ def test_a_warm_up_has_to_fit_too() -> None:
     limits = Limits(bandit_bytes=4 * MIB)
     wanted = {"size": 2, "scaling": "columns"}
     config = BanditConfig(2000, "soful", wanted)
-    with pytest.raises(TooLarge, match=r'11 MiB.*scaling: "rows"'):
+    with pytest.raises(TooLarge, match=r'11 MiB.*scaling to "rows"'):
         config.checked(limits)
     BanditConfig(2000, "soful", {**wanted, "scaling": "rows"}).checked(limits)
 

@@ -152,7 +152,7 @@ async def test_an_error_inside_tells_nothing(tmp_path: Path, monkeypatch: pytest
 
         monkeypatch.setattr(found.engine.bandit("b").policy, "choose", break_down)
         answer = await found.decide()
-        assert error_of(answer) == (500, "something went wrong here; the log says what")
+        assert error_of(answer) == (500, "internal error; the log of the server says what went wrong")
         assert "secret" not in answer.text
         monkeypatch.undo()
         assert (await found.decide()).status_code == 200

@@ -89,19 +89,19 @@ def _first(found: Service) -> int:
 
 
 BAD = [
-    ([{"position": 3, "reward": 1.0}], 422, "has no position 3: it showed 3, counted from 0"),
+    ([{"position": 3, "reward": 1.0}], 422, "has no position 3: it showed 3 arms, counted from 0"),
     ([{"arm": "d", "reward": 1.0}], 422, "did not show the arm 'd'"),
-    ([{"position": 0, "reward": 1.0}, {"arm": "a", "reward": 1.0}], 422, "position 0 is there twice"),
-    ([{"position": 1, "reward": 1e12}], 422, "rewards are numbers up to"),
+    ([{"position": 0, "reward": 1.0}, {"arm": "a", "reward": 1.0}], 422, "position 0 is given twice"),
+    ([{"position": 1, "reward": 1e12}], 422, "rewards must be numbers up to"),
     ([{"position": 1, "reward": 1.0}, {"position": 2, "reward": 5.0}], 409, "the reward 1.0 at position 2"),
     ([{"position": 1, "arm": "b", "reward": 1.0}], 422, "not by both"),
     ([{"position": -1, "reward": 1.0}], 422, "position"),
     ([{"position": 1}], 422, "reward"),
-    ([{"action": "b", "reward": 1.0}], 422, "chooses among arms: name a shown one by position or arm"),
+    ([{"action": "b", "reward": 1.0}], 422, "has no actions; name a shown arm by position or by arm"),
     (
         [{"place": 1, "reward": 1.0}],
         422,
-        "rewards.0.place: there is no such field; known are reward, position",
+        "rewards.0.place: there is no such field; the fields are reward, position",
     ),
     ([], 422, "rewards"),
 ]
@@ -170,7 +170,7 @@ async def test_memory_of_slates_is_bounded(tmp_path: Path) -> None:
     async with service(tmp_path / "long", limits=Limits(slate=3)) as found:
         await found.create(slates=True)
         status, message = error_of(await found.decide(top=4))
-        assert (status, message) == (413, "top is 4; a slate has up to 3 arms")
+        assert (status, message) == (413, "top is 4; a slate can have up to 3 arms")
 
 
 @in_loop
@@ -252,7 +252,7 @@ async def test_ids_mean_the_same_whenever_they_are_sent(tmp_path: Path) -> None:
         decision = (await shown(found))["decision"]
         before = state(found)
         twice = await found.decide(["a", [1.0, 0.0, 0.0, 0.0], "a"], top=2)
-        assert error_of(twice) == (422, "the arm 'a' is there twice")
+        assert error_of(twice) == (422, "the arm 'a' is given twice; name each arm once")
         assert state(found) == before
         bandit = found.engine.bandit("b")
         waiting = bandit.open[_first(found)]

@@ -266,7 +266,7 @@ async def test_alone_it_serves_at_once(tmp_path: Path, postgres_url: str) -> Non
         then = await only.takes_over(within=60)
         await then.create()
         assert (await then.decide()).is_success
-    with pytest.raises(InputError, match=r"needs PostgreSQL.*leave --standby out"):
+    with pytest.raises(InputError, match=r"needs PostgreSQL.*leave out --standby"):
         await Engine(Settings(tmp_path / "c")).start(standby=True)
 
 
@@ -410,8 +410,8 @@ async def _sleeps_through(tmp_path: Path, url: str, caplog: pytest.LogCaptureFix
         assert sql(url, "SELECT dropped FROM sketchbandit_service")[0] > 0
         with caplog.at_level(logging.WARNING):
             follower.catch_up()
-        assert "reads everything anew" in caplog.text
-        assert "dropped before they were read" in caplog.records[-1].reason  # type: ignore[attr-defined]
+        assert "reads everything again" in caplog.text
+        assert "dropped before this server read them" in caplog.records[-1].reason  # type: ignore[attr-defined]
         (bandit,) = bandits_of(follower).values()
         assert same(bandit.policy, first.engine.bandit("b").policy)
         follower._database.close()

@@ -1,4 +1,4 @@
-"""Talking to the decision service: the same verbs as a policy, over HTTP.
+"""A client for the decision service. It has the methods of a policy and works over HTTP.
 
     from sketchbandit.client import Client
 
@@ -7,8 +7,8 @@
         decision = shop.select(arms)              # like policy.select; arms[decision] is the arm
         shop.update(decision, reward=1.0)         # like policy.update, whenever the reward comes
 
-``AsyncClient`` has the same, to be awaited. Requests that fail on the way are sent again, with an idempotency
-key, so that nothing is decided or learned twice.
+``AsyncClient`` has the same methods as coroutines. A request that fails on the way is sent again. It carries
+an idempotency key, so no decision is made twice and no reward is learned from twice.
 """
 
 from sketchbandit.installing import how_to_install

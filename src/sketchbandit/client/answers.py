@@ -1,4 +1,4 @@
-"""What the service answers, as Python sees it."""
+"""The service's answers as Python objects."""
 
 import json
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from sketchbandit.errors import SketchBanditError
 
 
 class ServiceError(SketchBanditError):
-    """An answer that is not a success, or none at all.
+    """The service answered with an error, or did not answer.
 
     Attributes
     ----------
     status : int
-        The HTTP status; 0 if the service could not be reached.
+        The HTTP status, or 0 if the service could not be reached.
     code : str
-        A word for it: "not_found", "conflict", "expired", "busy", ...
+        The kind of error in a word: "not_found", "conflict", "expired", "busy", ...
 
     """
 
@@ -28,24 +28,26 @@ class ServiceError(SketchBanditError):
 
 @dataclass(frozen=True)
 class Decision:
-    """The arm to play. ``arms[decision]`` is it: a decision can be used as an index.
+    """The chosen arm. A decision can be used as an index: ``arms[decision]`` is the arm to play.
 
     Attributes
     ----------
     id : str
-        What ``update`` needs, later or in another process.
+        The id of the decision. ``update`` needs it, later or in another process.
     index : int
-        The place of the arm.
+        The place of the arm in the request, or among the stored arms.
     arm : str or None
-        Its id, where it is a stored one; the action, where the bandit has actions.
+        The id of a stored arm, or the name of an action. None for an arm that was sent as features.
     score, mean : float
-        Its upper confidence bound (the mean, where the rule uses no widths), and the reward expected.
+        ``score`` is the upper confidence bound. It equals the mean if the rule uses no widths. ``mean`` is
+        the expected reward.
     propensity : float or None
-        The probability with which it was chosen; None where it is not exact (Thompson sampling).
+        The probability with which the arm was chosen. None if it is not known exactly (Thompson sampling).
     top : list of dict
-        The arms ranked, where ``top`` was asked for: position, index, arm, score, mean, propensity.
+        The ranked arms if ``top`` was given: position, index, arm, score, mean, propensity.
     propensity_kind : str
-        "exact"; "estimate": it is estimated after the answer, for the log; "none": it is left out.
+        "exact": ``propensity`` is exact. "estimate": it is estimated after the answer, for the log. "none":
+        there is no propensity.
 
     """
 
@@ -63,12 +65,12 @@ class Decision:
 
     @property
     def action(self) -> str | None:
-        """The action, where the bandit has actions: the same as ``arm``."""
+        """The chosen action, for a bandit with actions. It is the same as ``arm``."""
         return self.arm
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> "Decision":
-        """From the service's answer."""
+        """Read a decision from the service's answer."""
         return cls(
             answer["decision"],
             answer["index"],
@@ -82,7 +84,7 @@ class Decision:
 
 
 def refusal(status: int, body: bytes) -> ServiceError:
-    """The error that an answer tells."""
+    """The error that the body of an answer describes."""
     try:
         error = json.loads(body)["error"]
         return ServiceError(status, error["code"], error["message"])
@@ -91,7 +93,7 @@ def refusal(status: int, body: bytes) -> ServiceError:
 
 
 def failure(answer: Mapping[str, Any]) -> ServiceError | None:
-    """The error of an item of a batch, if it is one."""
+    """The error of one item of a batch, or None if the item succeeded."""
     if "error" not in answer:
         return None
     return ServiceError(answer["status_code"], answer["error"]["code"], answer["error"]["message"])

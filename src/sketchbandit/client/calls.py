@@ -1,4 +1,7 @@
-"""What is sent and what comes back, apart from how: both clients share it."""
+"""The requests and how their answers are read.
+
+Both clients share this; each sends requests in its own way.
+"""
 
 import io
 import json
@@ -20,7 +23,7 @@ from sketchbandit.estimate.named import model_settings
 T = TypeVar("T")
 
 Reward = float | Mapping[int, float] | Mapping[str, float]
-"""Of a decision; or of arms of its slate, by position (from 0) or by id."""
+"""The reward of a decision; or rewards of arms of its slate, by position (from 0) or by id."""
 
 Interaction = Literal["product", "concatenate", "outer"]
 
@@ -30,7 +33,7 @@ NPY = "application/x-npy"
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """One request, and what its answer means."""
+    """One request, and the function that reads its answer."""
 
     method: str
     path: str
@@ -41,38 +44,38 @@ class Call(Generic[T]):
 
     @property
     def headers(self) -> dict[str, str]:
-        """What goes with it."""
+        """The headers of the request."""
         found = {} if self.content is None else {"content-type": self.content_type}
         return found if self.key is None else {**found, "idempotency-key": self.key}
 
 
 def authorization(token: str | None) -> dict[str, str]:
-    """The header that shows a token; a file that it was read from may have ended in a new line."""
+    """The header that carries the token. White space around the token is removed, as a file may add it."""
     if token is None:
         return {}
     if not token.strip().isascii() or not token.strip().isprintable() or " " in token.strip():
-        raise InputError("the token has characters that no token has: give it as `service token` printed it")
+        raise InputError("the token has characters that no token has; copy it as `service token` printed it")
     return {"authorization": f"Bearer {token.strip()}"}
 
 
-_UNPRINTED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters, halves of a pair
-_OF_THE_PROCESS = {"seed", "per"}  # settings of a rule that the service does not take
+_UNPRINTED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # control characters and lone surrogates
+_OF_THE_PROCESS = {"seed", "per"}  # settings of a rule that the service does not accept
 
 
 def bandit_path(name: str, *rest: str) -> str:
-    """The path of a bandit, or of something of it; a name that no URL can carry is refused."""
+    """The path of a bandit, or of something that belongs to it. A name that no URL can carry is refused."""
     if not isinstance(name, str):
-        raise InputTypeError(f"a bandit's name is a text, got {name!r}")
-    if name in {"", ".", ".."} or "/" in name or _UNPRINTED.search(name):  # quoting hides no dots
+        raise InputTypeError(f"a bandit's name must be a string, got {name!r}")
+    if name in {"", ".", ".."} or "/" in name or _UNPRINTED.search(name):  # quoting does not escape dots
         raise InputError(
-            f"a bandit's name cannot be {name!r}: it is not empty, not . or .., and has neither slashes nor "
-            "control characters"
+            f"a bandit's name cannot be {name!r}; give a name that is not empty, not . or .., and has no "
+            "slashes and no control characters"
         )
     return "/".join(["/v1/bandits", quote(name, safe=""), *rest])
 
 
 def create(name: str, dim: int, settings: Mapping[str, Any]) -> Call[None]:
-    """PUT a bandit; ``from_`` is the field ``from``, which is a word of Python."""
+    """PUT a bandit. ``from_`` becomes the field ``from``, which is a keyword in Python."""
     said = _settings(settings)
     if "from_" in said:
         said["from"] = said.pop("from_")
@@ -90,30 +93,32 @@ def candidates(name: str) -> Call[list[dict[str, Any]]]:
 
 
 def candidate(name: str, candidate: str) -> Call[dict[str, Any]]:
-    """GET one of them."""
+    """GET one candidate."""
     return Call("GET", _candidate_path(name, candidate), dict)
 
 
 def remove_candidate(name: str, candidate: str) -> Call[None]:
-    """DELETE one of them."""
+    """DELETE one candidate."""
     return Call("DELETE", _candidate_path(name, candidate), lambda _: None)
 
 
 def promote(name: str, candidate: str, keep: str | None) -> Call[dict[str, Any]]:
-    """POST that a candidate is to decide."""
+    """POST the promotion of a candidate: its policy decides from now on."""
     return Call("POST", f"{_candidate_path(name, candidate)}/promote", dict, _json({"keep": keep}))
 
 
 def _candidate_path(name: str, candidate: str) -> str:
-    return bandit_path(name, "candidates", bandit_path(candidate).rpartition("/")[2])  # the same names do
+    return bandit_path(name, "candidates", bandit_path(candidate).rpartition("/")[2])  # same rules for names
 
 
 def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """As JSON says them; ``explore`` may be a rule of the library, ``rewards`` a reward model."""
+    """The settings as JSON. ``explore`` may be a rule of the library, ``rewards`` a reward model."""
     rule, model = settings.get("explore"), settings.get("rewards")
     for key, given in (("explore", rule), ("rewards", model)):
         if isinstance(given, type):
-            raise InputTypeError(f"{key} is the class {given.__name__}; give one of it, made by calling it")
+            raise InputTypeError(
+                f"{key} is the class {given.__name__}; give an instance: {given.__name__}(...)"
+            )
     if isinstance(model, Estimate):
         settings = {**settings, "rewards": model_settings(model)}
     if rule is not None and hasattr(rule, "settings"):
@@ -133,7 +138,7 @@ def delete(name: str) -> Call[None]:
 
 
 def stats(name: str, over: str) -> Call[dict[str, Any]]:
-    """GET what a bandit is doing."""
+    """GET the statistics of a bandit."""
     return Call("GET", f"{bandit_path(name, 'stats')}?range={quote(over, safe='')}", dict)
 
 
@@ -149,33 +154,33 @@ def arms(name: str) -> Call[list[str]]:
 
 
 def remove_arm(name: str, arm: str) -> Call[None]:
-    """POST the id of a stored arm that is to go: in a body, where nothing on the way reads it as a path."""
+    """POST the id of a stored arm to delete. The id is in the body, so a slash in it does no harm."""
     return Call("POST", bandit_path(name, "arms", "remove"), lambda _: None, _json({"arms": [arm]}))
 
 
 def _without_names(arms: Any) -> Any:
-    """The numbers of a DataFrame; anything else as it is."""
+    """The numbers of a DataFrame. Anything else is returned as it is."""
     return np.asarray(arms.to_numpy(), dtype=np.float64) if hasattr(arms, "to_numpy") else arms
 
 
 class Context(NamedTuple):
-    """What stored arms are chosen for, if anything, and what becomes of it and them."""
+    """The context for which stored arms are chosen, and how it is combined with them."""
 
     given: Any = None
     interaction: Interaction | None = None
 
     def request(self) -> dict[str, Any]:
-        """Its fields."""
+        """The fields of the request."""
         found = {"context": features(_without_names(self.given)), "interaction": self.interaction}
         return {field: value for field, value in found.items() if value is not None}
 
 
 def select(name: str, arms: Any, top: int | None, key: str | None, context: Context) -> Call[Decision]:
-    """POST a decision: a dense array as npy, everything else as JSON."""
+    """POST a decision. A dense array is sent as npy, everything else as JSON."""
     path, key = bandit_path(name, "decide"), key or uuid.uuid4().hex
     arms = _without_names(arms)
     if (said := context.request()) and arms is not None and not all(isinstance(arm, str) for arm in arms):
-        raise InputTypeError("a context goes with stored arms: give their ids, or no arms for all of them")
+        raise InputTypeError("a context goes with stored arms: give their ids, or leave arms out to use all")
     if isinstance(arms, np.ndarray) and arms.dtype in (np.float32, np.float64):
         buffer = io.BytesIO()
         np.lib.format.write_array(buffer, arms, version=(1, 0), allow_pickle=False)
@@ -208,7 +213,7 @@ def add_actions(name: str, added: Sequence[str]) -> Call[list[str]]:
 
 
 def retire_action(name: str, action: str) -> Call[None]:
-    """POST the name of an action that is to be offered no more."""
+    """POST the name of an action that is no longer offered."""
     return Call("POST", bandit_path(name, "actions", "retire"), lambda _: None, _json({"actions": [action]}))
 
 
@@ -223,7 +228,7 @@ def select_many(name: str, sets: Sequence[Any], top: int | None) -> Call[list[De
 
 
 def update(name: str, decision: Decision | str, reward: Reward) -> Call[bool]:
-    """POST a reward, or those of a slate."""
+    """POST a reward, or the rewards of a slate."""
     return Call("POST", bandit_path(name, "reward"), _is_learned, _json(_reward(decision, reward)))
 
 
@@ -264,7 +269,7 @@ def _reward(decision: Decision | str, reward: Reward) -> dict[str, Any]:
     if not isinstance(reward, Mapping):
         return {**asked, "reward": _value(reward)}
     if not reward:
-        raise InputError("there are no rewards to be sent: give {position: reward} or {arm: reward}")
+        raise InputError("the rewards are empty; give {position: reward} or {arm: reward}")
     rewards = [
         {"arm" if isinstance(which, str) else "position": which, "reward": _value(value)}
         for which, value in reward.items()
@@ -274,7 +279,7 @@ def _reward(decision: Decision | str, reward: Reward) -> dict[str, Any]:
 
 def _names(actions: Sequence[str]) -> list[str]:
     if isinstance(actions, str):
-        raise InputTypeError(f"actions are given as a list: [{actions!r}]")
+        raise InputTypeError(f"actions must be a list, got the string {actions!r}; give [{actions!r}]")
     return list(actions)
 
 
@@ -291,7 +296,7 @@ def _json(value: Any) -> bytes:
     try:
         return json.dumps(value, allow_nan=False, default=_number).encode()
     except ValueError as error:
-        raise InputError("arms and rewards must be finite numbers, and there is NaN or inf") from error
+        raise InputError("arms and rewards must be finite numbers, but there is a NaN or inf") from error
 
 
 def _number(value: Any) -> Any:

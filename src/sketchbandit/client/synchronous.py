@@ -1,4 +1,4 @@
-"""The client for ordinary code."""
+"""The client for ordinary (blocking) code."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,14 @@ class Client:
     Parameters
     ----------
     url : str or list of str
-        Where it is; of a server and its standby both, in any order: the one that answers is found.
+        The address of the service. If there is a standby, give both addresses in any order; the client finds
+        the server that answers.
     token : str, optional
-        If it needs one.
+        The token, if the service needs one.
     timeout : float
         Seconds to wait for an answer.
     retries : Retries
-        How often to try again when it is busy or away.
+        How often to try again when the service is busy or cannot be reached.
 
     """
 
@@ -43,26 +44,26 @@ class Client:
         self._retries = retries or Retries()
 
     def create(self, name: str, dim: int, **settings: Any) -> "Bandit":
-        """Create a bandit, or find it if it is there with the same settings.
+        """Create a bandit. If it exists with the same settings, nothing changes.
 
-        ``settings``: policy, parameters (of the policy: ``{"scaling": "auto", "intercept": True}``, ...),
-        rewards (the reward model: ``"logistic"`` for clicks, ...), forget, reward_timeout, default_reward,
-        max_open, explore, exploration, propensities, slates, actions, log_arms, arm_dim; ``from_``: a bandit
-        from all of whose log a new one learns before it decides anything.
+        ``settings``: policy; parameters (of the policy: ``{"scaling": "auto", "intercept": True}``, ...);
+        rewards (the reward model: ``"logistic"`` for clicks, ...); forget, reward_timeout, default_reward,
+        max_open, explore, exploration, propensities, slates, actions, log_arms, arm_dim.
+        ``from_`` is the name of another bandit: the new one first learns from its whole log.
         """
         self.call(calls.create(name, dim, settings))
         return Bandit(self, name)
 
     def bandit(self, name: str) -> "Bandit":
-        """A bandit that is there; nothing is sent yet."""
+        """Use a bandit that exists. Nothing is sent yet."""
         return Bandit(self, name)
 
     def bandits(self) -> list[dict[str, Any]]:
-        """All of them, with their settings."""
+        """List all bandits with their settings."""
         return self.call(calls.bandits())
 
     def call(self, call: Call[T]) -> T:
-        """The answer to a request, which is sent again while that may help."""
+        """Send a request and return its answer. A request that may still succeed is sent again."""
         trip = Trip(self._addresses, self._retries)
         while True:
             response, error = None, None
@@ -88,7 +89,7 @@ class Client:
 
 
 class Bandit:
-    """One bandit of the service, with the verbs of a policy."""
+    """One bandit of the service. It has the methods of a policy."""
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
@@ -111,48 +112,56 @@ class Bandit:
         Parameters
         ----------
         arms
-            (K, dim): numpy, a DataFrame of numbers, scipy.sparse or lists; or a list of named features or of
-            ids of stored arms; nothing: all stored arms.
+            The arms to choose from, (K, dim): a numpy array, a DataFrame of numbers, scipy.sparse or lists.
+            Or a list of dicts of named features, or a list of ids of stored arms. None: all stored arms.
         context : optional
-            Of whom or what an arm is chosen for, where arms are stored: numpy, scipy.sparse or a list; or
-            named features.
+            The features of whom or what an arm is chosen for. It goes with stored arms only: a numpy array,
+            scipy.sparse, a list or a dict of named features.
         interaction : {"product", "concatenate", "outer"}, optional
-            How a context u and a stored arm x become the features: ``x * u``, which is the default; ``u``
-            then ``x``; or ``numpy.kron(u, x)``.
+            How a context u and a stored arm x become features: ``x * u`` (product, the default), ``u``
+            followed by ``x`` (concatenate), or ``numpy.kron(u, x)`` (outer).
         top : int, optional
-            Rank so many.
+            Rank this many arms.
         key : str, optional
-            Idempotency key; by default a new one, kept over retries.
+            Idempotency key. By default a new key is made and used for all attempts of this request.
 
         """
         return self._client.call(calls.select(self.name, arms, top, key, calls.Context(context, interaction)))
 
     def update(self, decision: Decision | str, reward: Reward) -> bool:
-        """Tell the reward of a decision; False if it was known already.
+        """Send the reward of a decision. Returns False if the service had it already.
 
-        Of a slate, ``{position: reward}`` or ``{arm: reward}`` tells those of the arms shown, some or all; a
-        number is that of the first.
+        For a slate, ``{position: reward}`` or ``{arm: reward}`` gives the rewards of some or all shown arms.
+        A single number is the reward of the first arm.
         """
         return self._client.call(calls.update(self.name, decision, reward))
 
     def select_many(self, sets: Sequence[Any], *, top: int | None = None) -> list[Decision | ServiceError]:
-        """Several decisions with one request; what failed is an error in its place."""
+        """Make several decisions with one request.
+
+        A decision that failed is a ``ServiceError`` in the list.
+        """
         return self._client.call(calls.select_many(self.name, sets, top))
 
     def update_many(self, pairs: Sequence[tuple[Decision | str, Reward]]) -> list[bool | ServiceError]:
-        """Several rewards with one request, learned from in this order."""
-        return self._client.call(calls.update_many(self.name, pairs))
+        """Send several rewards with one request. They are learned from in this order.
+
+        Each item of the result is as from ``update``, or a ``ServiceError`` if that reward was refused.
+        With no rewards nothing is sent, and the result is empty.
+        """
+        given = list(pairs)
+        return self._client.call(calls.update_many(self.name, given)) if given else []
 
     def put_arms(self, arms: Mapping[str, Any]) -> int:
-        """Store arms by id; how many there are now."""
+        """Store arms by id. Returns how many arms are stored now."""
         return self._client.call(calls.put_arms(self.name, arms))
 
     def remove_arm(self, arm: str) -> None:
-        """Forget a stored arm."""
+        """Delete a stored arm."""
         self._client.call(calls.remove_arm(self.name, arm))
 
     def arms(self) -> list[str]:
-        """The ids of the stored arms."""
+        """List the ids of the stored arms."""
         return self._client.call(calls.arms(self.name))
 
     def select_action(
@@ -163,14 +172,14 @@ class Bandit:
         top: int | None = None,
         key: str | None = None,
     ) -> Decision:
-        """Choose an action for a context, for a bandit that was created with ``actions=[...]``.
+        """Choose an action for a context. The bandit was created with ``actions=[...]``.
 
         Parameters
         ----------
         context
-            (dim,): numpy, scipy.sparse or a list; or named features.
+            The features, (dim,): a numpy array, scipy.sparse, a list or a dict of named features.
         actions : list of str, optional
-            Those that may be chosen; all that are offered unless it is given.
+            The actions to choose from. By default all that are offered.
         top, key
             As for ``select``.
 
@@ -178,48 +187,50 @@ class Bandit:
         return self._client.call(calls.select_action(self.name, context, actions, top, key))
 
     def add_actions(self, actions: Sequence[str]) -> list[str]:
-        """Offer new actions, or retired ones again; all that are offered now."""
+        """Offer new actions, or offer retired actions again. Returns all actions offered now."""
         return self._client.call(calls.add_actions(self.name, actions))
 
     def retire_action(self, action: str) -> None:
-        """Offer an action no more; it still learns from rewards that come late."""
+        """Stop offering an action. Its model still learns from rewards that come late."""
         self._client.call(calls.retire_action(self.name, action))
 
     def actions(self) -> dict[str, list[str]]:
-        """The names of the ``actions`` that are offered, and of the ``retired`` ones."""
+        """List the names of the offered ``actions`` and of the ``retired`` ones."""
         return self._client.call(calls.actions(self.name))
 
     def put_candidate(self, candidate: str, **settings: Any) -> dict[str, Any]:
-        """Add a policy that learns from the same rewards and never decides; again is no error.
+        """Add a candidate: a policy that learns from the same rewards and never decides.
 
-        ``settings``: those of a policy, as for ``create``; and reward_range, the least reward there can be
-        and the most, ``[0, 1]`` unless it is given. What the service says of it is returned.
+        Adding it again with the same settings changes nothing. ``settings`` are those of a policy, as for
+        ``create``, and reward_range: the smallest and the largest possible reward, by default ``[0, 1]``.
+        Returns what the service knows of the candidate.
         """
         return self._client.call(calls.put_candidate(self.name, candidate, settings))
 
     def candidates(self) -> list[dict[str, Any]]:
-        """All candidates: settings, rounds, and the ``value`` that each would have earned."""
+        """List all candidates with their settings, their rounds and the ``value`` each would have earned."""
         return self._client.call(calls.candidates(self.name))
 
     def candidate(self, candidate: str) -> dict[str, Any]:
-        """One of them."""
+        """Show one candidate."""
         return self._client.call(calls.candidate(self.name, candidate))
 
     def remove_candidate(self, candidate: str) -> None:
-        """Forget a candidate and all that it has learned."""
+        """Delete a candidate and all it has learned."""
         self._client.call(calls.remove_candidate(self.name, candidate))
 
     def promote(self, candidate: str, *, keep: str | None = None) -> dict[str, Any]:
-        """Let the policy of a candidate decide from now on; the settings of the bandit then.
+        """Let the policy of a candidate decide from now on. Returns the new settings of the bandit.
 
-        ``keep``: the policy that decided so far goes on as a candidate of this name.
+        ``keep``: the policy that decided until now becomes a candidate with this name.
         """
         return self._client.call(calls.promote(self.name, candidate, keep))
 
     def stats(self, over: str = "all") -> dict[str, Any]:
-        """What the bandit is doing.
+        """Show what the bandit is doing.
 
-        ``over``: "hour", "day", "week" or "all", for its curve, shares and gain over a uniform choice.
+        ``over`` is "hour", "day", "week" or "all": the time range of the curve, the shares and the comparison
+        with a uniform choice.
         """
         return self._client.call(calls.stats(self.name, over))
 

@@ -1,10 +1,11 @@
-"""The decision service: chooses arms over HTTP, takes rewards whenever they come, loses none.
+"""The decision service. It chooses arms over HTTP, takes rewards whenever they come and loses none.
 
-``sketchbandit serve`` runs it. From the outside in: ``server`` (a process), ``http`` (bytes), ``api`` (what
-is asked; ``api.table`` has the paths), ``upkeep`` (what happens by itself), ``engine`` (start and end),
-``decisions``, ``rewards``, ``stock`` and ``registry`` (the desks), ``journal`` (group commit), ``ordering``
-(the lane in which each bandit works), ``standby`` (a second server), ``recovery`` and ``replaying`` (after a
-restart), ``bandit`` (one of them in memory), ``storage`` (database and snapshots).
+``sketchbandit serve`` runs it. The modules, from the outside in: ``server`` (the process), ``http`` (bytes on
+the wire), ``api`` (requests and answers; ``api.table`` has the paths), ``upkeep`` (periodic work), ``engine``
+(start and stop), ``decisions``, ``rewards``, ``stock`` and ``registry`` (one for each kind of request),
+``journal`` (group commit), ``ordering`` (the queue in which each bandit works), ``standby`` (a second
+server), ``recovery`` and ``replaying`` (after a restart), ``bandit`` (one bandit in memory), ``storage``
+(database and snapshots).
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What a bandit counts: for its dashboard, its metrics, and the comparison with a uniform choice."""
+"""The counters of a bandit: for the dashboard, the metrics and the comparison with a uniform choice."""
 
 from collections import deque
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _MOST_RECENT = 20
 _MOST_UNWEIGHED = 1000
 
 Settled = Callable[[float], float]
-"""Until when, at the latest at a given time, no deadline is ahead of a decision that is open."""
+"""The time, at most the given one, up to which no open decision can still change its outcome."""
 
 
 @dataclass
@@ -30,13 +30,13 @@ class Totals:
 
     @property
     def learned(self) -> int:
-        """Rewards that were booked, defaults too."""
+        """Rewards that were counted, including defaults."""
         return self.rewards + self.defaults
 
 
 @dataclass(slots=True)
 class Recent:
-    """One of the last arms shown, for the dashboard, and what became of it."""
+    """One of the arms shown last, for the dashboard, and its outcome."""
 
     row: DecisionRow
     reward: float | None = None
@@ -44,7 +44,7 @@ class Recent:
 
 
 class Accounts:
-    """Counted record by record, live and in a replay. ``settled`` is asked only where something waits."""
+    """Counts record by record, live and in a replay. ``settled`` is called only if something waits."""
 
     def __init__(self, config: BanditConfig, created: float, settled: Settled) -> None:
         self._timeout = config.reward_timeout
@@ -55,17 +55,17 @@ class Accounts:
         self.timeline = Timeline(created)
         self.recent: deque[Recent] = deque(maxlen=_MOST_RECENT)
         self._held = HeldBack(Bucket, config.reward_timeout or 0.0)
-        """What is not yet in the timeline: decisions are compared when the time for their reward is over."""
+        """What is not yet in the timeline. A decision is compared once the time for its reward is over."""
         self._unweighed: dict[int, Unweighed] = {}
-        """Rewards that came before the estimate of their probability."""
+        """Rewards that came before the estimate of their propensity."""
 
     @property
     def rewarded(self) -> int:
-        """Rewards that were told to the policy: those of clients, and defaults but for null."""
+        """Rewards that the policy learned from: those of clients, and defaults that are not null."""
         return sum(bucket.rewards for bucket in self.timeline.life.buckets)
 
     def opened(self, row: DecisionRow) -> None:
-        """An arm was shown."""
+        """Count a shown arm."""
         self.timeline.showed(row.at, row.arm_name)
         if row.position == 0:
             self.totals.decisions += 1
@@ -74,7 +74,7 @@ class Accounts:
             self._release(row.at)
 
     def closed(self, row: RewardRow, shown: DecisionRow) -> None:
-        """The arm that was shown has its reward, or the default in its place."""
+        """Count the reward of a shown arm, or the default in its place."""
         if row.kind == DEFAULT:
             self.totals.defaults += 1
         else:
@@ -92,7 +92,7 @@ class Accounts:
                 recent.reward, recent.kind = row.reward, row.kind
 
     def estimated(self, row: EstimateRow) -> None:
-        """A probability is known, before the reward or after it."""
+        """Note a propensity, which may come before the reward or after it."""
         if (rewarded := self._unweighed.pop(row.decision, None)) is not None:
             self._compare(row.decision, rewarded, row.propensity)
         for recent in self.recent:
@@ -100,12 +100,12 @@ class Accounts:
                 recent.row = recent.row._replace(propensity=row.propensity)
 
     def compared(self, view: View, now: float) -> Bucket:
-        """Everything in a view, with what was due since the last record."""
+        """Everything in a view, including what has become due since the last record."""
         due = self._held.due(self._settled(now))
         return sum((happened for at, happened in due if at > view.history.start), view.total)
 
     def _compare(self, first: int, rewarded: Unweighed, propensity: float) -> None:
-        """Count what a uniform choice would have earned by a reward, now or when the probability is known."""
+        """Count what a uniform choice would have earned by a reward, now or when the propensity is known."""
         if propensity:
             takes = self.timeline if self._timeout is None else self._held
             takes.add(rewarded.at, rewarded.weighted(propensity))
@@ -115,7 +115,7 @@ class Accounts:
                 del self._unweighed[next(iter(self._unweighed))]  # the oldest
 
     def _release(self, now: float) -> None:
-        """Count what was held back of decisions whose time is over."""
+        """Count what was held back for decisions whose time is over."""
         if self._held.has_news(now):
             for at, happened in self._held.release(self._settled(now)):
                 self.timeline.add(at, happened)
@@ -123,7 +123,7 @@ class Accounts:
     # -- snapshots ------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        """As JSON."""
+        """The counters as JSON."""
         return {
             "totals": asdict(self.totals),
             "history": self.timeline.dump(),
@@ -132,7 +132,7 @@ class Accounts:
         }
 
     def undump(self, saved: dict[str, Any]) -> None:
-        """Back from ``dump``; snapshots of earlier versions do not have all of it."""
+        """Read what ``dump`` has written. Snapshots of earlier versions do not have all of it."""
         self.totals = Totals(**saved["totals"])
         self.timeline = Timeline.undump(saved["history"])
         if "held" in saved:

@@ -1,16 +1,16 @@
-"""The memory of the C library: where it is kept, and when it goes back to the system."""
+"""The memory of the C library: how it is kept, and when it goes back to the system."""
 
 import asyncio
 import ctypes
 from typing import Any
 
-_MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # as malloc.h has them
-_LARGE = 1 << 20  # bytes of a piece that is a mapping of its own, and gone when it is freed
+_MMAP_THRESHOLD, _ARENA_MAX = -3, -8  # constants of malloc.h
+_LARGE = 1 << 20  # a piece of this many bytes gets its own mapping, which is gone when it is freed
 _EVERY = 5.0  # seconds
 
 
 def set_up() -> Any:
-    """Have glibc keep little for threads, and large pieces not at all; None on another system."""
+    """Make glibc keep little memory for threads, and none of the large pieces. None on another system."""
     try:
         library = ctypes.CDLL("libc.so.6")
         library.mallopt(_MMAP_THRESHOLD, _LARGE)
@@ -21,7 +21,7 @@ def set_up() -> Any:
 
 
 async def give_back(library: Any) -> None:
-    """Return what small pieces of large requests have left behind, again and again."""
+    """Return the memory that small pieces of large requests have left behind, periodically."""
     loop = asyncio.get_running_loop()
     while library is not None:
         await asyncio.sleep(_EVERY)

@@ -1,4 +1,4 @@
-"""Arms stored under names, so that a decision need not send their features."""
+"""Arms stored by id, so that a decision need not send their features."""
 
 import threading
 from collections.abc import Iterable, Sequence
@@ -14,16 +14,16 @@ from sketchbandit.service.problems import Invalid, NotFound
 from sketchbandit.service.vectors import Matrix, Slowly, Vector, decode_rows, joined, longest_row, nbytes
 
 MANY = 2_000
-"""Arms from which on it pays to prepare them."""
-_LONGEST = 1e18  # of arms that are prepared: the squares of longer ones do not fit into float32
-_ID_BYTES = 150  # of an id in a list and in a dictionary, besides its characters
+"""From this many arms on, preparing them pays."""
+_LONGEST = 1e18  # longer arms are not prepared: their squares do not fit into float32
+_ID_BYTES = 150  # bytes of an id in a list and in a dictionary, without its characters
 
 
 class ArmStore:
     """The arms of one bandit by id, in the order in which they came.
 
-    What it holds is never written to: ``with_arms`` and ``without`` make another store, in any thread, and
-    decisions go on with the matrix that they have seen.
+    A store is never changed: ``with_arms`` and ``without`` return another store, in any thread. Decisions go
+    on with the matrix that they have seen.
 
     >>> store = ArmStore().with_arms(["a", "b"], np.eye(2)).without(["a"])
     >>> store.ids(), store.choose_from(None).matrix
@@ -39,12 +39,12 @@ class ArmStore:
         held = 0 if matrix is None else nbytes(matrix)
         self.is_dense = matrix is None or isinstance(matrix, np.ndarray)
         self.longest_arm = longest_row(matrix) if self.is_dense and matrix is not None else 0.0
-        """Its length, where arms are dense."""
+        """The length of the longest arm, if arms are dense."""
         sizes = [len(arm.encode()) for arm in ids]
         self.longest_id = max(sizes, default=0)
-        """In bytes."""
+        """The length of the longest id in bytes."""
         self.is_prepared = self.is_dense and len(ids) >= MANY and self.longest_arm < _LONGEST
-        """Whether ``prepared`` can be asked."""
+        """Whether ``prepared`` can be called."""
         if self.is_prepared and matrix is not None:
             held += len(ids) * (matrix.shape[1] + 4 * (BANDS + 3))
         self.nbytes = held + sum(sizes) + _ID_BYTES * len(ids)
@@ -55,7 +55,10 @@ class ArmStore:
     def restored(
         cls, ids: Sequence[str], payloads: Sequence[bytes], dim: int, slowly: Slowly = iter
     ) -> "ArmStore":
-        """From what ``vectors.encode`` wrote of each; DamagedArm, with its place, if one is not that."""
+        """Read the bytes that ``vectors.encode`` wrote.
+
+        Raises DamagedArm, with its place, for other bytes.
+        """
         return cls(ids, decode_rows(payloads, dim, slowly) if len(ids) else None)
 
     def __len__(self) -> int:
@@ -69,7 +72,7 @@ class ArmStore:
         return self._ids.copy()
 
     def with_arms(self, ids: Sequence[str], matrix: Matrix) -> "ArmStore":
-        """The store that has these arms as well; known ones keep their places, and have new features."""
+        """The store with these arms added. A known id keeps its place and gets new features."""
         check_once(ids)
         if self._matrix is None:
             return ArmStore(ids, matrix)
@@ -88,16 +91,16 @@ class ArmStore:
         return ArmStore(self._ids + new, joined([self._matrix, matrix])[order])
 
     def without(self, ids: Iterable[str]) -> "ArmStore":
-        """The store that has all but these."""
+        """The store without these arms."""
         gone = set(ids)
         kept = [place for place, arm in enumerate(self._ids) if arm not in gone]
         matrix = self._matrix[np.array(kept)] if kept and self._matrix is not None else None
         return ArmStore([self._ids[place] for place in kept], matrix)
 
     def prepared(self, device: str | None) -> Store:
-        """The arms as a catalogue has them, with a copy in fewer bits, on a device if there is one.
+        """The arms as a catalogue, with a copy in fewer bits, on the device if one is given.
 
-        They are prepared when this is asked first: so not once for each of many requests that store arms.
+        They are prepared at the first call. So many requests that store arms do not prepare them many times.
         """
         with self._preparing:
             if self._prepared is None:
@@ -108,7 +111,7 @@ class ArmStore:
             return self._prepared
 
     def row(self, arm: str) -> Vector:
-        """The features of one."""
+        """The features of one arm."""
         return ArmSet(self._matrix, None).row(self._place(arm))
 
     def _place(self, arm: str) -> int:
@@ -118,10 +121,10 @@ class ArmStore:
             raise NotFound(f"there is no stored arm {arm!r}; PUT it to /arms first") from None
 
     def choose_from(self, ids: Sequence[str] | None) -> ArmSet:
-        """The arms of these ids, or all."""
+        """The arms with these ids, or all arms."""
         places = [self._place(arm) for arm in ids or ()]
         if self._matrix is None:
-            raise Invalid("no arms are stored for this bandit; PUT some to /arms, or send some to /decide")
+            raise Invalid("this bandit has no stored arms; PUT some to /arms, or send arms to /decide")
         if ids is None:
             return ArmSet(self._matrix, self._ids)
         check_once(ids)
@@ -129,11 +132,11 @@ class ArmStore:
 
 
 def check_once(ids: Sequence[str]) -> None:
-    """Refuse an id that is there twice: a reward by id would not say which."""
+    """Refuse an id that is given twice: a reward by id would be ambiguous."""
     if len(set(ids)) == len(ids):
         return
     seen: set[str] = set()
     for arm in ids:
         if arm in seen:
-            raise Invalid(f"the arm {arm!r} is there twice")
+            raise Invalid(f"the arm {arm!r} is given twice; name each arm once")
         seen.add(arm)

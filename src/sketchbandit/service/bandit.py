@@ -1,11 +1,11 @@
-"""One bandit in memory: its policy, its open decisions, what it counts.
+"""One bandit in memory: its policy, its open decisions and its counters.
 
-Everything here is changed by records of the journal alone, through ``book``, live and in a replay, so that a
-bandit that was killed and one that was not are the same; but for the arms that a warm-up has looked at, from
-which the next scaling will follow, a record too.
+Only records of the journal change a bandit, through ``book``, both live and in a replay. So a bandit that was
+killed and one that was not are the same. The only exception are the arms that a warm-up has seen. The next
+scaling depends on them, and that scaling is a record again.
 
-What is counted is counted at once, by whoever calls ``book``. What the policy has to learn is left to be done
-in the bandit's lane, in the same order: it may take long.
+``book`` counts at once. What the policy has to learn may take long. It is done later in the bandit's queue
+(its lane), in the same order.
 """
 
 import weakref
@@ -44,30 +44,30 @@ from sketchbandit.service.valuing import Valued
 Last = dict[str, tuple[int, str | float]]
 """The last decision and the last reward, by table: the record, and its tag or its time."""
 
-_COPY_CALLS, _COPY_BYTE = 3e-4, 1e-9  # seconds of a copy of a policy: of each model, and of each byte
-_RESCALE = 1e-4  # seconds for each model, to read it by another scaling
-_OVERHEAD = 800  # bytes of an arm that waits, besides its features
+_COPY_CALLS, _COPY_BYTE = 3e-4, 1e-9  # seconds to copy a policy: per model, and per byte
+_RESCALE = 1e-4  # seconds per model to apply another scaling
+_OVERHEAD = 800  # bytes of a waiting arm without its features
 
 
 class Snapshotted(NamedTuple):
-    """What is remembered of a snapshot: which records a restart from it would need."""
+    """What is remembered of a snapshot: the records that a restart from it needs."""
 
     seq: int
     waiting: frozenset[int]
-    """Decisions that were open then, by their first rows."""
+    """Decisions that were open at that time, by their first rows."""
     at: float
     learned: int
 
 
 class Promoted(NamedTuple):
-    """Which candidate became the policy that decides, and when."""
+    """The candidate that was promoted, and when."""
 
     name: str
     at: float
 
 
 def _weakly(method: Callable[[float], float]) -> Callable[[float], float]:
-    """The same, without keeping its object: a bandit that was deleted gives its memory back at once."""
+    """The same method, without keeping its object alive: a deleted bandit frees its memory at once."""
     reference = weakref.WeakMethod(method)
 
     def call(now: float) -> float:
@@ -87,54 +87,57 @@ class Bandit(Learner):
         self.number = number
         self.name = name
         self.original = config
-        """As it was created."""
+        """The settings it was created with."""
         self.created = created
         self.origin = None if source is None else Origin.from_json(source)
-        """The log that it had learned from when it was created, if it had."""
+        """The log that it learned from when it was created, if any."""
         self.promoted: Promoted | None = None
-        """By which it came to have other settings, if it has."""
+        """The last promotion, if the settings come from one."""
         self.arms = ArmStore()
         self.open: dict[int, dict[int, DecisionRow]] = {}
-        """Decisions some of whose arms wait for a reward: those arms by position, by their first row."""
+        """Open decisions: the arms that wait for a reward, by position, for each first row."""
         self.open_bytes = 0
         self.on_the_way = 0
-        """Decisions whose commit is awaited."""
+        """Decisions that wait for their commit."""
         self.bytes_on_the_way = 0
         self.keys: dict[str, tuple[int, str]] = {}
-        """Idempotency keys of open decisions: which decision, and a digest of the request."""
+        """Idempotency keys of open decisions: the decision, and a digest of the request."""
         self.accounts = Accounts(config, created, _weakly(self._settled))
         self.last: Last = {}
-        """By which a snapshot is known to be of this journal, not of another that began alike."""
+        """Shows whether a snapshot belongs to this journal, and not to another one that began alike."""
         self.failed: Exception | None = None
-        """What could not be learned: from then on the policy is not what the journal says."""
+        """The error at a record that could not be learned.
+
+        From then on the policy differs from the journal.
+        """
         self.snapshots: deque[Snapshotted] = deque()
-        """Those written by this process, the newest last."""
+        """Snapshots written by this process, the newest last."""
 
     # -- bounds ---------------------------------------------------------------------------------------
 
     def admit(self) -> None:
-        """Refuse a decision beyond the bound on open ones."""
+        """Refuse a decision if too many are open."""
         held = len(self.open) + self.on_the_way
         if held >= self.config.max_open:
             raise Busy(
                 f"{held} decisions of {self.name!r} wait for their reward, and its max_open is "
-                f"{self.config.max_open}: send rewards, or wait until old decisions expire"
+                f"{self.config.max_open}; send rewards, or wait until old decisions expire"
             )
 
     def pending_added(self, held: int) -> None:
-        """A decision waits for its commit, and its features take so many bytes."""
+        """Note a decision that waits for its commit, and the bytes of its features."""
         self.on_the_way += 1
         self.bytes_on_the_way += held
 
     def pending_removed(self, held: int) -> None:
-        """It is committed, or failed."""
+        """Note that it is committed, or failed."""
         self.on_the_way -= 1
         self.bytes_on_the_way -= held
 
     # -- records of the journal -----------------------------------------------------------------------
 
     def book(self, row: Row) -> Learning | None:
-        """A record was committed: count it. What is left for the policy to learn is for the caller to do."""
+        """Count a committed record. Returns what the policy still has to learn, for the caller to do."""
         if isinstance(row, RewardRow):
             return self._closed(row)
         if isinstance(row, ActionRow):
@@ -152,13 +155,13 @@ class Bandit(Learner):
         return None
 
     def _opened(self, row: DecisionRow) -> None:
-        """An arm was shown: a decision was committed, or a further arm of its slate."""
+        """Note a shown arm: a committed decision, or a further arm of its slate."""
         self.last[tables.decisions.name] = (row.seq, row.tag)
         self.reopen(row)
         self.accounts.opened(row)
 
     def reopen(self, row: DecisionRow) -> None:
-        """An arm that was counted before a snapshot, and still waits for its reward."""
+        """Note an arm that was counted before a snapshot and still waits for its reward."""
         kept = row if row.top is None and row.arms is None else row._replace(top=None, arms=None)  # large
         self.open.setdefault(row.first, {})[row.position] = kept
         self.open_bytes += waiting_bytes(row)
@@ -167,7 +170,7 @@ class Bandit(Learner):
         self.accounts.recent.append(Recent(kept))
 
     def _closed(self, row: RewardRow) -> Learning | None:
-        """A reward was committed, or the default in its place."""
+        """Note a committed reward, or the default in its place."""
         self.last[tables.rewards.name] = (row.seq, row.at)
         first = row.decision - row.position
         waiting = self.open[first]
@@ -186,14 +189,14 @@ class Bandit(Learner):
         return None if row.reward is None else partial(self._learn, shown, row.reward, [*self.shadows])
 
     def _estimated(self, row: EstimateRow) -> None:
-        """A probability was committed, before the reward or after it."""
+        """Note a committed propensity, which may come before the reward or after it."""
         if (shown := self.open.get(row.decision, {}).get(0)) is not None:
             self.open[row.decision][0] = shown._replace(propensity=row.propensity)
         self.accounts.estimated(row)
         self.shadows.estimated(row.decision, row.propensity)
 
     def _waits_for_first(self, first: int) -> bool:
-        """Whether the arm that a decision showed first waits for its reward."""
+        """Whether the first arm of a decision waits for its reward."""
         return 0 in self.open.get(first, ())
 
     def valued(self, candidate: Candidate, now: float) -> Valued | None:
@@ -201,12 +204,12 @@ class Bandit(Learner):
         return candidate.valued(now, self._settled)
 
     def _settled(self, now: float) -> float:
-        """Until when no deadline is ahead of a decision that is open: its default may not be taken yet."""
+        """The time up to which no open decision is due. A later one may still get its default."""
         oldest = next(iter(self.open.values()), None)
         return now if oldest is None else min(now, self.deadline(_time_of(oldest)))
 
     def _changed(self, row: ActionRow) -> Learning | None:
-        """An action was added or retired; what it is already it stays."""
+        """Note an action that was added or retired. Nothing changes if it was so already."""
         is_added = row.change == ADDED
         if self._is_offered.get(row.action, False) == is_added:
             return None
@@ -214,7 +217,7 @@ class Bandit(Learner):
         return partial(self._add if is_added else self._retire, row.action, [*self.shadows])
 
     def _changed_candidates(self, row: CandidateRow) -> Learning | None:
-        """A candidate was added or removed, or is the policy that decides from here on."""
+        """Note a candidate that was added, removed or promoted."""
         self._has_news = True
         if row.change == ADDED:
             return self.shadows.added(row, self.config, self._is_offered)
@@ -228,7 +231,7 @@ class Bandit(Learner):
 
     @property
     def longest_id(self) -> int:
-        """Bytes of the longest id of an arm, or name of an action."""
+        """Bytes of the longest arm id or action name."""
         return max([self.arms.longest_id, *(len(action.encode()) for action in self._is_offered)])
 
     def seconds_for(self, row: Row) -> float:
@@ -240,14 +243,14 @@ class Bandit(Learner):
     # -- time -----------------------------------------------------------------------------------------
 
     def deadline(self, at: float) -> float:
-        """When a decision of that time expires."""
+        """When a decision made at that time expires."""
         timeout = self.config.reward_timeout
         return float("inf") if timeout is None else at + timeout
 
     def overdue(self, now: float, most: int) -> list[tuple[int, int]]:
-        """Arms whose time is over, the oldest first: the first row of their decision, and the position."""
+        """Arms whose time is over, the oldest first: the first row of the decision, and the position."""
         found: list[tuple[int, int]] = []
-        for first, waiting in self.open.items():  # in the order of the journal, so in that of time
+        for first, waiting in self.open.items():  # in the order of the journal, which is that of time
             if self.deadline(_time_of(waiting)) > now or len(found) >= most:
                 break
             found.extend((first, position) for position in waiting)
@@ -256,7 +259,10 @@ class Bandit(Learner):
     # -- snapshots ------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Everything but the policy; of decisions only which wait: they come from the journal."""
+        """Everything but the policy.
+
+        Only the numbers of open decisions are in it; the journal has the rest.
+        """
         waiting = [first + place for first, shown in self.open.items() for place in shown]
         return {
             "bandit": [self.number, self.created],
@@ -268,7 +274,7 @@ class Bandit(Learner):
         }
 
     async def snapshot(self, seq: int) -> Snapshot:
-        """The bandit after the record ``seq``, the last that was booked; it shares nothing with it."""
+        """The bandit after the record ``seq``, the last one booked. The snapshot shares nothing with it."""
         state, shadows = self.state(), [*self.shadows]
         known = [self.about(), *(one.about for one in shadows if one.about is not None)]
         seconds = _COPY_CALLS * self._models + _COPY_BYTE * sum(one.nbytes for one in known)
@@ -278,11 +284,11 @@ class Bandit(Learner):
         return Snapshot(seq, policy, state, candidates)
 
     def owns(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot is of this bandit, not of another one that had its number."""
+        """Whether a snapshot belongs to this bandit, not to an earlier one with the same number."""
         return bool(snapshot.state.get("bandit") == [self.number, self.created])
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go back to a snapshot; open decisions come from the journal."""
+        """Go back to a snapshot. Open decisions come from the journal."""
         self.policy, state = owned(snapshot.policy), snapshot.state
         if "promoted" in state:
             *promoted, config = state["promoted"]
@@ -297,7 +303,7 @@ class Bandit(Learner):
 
 
 def waiting_bytes(row: DecisionRow) -> int:
-    """What an arm costs while it waits, roughly."""
+    """The approximate memory of an arm while it waits."""
     return len(row.features) + _OVERHEAD
 
 

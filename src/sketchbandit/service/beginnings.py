@@ -1,4 +1,4 @@
-"""New bandits that have learned from the log of one that is there."""
+"""New bandits that learn from the log of another bandit."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Beginnings:
-    """The desk where bandits are created, from nothing or from a log."""
+    """Creates bandits, empty or from a log."""
 
     def __init__(
         self, registry: Registry, journal: Journal, database: Database, snapshots: SnapshotStore
@@ -34,9 +34,9 @@ class Beginnings:
         self._snapshots = snapshots
 
     async def create(self, name: str, config: BanditConfig, origin: str | None) -> tuple[Bandit, bool]:
-        """A bandit of that name and those settings, and whether it is new.
+        """A bandit with this name and these settings, and whether it is new.
 
-        ``origin``: the bandit from whose log a new one learns before it decides anything.
+        ``origin`` is another bandit. A new one learns from its log before it decides anything.
         """
         if origin is None:
             return await self._registry.create(name, config)
@@ -46,23 +46,23 @@ class Beginnings:
         before = self._registry.get(origin)
         if config.dim != before.config.dim:
             raise Invalid(
-                f"dim is {config.dim}, and {origin!r}, from whose log it learns, has {before.config.dim}"
+                f"dim is {config.dim}, but {origin!r}, whose log it learns from, has dim {before.config.dim}"
             )
         if config.actions is not None:
-            raise Invalid(f"leave out actions: those of {origin!r}, whose log it learns from, are taken")
+            raise Invalid(f"leave out actions; they are taken from {origin!r}, whose log is learned from")
         if before.config.actions is not None:
             config = replace(config, actions=before.known_actions)
         return await self._registry.create(name, config, origin=origin, learn=partial(self._learn, before))
 
     def _while_open(self, items: Iterable[Rewarded]) -> Iterator[Rewarded]:
-        """The items, with pauses for others; a server that stops does not wait for the rest."""
+        """The items, with pauses for other work. A server that stops does not wait for the rest."""
         for item in politely(items):
             if self._journal.is_closing:
-                raise Unavailable("the server is shutting down")
+                raise Unavailable("the server is shutting down; try again in a moment")
             yield item
 
     async def _learn(self, before: Bandit, bandit: Bandit) -> None:
-        """All that the log tells up to now; kept in a snapshot before the bandit is there."""
+        """Learn from the whole log up to now. A snapshot is written before the bandit exists."""
         booked = before.accounts.rewarded
         origin = Origin(before.number, before.name, self._journal.applied, retired=tuple(before.retired))
 
@@ -73,11 +73,13 @@ class Beginnings:
             found = await asyncio.to_thread(self._database.read, read)
         except StorageError as error:
             raise Unavailable(str(error)) from error
-        self._registry.check(before)  # it may be gone, and its rows with it
+        self._registry.check(before)  # it may have been deleted, and its rows with it
         bandit.origin = origin._replace(rewards=found, dropped=booked - found)
         if booked > found:
             extra = {"bandit": bandit.name, "from": before.name, "dropped": booked - found}
-            log.warning("a bandit has not learned from rewards that were dropped from the log", extra=extra)
+            log.warning(
+                "some rewards of the log were dropped, so a new bandit did not learn from them", extra=extra
+            )
         snapshot = Snapshot(bandit.number, bandit.policy, bandit.state())
         await asyncio.to_thread(self._snapshots.write, bandit.number, snapshot)
         bandit.look()

@@ -1,23 +1,23 @@
-"""Memory of requests under way: charged before it is used, given back when the answer has left."""
+"""The memory of requests under way. It is charged before it is used, and freed once the answer is sent."""
 
 from threading import Lock
 
 from sketchbandit.service.problems import Busy, TooLarge
 
 SMALL = 64 * 1024
-"""Bytes of an answer that is never refused: there are only so many connections."""
+"""An answer of up to this many bytes is never refused. The number of connections is bounded."""
 _ORDINARY = 256 * 1024
-"""Bytes of a request that finds room where large ones have taken all that they may."""
+"""A request of up to this many bytes finds room even when large requests hold all they may."""
 _SPARE = 16
-"""One part in so many is there for those besides; where it is room for some of them."""
+"""One part in this many is reserved for such requests, if it has room for some of them."""
 
 
 class NeverFits(TooLarge):
-    """A request that the budget cannot hold even when it is alone."""
+    """The budget could not hold this request even if it were alone."""
 
 
 class Budget:
-    """So many bytes for all requests together: bodies, arms made of them, rankings, answers not yet read.
+    """A number of bytes for all requests together: bodies, arms, rankings, answers not yet sent.
 
     >>> budget = Budget(100)
     >>> charge = budget.open()
@@ -32,18 +32,18 @@ class Budget:
     def __init__(self, most: int) -> None:
         self.most = most
         self.spare = most // _SPARE if most >= 4 * _SPARE * _ORDINARY else 0
-        """For ordinary requests, which find room when hostile ones have taken all the rest."""
+        """Bytes for ordinary requests. They find room when hostile ones have taken all the rest."""
         self.taken = 0
         self.lock = Lock()
-        """Bodies are read in threads too."""
+        """Needed because bodies are read in threads too."""
 
     def open(self) -> "Charge":
-        """The charge of a new request, which holds nothing yet."""
+        """The charge of a new request. It holds nothing yet."""
         return Charge(self)
 
 
 class Charge:
-    """What one request holds."""
+    """The bytes that one request holds."""
 
     __slots__ = ("_budget", "expected", "held")
 
@@ -51,18 +51,18 @@ class Charge:
         self._budget = budget
         self.held = 0
         self.expected: float = 0
-        """Bytes of the body as the request tells: a long one is not ordinary at its beginning either."""
+        """Bytes of the body as announced. With them, a long request is not ordinary even at its beginning."""
 
     def add(self, count: int) -> None:
-        """Hold more, or be refused: for ever if that never fits, for now if others hold too much."""
+        """Hold more bytes, or refuse: for good if they never fit, for now if others hold too much."""
         with self._budget.lock:
             self._hold(self.held + count)
 
     def become(self, count: int, *, is_done: bool) -> None:
-        """Hold so much instead, for an answer: what the work has taken is over.
+        """Hold this many bytes instead, for an answer. The memory of the work is free again.
 
-        Less than before is never refused, nor a small answer, nor that to work that ``is_done`` and cannot
-        be undone: it is sent even if others have to wait for that.
+        Three things are never refused: fewer bytes than before, a small answer, and an answer to work that
+        ``is_done`` and cannot be undone. The last is sent even if others must wait.
         """
         budget = self._budget
         with budget.lock:
@@ -73,7 +73,7 @@ class Charge:
                 self._hold(count)
 
     def release(self) -> None:
-        """Give all of it back."""
+        """Free all bytes."""
         with self._budget.lock:
             self._budget.taken -= self.held
             self.held = 0
@@ -83,8 +83,8 @@ class Charge:
         most = budget.most + (budget.spare if max(wanted, self.expected) <= _ORDINARY else 0)
         if wanted > most:
             raise NeverFits(
-                f"this request needs {wanted:,} bytes of memory, and all requests together have "
-                f"{most:,}: send fewer arms, or ask for a shorter ranking (top)"
+                f"this request needs {wanted:,} bytes of memory, but all requests together have "
+                f"{most:,}; send fewer arms, or ask for a shorter ranking (top)"
             )
         if budget.taken + wanted - self.held > most:
             raise Busy("other requests hold the memory that this one needs; try again in a moment")

@@ -1,4 +1,4 @@
-"""A policy beside that of a bandit: it learns from the same rewards, and never decides."""
+"""A policy beside that of a bandit. It learns from the same rewards and never decides."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,15 +15,15 @@ from sketchbandit.service.valuing import Value, Valued
 from sketchbandit.service.weighed import Weighed, weighed
 
 REWARDS = (0.0, 1.0)
-"""In which range rewards lie unless something else is said."""
+"""The default range of the rewards."""
 
 
 Settled = Callable[[float], float]
-"""Until when, at the latest at a given time, no deadline is ahead of a decision that is open."""
+"""The time, at most the given one, up to which no open decision can still change its outcome."""
 
 
 class About(NamedTuple):
-    """What there is to say of a policy."""
+    """A description of a policy."""
 
     rounds: int
     nbytes: int
@@ -31,7 +31,7 @@ class About(NamedTuple):
 
 
 def about(policy: Any) -> About:
-    """Of this one."""
+    """Describe this policy."""
     return About(policy.rounds, policy.nbytes, describe(policy))
 
 
@@ -41,22 +41,22 @@ class Candidate:
     Parameters
     ----------
     number : int
-        The record by which it was added.
+        The record that added it.
     name : str
-        By which people know it.
+        The name that people use.
     config : BanditConfig
-        That of its bandit, with the settings of the candidate's policy.
+        The settings of its bandit, with the settings of the candidate's policy.
     reward_range : (float, float)
-        Within which all rewards lie, for the interval around its value.
+        The range of all rewards, for the interval around its value.
     created : float
         When it was added.
 
     """
 
     policy: Any = None
-    """Made in the lane of the bandit, before anything is learned."""
+    """The policy. It is made in the bandit's queue, before anything is learned."""
     about: About | None = None
-    """What there was to say of the policy when it was asked."""
+    """The last description of the policy."""
 
     def __init__(
         self,
@@ -75,18 +75,18 @@ class Candidate:
         self.shape = config.shape
         self.seconds = learn_cost(self.shape)
         self.refused = 0
-        """Rewards that its policy could not learn from: outside the range of its reward model, mostly."""
+        """Rewards that its policy could not learn from, mostly because its reward model cannot take them."""
         self._value = Value()
         self._held = HeldBack(Weighed, config.reward_timeout or 0.0)
-        """What is not yet in the value: decisions count when the time for their reward is over."""
+        """What is not yet in the value. A decision counts once the time for its reward is over."""
 
     @property
     def settings(self) -> str:
-        """As the journal keeps them."""
+        """The settings as the journal has them."""
         return settings_of(self.config, self.reward_range)
 
     def build(self, is_offered: Mapping[str, bool]) -> None:
-        """Make the policy; for actions a model of each, those that are offered no more among them."""
+        """Make the policy. With actions, make a model for each, including retired ones."""
         if not is_offered:
             self.policy = self.config.build()
             return
@@ -96,7 +96,7 @@ class Candidate:
                 self.policy.retire(action)
 
     def learn(self, told: Iterable[Any]) -> None:
-        """What ``update`` of the policy is told. What it refuses is not learned, in a replay neither."""
+        """Call ``update`` of the policy. A refused reward is not learned, in a replay neither."""
         try:
             with suppress(SketchTooSmallWarning, WorldChangedWarning):  # health() keeps saying it
                 self.policy.update(*told)
@@ -106,7 +106,7 @@ class Candidate:
     # -- what it would have earned ----------------------------------------------------------------------
 
     def count(self, at: float, weight: float, reward: float) -> None:
-        """A decision of the policy that decides, by its weight; ``at``: when it counts."""
+        """Count a decision of the deciding policy with its weight. ``at`` is when it counts."""
         least, most = self.reward_range
         happened = weighed(weight, (reward - least) / (most - least))
         if self.config.reward_timeout is None:
@@ -115,13 +115,13 @@ class Candidate:
             self._held.add(at, happened)
 
     def release(self, now: float, settled: Settled) -> None:
-        """Count what was held back of decisions whose time is over."""
+        """Count what was held back for decisions whose time is over."""
         if self._held.has_news(now):
             for _, happened in self._held.release(settled(now)):
                 self._value = self._value.plus(happened)
 
     def valued(self, now: float, settled: Settled) -> Valued | None:
-        """What it would have earned, by all decisions whose time is over; None: there is none."""
+        """What it would have earned, by all decisions whose time is over. None if there are none."""
         value = self._value
         for _, happened in self._held.due(settled(now)):
             value = value.plus(happened)
@@ -129,11 +129,11 @@ class Candidate:
 
     @property
     def value(self) -> Valued | None:
-        """The same as far as it was released, by whoever does not know the time."""
+        """The same for what was released so far. It does not need the time."""
         return self._value.told(self.reward_range)
 
     def dump(self) -> dict[str, Any]:
-        """As JSON, but for what is changed in the lane: the policy, and how many rewards it refused."""
+        """The state as JSON, without what the queue changes: the policy and the count of refused rewards."""
         return {
             "number": self.number,
             "name": self.name,
@@ -144,24 +144,24 @@ class Candidate:
         }
 
     def undump(self, saved: Mapping[str, Any]) -> None:
-        """Back from ``dump``, but for what it was made with."""
+        """Read what ``dump`` has written, except for what the constructor took."""
         self._value = Value.undump(saved["value"])
         self._held.undump(saved["held"])
 
     def look(self) -> None:
-        """Ask the policy what there is to say of it."""
+        """Ask the policy for its description."""
         self.about = about(self.policy)
 
 
 def settings_of(config: BanditConfig, reward_range: Sequence[float]) -> str:
-    """What a record of a new candidate says."""
+    """The settings in the record of a new candidate."""
     return json.dumps({"policy": config.of_policy, "reward_range": list(reward_range)}, sort_keys=True)
 
 
 def candidate_from(
     number: int, name: str, settings: str, config: BanditConfig, *, created: float
 ) -> Candidate:
-    """Back from its record; ``config`` is that of its bandit."""
+    """Read a candidate from its record. ``config`` is that of its bandit."""
     said = json.loads(settings)
-    own = BanditConfig.from_json(config.with_policy(said["policy"]).to_json())  # which checks it
+    own = BanditConfig.from_json(config.with_policy(said["policy"]).to_json())  # this checks the settings
     return Candidate(number, name, own, said["reward_range"], created=created)

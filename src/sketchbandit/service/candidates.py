@@ -1,4 +1,4 @@
-"""Candidates of bandits: added, removed, and promoted to decide."""
+"""Adds, removes and promotes candidates of bandits."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from sketchbandit.service.storage.records import ADDED, PROMOTED, REMOVED, Candi
 
 
 class Candidates:
-    """The desk where candidates change, one change of a bandit after another."""
+    """Changes candidates, one change per bandit at a time."""
 
     def __init__(
         self, registry: Registry, journal: Journal, threads: Threads, clock: Clock, limits: Limits
@@ -31,7 +31,7 @@ class Candidates:
         self._changing: SingleFlight[int] = SingleFlight()
 
     def get(self, bandit: Bandit, name: str) -> Candidate:
-        """By name."""
+        """The candidate with this name."""
         try:
             return bandit.shadows.by_name[name]
         except KeyError:
@@ -43,10 +43,12 @@ class Candidates:
     async def put(
         self, bandit: Bandit, name: str, settings: Mapping[str, Any], reward_range: Sequence[float]
     ) -> tuple[Candidate, bool]:
-        """A candidate of that name and those settings, and whether it is new."""
+        """A candidate with this name and these settings, and whether it is new."""
         low, high = reward_range
         if not low < high:
-            raise Invalid(f"reward_range is [least, most], the least below the most, got [{low}, {high}]")
+            raise Invalid(
+                f"reward_range must be [lowest, highest] with lowest < highest, got [{low}, {high}]"
+            )
         config = await self._threads.run(bandit.config.with_policy(settings).checked, self._limits)
         await self._changing.over(bandit.number)
         self._registry.check(bandit)
@@ -63,7 +65,7 @@ class Candidates:
             return known, False
         if len(bandit.shadows) >= self._limits.candidates:
             raise Conflict(
-                f"bandit {bandit.name!r} has {len(bandit.shadows)} candidates, and a bandit has up to "
+                f"bandit {bandit.name!r} has {len(bandit.shadows)} candidates, and a bandit can have up to "
                 f"{self._limits.candidates}; DELETE one first"
             )
         check_together(bandit, self._limits, new=config)
@@ -71,17 +73,17 @@ class Candidates:
         return self.get(bandit, name), True
 
     async def remove(self, bandit: Bandit, name: str) -> None:
-        """Forget a candidate and all that it has learned."""
+        """Delete a candidate and all it has learned."""
         await self._changing.over(bandit.number)
         self.get(bandit, name)
         await self._record(bandit, name, REMOVED)
 
     async def promote(self, bandit: Bandit, name: str, keep: str | None) -> None:
-        """Let the policy of a candidate decide; the one before goes on as the candidate ``keep``.
+        """Let the policy of a candidate decide. The old policy becomes the candidate ``keep``.
 
-        Again, when it was the last that was promoted, is no error: a client that got no answer asks again.
+        Promoting the candidate that was promoted last is no error: a client that got no answer asks again.
         """
-        await bandit.lane.over()  # what was learned may end a warm-up
+        await bandit.lane.over()  # learning may end a warm-up
         await self._changing.over(bandit.number)
         self._registry.check(bandit)
         known = bandit.shadows.by_name
@@ -89,17 +91,19 @@ class Candidates:
             return
         candidate = self.get(bandit, name)
         if keep in known:
-            raise Conflict(f"bandit {bandit.name!r} has a candidate {keep!r} already; keep another name")
+            raise Conflict(
+                f"bandit {bandit.name!r} already has a candidate {keep!r}; choose another name to keep"
+            )
         if candidate.policy is None:
-            raise Busy(f"candidate {name!r} is being made; try again in a moment")
+            raise Busy(f"candidate {name!r} is still being made; try again in a moment")
         if candidate.policy.is_warming_up:
             raise Conflict(
-                f"candidate {name!r} is warming up: its scaling is learned from the first arms, and it has "
-                f"seen {candidate.policy.arms_seen}; promote it when that is over"
+                f"candidate {name!r} is warming up: it learns its scaling from the first arms, and has "
+                f"seen {candidate.policy.arms_seen} arms; promote it after the warm-up"
             )
         if keep is not None and bandit.policy.is_warming_up:
             raise Conflict(
-                f"the policy of bandit {bandit.name!r} is warming up, and cannot go on as a candidate; leave "
+                f"the policy of bandit {bandit.name!r} is warming up and cannot become a candidate; leave "
                 "out keep, or wait"
             )
         await self._record(bandit, name, PROMOTED, kept=keep)
@@ -117,14 +121,14 @@ class Candidates:
 def check_together(
     bandit: Bandit, limits: Limits, *, new: BanditConfig | None = None, models: int | None = None
 ) -> None:
-    """Refuse a candidate, or so many models of each, if all policies could come to hold too much together."""
+    """Refuse a candidate, or this many models of each policy, if all together may need too much memory."""
     count = models or len(bandit.known_actions) or 1
     bandit.config.check_memory(limits, count)
     shapes = [bandit.shape, *(one.shape for one in bandit.shadows), *([] if new is None else [new.shape])]
     held = sum(held_bytes(shape, count) for shape in shapes)
     if len(shapes) > 1 and held > limits.bandit_bytes:
         raise TooLarge(
-            f"the policy of bandit {bandit.name!r} and {len(shapes) - 1} candidates can come to hold "
+            f"the policy of bandit {bandit.name!r} and {len(shapes) - 1} candidates can grow to "
             f"{held // MIB:,} MiB together, and this server allows {limits.bandit_bytes // MIB:,}; use "
-            "policies with a smaller size, or have the server started with a larger --max-bandit-mib"
+            "policies with a smaller size, or start the server with a larger --max-bandit-mib"
         )

@@ -1,4 +1,4 @@
-"""The bytes of probabilities with which candidates would have chosen arms that were shown."""
+"""Encodes the probabilities with which candidates would have chosen the shown arms."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -9,7 +9,7 @@ _KIND = np.dtype([("decision", "<i8"), ("candidate", "<i8"), ("chance", "<f8")])
 
 
 class Chance(NamedTuple):
-    """Of one decision, by its first row, and one candidate, by its number."""
+    """The probability for one decision, by its first row, and one candidate, by its number."""
 
     decision: int
     candidate: int
@@ -17,7 +17,7 @@ class Chance(NamedTuple):
 
 
 def encode(chances: Iterable[Chance]) -> bytes:
-    """As a record of the journal holds them.
+    """The bytes in a record of the journal.
 
     >>> decode(encode([Chance(7, 2, 0.25)]))
     [Chance(decision=7, candidate=2, chance=0.25)]
@@ -26,5 +26,5 @@ def encode(chances: Iterable[Chance]) -> bytes:
 
 
 def decode(payload: bytes) -> list[Chance]:
-    """Back from ``encode``; ValueError if these are not its bytes."""
+    """Read what ``encode`` has written. Raises ValueError for other bytes."""
     return [Chance(*row) for row in np.frombuffer(payload, dtype=_KIND).tolist()]

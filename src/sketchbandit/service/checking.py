@@ -1,4 +1,4 @@
-"""Whether journal and snapshots hold what they should: ``sketchbandit service check``."""
+"""Checks the journal and the snapshots: ``sketchbandit service check``."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ _SAMPLE = "reader.sample."
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     is_good: bool
@@ -54,7 +54,7 @@ def opened(state: Path, database: str | None) -> Iterator[Database]:
 
 @contextmanager
 def looked_at(state: Path, database: str | None) -> Iterator[Database]:
-    """The database of a state folder, to be read beside a server that may be using it."""
+    """The database of a state folder, for reading. A server may be using it."""
     _check_folder(state, database)
     found = Database(database or default_url(state))
     try:
@@ -69,30 +69,31 @@ def _check_folder(state: Path, database: str | None) -> None:
     if not state.is_dir():
         raise InputError(f"there is no folder {state}")
     if database is None and not (state / JOURNAL).is_file():
-        raise InputError(f"{state} holds no journal; give --database if it lies elsewhere")
+        raise InputError(f"{state} holds no journal; give --database if the database is elsewhere")
 
 
 def _check_mark(state: Path, found: Database) -> None:
     if not belongs(state, found):
-        raise InputError(f"{state} and {found} are not of the same server")
+        raise InputError(f"{state} and {found} do not belong to the same server")
 
 
 def check(
     state: Path, database: str | None = None, *, tell: Callable[[str], None] = lambda _: None
 ) -> list[Finding]:
-    """Verify everything; nothing is changed.
+    """Check everything. Nothing is changed.
 
-    The database's own check; every row; every snapshot's checksum; and for every bandit the journal is played
-    from its oldest snapshot (or from the beginning) up to each newer one, which must be the same to the bit.
+    It runs the database's own check, and checks every row and the checksum of every snapshot. For every
+    bandit it replays the journal from the oldest snapshot (or from the beginning) to each newer one. The
+    result must equal the snapshot bit by bit.
 
     Parameters
     ----------
     state : path
-        The folder of a server that is not running.
+        The state folder of a server that is not running.
     database : str, optional
-        Its URL, if it is not the SQLite file in the folder.
+        The URL of the database, if it is not the SQLite file in the folder.
     tell : callable
-        Is told what is being done.
+        Called with what is being checked.
 
     """
     with opened(state, database) as found:
@@ -111,7 +112,7 @@ def _check(
     for row in connection.execute(sa.select(tables.bandits).where(tables.bandits.c.name.is_not(None))).all():
         try:
             bandits[row.id] = build(row)
-        except Exception as error:  # as at a start
+        except Exception as error:  # the same as at a start
             yield Finding(row.name, False, reason_of(error))
     tell("the rows of the journal")
     yield _check_rows(connection, {number: bandit.config for number, bandit in bandits.items()})
@@ -125,16 +126,16 @@ def _check(
 
 
 def _check_modes(state: Path) -> Finding:
-    """Nobody but the owner may write the state."""
+    """Check that only the owner may write the state."""
     paths = [path for path in (state, *state.rglob("*")) if path.stat().st_mode & 0o022]
     details = (
-        f"others may write {paths[0]}; take that away: chmod -R go-w {state}" if paths else "the owner's"
+        f"others may write {paths[0]}; run: chmod -R go-w {state}" if paths else "only the owner may write"
     )
     return Finding("file modes", not paths, details)
 
 
 def _check_rows(connection: sa.Connection, configs: dict[int, BanditConfig]) -> Finding:
-    """Every row is what was written and can be read; every reward has an earlier decision."""
+    """Check that every row is as it was written and readable, and that rewards follow their decisions."""
     counts, bad = dict.fromkeys(ROWS, 0), []
     for table in ROWS:
         for values in all_rows(connection, table):
@@ -153,12 +154,12 @@ def _check_rows(connection: sa.Connection, configs: dict[int, BanditConfig]) -> 
 
 
 def _fault(table: sa.Table, values: Any, configs: dict[int, BanditConfig]) -> str:
-    """What is wrong with a row, if anything."""
+    """What is wrong with a row. Empty if nothing is."""
     try:
         row = unsealed(table, values)
         if isinstance(row, DecisionRow):
             if not is_log_whole(row, values.crc_logged):
-                return "the checksum of its logged arms says that they were changed in the database"
+                return "its logged arms do not match their checksum: they were changed in the database"
             if row.bandit in configs:
                 decode(row.features, configs[row.bandit].dim)
         elif isinstance(row, ScalingRow) and row.bandit in configs:
@@ -171,7 +172,7 @@ def _fault(table: sa.Table, values: Any, configs: dict[int, BanditConfig]) -> st
 def _check_bandit(
     connection: sa.Connection, snapshots: Snapshots, bandit: Bandit, service: Any
 ) -> Iterator[Finding]:
-    """Play the journal from the start, and compare with every snapshot on the way."""
+    """Replay the journal from the start, and compare it with every snapshot on the way."""
     read_arms(connection, bandit)
     whole = []
     for seq in reversed(snapshots.places(bandit.number)):
@@ -181,13 +182,13 @@ def _check_bandit(
             yield Finding(
                 f"{bandit.name}: snapshot at record {seq}",
                 False,
-                f"{error}; a start puts it aside, and goes on from the one before",
+                f"{error}; a start sets it aside, and uses the snapshot before it",
             )
     start, origin = Since(bandit.number), "the beginning"
     if service.dropped > bandit.number or not _has_begun(connection, bandit):
         if not whole:
             yield Finding(
-                bandit.name, False, f"no snapshot is whole, and the journal does not reach back; {_BACKUP}"
+                bandit.name, False, f"no snapshot is intact, and the journal is too short; {_BACKUP}"
             )
             return
         first = whole.pop(0)
@@ -196,9 +197,9 @@ def _check_bandit(
     for snapshot in whole:
         replay(connection, {bandit.number: bandit}, {bandit.number: start}, until=snapshot.seq)
         is_same = same(bandit.policy, snapshot.policy) and _same_candidates(bandit, snapshot)
-        details = f"{'the same to the bit as' if is_same else 'differs from'} the journal from {origin} on"
+        details = f"{'equals' if is_same else 'differs from'} the journal from {origin} on, bit by bit"
         if not is_same:
-            details += f"; find out which of them was changed: {_BACKUP}"
+            details += f"; find out which of the two was changed: {_BACKUP}"
         yield Finding(f"{bandit.name}: snapshot at record {snapshot.seq}", is_same, details)
         start = Since(snapshot.seq)
     replay(connection, {bandit.number: bandit}, {bandit.number: start})
@@ -207,7 +208,7 @@ def _check_bandit(
 
 
 def _has_begun(connection: sa.Connection, bandit: Bandit) -> bool:
-    """Whether the journal still has all that the bandit had learned when it was created."""
+    """Whether the journal still has everything that the bandit learned when it was created."""
     try:
         begin(connection, bandit)
     except SketchBanditError:
@@ -216,7 +217,7 @@ def _has_begun(connection: sa.Connection, bandit: Bandit) -> bool:
 
 
 def _same_candidates(bandit: Bandit, snapshot: Snapshot) -> bool:
-    """Whether the candidates of a bandit are those of a snapshot."""
+    """Whether the candidates of a bandit equal those of a snapshot."""
     told = [
         {name: value for name, value in one.items() if name != "refused"}
         for one in snapshot.state.get("candidates", ())
@@ -230,7 +231,7 @@ def _same_candidates(bandit: Bandit, snapshot: Snapshot) -> bool:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two policies are equal to the bit, but for the arms of a warm-up: no journal holds those."""
+    """Whether two policies are equal bit by bit, except for the arms of a warm-up: no journal has those."""
     scalars, arrays = _recorded(one)
     other_scalars, other_arrays = _recorded(other)
     return (
@@ -245,15 +246,15 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _recorded(policy: Any) -> tuple[Scalars, Arrays]:
-    """What follows from the journal."""
+    """The part of a policy that follows from the journal."""
     scalars, arrays = policy.dump()
     return _stripped(scalars), {name: held for name, held in arrays.items() if _SAMPLE not in name}
 
 
 def _stripped(saved: Any) -> Any:
-    """Without the arms of a warm-up, nor the deviation of the rewards where no radius follows it.
+    """The state without the arms of a warm-up, and without an unused deviation of the rewards.
 
-    (Snapshots of 0.9 do not have that.)
+    The deviation is unused if no radius depends on it. Snapshots of 0.9 do not have it.
     """
     if not isinstance(saved, dict):
         return saved

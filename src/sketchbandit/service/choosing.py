@@ -1,4 +1,4 @@
-"""Which arms a policy would show, each with its probability."""
+"""Lets a policy choose the arms to show, each with its propensity."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ _MOST_RANKED = 10_000_000
 
 
 class Told(NamedTuple):
-    """What is known of an arm that is to be shown."""
+    """What is known of an arm to show."""
 
     index: int  # type: ignore[assignment]  # tuples have a method of that name
     score: float
@@ -25,31 +25,31 @@ class Told(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """Arms in the order in which they are to be shown, as arrays of one length."""
+    """Arms in the order in which they are shown, as arrays of equal length."""
 
     index: NDArray[np.intp]  # type: ignore[assignment]  # tuples have a method of that name
     score: NDArray[np.float64]
     mean: NDArray[np.float64]
     width: NDArray[np.float64]
     propensity: NDArray[np.float64]
-    """Given those before it; 0: not known."""
+    """The propensity given the arms before it. 0: not known."""
 
     def rows(self, count: int) -> list["Told"]:
-        """The first of them, one by one, as numbers of Python."""
+        """The first ``count`` arms, one by one, as Python numbers."""
         return [Told(*row) for row in zip(*(column[:count].tolist() for column in self), strict=True)]
 
 
 def choose(policy: Any, offered: Offered, top: int, random: np.random.Generator) -> Ranking:
-    """The arm to play, and ``top`` in all; nothing is changed, the policy's generator neither.
+    """Choose the arm to play, and ``top`` arms in all. Nothing is changed, not even the policy's generator.
 
-    Probabilities that are sampled are left out: to know them would take much longer than to choose.
+    Propensities that must be sampled are left out: computing them takes much longer than choosing.
     """
     if top > len(offered):
-        raise Invalid(f"top is {top}, but there are {len(offered)} arms")
+        raise Invalid(f"top is {top}, but there are only {len(offered)} arms")
     if top > 1 and policy.explore.draws and top * len(offered) > _MOST_RANKED:
         raise Invalid(
-            f"top is {top}, among {len(offered)} arms: where a rule draws, each place takes a look at all of "
-            f"them, and top times arms may be {_MOST_RANKED}; ask for fewer, or use ucb or epsilon-greedy"
+            f"top is {top} among {len(offered)} arms: a rule that draws looks at all arms for each place, "
+            f"and top times arms may be {_MOST_RANKED}; ask for fewer, or use ucb or epsilon-greedy"
         )
     asked, options = offered.question(policy)
     are_exact = policy.explore.exact_probabilities
@@ -61,7 +61,7 @@ def choose(policy: Any, offered: Offered, top: int, random: np.random.Generator)
 
 
 def chances(scores: Scores, chosen: list[int]) -> Iterator[float]:
-    """The probability of each arm that was chosen, given those before it, where the rule samples them."""
+    """The propensity of each chosen arm, given those before it, for a rule that samples."""
     left = np.arange(len(scores.means))
     for index in chosen:
         place = int(np.searchsorted(left, index))

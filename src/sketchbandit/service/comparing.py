@@ -1,4 +1,4 @@
-"""What a bandit earned against what a uniform choice would have, from the probabilities it logged."""
+"""Compares what a bandit earned with what a uniform choice would have earned, by logged propensities."""
 
 import math
 from dataclasses import dataclass
@@ -7,22 +7,22 @@ from typing import NamedTuple
 from sketchbandit.service.history import Bucket
 
 LEAST = 100
-"""Rewards of equal weight that those seen are worth: with fewer the interval is too narrow too often."""
+"""The least effective sample size. With fewer rewards the interval is too narrow too often."""
 _QUANTILE = 1.959964  # of the normal distribution, for 95 %
 _MOST_ERRORS = 4.0  # standard errors by which the mean weight may be off
 _ROUNDING = 1e-9
 
 
 class Unweighed(NamedTuple):
-    """A reward of an arm shown first."""
+    """The reward of an arm that was shown first."""
 
     at: float
-    """When it counts: at the deadline of its decision, or when it came if there is none."""
+    """When it counts: at the deadline of its decision, or when it came if there is no deadline."""
     reward: float
     arm_count: int
 
     def weighted(self, propensity: float) -> Bucket:
-        """What it tells of a uniform choice, given the probability with which its arm was chosen."""
+        """What the reward says about a uniform choice, given the propensity of its arm."""
         weight = 1.0 / (self.arm_count * propensity)
         value = weight * self.reward
         return Bucket(
@@ -37,19 +37,19 @@ class Unweighed(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Mean rewards of the arms shown first, as they were chosen and as if drawn uniformly."""
+    """Mean reward of the first arms, as they were chosen and as if drawn uniformly."""
 
     count: int
     mean_reward: float
     uniform: float
-    """By inverse propensities: the mean of reward / (arms · probability), which is unbiased."""
+    """The unbiased estimate by inverse propensities: the mean of reward / (arms · propensity)."""
     low: float
     high: float
-    """A 95 % interval around it, by the normal approximation."""
+    """The ends of its 95 % interval, by the normal approximation."""
 
 
 def compare(total: Bucket) -> Comparison | None:
-    """None: ``doubts`` says why not.
+    """Compare. None if it is not possible; ``doubts`` says why.
 
     >>> one = Unweighed(at=0.0, reward=1.0, arm_count=2)
     >>> compare(sum([one.weighted(0.5)] * 100, Bucket()))
@@ -64,24 +64,24 @@ def compare(total: Bucket) -> Comparison | None:
 
 
 def doubts(total: Bucket) -> str | None:
-    """Why the rewards cannot tell what a uniform choice would earn; None: they can.
+    """Why the rewards cannot say what a uniform choice would earn. None if they can.
 
-    n rewards of weights w are worth (Σ w)² / Σ w² of equal weight (the effective sample size): where a few
-    rewards weigh most, it is their number that counts.
-    Weights are 1 on average, whatever the rule. If they are not, arms that a uniform choice would play were
-    drawn so rarely that the rewards seen do not stand for them, and the interval would be wrong.
+    The effective sample size of rewards with weights w is (Σ w)² / Σ w². If a few rewards have most of the
+    weight, it is about their number. For every rule the mean weight is 1. If it is not, some arms that a
+    uniform choice would play were drawn so rarely that the rewards do not represent them. Then the interval
+    would be wrong.
     """
     worth = total.weight_sum * total.weight_sum / total.weight_squares if total.compared else 0.0
-    if not worth >= LEAST:  # or it is not a number: a weight was too large for its square
+    if not worth >= LEAST:  # also if it is NaN: the square of a weight overflowed
         return (
-            f"{total.compared} rewards with a known probability so far, worth {worth:.1f} of a "
-            f"uniform choice; {LEAST} are needed. More time helps, or a larger uniform share."
+            f"{total.compared} rewards with a known propensity so far; their effective sample size for a "
+            f"uniform choice is {worth:.1f}, and {LEAST} are needed. More time or more exploration helps."
         )
     mean, error = _mean(total.weight_sum, total.weight_squares, total.compared)
     if abs(mean - 1.0) > _MOST_ERRORS * error + _ROUNDING:
         return (
-            "Some arms were drawn too rarely to tell what a uniform choice would earn: the weights of the "
-            f"rewards seen have a mean of {mean:.2g}, not 1. More time helps, or a larger uniform share."
+            "Some arms were drawn too rarely to say what a uniform choice would earn: the mean weight of the "
+            f"rewards is {mean:.2g} instead of 1. More time or more exploration helps."
         )
     return None
 

@@ -1,4 +1,4 @@
-"""What a bandit is created with, and the policy that follows from it."""
+"""The settings of a bandit, and the policy that is built from them."""
 
 import inspect
 import json
@@ -21,13 +21,13 @@ from sketchbandit.service.reward_models import check_reward, kept_model
 from sketchbandit.service.settings import MIB, Limits
 
 ESTIMATE, NONE = "estimate", "none"
-"""What to do about probabilities that take time: estimate them after the answer, or leave them out."""
+"""What to do with propensities that take time: estimate them after the answer, or leave them out."""
 _KEPT = ("ridge", "scaling", "intercept")
 _PLAIN = (str, bool, int, float)
-_WARM_UP_BYTES = 3 * 8 * WARM_UP  # for each of dim numbers: arms offered, those of the last request, rewarded
-_MOST = 1e50  # of a number in the settings: its square, and what follows from that, is far from overflowing
+_WARM_UP_BYTES = 3 * 8 * WARM_UP  # per feature: arms offered, arms of the last request, arms rewarded
+_MOST = 1e50  # the largest number in the settings; its square is far from overflow
 _BEFORE = {"ridge": 1.0, "scaling": None, "intercept": False, "explore": None}
-"""The defaults of bandits that do not say: version 0.9 and before."""
+"""The defaults of bandits whose record has none: those created by version 0.9 and before."""
 
 
 OF_BANDIT = (
@@ -41,9 +41,9 @@ OF_BANDIT = (
     "actions",
     "arm_dim",
 )
-"""Settings that a bandit keeps whatever policy decides; all others are the policy's."""
+"""Settings that belong to the bandit and do not change with its policy. All others are the policy's."""
 _LATER = ("rewards", "forget", "arm_dim")
-"""Settings that earlier versions do not know: where they are not given, it can still read the others."""
+"""Settings that earlier versions do not know. Unset ones are not written, so those can read the rest."""
 _KINDS: dict[str, Any] = {
     "dim": int,
     "policy": str,
@@ -62,12 +62,12 @@ _KINDS: dict[str, Any] = {
     "forget": (int, float, NoneType),
     "arm_dim": (int, NoneType),
 }
-"""What each setting is, as it is kept."""
+"""The type of each setting, as it is stored."""
 
 
 @dataclass(frozen=True)
 class BanditConfig:
-    """The settings of a bandit; they do not change while it lives."""
+    """The settings of a bandit. They do not change while it exists."""
 
     dim: int
     policy: str = "adaptive"
@@ -79,19 +79,23 @@ class BanditConfig:
     log_arms: bool = False
     slates: bool = False
     explore: Any = None
-    """As ``exploring.rule_settings`` keeps it."""
+    """In the form of ``exploring.rule_settings``."""
     propensities: str = ESTIMATE
     actions: list[str] | None = None
-    """Those that it begins with; None: it chooses among arms."""
+    """The actions it begins with. None: it chooses among arms."""
     defaults: dict[str, Any] = field(default_factory=dict)
-    """Ridge, scaling, intercept and rule of its policy where they are not given, as they were when it was
-    created: later versions may have others. What is not here is the policy's own."""
+    """Ridge, scaling, intercept and rule of the policy where the client gave none, as they were when the
+    bandit was created. Later versions may have other defaults. For anything missing here the policy has its
+    own."""
     rewards: Any = None
-    """As ``reward_models.kept_model`` keeps it; None: as by default, and in 0.12 and before: linear."""
+    """In the form of ``reward_models.kept_model``. None: the default; up to version 0.12 that is linear."""
     forget: float | None = None
-    """As clients write it: up to 1 a factor a reward, above 1 a half-life in rewards; None: nothing is."""
+    """As clients write it.
+
+    Up to 1: a factor per reward. Above 1: a half-life in rewards. None: no forgetting.
+    """
     arm_dim: int | None = None
-    """Features of a stored arm, where these are not ``dim``: with a context they become so many."""
+    """Features of a stored arm, if not ``dim``. Together with a context they become ``dim`` features."""
 
     @property
     def stored_dim(self) -> int:
@@ -100,30 +104,30 @@ class BanditConfig:
 
     @property
     def model(self) -> Estimate:
-        """What is believed of the rewards, before anything is learned."""
+        """The reward model before anything is learned."""
         found: Estimate = build(self.policy, 2, **self._settings()).estimate
         return found
 
     @property
     def rule(self) -> Explore:
-        """By which arms are chosen."""
+        """The rule by which arms are chosen."""
         return rule_from(self.explore or self.defaults.get("explore"), self.exploration)
 
     @property
     def shape(self) -> Shape:
-        """What its costs follow from; it takes a while to work out."""
+        """What the costs of the bandit depend on. It takes a while to compute."""
         has_models = self.actions is not None
         return Shape.of(self.policy, self.dim, self.parameters, self.rule, has_models=has_models)
 
     def to_json(self) -> str:
-        """As text, for the journal."""
+        """The settings as text, for the journal."""
         said = asdict(self)
         unsaid = [name for name in _LATER if said[name] is None]
         return json.dumps({name: said[name] for name in said if name not in unsaid}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Back from ``to_json``."""
+        """Read what ``to_json`` has written."""
         try:
             saved = json.loads(text)
             unknown = [name for name in saved if name not in cls.__dataclass_fields__]
@@ -137,7 +141,9 @@ class BanditConfig:
             if not isinstance(getattr(made, name), kind) or isinstance(getattr(made, name), bool) != (
                 kind is bool
             ):
-                raise SketchBanditError(f"the settings of a bandit: {name} is {getattr(made, name)!r:.80}")
+                raise SketchBanditError(
+                    f"the settings are not those of a bandit: {name} is {getattr(made, name)!r:.80}"
+                )
         return made
 
     @property
@@ -146,12 +152,12 @@ class BanditConfig:
         return {name: value for name, value in asdict(self).items() if name not in OF_BANDIT}
 
     def with_policy(self, settings: Mapping[str, Any]) -> "BanditConfig":
-        """The same bandit with another policy; what is not among the settings is as by default."""
+        """The same bandit with another policy. Settings that are not given have their defaults."""
         kept = {name: getattr(self, name) for name in OF_BANDIT}
         return BanditConfig(**kept, **settings)
 
     def differences(self, other: "BanditConfig") -> str:
-        """Which of the settings that were given differ, in words; nothing if none does."""
+        """The given settings that differ, in words. Empty if none does."""
         mine, theirs = asdict(self), asdict(other)
         return ", ".join(
             f"{name} is {value!r}, not {theirs[name]!r}"
@@ -160,7 +166,10 @@ class BanditConfig:
         )
 
     def checked(self, limits: Limits) -> "BanditConfig":
-        """As it is kept. What could not be built, or could outgrow the limits, is refused."""
+        """The settings as they are stored.
+
+        Refuses a policy that cannot be built or may outgrow the limits.
+        """
         _check_numbers("exploration", self.exploration)
         _check_numbers("explore", self.explore)
         _check_numbers("rewards", self.rewards)
@@ -174,7 +183,7 @@ class BanditConfig:
         try:
             given._check(limits)
             made = replace(given, defaults=given._defaults_of_today())
-            is_warming_up = made._build(2).is_warming_up  # which values are possible, any dimension tells
+            is_warming_up = made._build(2).is_warming_up  # dim 2 is enough to see if the values are allowed
             if self.default_reward is not None:
                 check_reward(made.model, self.default_reward, "default_reward: ")
         except Problem:
@@ -186,14 +195,14 @@ class BanditConfig:
         return made
 
     def _check(self, limits: Limits) -> None:
-        """Before anything is allocated."""
+        """Check what can be checked before anything is allocated."""
         recipe_of(self.policy)
         if self.dim > limits.dim:
-            raise TooLarge(f"dim is {self.dim}; this server takes up to {limits.dim}")
+            raise TooLarge(f"dim is {self.dim}; this server allows up to {limits.dim}")
         if self.arm_dim is not None and self.actions is not None:
-            raise Invalid("arm_dim is of stored arms, and a bandit with actions has none; leave it out")
+            raise Invalid("arm_dim is for stored arms, and a bandit with actions has none; leave arm_dim out")
         if self.stored_dim > self.dim:
-            raise Invalid(f"arm_dim is {self.arm_dim}, and dim is {self.dim}; give arm_dim up to dim")
+            raise Invalid(f"arm_dim is {self.arm_dim}, but dim is {self.dim}; give an arm_dim of at most dim")
         ridge = self.parameters.get("ridge", 1.0)
         if not isinstance(ridge, (int, float)) or not 1e-9 <= ridge <= 1e12:
             raise Invalid(f"ridge must be between 1e-9 and 1e12, got {ridge!r}")
@@ -202,7 +211,7 @@ class BanditConfig:
         intercept = self.parameters.get("intercept", False)
         if not isinstance(intercept, (int, float)) or not 0.0 <= intercept <= limits.magnitude:
             raise Invalid(
-                "intercept must be true, false or the constant, a number from 0 to "
+                "intercept must be true, false or a number (the constant) from 0 to "
                 f"{limits.magnitude:g}, got {intercept!r:.80}"
             )
         _check_numbers("parameters", self.parameters)
@@ -210,10 +219,10 @@ class BanditConfig:
         self.check_memory(limits, self._models)
         for name in ("explore", "rewards", "forget"):
             if any(given.partition(".")[0] == name for given in self.parameters):
-                raise Invalid(f"{name} stands beside parameters, not among them")
+                raise Invalid(f"{name} is a setting of its own; give it beside parameters, not inside")
 
     def _defaults_of_today(self) -> dict[str, Any]:
-        """What the policy does where nothing was said, as far as JSON can say it."""
+        """The defaults of the policy for settings that were not given, as far as JSON can hold them."""
         own = inspect.signature(recipe(self.policy).make).parameters
         unsaid = [name for name in _KEPT if name in own and name not in self.parameters]
         found = {name: own[name].default for name in unsaid}
@@ -238,12 +247,12 @@ class BanditConfig:
             raise Invalid(f"size must be an integer, got {size!r:.80}")
         if self.policy == "cbrap" and size is not None and size > max(self.dim, DEFAULT_SIZE):
             raise Invalid(
-                f"size is {size}: a projection of arms of dim {self.dim} has no more directions than that; "
-                f"give up to {max(self.dim, DEFAULT_SIZE)}"
+                f"size is {size}, but a projection of arms of dim {self.dim} has no more directions than "
+                f"that; give a size up to {max(self.dim, DEFAULT_SIZE)}"
             )
 
     def check_memory(self, limits: Limits, models: int) -> None:
-        """Refuse so many models if they could come to hold more than the server allows."""
+        """Refuse this many models if they may need more memory than the server allows."""
         if models > limits.actions:
             raise TooLarge(f"{models} actions, retired ones included; a bandit has up to {limits.actions}")
         shape, most = self.shape, limits.bandit_bytes
@@ -251,30 +260,29 @@ class BanditConfig:
             return
         of, settings = (f"{models} models of " if models > 1 else ""), f"dim {self.dim}"
         if shape.turns_exact and not shape.is_projected:
-            why = " where the stream forces it to be exact"
+            why = " if the data force it to be exact"
             remedy = (
-                "use soful or cbscfd with a fixed size, or have the server started with a larger "
-                "--max-bandit-mib"
+                "use soful or cbscfd with a fixed size, or start the server with a larger --max-bandit-mib"
             )
         else:
             settings, why, remedy = f"size {shape.size} and {settings}", "", "use a smaller size"
         raise TooLarge(
-            f"{of}{self.policy} with {settings} can come to hold {held // MIB:,} MiB{why}, and this server "
+            f"{of}{self.policy} with {settings} can grow to {held // MIB:,} MiB{why}, and this server "
             f"allows {most // MIB:,}; {remedy}"
         )
 
     def _check_bytes(self, limits: Limits, warm_up: int) -> None:
-        """The policy as it will be built, and the arms of its warm-up."""
+        """Check the memory of the policy as it will be built, and of the arms of its warm-up."""
         self.check_memory(limits, self._models)
         if warm_up and (held := warm_up + held_bytes(self.shape, self._models)) > limits.bandit_bytes:
             raise TooLarge(
-                f"the arms of a warm-up with dim {self.dim} can come to hold {held // MIB:,} MiB, and this "
-                f'server allows {limits.bandit_bytes // MIB:,}; give the parameter scaling: "rows", which '
-                "needs none"
+                f"the arms of a warm-up with dim {self.dim} can grow to {held // MIB:,} MiB, and this "
+                f'server allows {limits.bandit_bytes // MIB:,}; set the parameter scaling to "rows", which '
+                "needs no warm-up"
             )
 
     def build(self) -> Any:
-        """A fresh policy, or a model for every action."""
+        """Build a new policy, or a model for every action."""
         return self._build(self.dim)
 
     def _build(self, dim: int) -> Any:
@@ -284,8 +292,8 @@ class BanditConfig:
         return make() if self.actions is None else PerAction(self.actions, make)
 
     def with_rule(self, policy: Any) -> Any:
-        """The policy with the rule of these settings, which snapshots of earlier versions do not hold."""
-        rule = self._build(2).explore  # which does not depend on the dimension
+        """Give the policy the rule of these settings. Snapshots of earlier versions do not hold it."""
+        rule = self._build(2).explore  # the rule does not depend on the dimension
         if not policy.explore.is_like(rule):
             policy.explore = rule
         return policy
@@ -308,18 +316,18 @@ class BanditConfig:
 
 
 def recipe_of(name: Any) -> None:
-    """Refuse a policy that there is not."""
+    """Refuse an unknown policy."""
     if not isinstance(name, str) or name not in RECIPES:
         raise Invalid(f"unknown policy {name!r:.80}; choose from {', '.join(RECIPES)}")
 
 
 def _check_numbers(name: str, value: Any) -> None:
-    """Refuse numbers with which nothing could be computed, wherever they stand."""
+    """Refuse numbers too large to compute with, at any depth of the settings."""
     if isinstance(value, dict):
         for key, inner in value.items():
             _check_numbers(str(key), inner)
     elif isinstance(value, list):
         for inner in value:
             _check_numbers(name, inner)
-    elif isinstance(value, (int, float)) and not abs(value) <= _MOST:  # NaN ends here too
-        raise Invalid(f"{name:.80} is {value!r:.40}; numbers in the settings are at most {_MOST:g}")
+    elif isinstance(value, (int, float)) and not abs(value) <= _MOST:  # catches NaN too
+        raise Invalid(f"{name:.80} is {value!r:.40}; numbers in the settings can be up to {_MOST:g} in size")

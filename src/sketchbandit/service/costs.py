@@ -1,8 +1,8 @@
-"""What a bandit costs in seconds and bytes, at most, known from its settings before anything is done.
+"""Upper estimates of a bandit's costs in seconds and bytes, from its settings alone.
 
-Seconds are estimates from above for one core of an ordinary server: a decision or a reward rarely takes more,
-often much less, because most rounds neither rebuild nor look at every width. What was measured, with one BLAS
-thread (d: columns, K: arms, l: size), and what is counted:
+Seconds are for one core of an ordinary server. A decision or a reward rarely takes more, and often much less,
+because most rounds neither rebuild nor compute every width. Below: what was measured with one BLAS thread (d:
+columns, K: arms, l: size), and the constant that is used.
 
 - a pass over a matrix or the arms, compiled: 1.2e-10 to 2.8e-10 s a number. ``_PASS`` 2.5e-10;
 - the widths of K arms by one product with a (d, d) matrix: 4.5e-11 to 5e-11 s times K·d². ``_WIDTHS`` 6e-11;
@@ -28,40 +28,40 @@ from sketchbandit.scaling.reader import WARM_UP
 
 _PASS, _WIDTHS, _INVERSE, _FACTOR, _SHRINK = 2.5e-10, 6e-11, 5e-11, 2e-11, 4.5e-10
 _CALLS, _MODELS, _EACH, _ARM, _PLACE, _FORM = 3e-5, 1.2e-4, 2e-5, 1.5e-7, 5e-6, 3e-9
-_DENSE_FROM = 0.36  # of the columns: a sketch of so many rows is inverted as a matrix
-_MOST_ROWS = 0.75  # of the columns: beyond, it is so as well
-_VECTORS = 1024  # bytes for each column: updates that wait, and vectors
-_ANY = 4096  # bytes, however small
+_DENSE_FROM = 0.36  # share of the columns: a sketch with so many rows is inverted as a matrix
+_MOST_ROWS = 0.75  # share of the columns: beyond it, the sketch is a matrix too
+_VECTORS = 1024  # bytes per column: waiting updates, and vectors
+_ANY = 4096  # bytes of any policy, however small
 DEFAULT_SIZE = 50
-"""Of the policies that have one."""
+"""The default size of policies that have one."""
 
 
 class Shape(NamedTuple):
-    """What the costs of a policy follow from."""
+    """What the costs of a policy depend on."""
 
     dim: int
-    """Of an arm or a context."""
+    """Features of an arm or a context."""
     columns: int
-    """Of the sketch: with the intercept, or after the projection."""
+    """Columns of the sketch: with the intercept, or after the projection."""
     size: int
-    """Rows that the sketch keeps, where it is one."""
+    """Rows that the sketch keeps, if there is a sketch."""
     turns_exact: bool
     """Whether it may come to hold S'S as a matrix."""
     is_projected: bool
     samples: bool
-    """Whether it draws from N(0, A^-1), which takes a root."""
+    """Whether it samples from N(0, A^-1), which needs a matrix root."""
     draws: bool
-    """Whether every place of a ranking is drawn by itself."""
+    """Whether every place of a ranking is drawn separately."""
     has_theorem: bool
-    """Whether its radius is a theorem's, which takes a determinant."""
+    """Whether its radius is that of a theorem, which needs a determinant."""
     has_models: bool
-    """Whether every action has a model."""
+    """Whether every action has its own model."""
 
     @classmethod
     def of(
         cls, policy: str, dim: int, parameters: Mapping[str, Any], rule: Explore, *, has_models: bool
     ) -> "Shape":
-        """That of a bandit with these settings; to be worked out once."""
+        """The shape of a bandit with these settings. Compute it once."""
         size = parameters.get("size")
         is_projected = policy == "cbrap"
         kept = DEFAULT_SIZE if size is None else size
@@ -81,22 +81,22 @@ class Shape(NamedTuple):
 
     @property
     def may_be_matrix(self) -> bool:
-        """Whether A^-1 may come to be a (columns, columns) matrix."""
+        """Whether A^-1 may become a (columns, columns) matrix."""
         return self.turns_exact or self.size >= _DENSE_FROM * self.columns
 
     @property
     def width_numbers(self) -> int:
-        """What has to be read for the width of one arm, or a draw."""
+        """How many numbers are read for the width of one arm, or for a draw."""
         return self.columns * (self.columns if self.may_be_matrix else 2 * self.size)
 
 
 def decide_cost(
     shape: Shape, arms: int, *, top: int = 1, nonzeros: int | None = None, formed: int = 0
 ) -> float:
-    """Seconds for a decision among so many arms.
+    """Seconds for a decision among ``arms`` arms.
 
-    ``nonzeros``: the entries of all, where they are sparse. ``formed``: numbers that are made of stored arms
-    and a context before.
+    ``nonzeros``: the entries of all arms, if they are sparse. ``formed``: numbers that are first computed
+    from stored arms and a context.
     """
     top = min(top, arms)  # more are refused, which takes no time
     read = arms * shape.columns if nonzeros is None else nonzeros
@@ -121,7 +121,7 @@ def decide_cost(
 
 
 def learn_cost(shape: Shape) -> float:
-    """Seconds for a reward: as if it were the one after which everything is derived anew."""
+    """Seconds for a reward, in the worst case: everything is recomputed after it."""
     seconds = _CALLS + 3.0 * _PASS * shape.width_numbers + (_MODELS if shape.has_models else 0.0)
     if shape.is_projected:
         seconds += _PASS * shape.dim * shape.size
@@ -134,12 +134,12 @@ def learn_cost(shape: Shape) -> float:
 
 
 def rescale_cost(shape: Shape, rewards: int = WARM_UP) -> float:
-    """Seconds for a new scaling: so many rewards are learned again, all of a warm-up at its end."""
+    """Seconds for a new scaling. The given number of rewards is learned again, at most a whole warm-up."""
     return min(rewards, WARM_UP) * (_CALLS + 3.0 * _PASS * shape.width_numbers) + 3.0 * learn_cost(shape)
 
 
 def held_bytes(shape: Shape, models: int = 1) -> int:
-    """What so many models can come to hold, whatever their streams."""
+    """The most bytes that so many models may need, whatever the data."""
     of_one = _ANY + _VECTORS * shape.columns + 8 * (shape.dim * shape.size if shape.is_projected else 0)
     if not shape.turns_exact:
         seen = min(2 * shape.size, _MOST_ROWS * shape.columns)

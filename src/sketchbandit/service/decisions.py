@@ -1,4 +1,4 @@
-"""Making decisions, each once for its idempotency key."""
+"""Makes decisions, each once per idempotency key."""
 
 import asyncio
 from functools import partial
@@ -31,28 +31,28 @@ _IN_LANE = 4096  # bytes of a decision that waits for its turn
 
 
 class _Chosen(NamedTuple):
-    """A decision that is to be recorded, and what was found out on the way."""
+    """A decision to be recorded, and what was computed on the way."""
 
     slate: Slate
     top: str | None
     """The ranking that was asked for, as JSON."""
     scores: Scores | None
-    """What its probabilities follow from, if they are to be estimated."""
+    """The scores from which propensities are estimated, if they are."""
     due: Due | None
-    """A scaling of the bandit, if it is time for one."""
+    """A scaling of the bandit, if one is due."""
     offered: Offered | None
-    """What it was made among, if there are candidates to be asked."""
+    """What the decision was made among, if candidates must be asked."""
 
 
 class After(NamedTuple):
-    """What is done about a decision when it was answered."""
+    """What happens to a decision after it was answered."""
 
     estimator: Estimator
     judge: Judge
 
 
 class Decisions:
-    """The desk where decisions are made."""
+    """Makes the decisions of all bandits."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Decisions:
         self._limits = limits
         self._random = np.random.default_rng(seed)
         self._generators: WeakKeyDictionary[Bandit, np.random.Generator] = WeakKeyDictionary()
-        """One for each bandit: they choose in threads."""
+        """One for each bandit, since bandits choose in threads."""
         self._tags = new_tags()
         self._on_the_way: SingleFlight[tuple[int, str]] = SingleFlight()
 
@@ -86,10 +86,10 @@ class Decisions:
         key: str | None = None,
         request: str = "",
     ) -> DecisionRow:
-        """Choose an arm; gives the first row of the decision, with the ranking. It is on disk then.
+        """Choose an arm. Returns the first row of the decision, with the ranking, once it is on disk.
 
-        With a ``key`` that an open decision has, that decision again. ``request`` is a digest of what was
-        asked, so that a key used for something else is noticed.
+        If an open decision has this ``key``, that decision is returned again. ``request`` is a digest of the
+        request. It shows when a key is used again for another request.
         """
         if key is not None and (known := await self._known(bandit, key, request)) is not None:
             return known
@@ -121,13 +121,16 @@ class Decisions:
         self._admit_bytes(1)
 
     def _draw(self, bandit: Bandit) -> tuple[np.random.Generator, str]:
-        """What is the bandit's own, and a tag; here, because threads may not share what makes them."""
+        """The bandit's own generator, and a tag.
+
+        They are made here because threads may not share their source.
+        """
         if (random := self._generators.get(bandit)) is None:
             random = self._generators[bandit] = self._random.spawn(1)[0]
         return random, next(self._tags)
 
     async def _later(self, bandit: Bandit, choosing: asyncio.Future[_Chosen]) -> DecisionRow:
-        chosen = await asyncio.shield(choosing)  # it is in the lane, whoever waits for it
+        chosen = await asyncio.shield(choosing)  # it stays in the queue, even if nobody waits for it
         return await self._record(bandit, chosen)
 
     def _choose(
@@ -138,14 +141,14 @@ class Decisions:
         keyed: tuple[str | None, str | None],
         drawn: tuple[np.random.Generator, str],
     ) -> _Chosen:
-        """In the lane of the bandit, because it asks the policy."""
+        """Choose, and prepare the rows. It asks the policy, so it runs in the queue of the bandit."""
         policy, config, (random, tag) = bandit.policy, bandit.config, drawn
         found = choose(policy, offered, top or 1, random)
         shown = found.rows(len(found.index) if config.slates else 1)
         scores = self._estimator.scores(bandit, offered, len(shown))
         ranking = ranking_json(found, offered) if top else None
         first = DecisionRow(
-            seq=0,  # given by the journal
+            seq=0,  # the journal sets it
             bandit=bandit.number,
             tag=tag,
             at=self._clock.now(),
@@ -153,7 +156,7 @@ class Decisions:
             rounds=policy.rounds,
             key=keyed[0],
             request=keyed[1],
-            top=ranking if keyed[0] is not None or config.slates else None,  # nobody else asks for it again
+            top=ranking if keyed[0] is not None or config.slates else None,  # otherwise never read again
             arms=offered.log() if config.log_arms else None,
             **_of(shown[0], offered),
         )
@@ -168,7 +171,10 @@ class Decisions:
     # -- recording ----------------------------------------------------------------------------------------
 
     def _record(self, bandit: Bandit, chosen: _Chosen) -> asyncio.Future[DecisionRow]:
-        """Nothing may be awaited between choosing at once and this."""
+        """Append the decision to the journal.
+
+        If the choice was made at once, nothing may be awaited before.
+        """
 
         def apply(slate: Slate) -> DecisionRow:
             self._registry.apply(bandit, *slate.rows)
@@ -190,14 +196,14 @@ class Decisions:
         return future
 
     async def _known(self, bandit: Bandit, key: str, request: str) -> DecisionRow | None:
-        """The decision that was made for this key before, if it is open."""
-        await self._on_the_way.over((bandit.number, key))  # and if that fails, this one may try
+        """The decision made earlier for this key, if it is still open."""
+        await self._on_the_way.over((bandit.number, key))  # if that one fails, this one may try
         self._registry.check(bandit)
         if key not in bandit.keys:
             return None
         seq, digest = bandit.keys[key]
         if digest != request:
-            raise Conflict(f"the idempotency key {key!r} was used with another request; use a new one")
+            raise Conflict(f"the idempotency key {key!r} was used with another request; use a new key")
         columns = [tables.decisions.c[name] for name in DecisionRow._fields]
         query = sa.select(*columns).where(tables.decisions.c.seq == seq)
         row = await self._journal.read(lambda connection: connection.execute(query).one_or_none())
@@ -209,15 +215,15 @@ class Decisions:
         """Refuse features that do not fit beside those of the open decisions."""
         most = self._limits.open_bytes
         if held > most:
-            raise TooLarge(f"the features of the decision take {held} bytes; those of all may take {most}")
+            raise TooLarge(f"the features of the decision take {held} bytes; all together may take {most}")
         if self._registry.open_bytes + held > most:
             raise Busy(
-                f"the features of open decisions may take {most} bytes, and this one does not fit; send "
-                "rewards, or wait until old decisions expire"
+                f"the features of open decisions may take {most} bytes, and this decision does not fit; "
+                "send rewards, or wait until old decisions expire"
             )
 
     def _admit_seconds(self, bandit: Bandit, seconds: float) -> None:
-        """Refuse what takes too long, by itself or behind what waits already."""
+        """Refuse a decision that takes too long, alone or after the work that waits already."""
         most = self._limits.decide_seconds
         if seconds > most:
             raise TooLarge(
@@ -229,11 +235,11 @@ class Decisions:
 
     def _check_slate(self, bandit: Bandit, top: int | None) -> None:
         if bandit.config.slates and (top or 1) > self._limits.slate:
-            raise TooLarge(f"top is {top}; a slate has up to {self._limits.slate} arms")
+            raise TooLarge(f"top is {top}; a slate can have up to {self._limits.slate} arms")
 
 
 def _of(told: Told, offered: Offered) -> dict[str, Any]:
-    """What a row of the journal says of the arm."""
+    """The fields of a journal row that describe the arm."""
     return {
         "arm_index": told.index,
         "arm_id": offered.name(told.index),

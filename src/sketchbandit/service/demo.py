@@ -1,4 +1,4 @@
-"""Traffic for a look at the dashboard: digits, of which one kind is worth a reward."""
+"""Sends demo traffic for a look at the dashboard: images of digits, one of which earns rewards."""
 
 import random
 import time
@@ -12,28 +12,28 @@ from sketchbandit.environment import Classification
 BANDIT = "demo-digits"
 _DIM = 64
 _PARAMETERS = {"size": 10, "epsilon": 20.0, "beta": 1.0, "scaling": None, "intercept": False}
-# beta: so curious that one can watch it learn; the images have length one already
-_SHARE = 0.1  # of decisions drawn uniformly, so that the gain over a uniform choice can be told
+# beta is large, so that one can watch it learn; the images already have length one
+_SHARE = 0.1  # share of uniform decisions, so that the comparison with a uniform choice is possible
 _MEAN_DELAY = 2.0
-_ANSWERED = 0.95  # of the decisions
-_CLICKED = {True: 0.75, False: 0.05}  # how often the target is worth a reward, and anything else
+_ANSWERED = 0.95  # share of decisions that get a reward
+_CLICKED = {True: 0.75, False: 0.05}  # probability of reward 1: for the target digit, and for others
 _ROUNDS = 10_000_000
 
 
 def drive(url: str, *, token: str | None = None, rate: float = 20.0, seconds: float | None = None) -> None:
-    """Ask for decisions and send rewards, late and in any order, until the service goes away.
+    """Ask for decisions and send rewards, late and in any order, until the service stops.
 
-    One image of each digit is offered. The reward is 1 three times in four for the target, and seldom for
-    another digit. Rewards come after two seconds or so; one in twenty never comes.
+    One image of each digit is offered. The reward is 1 three times in four for the target, and rarely for
+    another digit. Rewards come after about two seconds; one in twenty never comes.
 
     Parameters
     ----------
     url, token
-        The service.
+        The address of the service, and its token.
     rate : float
-        Decisions a second.
+        Decisions per second.
     seconds : float, optional
-        When to stop.
+        Stop after this time.
 
     """
     digits = data.load("digits")
@@ -41,7 +41,7 @@ def drive(url: str, *, token: str | None = None, rate: float = 20.0, seconds: fl
     draw = random.Random(0)  # noqa: S311  (nothing secret)
     late: deque[tuple[float, str, float]] = deque()
     with Client(url, token=token) as client:
-        with suppress(ServiceError):  # what was learned before goes, so that there is something to watch
+        with suppress(ServiceError):  # forget what was learned before, so that there is something to watch
             client.bandit(BANDIT).delete()
         bandit = client.create(
             BANDIT,

@@ -1,4 +1,4 @@
-"""The sketch and the health of a bandit in words and numbers, also where it has a model for every action."""
+"""Describes the sketch and the health of a bandit, also of one with a model for every action."""
 
 from typing import Any, NamedTuple
 
@@ -9,18 +9,18 @@ from sketchbandit.scaling import Scaling
 
 
 class Described(NamedTuple):
-    """What is told of a policy; of many models the one that has most to tell."""
+    """The description of a policy. With many models, it describes the worst one."""
 
     sketch: dict[str, Any]
     sentence: str
     is_healthy: bool
     scaling: str
     effective_rounds: float
-    """Rewards learned from, as far as they are not forgotten; of many models those of all."""
+    """Rewards learned from and not forgotten. With many models, the sum over all."""
 
 
 def describe(policy: Any) -> Described:
-    """A policy, or the worst of the models of actions: an unhealthy one, or that of the largest error."""
+    """Describe a policy, or its worst model: an unhealthy one, or the one with the largest error."""
     if not isinstance(policy, PerAction):
         return _of_one(policy)
     models = policy.policies
@@ -29,7 +29,7 @@ def describe(policy: Any) -> Described:
     rows = sum(one.sketch["rows"] for one in found.values())
     is_exact = all(one.sketch["is_exact"] for one in found.values())
     sketch = {**found[worst].sketch, "rows": rows, "is_exact": is_exact}
-    sentence = f"{len(models)} models, the worst that of {worst!r}: {found[worst].sentence}"
+    sentence = f"{len(models)} models; the worst is that of {worst!r}: {found[worst].sentence}"
     effective = sum(one.effective_rounds for one in found.values())
     return Described(sketch, sentence, found[worst].is_healthy, found[worst].scaling, effective)
 

@@ -1,4 +1,4 @@
-"""The service without HTTP: one state folder, from its start to its end."""
+"""The service without HTTP: it runs one state folder, from start to stop."""
 
 import logging
 import time
@@ -43,24 +43,24 @@ class Engine:
         self._seed = seed
         self.is_ready = False
         self.budget = Budget(settings.limits.request_bytes)
-        """Memory of requests."""
+        """The memory of requests."""
         self.threads = Threads()
-        """For long work that belongs to no bandit: reading large bodies, writing large answers."""
+        """Threads for long work that belongs to no bandit: reading large bodies, writing large answers."""
         self.follower: Follower | None = None
-        """While this server is a standby."""
+        """Set while this server is a standby."""
 
     # -- life -----------------------------------------------------------------------------------------
 
     async def start(self, *, standby: bool = False) -> None:
-        """Take the state folder, read everything back, begin.
+        """Lock the state folder, read everything back, and begin.
 
-        ``standby``: where another server has the database, follow that one first, until it has gone.
+        ``standby``: if another server has the database, follow that server until it is gone.
         """
         if self.settings.device is not None:
-            torch_on(self.settings.device)  # refused now, rather than with the first decision
+            torch_on(self.settings.device)  # a wrong device is refused now, not at the first decision
         state = self.settings.state
         if state.exists() and not state.is_dir():
-            raise InputError(f"the state must be a folder, and {state} is a file")
+            raise InputError(f"the state must be a folder, but {state} is a file")
         state.mkdir(parents=True, exist_ok=True)
         log.info("starting", extra={"state": str(state)})
         warm_up()
@@ -79,7 +79,7 @@ class Engine:
         self.is_ready = True
 
     async def drain(self) -> None:
-        """Take nothing more, and commit what waits."""
+        """Accept nothing more, and commit what waits."""
         log.info("stopping")
         self.is_ready = False
         await self.estimator.close()
@@ -88,18 +88,18 @@ class Engine:
         await self.registry.over()
 
     def release(self) -> None:
-        """Let go of the database and the folder."""
+        """Release the database and the folder."""
         log.info("stopped")
         self.registry.close()
         self.threads.close()
         self._taken.close()
 
     def refusal(self) -> Problem | None:
-        """Why nothing but /healthz is answered, if so."""
+        """Why nothing but /healthz is answered. None if requests are answered."""
         if self.follower is not None:
             return Standby(
-                "this server is a standby: it follows the one that has the database, and takes over when "
-                "that one has gone; ask the other address, or give the client both"
+                "this server is a standby: it follows the server that has the database, and takes over when "
+                "that server is gone; ask the other address, or give both addresses to the client"
             )
         if self.is_ready and self.journal.fenced is not None:
             return Unavailable(self.journal.fenced)
@@ -118,13 +118,13 @@ class Engine:
         return recover(self.database, self.snapshots)
 
     def _clock(self, found: Recovered) -> Clock:
-        """Where the clock has leapt and nobody says that it is right, time goes on from the last record."""
+        """The clock. If it leapt and --accept-clock is not given, time goes on from the last record."""
         if not found.has_leapt or self.settings.accept_clock:
             return Clock(found.last_time)
         days = (time.time() - found.last_time) / 86_400
         log.warning(
-            "the clock is far ahead of the journal: time goes on from the last record, so that nothing "
-            "expires in error; if the clock is right, start the server once with --accept-clock; if it is "
+            "the clock is far ahead of the journal, so time goes on from the last record and nothing "
+            "expires by mistake; if the clock is right, start the server once with --accept-clock; if it is "
             "wrong, set it and restart the server",
             extra={"days": round(days, 1)},
         )
@@ -159,5 +159,5 @@ class Engine:
         log.info("state read", extra={"bandits": len(found.bandits), "records": found.last_seq})
 
     def bandit(self, name: str) -> Bandit:
-        """By name."""
+        """The bandit with this name."""
         return self.registry.get(name)

@@ -1,4 +1,4 @@
-"""Probabilities that take time: estimated after the answer, in a thread, and written to the journal."""
+"""Estimates propensities that take time: after the answer, in a thread. The journal then gets them."""
 
 import asyncio
 import logging
@@ -23,14 +23,14 @@ from sketchbandit.service.storage.records import DecisionRow, EstimateRow
 log = logging.getLogger(__name__)
 
 _MOST_WAITING = 64
-_PATIENCE = 2.0  # seconds, at shutdown
-_MOST_ARMS = 100  # of a decision: what is kept of it and the time grow with their square
-_MOST_DRAWS = 10_000_000  # for all places of a decision: a second or so
-_REST = 3.0  # times as long as an estimate takes: a quarter of a core at most, so that answers need not wait
+_PATIENCE = 2.0  # seconds to wait at shutdown
+_MOST_ARMS = 100  # most arms of a decision: memory and time grow with their square
+_MOST_DRAWS = 10_000_000  # most draws for all places of a decision: about a second
+_REST = 3.0  # pause after an estimate, relative to its time: it uses a quarter of a core at most
 
 
 class Estimator:
-    """Estimates wait here. Where there is no time for one it is left out, and the log says nothing."""
+    """Estimates wait here. If there is no time for one, it is left out, and the log has no propensity."""
 
     def __init__(self, registry: Registry, journal: Journal, instruments: Instruments) -> None:
         self._registry = registry
@@ -39,12 +39,15 @@ class Estimator:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="estimates")
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = Event()
-        """No rests any more; ..."""
+        """Set: pauses end at once ..."""
         self._stopped = Event()
-        """... and no further place."""
+        """Set: ... and no further place is estimated."""
 
     def scores(self, bandit: Bandit, offered: Offered, places: int) -> Scores | None:
-        """What the probabilities will follow from, as of now; None: they are exact, or cannot be told."""
+        """The scores from which propensities are estimated, as of now.
+
+        None: they are exact or not estimated.
+        """
         rule = bandit.policy.explore
         if rule.exact_probabilities or bandit.config.propensities != ESTIMATE:
             return None
@@ -53,23 +56,23 @@ class Estimator:
             self._instruments.estimates_left_out.inc()
             return None
         asked, options = offered.question(bandit.policy)
-        try:  # in the lane of the bandit
+        try:  # this runs in the bandit's queue
             found: Scores = bandit.policy.scores(asked, **options)
-        except InputError as error:  # they overflow, where the choice did not
+        except InputError as error:  # the scores overflow, though the choice did not
             self._leave_out(error)
             return None
         return found
 
     def begin(self, bandit: Bandit, rows: Sequence[DecisionRow], scores: Scores) -> None:
-        """For the arms shown by a decision that is committed."""
+        """Estimate for the arms shown by a committed decision."""
         task = asyncio.get_running_loop().create_task(self._estimate(bandit, rows, scores))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """When those that wait are made, or after two seconds; the journal writes them.
+        """Finish the waiting estimates, but wait two seconds at most. The journal writes them.
 
-        One that takes longer is not waited for: its thread ends after the place that it is at.
+        A longer estimate is not waited for: its thread ends after the current place.
         """
         self._closing.set()
         if self._tasks:
@@ -91,14 +94,14 @@ class Estimator:
             for row, chance in zip(rows, found, strict=True):
                 self._write(bandit, row.seq, chance)
         except NotFound:
-            pass  # it was deleted meanwhile
+            pass  # the bandit was deleted in the meantime
         except Problem as problem:
             self._leave_out(problem)
         except Exception:
             log.exception("an estimate failed")
 
     def _write(self, bandit: Bandit, decision: int, chance: float) -> None:
-        """With the next commit: one of its own would hold up decisions and rewards."""
+        """Write it with the next commit. A commit of its own would delay decisions and rewards."""
         row, take = EstimateRow(0, decision, bandit.number, chance), partial(self._registry.apply, bandit)
         self._journal.append(row, take, can_wait=True).add_done_callback(self._written)
 
@@ -111,7 +114,7 @@ class Estimator:
         log.debug("an estimate is left out", extra={"reason": str(problem)})
 
     def _unhurried(self, scores: Scores, chosen: list[int]) -> list[float]:
-        """The probabilities, and a rest; at a stop some of them, for which nobody waits."""
+        """The propensities, followed by a pause. After a stop only some of them; nobody waits for those."""
         started, found = perf_counter(), []
         for chance in chances(scores, chosen):
             found.append(chance)

@@ -1,4 +1,4 @@
-"""The log of a bandit of a service, for evaluation: ``sketchbandit service evaluate``."""
+"""Reads the log of one bandit for evaluation: ``sketchbandit service evaluate``."""
 
 import tempfile
 from collections.abc import Iterator
@@ -19,16 +19,16 @@ from sketchbandit.service.storage import tables
 def exported(
     state: Path, *, bandit: str | None = None, database: str | None = None
 ) -> Iterator[tuple[Path, Log]]:
-    """The log of one bandit as of now, in a file that goes when the block ends. The server may be running.
+    """The log of one bandit as of now, in a temporary file. The server may be running.
 
     Parameters
     ----------
     state : path
-        The folder of the server, or a copy.
+        The state folder of the server, or a copy of it.
     bandit : str, optional
-        Which one; not needed where there is one alone.
+        The name of the bandit. It can be left out if there is only one.
     database : str, optional
-        The URL, if it is not the SQLite file in the folder.
+        The URL of the database, if it is not the SQLite file in the folder.
 
     """
     with looked_at(state, database) as found:
@@ -36,7 +36,7 @@ def exported(
         rows = found.read(lambda connection: connection.execute(query).all())
     names = [row.name for row in rows]
     if bandit is None and len(names) != 1:
-        raise InputError(f"say which bandit: there are {', '.join(sorted(names)) or 'none'}")
+        raise InputError(f"give the name of a bandit; there are: {', '.join(sorted(names)) or 'none'}")
     chosen = [row for row in rows if bandit in (None, row.name)]
     if not chosen:
         raise InputError(f"there is no bandit {bandit!r}; there are: {', '.join(sorted(names))}")

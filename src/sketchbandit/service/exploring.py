@@ -1,4 +1,4 @@
-"""The exploration rule of a bandit, as clients write it and as it is kept."""
+"""The exploration rule of a bandit, as clients write it and as it is stored."""
 
 from typing import Any
 
@@ -7,15 +7,15 @@ from sketchbandit.explore import Explore, InverseGap, Thompson
 from sketchbandit.explore.named import RULES, rule_of, rule_parameters
 from sketchbandit.service.problems import Invalid
 
-_SEED = 0  # of a generator that is never drawn from: the service gives its own with every decision
+_SEED = 0  # seed of a generator that is never used: the service passes its own with every decision
 _MOST_SAMPLES = 100_000
 _OURS = ("seed", "per")
 
 
 def rule_settings(given: Any, exploration: float) -> dict[str, Any] | None:
-    """A rule as it is kept: its name and all of its settings; None: as by default.
+    """A rule as it is stored: its name and all of its settings. None: the default.
 
-    ``exploration``, the share drawn uniformly, is another name of the rule's ``floor``.
+    ``exploration``, the share of uniform choices, is another name for the rule's ``floor``.
     """
     if given is None:
         return None
@@ -23,7 +23,7 @@ def rule_settings(given: Any, exploration: float) -> dict[str, Any] | None:
     if isinstance(given, dict):
         for name in _OURS:
             if name in given:
-                raise Invalid(f"explore: leave out {name}; the service draws by itself, for every decision")
+                raise Invalid(f"explore: leave out {name}; the service sets it itself")
         if "floor" in given and exploration:
             raise Invalid("explore: floor and exploration are the same share; give one of them")
         if takes and (unknown := [name for name in given if name not in ("rule", *takes)]):
@@ -33,17 +33,17 @@ def rule_settings(given: Any, exploration: float) -> dict[str, Any] | None:
     except (SketchBanditError, TypeError, ValueError) as error:
         raise Invalid(f"explore: {str(error)[:300]}{_hint(takes)}") from error
     if isinstance(rule, Thompson) and rule.samples > _MOST_SAMPLES:
-        raise Invalid(f"explore: samples is {rule.samples}; up to {_MOST_SAMPLES} are drawn")
+        raise Invalid(f"explore: samples is {rule.samples}; give at most {_MOST_SAMPLES}")
     return kept_settings(rule)
 
 
 def kept_settings(rule: Explore) -> dict[str, Any]:
-    """Its name and all of its settings, but for those that are the service's own."""
+    """The name and all settings of a rule, except for those that the service sets itself."""
     return {name: value for name, value in rule.settings().items() if name not in _OURS}
 
 
 def _taken_by(given: Any) -> list[str]:
-    """The settings that the rule takes; none if it is not known."""
+    """The settings that the rule takes. Empty if the rule is unknown."""
     name = given.get("rule") if isinstance(given, dict) else given
     if not isinstance(name, str) or name not in RULES:
         return []
@@ -55,7 +55,7 @@ def _hint(takes: list[str]) -> str:
 
 
 def rule_from(settings: dict[str, Any] | None, exploration: float) -> Explore:
-    """The rule that a policy is built with."""
+    """The rule with which a policy is built."""
     kept = settings or {"rule": "ucb"}
     floor = kept.get("floor", 0.0) or exploration
     made = rule_of({**kept, "floor": floor})
@@ -63,7 +63,7 @@ def rule_from(settings: dict[str, Any] | None, exploration: float) -> Explore:
 
 
 def reaches_all(rule: Explore) -> bool:
-    """Whether every arm offered has a chance, so that the log can tell of any other policy."""
+    """Whether every offered arm can be chosen, so that the log can evaluate any other policy."""
     if rule.uniform_share > 0.0 or isinstance(rule, Thompson):
         return True
     return isinstance(rule, InverseGap) and rule.eliminate is None

@@ -1,4 +1,4 @@
-"""The decision log as Parquet, for off-policy evaluation: ``sketchbandit service export``."""
+"""Writes the decision log as Parquet, for off-policy evaluation: ``sketchbandit service export``."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -45,33 +45,34 @@ SCHEMA = pa.schema(
         ("actions", pa.list_(pa.string())),
     ]
 )
-"""One row an arm shown, so one a decision but for slates, whose rows have the ``decision`` in common and a
-``position`` each. ``propensity`` is given those before it; ``propensity_kind`` is exact, estimate, or null
-where it is not known. ``feature_indices`` is null where the arm is dense; ``reward_kind`` is given, default
-or null (open); ``rounds`` is what the policy had learned from; ``arms`` or ``actions``, all that were
-offered, is there if the bandit logs them; where it has actions, the features are those of the context."""
+"""One row per shown arm. That is one per decision, except for slates: their rows share ``decision`` and
+differ in ``position``. ``propensity`` is conditional on the arms before; ``propensity_kind`` is exact,
+estimate, or null if it is unknown. ``feature_indices`` is null for a dense arm. ``reward_kind`` is given,
+default or null (open). ``rounds`` is the number of rewards the policy had learned from. ``arms`` or
+``actions`` has everything that was offered, if the bandit logs it. With actions, the features are those of
+the context."""
 
 
 _SUFFIXES = ("", ".parquet", ".pq")
 
 
 def export(state: Path, out: Path, *, database: str | None = None, bandit: str | None = None) -> int:
-    """Write the log of one bandit, or of all, and give the number of rows. The server may be running.
+    """Write the log of one bandit, or of all. Returns the number of rows. The server may be running.
 
     Parameters
     ----------
     state : path
-        The folder of the server.
+        The state folder of the server.
     out : path
-        The Parquet file to be written.
+        The Parquet file to write.
     database : str, optional
-        The URL, if it is not the SQLite file in the folder.
+        The URL of the database, if it is not the SQLite file in the folder.
     bandit : str, optional
-        Of this one only.
+        The name of the bandit. By default all bandits.
 
     """
     if out.suffix.lower() not in _SUFFIXES:
-        raise InputError(f"the log is written as Parquet, and {out.name} says otherwise; name it log.parquet")
+        raise InputError(f"the log is written as Parquet, but the file is {out.name}; name it log.parquet")
     if not out.resolve().parent.is_dir():
         raise InputError(f"cannot write {out}: there is no folder {out.resolve().parent}")
     with looked_at(state, database) as found:
@@ -104,7 +105,7 @@ def _export(connection: sa.Connection, out: Path, wanted: str | None) -> int:
 
 
 def _decisions(numbers: list[int]) -> sa.Select[Any]:
-    """The arms shown by these bandits, each with what became of it."""
+    """The arms shown by these bandits, each with its outcome."""
     d, r, e = tables.decisions, tables.rewards, tables.estimates
     later = [r.c.reward.label("given"), r.c.kind, r.c.at.label("ended"), e.c.propensity.label("estimate")]
     query = sa.select(d, *later).join_from(d, r, r.c.decision == d.c.seq, isouter=True)
@@ -112,7 +113,7 @@ def _decisions(numbers: list[int]) -> sa.Select[Any]:
 
 
 def _batch(rows: Sequence[Any], known: Mapping[int, tuple[str, BanditConfig]]) -> pa.RecordBatch:
-    """Some rows as columns: numbers go from the journal's bytes to Arrow without becoming Python's."""
+    """Some rows as columns. Numbers go from the journal's bytes to Arrow without becoming Python objects."""
     made = [_row(row, known[row.bandit][0]) for row in rows]
     columns = {name: pa.array([row[name] for row in made], SCHEMA.field(name).type) for name in made[0]}
     configs = [known[row.bandit][1] for row in rows]
@@ -137,7 +138,7 @@ def _batch(rows: Sequence[Any], known: Mapping[int, tuple[str, BanditConfig]]) -
 
 
 def _vectors(vectors: Sequence[Vector]) -> pa.StructArray:
-    """Arms: their indices (null where they are dense) and their values."""
+    """Arms as their indices (null if dense) and their values."""
     is_dense = [isinstance(vector, np.ndarray) for vector in vectors]
     pairs = zip(vectors, is_dense, strict=True)
     indices = [_NO_INDICES if dense else vector.indices for vector, dense in pairs]
@@ -156,7 +157,7 @@ def _lists(arrays: Sequence[Any], kind: pa.DataType, is_null: list[bool] | None)
 
 
 def _row(row: Any, name: str) -> dict[str, Any]:
-    """What is one number or text."""
+    """The columns that hold one number or one string."""
     return {
         "bandit": name,
         "decision": decision_id(row.seq - row.position, row.tag),

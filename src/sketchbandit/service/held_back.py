@@ -1,4 +1,4 @@
-"""Figures that are held back until the decisions behind them can no longer change."""
+"""Holds back figures until the decisions behind them can no longer change."""
 
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
@@ -8,15 +8,15 @@ from sketchbandit.service.weighed import Weighed
 
 B = TypeVar("B", Bucket, Weighed)
 
-_STRETCHES = 120  # of the time for a reward
+_STRETCHES = 120  # intervals in the time for a reward
 _LEAST_WIDTH = 1.0  # seconds
 
 
 class HeldBack(Generic[B]):
-    """What rewards tell of another choice, until the time for the rewards of their decisions is over.
+    """What rewards say about another choice, until the time for their decisions is over.
 
-    Clicks come at once and the default comes late. If each counted when it came, arms that are clicked would
-    count too much. Kept are sums over stretches of deadlines, some 120 at most.
+    Clicks come at once, and the default comes late. If each counted when it came, arms that are clicked would
+    count too much. Sums are kept for intervals of deadlines, about 120 at most.
 
     >>> held = HeldBack(Bucket, timeout=60.0)
     >>> held.add(100.5, Bucket(compared=1))
@@ -29,30 +29,33 @@ class HeldBack(Generic[B]):
         self._width = max(timeout / _STRETCHES, _LEAST_WIDTH)
         self._buckets: dict[int, B] = {}
         self._next = 0
-        """Stretches before this one were released."""
+        """Intervals before this one were released."""
         self._looked = 0
 
     def add(self, deadline: float, happened: B) -> None:
-        """Hold back what belongs to a decision of that deadline; the next stretch takes what comes late."""
+        """Hold back what belongs to a decision with that deadline.
+
+        If it is late, it goes to the next interval.
+        """
         place = max(int(deadline // self._width), self._next)
         before = self._buckets.get(place)
         self._buckets[place] = happened if before is None else before + happened
 
     def has_news(self, now: float) -> bool:
-        """Whether a stretch has ended since this was asked last."""
+        """Whether an interval has ended since the last call."""
         place = int(now // self._width)
         is_new = place > self._looked
         self._looked = max(self._looked, place)
         return is_new
 
     def due(self, until: float) -> list[tuple[float, B]]:
-        """The stretches that have ended by then, in order, each with its end."""
+        """The intervals that have ended by then, in order, each with its end."""
         last = int(until // self._width)
         over = sorted(place for place in self._buckets if place < last)
         return [((place + 1) * self._width, self._buckets[place]) for place in over]
 
     def release(self, until: float) -> list[tuple[float, B]]:
-        """The same, which are held no more."""
+        """The same, and stop holding them."""
         found = self.due(until)
         self._next = max(self._next, int(until // self._width))
         for place in [place for place in self._buckets if place < self._next]:
@@ -60,11 +63,11 @@ class HeldBack(Generic[B]):
         return found
 
     def dump(self) -> list[Any]:
-        """As JSON."""
+        """The state as JSON."""
         return [self._next, self._looked, _rows(self._buckets)]
 
     def undump(self, saved: list[Any]) -> None:
-        """Back from ``dump``."""
+        """Read what ``dump`` has written."""
         self._next, self._looked, buckets = saved
         self._buckets = {place: self._kind(*bucket) for place, *bucket in buckets}
 

@@ -1,4 +1,4 @@
-"""A learning curve of a whole life in constant memory."""
+"""A learning curve over a whole life in constant memory."""
 
 import math
 from operator import add
@@ -9,30 +9,30 @@ STRETCHES = 120
 
 
 class Bucket(NamedTuple):
-    """What happened in one stretch of time."""
+    """What happened in one interval of time."""
 
     decisions: int = 0
     rewards: int = 0
     reward_sum: float = 0.0
     width_sum: float = 0.0
-    """Of the arms shown first: how unsure the policy was of them."""
+    """Sum of the confidence widths of the first arms: how unsure the policy was."""
     compared: int = 0
-    """Rewards of arms shown first whose probability is known; of these:"""
+    """Rewards of first arms with a known propensity. The next fields are sums over these:"""
     compared_sum: float = 0.0
     uniform_sum: float = 0.0
-    """The sum of reward / (arms · probability), which a uniform choice would have earned on average, ..."""
+    """The sum of reward / (arms · propensity), which a uniform choice would have earned on average, ..."""
     uniform_squares: float = 0.0
-    """... and of the squares of these; ..."""
+    """... and the sum of its squares; ..."""
     weight_sum: float = 0.0
     weight_squares: float = 0.0
-    """... of 1 / (arms · probability), and of the squares of these."""
+    """... the sum of 1 / (arms · propensity), and the sum of its squares."""
 
     def __add__(self, other: "Bucket") -> "Bucket":  # type: ignore[override]
         return Bucket(*map(add, self, other))
 
 
 class History:
-    """At most 240 stretches of equal length since ``start``; when they are full, pairs become one.
+    """At most 240 intervals of equal length since ``start``. When they are full, pairs are merged.
 
     >>> history = History(start=0.0)
     >>> for second in range(1000):
@@ -53,7 +53,7 @@ class History:
         self.buckets[place] += happened
 
     def reach(self, at: float) -> None:
-        """Go on to that time, with empty stretches where nothing happened."""
+        """Extend to that time, with empty intervals where nothing happened."""
         while (at - self.start) / self.width >= BUCKETS:
             pairs = [*self.buckets, Bucket()] if len(self.buckets) % 2 else self.buckets
             self.buckets = [a + b for a, b in zip(pairs[::2], pairs[1::2], strict=True)]
@@ -62,23 +62,23 @@ class History:
         self.buckets.extend([Bucket()] * missing)
 
     def until(self, at: float) -> "History":
-        """A copy that goes on to that time."""
+        """A copy that is extended to that time."""
         copied = History(self.start, self.width, list(self.buckets))
         copied.reach(at)
         return copied
 
     def dump(self) -> dict[str, Any]:
-        """As JSON."""
+        """The state as JSON."""
         return {"start": self.start, "width": self.width, "buckets": [list(b) for b in self.buckets]}
 
     @classmethod
     def undump(cls, saved: dict[str, Any]) -> Self:
-        """Back from ``dump``."""
+        """Read what ``dump`` has written."""
         return cls(saved["start"], saved["width"], [Bucket(*bucket) for bucket in saved["buckets"]])
 
 
 class Window:
-    """The last ``seconds``, in 120 stretches of equal length.
+    """The last ``seconds``, in 120 intervals of equal length.
 
     >>> window = Window(seconds=120.0)
     >>> for second in range(1000):
@@ -100,7 +100,7 @@ class Window:
             del self.buckets[min(self.buckets)]
 
     def until(self, at: float, since: float) -> History:
-        """The stretches that end at that time; fewer where it has begun only lately."""
+        """The intervals up to that time. There are fewer if counting began only lately."""
         end = int(at // self.width)
         start = max(end - STRETCHES + 1, int(since // self.width))
         seen = [self.buckets.get(place, Bucket()) for place in range(start, end + 1)]
@@ -108,7 +108,7 @@ class Window:
 
 
 class Meter:
-    """Events a second over the last few seconds.
+    """Events per second over the last few seconds.
 
     >>> meter = Meter(seconds=10)
     >>> for at in range(100):
@@ -122,14 +122,14 @@ class Meter:
         self._counts: dict[int, int] = {}
 
     def count(self, at: float) -> None:
-        """One event at that time."""
+        """Count one event at that time."""
         second = int(at)
         self._counts[second] = self._counts.get(second, 0) + 1
         if len(self._counts) > 2 * self._seconds:
             self._counts = {s: n for s, n in self._counts.items() if s >= second - self._seconds}
 
     def rate(self, now: float, since: float) -> float:
-        """The mean over the last whole seconds; fewer where it has begun only lately."""
+        """The mean over the last whole seconds. There are fewer if counting began only lately."""
         end = int(now)
         start = max(end - self._seconds, math.ceil(since))
         if start >= end:

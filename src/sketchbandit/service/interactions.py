@@ -1,6 +1,6 @@
-"""A context and stored arms, made the features that a policy reads.
+"""Combines a context with stored arms into the features that a policy reads.
 
-All that depends on how they are made is here: how long a context is, and how long the features can be.
+Everything that depends on the interaction is here: the length of a context, and the length of the features.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -17,11 +17,11 @@ from sketchbandit.service.vectors import Vector, encode_all
 Floats = NDArray[np.float64]
 Interaction = Literal["product", "concatenate", "outer"]
 PRODUCT, CONCATENATE, OUTER = "product", "concatenate", "outer"
-"""x∘u; [u, x]; u[0]·x, u[1]·x, ... For an arm x and a context u."""
+"""x∘u; [u, x]; u[0]·x, u[1]·x, ... for an arm x and a context u."""
 
 
 def context_length(interaction: str, arm_dim: int, dim: int, bandit: str) -> int:
-    """How many features a context has, so that with arms of ``arm_dim`` there are ``dim``."""
+    """How many features a context needs, so that together with arms of ``arm_dim`` there are ``dim``."""
     if interaction == PRODUCT and arm_dim == dim:
         return dim
     if interaction == CONCATENATE and arm_dim < dim:
@@ -30,7 +30,7 @@ def context_length(interaction: str, arm_dim: int, dim: int, bandit: str) -> int
         return dim // arm_dim
     needed = {
         PRODUCT: "a product needs arms of dim features",
-        CONCATENATE: "to concatenate, arms need fewer features than dim",
+        CONCATENATE: "concatenate needs arms with fewer features than dim",
         OUTER: "an outer product needs a dim that is a multiple of the features of an arm",
     }
     raise Invalid(
@@ -40,7 +40,7 @@ def context_length(interaction: str, arm_dim: int, dim: int, bandit: str) -> int
 
 
 def longest(interaction: str, arm_length: float, context: Floats) -> float:
-    """No arm is longer with this context, if none is longer than ``arm_length`` without."""
+    """A bound on the length of any arm with this context, if no arm alone is longer than ``arm_length``."""
     with np.errstate(over="ignore", invalid="ignore"):
         if interaction == PRODUCT:
             return arm_length * float(np.abs(context).max(initial=0.0))
@@ -51,16 +51,16 @@ def longest(interaction: str, arm_length: float, context: Floats) -> float:
 class StoredSet(NamedTuple):
     """Stored arms, alone or with a context.
 
-    Features are made where they are asked for, in the lane of the bandit, and only if the policy cannot do
-    without: most choose from a catalogue, of which nothing is formed but the features of what is chosen.
+    Features are computed when they are needed, in the bandit's queue, and only if the policy needs all of
+    them. Most policies choose from a catalogue and compute only the features of the chosen arms.
     """
 
     arms: ArmSet
-    """Dense ones."""
+    """Dense arms."""
     context: Floats | None = None
     interaction: str | None = None
     store: ArmStore | None = None
-    """All of whose arms these are, if they are many."""
+    """The store, if these are all of its arms and they are many."""
     device: str | None = None
 
     def __len__(self) -> int:
@@ -68,12 +68,12 @@ class StoredSet(NamedTuple):
 
     @property
     def nonzeros(self) -> int | None:
-        """None: the features are dense."""
+        """None, because the features are dense."""
         return None
 
     @property
     def formed(self) -> int:
-        """Numbers that are made before the policy is asked, at most."""
+        """The most numbers that are computed before the policy is asked."""
         if self.context is None or self.interaction is None:
             return 0
         width = self.arms.matrix.shape[1]
@@ -82,27 +82,27 @@ class StoredSet(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Of all features."""
+        """Bytes of all features."""
         return 8 * self.formed if self.context is not None else self.arms.nbytes
 
     def name(self, index: int) -> str | None:
-        """The id of one."""
+        """The id of an arm."""
         return self.arms.name(index)
 
     def row(self, index: int) -> Vector:
-        """The features of one, to the bit as among all."""
+        """The features of one arm, equal bit by bit to its row among all."""
         row: Floats = self._of(self.arms.matrix[index : index + 1])[0]
         return row.copy() if self.context is None else row
 
     def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
-        """What the verbs of a policy are asked with: an argument, and options."""
+        """What to call the policy's methods with: an argument, and options."""
         if self.store is None or not getattr(policy, "screens_catalogues", False):
             return self._of(self.arms.matrix), {}
         arms = OfferedArms(self.store.prepared(self.device), self.context, self.interaction)
         return Offer(arms, self.arms.ids or ()), {}
 
     def log(self) -> bytes:
-        """All of them, for the journal."""
+        """The features of all arms, for the journal."""
         return encode_all(self._of(self.arms.matrix))
 
     def _of(self, arms: Floats) -> Floats:

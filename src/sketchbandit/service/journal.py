@@ -1,4 +1,4 @@
-"""Group commit: many clients share one commit, and each hears of it only when it has happened."""
+"""Group commit: many clients share one commit, and each is told only after it has happened."""
 
 import asyncio
 import logging
@@ -32,12 +32,12 @@ R = TypeVar("R", Slate, RewardRow, EstimateRow, ActionRow, ScalingRow, Candidate
 
 _MOST_RECORDS = 1000
 _PAUSE = 0.1
-_SPELL = 0.005  # seconds for which records take effect in a row, before others get their turn
-_LEAST_PATIENCE = 3.0  # seconds: a disk that is busy does not hang
+_SPELL = 0.005  # seconds of applying records in a row, before other work gets a turn
+_LEAST_PATIENCE = 3.0  # seconds; a busy disk is not a hanging one
 _REFUSED = "the journal cannot be written: {}; nothing was changed"
 _HANGS = "the database has not answered for {:.1f} seconds"
 _DOUBT = (
-    "the journal did not answer, and whether this was recorded is not known yet; send the same request "
+    "the journal did not answer, and it is not known yet whether this was recorded; send the same request "
     "again: it will not be counted twice"
 )
 
@@ -51,9 +51,9 @@ class _Entry(NamedTuple):
 class Journal:
     """Records wait here, are committed together, and only then take effect, in their order.
 
-    ``apply`` of a record runs on the event loop after the commit that holds it, before the client is told:
-    memory is never ahead of the disk. While a batch takes effect the next is being written. Where ``apply``
-    gives a future, work is left that takes long, and the client is told when that is done.
+    ``apply`` of a record runs on the event loop after its commit and before the client is told. So memory is
+    never ahead of the disk. While one batch takes effect, the next is being written. If ``apply`` returns a
+    future, some work takes long, and the client is told when it is done.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Journal:
         self._waiting: deque[_Entry] = deque()
         self._in_flight: list[_Entry] = []
         self._committed: list[_Entry] = []
-        """Written, and about to take effect: while the next batch is being written."""
+        """Committed, and about to take effect while the next batch is being written."""
         self._doubtful: list[_Entry] = []
         self._wake = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
@@ -83,38 +83,38 @@ class Journal:
         self.applied = last_seq
         """The last record that took effect."""
         self.trouble: str | None = None
-        """Why the last commit failed, until one succeeds."""
+        """Why the last commit failed. None after a commit has succeeded."""
         self.fenced: str | None = None
         """Why nothing can be written any more: another server has taken over."""
         self.is_over = asyncio.Event()
-        """Set with it: this server must end."""
+        """Set together with ``fenced``: this server must end."""
 
     @property
     def is_closing(self) -> bool:
-        """Whether the server is shutting down: long work for it is in vain."""
+        """Whether the server is shutting down. Long work for it is useless then."""
         return self._is_closing
 
     def new_number(self) -> int:
-        """A number that no record and no bandit has had."""
+        """A number that no record and no bandit has had before."""
         self._last_seq += 1
         return self._last_seq
 
     def admit(self, count: int = 1) -> None:
-        """Refuse more than can wait."""
+        """Refuse more records than can wait."""
         if self.fenced is not None:
             raise Unavailable(self.fenced)
         if self._is_closing:
-            raise Unavailable("the server is shutting down")
-        if self._doubtful:  # what is asked for may have happened already
+            raise Unavailable("the server is shutting down; try again in a moment")
+        if self._doubtful:  # the requested change may have happened already
             raise Unavailable(_DOUBT)
         if len(self._waiting) + count > self._most_waiting:
             raise Busy(f"{len(self._waiting)} records wait to be written; try again in a moment")
 
     def append(self, record: R, apply: Callable[[R], Any], *, can_wait: bool = False) -> asyncio.Future[Any]:
-        """Commit the record, run ``apply`` on it, and give its result; Unavailable if that failed.
+        """Commit the record, run ``apply`` on it, and return its result. Unavailable if that failed.
 
-        Records get their numbers here, so that these are in the order of the commits. One that ``can_wait``
-        is committed with the next that cannot, or when ``flush`` is called.
+        Records get their numbers here, so numbers are in the order of commits. A record that ``can_wait`` is
+        committed with the next one that cannot, or at ``flush``.
         """
         self.admit()
         numbered = self._numbered(record)
@@ -132,14 +132,14 @@ class Journal:
         return record._replace(seq=self.new_number())
 
     def flush(self) -> None:
-        """Commit what could wait."""
+        """Commit the records that could wait."""
         if self._waiting:
             self._wake.set()
 
     async def read(self, query: Callable[[sa.Connection], T]) -> T:
-        """What ``query`` finds in the database."""
+        """The result of ``query`` on the database."""
         if self.trouble is not None:
-            raise Unavailable("the journal cannot be read at the moment")
+            raise Unavailable("the journal cannot be read at the moment; try again later")
         reading = asyncio.get_running_loop().run_in_executor(self._readers, self._database.read, query)
         try:
             return await asyncio.wait_for(asyncio.shield(reading), self._patience)
@@ -150,11 +150,11 @@ class Journal:
             raise Unavailable(_HANGS.format(self._patience)) from error
 
     async def probe(self) -> None:
-        """Commit nothing, to see whether that is possible again."""
+        """Commit nothing, to see whether commits are possible again."""
         await self.append(Statements(()), lambda _: None)
 
     async def verify(self) -> None:
-        """See whether this is still the only writer, also where nobody asks for anything."""
+        """Check that this is still the only writer, even if there are no requests."""
         if self._doubtful or self.fenced is not None:
             return
         checking = asyncio.get_running_loop().run_in_executor(self._thread, self._database.verify)
@@ -176,7 +176,7 @@ class Journal:
     # -- the pump -------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to commit."""
+        """Start committing."""
         self._task = asyncio.get_running_loop().create_task(self._pump())
 
     async def close(self) -> None:
@@ -203,14 +203,14 @@ class Journal:
             await self._wake.wait()
             self._wake.clear()
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_RECORDS))]
-            if self._waiting:  # more than go into one commit
+            if self._waiting:  # more than fit into one commit
                 self._wake.set()
             if batch:
                 self._in_flight = batch
                 await self._commit(batch)
             if self._doubtful or not self._wake.is_set():
                 await self._take_effect()
-                batch = self._in_flight = []  # rankings may be long: not kept until the next commit
+                batch = self._in_flight = []  # do not keep long rankings until the next commit
             while self._doubtful and not self._is_closing and not await self._settle():
                 await asyncio.sleep(_PAUSE)
             if self._is_closing:
@@ -224,16 +224,16 @@ class Journal:
         writing = asyncio.get_running_loop().run_in_executor(
             self._thread, self._database.commit, records, self._last_seq
         )
-        await self._take_effect()  # what was committed before, while this is being written
+        await self._take_effect()  # the previous batch, while this one is being written
         if not (await asyncio.wait([writing], timeout=self._patience))[0]:
             self._doubt(batch, StorageError(_HANGS.format(self._patience)))
-            self._database.abandon()  # the thread must come back, whatever the database does
+            self._database.abandon()  # the thread must return, whatever the database does
         try:
             await writing
         except InDoubt as error:
             self._doubt(batch, error)
         except Refused as error:
-            self._doubtful = []  # nothing of it is there
+            self._doubtful = []  # nothing of the batch was written
             await self._commit_apart(batch, error)
         except Exception as error:
             self._doubtful = []
@@ -245,14 +245,14 @@ class Journal:
             self._committed = batch
 
     async def _take_effect(self) -> None:
-        """Apply the last batch that was committed."""
+        """Apply the last committed batch."""
         batch, self._committed = self._committed, []
         await self._apply(batch)
         if batch and self._doubtful is batch:
-            self._doubtful = []  # not before: who asks again must find what was applied
+            self._doubtful = []  # only now: a repeated request must find what was applied
 
     def _refuse(self, batch: list[_Entry], error: Exception) -> None:
-        """Nothing was written."""
+        """Tell the clients that nothing was written."""
         if isinstance(error, Fenced):
             self._fence(str(error))
             self._fail(batch, str(error), error)
@@ -260,31 +260,33 @@ class Journal:
             self._fail(batch, _REFUSED.format(error), error)
         else:
             log.error("commit failed", exc_info=error)
-            self._fail(batch, _REFUSED.format("the log says why"), error)
+            self._fail(batch, _REFUSED.format("the log of the server says why"), error)
 
     def _doubt(self, batch: list[_Entry], error: StorageError) -> None:
-        """Nobody knows whether the batch is written: clients are told so, and nothing more is taken."""
+        """It is unknown whether the batch was written. Clients are told so, and nothing more is accepted."""
         self._doubtful = batch
         self._fail(batch, _DOUBT, error)
         waiting, self._waiting = list(self._waiting), deque()
         self._fail(waiting, _REFUSED.format(error), error)
 
     async def _commit_apart(self, batch: list[_Entry], error: Refused) -> None:
-        """One record of a batch is refused by the database: the others must not suffer."""
+        """The database refuses one record of a batch. Commit the others one by one."""
         if len(batch) == 1:
             log.error("the journal refused a record", extra={"reason": str(error)})
             if not batch[0].future.done():
-                batch[0].future.set_exception(Problem("the journal refused this; the log says why"))
+                batch[0].future.set_exception(
+                    Problem("the journal refused this; the log of the server says why")
+                )
             return
         for place, entry in enumerate(batch):
-            if self._doubtful:  # of the one before: nothing may be committed until that is settled
+            if self._doubtful:  # the previous record: nothing may be committed until that is settled
                 self._fail(batch[place:], _REFUSED.format(error), error)
                 return
             await self._commit([entry])
             await self._take_effect()
 
     async def _settle(self) -> bool:
-        """Find out about the commit in doubt; whether that is over."""
+        """Find out about the commit in doubt. Returns whether that is known now."""
         try:
             happened = await asyncio.get_running_loop().run_in_executor(self._thread, self._database.settle)
         except StorageError:
@@ -319,7 +321,7 @@ class Journal:
                 self.applied = entry.record.seq
             if isinstance(result, asyncio.Future):
                 result.add_done_callback(lambda done, told=entry.future: _pass_on(done, told))  # type: ignore[misc]
-            elif not entry.future.done():  # the client may be gone, or have been told that it is in doubt
+            elif not entry.future.done():  # the client may be gone, or was told that it is in doubt
                 if problem is None:
                     entry.future.set_result(result)
                 else:
@@ -339,12 +341,12 @@ class Journal:
 
 
 def _pass_on(done: asyncio.Future[Any], told: asyncio.Future[Any]) -> None:
-    """What came of the work that was left."""
+    """Pass on the result of the work that took long."""
     error = None if done.cancelled() else done.exception()
     if told.done():
         return
     if done.cancelled():
-        told.set_exception(Unavailable("the server is shutting down"))
+        told.set_exception(Unavailable("the server is shutting down; try again in a moment"))
     elif error is not None:
         told.set_exception(error)
     else:

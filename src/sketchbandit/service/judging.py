@@ -1,11 +1,11 @@
-"""Whether candidates would have chosen what was shown: asked after the decision, written to the journal.
+"""Asks candidates whether they would have chosen the shown arm. The answers go to the journal.
 
-A decision waits here with its arms until its candidates are asked: before the next reward of the bandit is
-learned, or a moment later. So they are asked as they were when it was made: nothing that follows from the
-choice has been learned yet, which is what makes the weights honest.
+A decision waits here with its arms until the candidates are asked: before the next reward of the bandit is
+learned, or a moment later. So candidates answer as they were when the decision was made. Nothing that
+follows from the choice has been learned yet, and that keeps the weights unbiased.
 
-There is a twentieth of a core for it at most. What there is no time or memory for is left out, whatever arm
-was chosen; it does not count for any candidate.
+This takes a twentieth of a core at most. If time or memory is short, a decision is left out, whatever arm was
+chosen. It then does not count for any candidate.
 """
 
 import asyncio
@@ -34,14 +34,14 @@ from sketchbandit.service.storage.records import ChanceRow, DecisionRow
 log = logging.getLogger(__name__)
 
 _MOST_WAITING = 16
-_MOST_BYTES = 8 * 1024 * 1024  # of arms that wait, over all bandits
-_PAUSE = 0.02  # seconds after which those that wait are asked about
-_TOGETHER = 64  # decisions of one record
-_REST = 19.0  # times as long as it takes to ask
+_MOST_BYTES = 8 * 1024 * 1024  # of waiting arms, over all bandits
+_PAUSE = 0.02  # seconds until candidates are asked about waiting decisions
+_TOGETHER = 64  # decisions in one record
+_REST = 19.0  # pause after asking, relative to the time that asking took
 
 
 class _Shown(NamedTuple):
-    """A decision that candidates are to be asked about."""
+    """A decision about which candidates are to be asked."""
 
     first: int
     chosen: int
@@ -50,21 +50,21 @@ class _Shown(NamedTuple):
 
 
 class _Desk:
-    """Of one bandit: decisions that wait, probabilities that are to be written."""
+    """For one bandit: waiting decisions, and probabilities to write."""
 
     def __init__(self, random: np.random.Generator) -> None:
         self.random = random
         self.waiting: list[_Shown] = []
         self.found: list[Chance] = []
         self.decisions = 0
-        """So many the probabilities are of."""
+        """The number of decisions that the probabilities belong to."""
         self.timer: asyncio.TimerHandle | None = None
         self.not_before = 0.0
         """When there is time again."""
 
 
 class Judge:
-    """The desk where candidates are asked."""
+    """Asks the candidates of all bandits."""
 
     def __init__(
         self, registry: Registry, journal: Journal, instruments: Instruments, *, seed: int | None
@@ -77,8 +77,8 @@ class Judge:
         self._held = 0
 
     def decided(self, bandit: Bandit, row: DecisionRow, offered: Offered) -> None:
-        """A decision was committed: nothing is done for it now."""
-        if not (bandit.reaches_all and bandit.knows_chances):  # nothing could be said of other choices
+        """Note a committed decision. Nothing is asked yet."""
+        if not (bandit.reaches_all and bandit.knows_chances):  # no estimate for other policies is possible
             return
         desk = self._desks.get(bandit)
         if desk is None:
@@ -97,13 +97,13 @@ class Judge:
             desk.timer = asyncio.get_running_loop().call_later(_PAUSE, self._round, bandit)
 
     def before_learning(self, bandit: Bandit) -> None:
-        """Ask about the decisions that wait: a reward is about to be learned."""
+        """Ask about the waiting decisions, because a reward is about to be learned."""
         desk = self._desks.get(bandit)
         if desk is not None and desk.waiting:
             self._ask(bandit, desk)
 
     def close(self) -> None:
-        """Ask and write what waits; the journal takes nothing more after this."""
+        """Ask and write what waits. The journal takes nothing more after this."""
         for bandit in list(self._desks):
             self._round(bandit)
 
@@ -116,7 +116,7 @@ class Judge:
         self._write(bandit, desk)
 
     def _ask(self, bandit: Bandit, desk: _Desk) -> None:
-        """In the lane of the bandit, before everything that comes later."""
+        """Ask in the bandit's queue, before everything that comes later."""
         shown, desk.waiting = desk.waiting, []
         self._held -= sum(one.held for one in shown)
         candidates = [*bandit.shadows]
@@ -134,7 +134,7 @@ class Judge:
             else:
                 later = bandit.lane.put(work, seconds)
                 later.add_done_callback(partial(self._later, bandit, desk, len(shown)))
-        except Exception:  # whatever it is, the reward that comes next is learned
+        except Exception:  # in any case the next reward is learned
             log.exception("candidates could not be asked")
         if desk.decisions >= _TOGETHER:
             self._write(bandit, desk)
@@ -155,7 +155,7 @@ class Judge:
             desk.timer = asyncio.get_running_loop().call_later(_PAUSE, self._round, bandit)
 
     def _write(self, bandit: Bandit, desk: _Desk) -> None:
-        """With the next commit: one of its own would hold up decisions and rewards."""
+        """Write with the next commit. A commit of its own would delay decisions and rewards."""
         found, desk.found, desk.decisions = desk.found, [], 0
         if not found:
             return
@@ -180,26 +180,26 @@ class Judge:
 def _judged(
     candidates: Sequence[Candidate], shown: Sequence[_Shown], random: np.random.Generator
 ) -> tuple[list[Chance], float]:
-    """The probabilities, and the seconds that it took."""
+    """The probabilities, and the seconds it took."""
     started, found = perf_counter(), []
     for candidate in candidates:
         policy = candidate.policy
-        if policy.is_warming_up:  # asking would leave a trace
+        if policy.is_warming_up:  # asking would change it
             continue
         for one in shown:
-            with suppress(InputError, InputTypeError):  # its scores overflow
+            with suppress(InputError, InputTypeError):  # the scores overflow
                 found.append(Chance(one.first, candidate.number, _chance(policy, one, random)))
     return found, perf_counter() - started
 
 
 def _chance(policy: Any, shown: _Shown, random: np.random.Generator) -> float:
-    """The probability with which a policy would have chosen what was shown.
+    """The probability with which a policy would have chosen the shown arm.
 
-    Exact, but for Thompson sampling: there one arm is drawn, and it is that one or not, which is unbiased.
+    It is exact, except for Thompson sampling: there one arm is drawn, and the result, 0 or 1, is unbiased.
     """
     (asked, options), rule = shown.offered.question(policy), policy.explore
     if rule.is_random and rule.exact_probabilities:
         return float(policy.scores(asked, **options).probabilities()[shown.chosen])
-    chosen = policy.select(asked, random=random, **options)  # many times as quick
+    chosen = policy.select(asked, random=random, **options)  # many times faster
     is_action = isinstance(shown.offered, ActionSet)
     return float(chosen == (shown.offered.name(shown.chosen) if is_action else shown.chosen))

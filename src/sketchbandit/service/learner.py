@@ -1,6 +1,6 @@
-"""The policy of a bandit, and its candidates: how they learn, and what there is to say of them.
+"""The policy of a bandit and its candidates: how they learn, and how they are described.
 
-What is here is done in the lane of the bandit, in the order of the journal; but for what changes at once.
+Everything here runs in the bandit's queue in the order of the journal, except for what changes at once.
 """
 
 import copy
@@ -21,13 +21,13 @@ from sketchbandit.service.storage.records import DecisionRow, ScalingRow
 from sketchbandit.service.vectors import decode
 
 Learning = Callable[[], None]
-"""What is left for the policy to learn from a record."""
+"""What the policy still has to learn from a record."""
 
-_ABOUT = 4e-5  # seconds for each model, to describe it
+_ABOUT = 4e-5  # seconds to describe one model
 
 
 def owned(policy: Any) -> Any:
-    """It scales nothing by itself: scalings are records."""
+    """Make the policy leave scaling to the service, because scalings are records."""
     policy._scales_itself = False
     return policy
 
@@ -36,50 +36,53 @@ class Learner:
     """A policy that decides, and others that learn beside it."""
 
     lane: Lane
-    """In which they work; the registry gives it one."""
+    """The queue in which they work. The registry sets it."""
     _about: About
     _has_news = True
-    """Whether a policy has changed since it was asked."""
+    """Whether a policy has changed since it was last described."""
 
     def __init__(self, config: BanditConfig) -> None:
         self.policy = owned(config.build())
         self._decides_by(config)
         self.shadows = Shadows()
-        """Its candidates, which learn and never decide."""
+        """The candidates, which learn and never decide."""
         self._is_offered = dict.fromkeys(config.actions or (), True)
 
     def _decides_by(self, config: BanditConfig) -> None:
-        """The settings of the policy that decides."""
+        """Use the settings of the policy that decides."""
         self.config = config
         self.model = config.model
-        """What is believed of the rewards: which of them can be learned from."""
+        """The reward model. It says which rewards can be learned from."""
         self.shape = config.shape
-        """What work takes, and memory, follows from it."""
+        """What time and memory of its work depend on."""
         self.reaches_all = reaches_all(config.rule)
-        """Whether every arm has a chance, so that something can be said of other policies; ..."""
+        """Whether every arm can be chosen, so that other policies can be evaluated; ..."""
         self.knows_chances = config.rule.exact_probabilities or config.propensities == ESTIMATE
-        """... and whether the chances are known."""
+        """... and whether the propensities are known."""
         self._learn_seconds = learn_cost(self.shape)
 
     @property
     def actions(self) -> list[str]:
-        """Those that are offered now."""
+        """The actions that are offered now."""
         return [action for action, is_offered in self._is_offered.items() if is_offered]
 
     @property
     def known_actions(self) -> list[str]:
-        """All of them, in the order in which they came."""
+        """All actions, in the order in which they came."""
         return [*self._is_offered]
 
     @property
     def retired(self) -> list[str]:
-        """Those that are offered no more."""
+        """The retired actions."""
         return [action for action, is_offered in self._is_offered.items() if not is_offered]
 
     # -- in the lane --------------------------------------------------------------------------------------
 
     def _learn(self, shown: DecisionRow, reward: float, candidates: Sequence[Candidate]) -> None:
-        """Learn from a reward, candidates too. What a policy refuses it does not learn, nor in a replay."""
+        """Learn from a reward, together with the candidates.
+
+        A refused reward is not learned, nor in a replay.
+        """
         self._has_news = True
         features = decode(shown.features, self.config.dim)
         told = (features, reward) if self.config.actions is None else (features, shown.arm_id, reward)
@@ -99,7 +102,7 @@ class Learner:
             self._learn(shown, reward, ())
 
     def retire_all(self, actions: Sequence[str]) -> None:
-        """Begin with these actions offered no more."""
+        """Begin with these actions retired."""
         for action in actions:
             self._is_offered[action] = False
             self.policy.retire(action)
@@ -115,14 +118,14 @@ class Learner:
             policy.retire(action)
 
     def _promote(self, candidate: Candidate, kept: Candidate | None) -> None:
-        """Let a candidate decide; neither it nor the one that is kept warms up."""
+        """Let a candidate decide. Neither it nor the old policy is warming up."""
         if kept is not None:
             kept.policy = self.policy
             kept.policy._scales_itself = True
         self.policy = owned(candidate.policy)
 
     def _scale(self, row: ScalingRow) -> None:
-        """Learn anew what was learned so far, with a scaling. The last one is fixed."""
+        """Learn everything again with a new scaling. The last scaling is final."""
         self._has_news = True
         if self.policy.is_warming_up:
             scaling = decode_scaling(row.scaling, self.config.dim)
@@ -130,10 +133,10 @@ class Learner:
                 self.policy.read_by(scaling, is_last=row.is_last, seen=row.arms)
 
     def about(self, *, is_one_of_many: bool = False) -> "About":
-        """What there is to say of the policy: as it is, or was when it was free to be asked.
+        """The description of the policy: as it is now, or as it was when it could last be asked.
 
-        Many models are asked in the lane, and what they say is known the next time; where it is one of many
-        bandits, two models are many.
+        Many models are asked in the queue, and their description is known at the next call. For a list of
+        bandits, two models are already many.
         """
         if self.lane.is_busy or not (self._has_news or self.policy.is_warming_up):
             return self._about
@@ -144,11 +147,11 @@ class Learner:
         return self._about
 
     def look(self) -> None:
-        """Ask the policy what there is to say of it."""
+        """Ask the policies for their description."""
         self._has_news = False
         self._about = about(self.policy)
         for candidate in self.shadows:
-            if candidate.policy is not None:  # else it is about to be made
+            if candidate.policy is not None:  # otherwise it is about to be made
                 candidate.look()
 
     @property
@@ -156,14 +159,14 @@ class Learner:
         return (len(self._is_offered) or 1) * (1 + len(self.shadows))
 
     def _copied(self, shadows: Sequence[Candidate]) -> tuple[Any, dict[int, Any], list[int]]:
-        """What is changed in the lane: the policies, and how many rewards those of candidates refused."""
+        """Copy what the queue changes: the policies, and how many rewards each candidate refused."""
         policies = {one.number: copy.deepcopy(one.policy) for one in shadows}
         return copy.deepcopy(self.policy), policies, [one.refused for one in shadows]
 
 
 @contextmanager
 def _refusals(what: str) -> Iterator[None]:
-    """What the policy refuses leaves it as it was."""
+    """Turn a refusal of the policy into a problem. The policy is unchanged."""
     try:
         yield
     except (InputError, InputTypeError) as error:

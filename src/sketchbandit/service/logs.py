@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, or plain text for people."""
+"""Structured logs: one JSON object per line, or plain text for people."""
 
 import json
 import logging
@@ -9,11 +9,11 @@ from typing import Any
 
 _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Controls of terminals and of the direction of text: a line could be made to look like another with them."""
+"""Control characters of terminals and text direction. They could make a line look like another one."""
 
 
 class JsonFormatter(logging.Formatter):
-    """Time, level, logger, message, and whatever was given as ``extra``."""
+    """Time, level, logger, message, and everything given as ``extra``."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
@@ -30,10 +30,10 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """The same for the eye."""
+    """The same as plain text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and the traceback if there is one, indented."""
+        """One line, followed by the indented traceback if there is one."""
         extra = "".join(f" {key}={value}" for key, value in _extra(record).items())
         said = visible(f"{record.getMessage()}{extra}")
         lines = [f"{self.formatTime(record, '%H:%M:%S')} {record.levelname.lower():7} {said}"]
@@ -43,7 +43,7 @@ class TextFormatter(logging.Formatter):
 
 
 def visible(text: str) -> str:
-    r"""A text with its controls written out.
+    r"""The text with control characters written out.
 
     >>> print(visible("two\nlines"))
     two\x0alines

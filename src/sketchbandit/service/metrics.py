@@ -1,4 +1,4 @@
-"""What Prometheus sees. Counts of bandits are read from the bandits when it asks."""
+"""Metrics for Prometheus. Counts of bandits are read from the bandits when Prometheus asks."""
 
 from collections.abc import Callable, Iterable
 
@@ -14,7 +14,7 @@ _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 _COUNTERS = {
     "decisions": "Decisions made",
     "rewards": "Rewards received",
-    "defaults": "Arms shown that nobody rewarded in time",
+    "defaults": "Shown arms whose reward did not come in time",
 }
 _GAUGES = {
     "reward_sum": "Sum of all rewards",
@@ -32,7 +32,7 @@ _VALUES = {
 
 
 class Instruments:
-    """The registry, and what is counted as it happens."""
+    """The registry, and the metrics that are counted as things happen."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -44,17 +44,17 @@ class Instruments:
         self.commit_failures = self._counter("commit_failures", "Commits that failed")
         self.damaged_records = self._counter("damaged_records", "Records changed in the database")
         self.estimates_left_out = self._counter(
-            "estimates_left_out", "Probabilities that there was no time to estimate"
+            "estimates_left_out", "Propensities that were not estimated for lack of time"
         )
         self.judgements_left_out = self._counter(
-            "judgements_left_out", "Decisions that there was no time to ask candidates about"
+            "judgements_left_out", "Decisions about which candidates were not asked for lack of time"
         )
         self._request_seconds = self._histogram("request_seconds", "Time of a request", _SECONDS, ("route",))
         self._responses = self._counter("responses", "Responses by status", ("status",))
         self._children: dict[tuple[str, int], tuple[Histogram, Counter]] = {}
 
     def saw(self, route: str, status: int, seconds: float) -> None:
-        """A request was answered."""
+        """Count an answered request."""
         found = self._children.get((route, status))
         if found is None:
             found = self._request_seconds.labels(route), self._responses.labels(str(status))
@@ -63,7 +63,7 @@ class Instruments:
         found[1].inc()
 
     def watch(self, bandits: Callable[[], Iterable[Bandit]], quarantined: Callable[[], int]) -> None:
-        """Report on these bandits too, and how many are out of service."""
+        """Report on these bandits too, and on how many are out of service."""
         self.registry.register(_Bandits(bandits))
         told = "Bandits that are out of service"
         Gauge("sketchbandit_quarantined_bandits", told, registry=self.registry).set_function(quarantined)

@@ -1,4 +1,4 @@
-"""What a decision is made among: arms with features, or actions and one context for all of them."""
+"""What a decision is made among: arms with features, or actions with one context for all."""
 
 import json
 from collections.abc import Sequence
@@ -10,33 +10,33 @@ from sketchbandit.service.vectors import Matrix, Vector, encode_all, nbytes
 
 
 class Offered(Protocol):
-    """What the desks need to know of it."""
+    """What the rest of the service needs to know of it."""
 
     def __len__(self) -> int: ...
 
     @property
     def nonzeros(self) -> int | None:
-        """Entries of all arms, where they are sparse."""
+        """Entries of all arms, if they are sparse."""
 
     @property
     def formed(self) -> int:
-        """Numbers that are made before the policy is asked."""
+        """Numbers that are computed before the policy is asked."""
 
     @property
     def nbytes(self) -> int:
-        """What the policy is asked with takes."""
+        """Bytes of what the policy is asked with."""
 
     def name(self, index: int) -> str | None:
-        """What one is called, if it has a name."""
+        """The name of one, if it has a name."""
 
     def row(self, index: int) -> Vector:
-        """What is learned from if one is chosen; it shares no memory with the others."""
+        """What is learned from if this one is chosen. It shares no memory with the others."""
 
     def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
-        """What the verbs of a policy are asked with: an argument, and options."""
+        """What to call the policy's methods with: an argument, and options."""
 
     def log(self) -> bytes:
-        """All of them, for the journal."""
+        """Everything offered, for the journal."""
 
 
 class ArmSet(NamedTuple):
@@ -44,43 +44,43 @@ class ArmSet(NamedTuple):
 
     matrix: Matrix
     ids: Sequence[str | None] | None
-    """Where they were stored under names."""
+    """The ids, if arms are stored."""
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])
 
     @property
     def nonzeros(self) -> int | None:
-        """Entries of all arms, where they are sparse."""
+        """Entries of all arms, if they are sparse."""
         return None if isinstance(self.matrix, np.ndarray) else int(self.matrix.nnz)
 
     @property
     def formed(self) -> int:
-        """They are made already."""
+        """0, because nothing has to be computed."""
         return 0
 
     @property
     def nbytes(self) -> int:
-        """Of all of them."""
+        """Bytes of all arms."""
         return nbytes(self.matrix)
 
     def name(self, index: int) -> str | None:
-        """The id of one, if it has one."""
+        """The id of an arm, if it has one."""
         return None if self.ids is None else self.ids[index]
 
     def row(self, index: int) -> Vector:
-        """One arm, not sharing memory with the others."""
+        """One arm. It shares no memory with the others."""
         if isinstance(self.matrix, np.ndarray):
             return self.matrix[index].copy()
         return self.matrix[[index]]
 
     def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
-        """What the verbs of a policy are asked with: an argument, and options."""
+        """What to call the policy's methods with: an argument, and options."""
         del policy
         return self.matrix, {}
 
     def log(self) -> bytes:
-        """All of them, for the journal."""
+        """All arms, for the journal."""
         return encode_all(self.matrix)
 
 
@@ -95,21 +95,21 @@ class ActionSet(NamedTuple):
 
     @property
     def nonzeros(self) -> int | None:
-        """Entries of the context for all actions, where it is sparse."""
+        """Entries of the context for all actions, if it is sparse."""
         return None if isinstance(self.context, np.ndarray) else int(self.context.nnz) * len(self.names)
 
     @property
     def formed(self) -> int:
-        """The context is there."""
+        """0, because nothing has to be computed."""
         return 0
 
     @property
     def nbytes(self) -> int:
-        """Of the context."""
+        """Bytes of the context."""
         return nbytes(self.context)
 
     def name(self, index: int) -> str:
-        """One of them."""
+        """The name of an action."""
         return self.names[index]
 
     def row(self, index: int) -> Vector:
@@ -118,10 +118,10 @@ class ActionSet(NamedTuple):
         return self.context
 
     def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
-        """What the verbs of a policy are asked with: an argument, and options."""
+        """What to call the policy's methods with: an argument, and options."""
         del policy
         return self.context, {"actions": self.names}
 
     def log(self) -> bytes:
-        """Their names, for the journal."""
+        """The names of the actions, for the journal."""
         return json.dumps(list(self.names)).encode()

@@ -1,4 +1,4 @@
-"""In which order work is done: one thing after another for each bandit, and nothing twice at once."""
+"""The order of work: one thing at a time for each bandit, and nothing twice at once."""
 
 import asyncio
 import time
@@ -12,8 +12,8 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 SHORT = 0.001
-"""Seconds: what takes less is done at once, on the event loop; more in a thread."""
-_SPELL = 0.002  # seconds of short work in a row, before others get their turn
+"""Seconds. Shorter work is done at once on the event loop, longer work in a thread."""
+_SPELL = 0.002  # seconds of short work in a row, before other work gets a turn
 
 
 class _Job(NamedTuple):
@@ -23,12 +23,12 @@ class _Job(NamedTuple):
 
 
 class Lane:
-    """The work of one bandit, in the order in which it was given.
+    """The queue of one bandit: its work in the order in which it was given.
 
-    Short work is done at once where nothing is before it. Long work is done in a thread, and what comes
-    meanwhile waits behind it: other bandits have lanes of their own.
+    Short work is done at once if nothing waits before it. Long work is done in a thread, and later work waits
+    behind it. Other bandits have their own queues.
 
-    Nobody else may touch what the lane works on while it ``is_busy``: its lock would be waited for.
+    While the lane ``is_busy``, nobody else may touch what it works on: they would wait for its lock.
     """
 
     def __init__(self, threads: Executor) -> None:
@@ -36,21 +36,21 @@ class Lane:
         self._jobs: deque[_Job] = deque()
         self.is_busy = False
         self.waiting_seconds = 0.0
-        """Of work that is under way or waits, as it was estimated."""
+        """The estimated seconds of all work that runs or waits."""
         self._pace = 1.0
-        """Which part of that it took so far: estimates are from above."""
+        """The ratio of real to estimated time so far. Estimates are upper bounds."""
 
     @property
     def busy_seconds(self) -> float:
-        """How long it may be busy with what it has."""
+        """How long the present work may take."""
         return self.waiting_seconds * self._pace
 
     def is_free_for(self, seconds: float) -> bool:
-        """Whether work that takes so long may be done right now, by the caller."""
+        """Whether the caller may do work of this length right now."""
         return not self.is_busy and seconds < SHORT
 
     def put(self, work: Callable[[], T], seconds: float) -> asyncio.Future[T]:
-        """Do this when everything before it is done."""
+        """Do this after everything before it is done."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._jobs.append(_Job(work, seconds, future))
         self.waiting_seconds += seconds
@@ -60,7 +60,7 @@ class Lane:
         return future
 
     async def do(self, work: Callable[[], T], seconds: float) -> T:
-        """What comes of the work: at once, or in its turn."""
+        """The result of the work, done at once or in its turn."""
         return work() if self.is_free_for(seconds) else await self.put(work, seconds)
 
     async def over(self) -> None:
@@ -86,7 +86,7 @@ class Lane:
         self.waiting_seconds = 0.0
 
     def _in_thread(self, job: _Job) -> bool:
-        """Whether it was begun: where memory is short there may be no thread to be had."""
+        """Whether the work was started. If memory is short, there may be no thread for it."""
         try:
             running = asyncio.get_running_loop().run_in_executor(self._threads, job.work)
         except Exception as error:
@@ -108,7 +108,7 @@ class Lane:
 
     def _settle(self, job: _Job, result: Any, error: BaseException | None) -> None:
         self.waiting_seconds -= job.seconds
-        if job.future.done():  # whoever asked has gone
+        if job.future.done():  # nobody waits for it any more
             return
         if error is None:
             job.future.set_result(result)
@@ -117,11 +117,11 @@ class Lane:
 
 
 def _nothing() -> None:
-    """The end of a lane."""
+    """Do nothing. It marks the end of a queue."""
 
 
 class SingleFlight(Generic[K]):
-    """What has been begun and is not over yet, by a key: so that nobody begins it a second time."""
+    """Work that has begun and not ended, by a key, so that nobody begins it twice."""
 
     def __init__(self) -> None:
         self._futures: dict[K, asyncio.Future[Any]] = {}
@@ -133,37 +133,37 @@ class SingleFlight(Generic[K]):
         return key in self._futures
 
     def add(self, key: K, future: asyncio.Future[Any]) -> None:
-        """Begun. Nothing may be awaited between looking and this."""
+        """Note that it has begun. Nothing may be awaited between the check and this."""
         self._futures[key] = future
         future.add_done_callback(lambda _: self._futures.pop(key, None))
 
     async def over(self, key: K) -> None:
-        """Wait until nothing of that key is under way; what came of it is for the caller to see."""
+        """Wait until nothing with this key is under way. The caller looks at the outcome."""
         while (future := self._futures.get(key)) is not None:
-            await asyncio.wait([future])  # always lets the loop turn, also where the future is done
+            await asyncio.wait([future])  # always lets the loop run, even if the future is done
 
 
 class Threads:
-    """A few threads for long work that belongs to no bandit's order."""
+    """A few threads for long work that belongs to no bandit."""
 
     def __init__(self, most: int = 4) -> None:
         self._pool = ThreadPoolExecutor(most, thread_name_prefix="long-work")
 
     async def run(self, work: Callable[..., T], *args: Any) -> T:
-        """What comes of the work."""
+        """The result of the work."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work, *args)
 
     def close(self) -> None:
-        """Wait for what is under way."""
+        """Wait for the work under way."""
         self._pool.shutdown()
 
 
 class Clock:
-    """Seconds since the epoch, steady while the process runs and never before ``floor``.
+    """Seconds since the epoch. It is steady while the process runs, and never before ``floor``.
 
-    The wall clock is read once, at the start; from then on the monotonic clock counts, so that an adjusted
-    wall clock neither expires a decision early nor keeps it open. ``floor`` is the last time found in the
-    journal: after a restart with a clock that was set back, time goes on from there.
+    The wall clock is read once, at the start. From then on the monotonic clock counts. So an adjusted wall
+    clock neither expires a decision early nor keeps it open. ``floor`` is the last time found in the journal.
+    After a restart with a clock that was set back, time goes on from there.
     """
 
     def __init__(
@@ -177,5 +177,5 @@ class Clock:
         self._offset = max(wall(), floor) - monotonic()
 
     def now(self) -> float:
-        """Now."""
+        """The time now."""
         return self._offset + self._monotonic()

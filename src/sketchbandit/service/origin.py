@@ -1,24 +1,24 @@
-"""The log that a bandit began with."""
+"""The log that a bandit learned from when it was created."""
 
 import json
 from typing import NamedTuple
 
 
 class Origin(NamedTuple):
-    """The log that a bandit had learned from when it was created."""
+    """The log that a bandit learned from when it was created."""
 
     bandit: int
-    """The number of the one whose log it is, ..."""
+    """The number of the bandit whose log it is, ..."""
     name: str
-    """... and what it was called."""
+    """... and its name at that time."""
     until: int
-    """The last record that counts."""
+    """The last record of the log that counts."""
     rewards: int = 0
-    """How many it has learned from."""
+    """Rewards that were learned from."""
     dropped: int = 0
-    """How many were no longer in the log."""
+    """Rewards that were no longer in the log."""
     retired: tuple[str, ...] = ()
-    """Actions that were offered no more."""
+    """Actions that were retired."""
 
     def to_json(self) -> str:
         """As text, for the journal."""
@@ -26,6 +26,6 @@ class Origin(NamedTuple):
 
     @classmethod
     def from_json(cls, text: str) -> "Origin":
-        """Back from ``to_json``."""
+        """Read what ``to_json`` has written."""
         saved = json.loads(text)
         return cls(**{**saved, "retired": tuple(saved["retired"])})

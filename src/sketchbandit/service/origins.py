@@ -1,4 +1,4 @@
-"""Bandits that begin with what the log of another one tells."""
+"""Lets a new bandit learn from the log of another one."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -12,19 +12,18 @@ from sketchbandit.service.storage.checksums import LOGGED, unsealed
 from sketchbandit.service.storage.records import DecisionRow, RewardRow
 
 Rewarded = tuple[DecisionRow, float]
-"""An arm that was shown, and its reward."""
+"""A shown arm, and its reward."""
 Slowly = Callable[[Iterable[Rewarded]], Iterable[Rewarded]]
 _PAGE, _MOST_BYTES = 500, 4 * 1024 * 1024  # rows and bytes read at once
 
 
 def learn_from(connection: sa.Connection, bandit: Bandit, origin: Origin, slowly: Slowly = iter) -> int:
-    """Have a new bandit learn from all rewards of a log, in their order; how many there are.
+    """Let a new bandit learn from all rewards of a log, in their order. Returns how many there are.
 
-    It is the same as ``update`` of its policy with every arm and reward, one after another. ``slowly`` may go
-    through them with pauses.
+    It is the same as calling ``update`` of its policy with every arm and reward. ``slowly`` may add pauses.
     """
     policy, count = bandit.policy, 0
-    policy._scales_itself = True  # there are no records of that
+    policy._scales_itself = True  # there are no records of its scalings
     for shown, reward in slowly(_rewarded(connection, bandit, origin)):
         bandit.learn_again(shown, reward)
         count += 1
@@ -34,18 +33,18 @@ def learn_from(connection: sa.Connection, bandit: Bandit, origin: Origin, slowly
 
 
 def begin(connection: sa.Connection, bandit: Bandit) -> None:
-    """What a bandit had learned when it was created, where that is not in its own journal."""
+    """Learn again what a bandit learned when it was created, if that is not in its own journal."""
     origin = bandit.origin
     if origin is not None and (found := learn_from(connection, bandit, origin)) != origin.rewards:
         raise SketchBanditError(
-            f"bandit {bandit.name!r} cannot be restored: no snapshot of it is whole, and the journal has "
+            f"bandit {bandit.name!r} cannot be restored: it has no intact snapshot, and the journal has only "
             f"{found} of the {origin.rewards} rewards of {origin.name!r} that it began with; put its "
             "snapshots back"
         )
 
 
 def _rewarded(connection: sa.Connection, bandit: Bandit, origin: Origin) -> Iterator[Rewarded]:
-    """The arms of a log that have a reward, each with it."""
+    """The arms of a log that have a reward, each with its reward."""
     d, r = tables.decisions, tables.rewards
     of_arm = [(sa.null() if c.name in LOGGED else c).label(f"arm_{c.name}") for c in d.columns]
     query = sa.select(*r.columns, *of_arm).join_from(r, d, d.c.seq == r.c.decision)

@@ -1,4 +1,4 @@
-"""Long work in Python beside an event loop that must not wait for it."""
+"""Pauses for long work in Python, so that the event loop need not wait for it."""
 
 import asyncio
 import time
@@ -11,19 +11,19 @@ _STRETCH = 0.002  # seconds of work between two pauses
 
 
 class Pace:
-    """Called between short pieces of work in a thread: after 2 ms of work it sleeps as long.
+    """Called between short pieces of work in a thread. After 2 ms of work it sleeps for as long.
 
-    Without it a thread that computes in Python would have the interpreter's lock for half of the time, and
-    the event loop would wait for every switch. Time that others have the lock does not count as work.
-    On the event loop itself it never sleeps.
+    Without it, a thread that computes in Python would hold the interpreter's lock half of the time, and the
+    event loop would wait at every switch. Time in which others hold the lock does not count as work. On the
+    event loop itself it never sleeps.
     """
 
     def __init__(self) -> None:
         self._since: float | None = None
-        """In seconds of the thread that works, which need not be the one that made this."""
+        """In CPU seconds of the working thread, which need not be the thread that made this object."""
 
     def __call__(self) -> None:
-        """Sleep if it is time."""
+        """Sleep if it is time to."""
         now = time.thread_time()
         if self._since is None:
             self._since = now

@@ -1,19 +1,20 @@
-"""What the service refuses, each with its HTTP status and a message that says what to do.
+"""Errors that the service answers with. Each has an HTTP status and a message that says what to do.
 
 Problem
-├── Malformed    400  not JSON, not npy
-├── Unauthorised 401  no token, or one that is not known
-├── Forbidden    403  a token without the scope, a foreign Host
+├── Malformed    400  the body is not JSON or not npy
+├── Unauthorised 401  no token, or an unknown token
+├── Forbidden    403  the token lacks the scope, or the Host header is foreign
 ├── NotFound     404  no such bandit, arm or decision
+├── NotAllowed   405  the path exists, but does not take this method
 ├── Conflict     409  another reward than before; a bandit of that name with other settings
 ├── Expired      410  the reward came after the timeout
-├── TooLarge     413  a body, an arm set or a dimension beyond the limit
+├── TooLarge     413  a body, a set of arms or a dimension beyond the limit
 ├── WrongType    415  a body that is neither JSON nor npy
-├── Invalid      422  well formed, but not usable: NaN, a wrong dimension, no arms
+├── Invalid      422  readable, but not usable: NaN, a wrong dimension, no arms
 ├── Busy         429  too many open decisions or waiting requests: slow down
 ├── Unavailable  503  the journal cannot be written; nothing was changed, or a retry is safe
-├── Quarantined  503  one bandit alone is out of service, and the message says why
-└── Standby      503  this server follows another one, which is to be asked
+├── Quarantined  503  this one bandit is out of service; the message says why
+└── Standby      503  this server is a standby; ask the other server
 """
 
 from typing import ClassVar
@@ -22,7 +23,7 @@ from sketchbandit.errors import SketchBanditError
 
 
 class Problem(SketchBanditError):
-    """Base of everything above; ``str`` of it is the message."""
+    """Base class of all errors above. ``str(problem)`` is the message."""
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal"
@@ -36,61 +37,61 @@ class Malformed(Problem):
 
 
 class Unauthorised(Problem):
-    """No token, or an unknown one."""
+    """There is no token, or the token is unknown."""
 
     status, code = 401, "unauthorised"
 
 
 class Forbidden(Problem):
-    """Known, but not allowed."""
+    """The client is known, but not allowed to do this."""
 
     status, code = 403, "forbidden"
 
 
 class NotFound(Problem):
-    """Nothing of that name or id."""
+    """There is nothing with that name or id."""
 
     status, code = 404, "not_found"
 
 
 class NotAllowed(Problem):
-    """The path is there, the method is not."""
+    """The path exists, but does not take this method."""
 
     status, code = 405, "not_allowed"
 
 
 class Conflict(Problem):
-    """Contradicts what was said before."""
+    """The request contradicts an earlier one."""
 
     status, code = 409, "conflict"
 
 
 class Expired(Problem):
-    """Too late."""
+    """The reward came too late."""
 
     status, code = 410, "expired"
 
 
 class TooLarge(Problem):
-    """Beyond a limit."""
+    """The request is beyond a limit."""
 
     status, code = 413, "too_large"
 
 
 class WrongType(Problem):
-    """A content type that the service does not read."""
+    """The service does not read this content type."""
 
     status, code = 415, "wrong_type"
 
 
 class Invalid(Problem):
-    """Readable, but not usable."""
+    """The body is readable, but not usable."""
 
     status, code = 422, "invalid"
 
 
 class Busy(Problem):
-    """Too much at once; later it will do."""
+    """Too much at once. The same request can succeed later."""
 
     status, code, retry_after = 429, "busy", 1
 
@@ -102,12 +103,12 @@ class Unavailable(Problem):
 
 
 class Quarantined(Problem):
-    """One bandit is out of service: a record of it could not be applied. Trying again does not help."""
+    """One bandit is out of service: one of its records could not be applied. Trying again does not help."""
 
     status, code = 503, "quarantined"
 
 
 class Standby(Problem):
-    """Ask the other server."""
+    """This server is a standby. Ask the other server."""
 
     status, code, retry_after = 503, "standby", 1

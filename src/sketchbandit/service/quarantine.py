@@ -1,10 +1,10 @@
-"""Bandits that cannot be used, while all others can."""
+"""Bandits that cannot be used. All others are not affected."""
 
 from typing import NamedTuple
 
 
 class Quarantined(NamedTuple):
-    """A bandit that is set aside: nothing of it is lost, and nothing of it is served."""
+    """A bandit out of service. Nothing of it is lost, and no request to it is answered."""
 
     number: int
     name: str

@@ -1,4 +1,4 @@
-"""Rankings as JSON: what a decision answers where ``top`` was asked for."""
+"""Writes rankings as JSON, for decisions with ``top``."""
 
 from json.encoder import encode_basestring as quoted  # not for ASCII alone: UTF-8 is the shorter
 
@@ -6,11 +6,11 @@ from sketchbandit.service.choosing import Ranking
 from sketchbandit.service.offered import Offered
 from sketchbandit.service.politeness import politely
 
-_SLICE = 500  # arms: a millisecond or so
+_SLICE = 500  # arms; they take about a millisecond
 
 
 def ranking_json(ranking: Ranking, offered: Offered) -> str:
-    """One object an arm, in order. Long ones are written in slices, so that other threads get their turn."""
+    """One object per arm, in order. Long rankings are written in slices, so other threads get a turn."""
     starts = range(0, len(ranking.index), _SLICE)
     slices = starts if len(starts) == 1 else politely(starts)
     return f"[{','.join(_some(ranking, offered, at) for at in slices)}]"

@@ -1,4 +1,4 @@
-"""The state after a restart: the newest snapshot that is whole, and the journal since then."""
+"""Restores the state after a restart: the newest intact snapshot, and the journal since then."""
 
 import logging
 import time
@@ -26,10 +26,10 @@ from sketchbandit.service.vectors import DamagedArm
 log = logging.getLogger(__name__)
 
 INSTANCE = "instance"
-"""A file of the state folder: which journal its snapshots belong to."""
+"""A file in the state folder. It says which journal the snapshots belong to."""
 _DAY = 86_400.0
 _LEAP = 30 * _DAY
-_LOOKED_AT = 100  # of the newest rows, for one that is as it was written
+_LOOKED_AT = 100  # newest rows in which an intact one is looked for
 
 
 class Recovered(NamedTuple):
@@ -39,24 +39,26 @@ class Recovered(NamedTuple):
     quarantined: list[Quarantined]
     """Bandits that cannot be used."""
     deleted: list[int]
-    """Bandits whose rows are still to be removed."""
+    """Deleted bandits whose rows are still to be removed."""
     last_seq: int
     last_time: float
     dropped: int
-    """Decisions below this place were dropped because of their age, but for those that wait."""
+    """Decisions below this record were dropped because of their age, except for waiting ones."""
     has_leapt: bool
-    """Whether the clock is so far ahead of the last time that somebody should look."""
+    """Whether the clock is so far ahead of the last record that a person should check it."""
 
 
 def recover(database: Database, snapshots: SnapshotStore) -> Recovered:
     """Read all bandits back. The journal is not changed.
 
-    A bandit that cannot be read is quarantined, with a line in the log; all others start.
+    A bandit that cannot be read is put out of service and logged. All others start.
     """
     try:
         return database.read(lambda connection: recover_from(connection, snapshots))
     except MemoryError as error:
-        raise SketchBanditError("there is not enough memory to read the journal") from error
+        raise SketchBanditError(
+            "there is not enough memory to read the journal; give the server more"
+        ) from error
 
 
 def recover_from(
@@ -66,9 +68,9 @@ def recover_from(
     is_owner: bool = True,
     only: Collection[int] | None = None,
 ) -> Recovered:
-    """The same within a transaction, of all bandits or of ``only`` some.
+    """The same within a transaction, for all bandits or for ``only`` some.
 
-    Snapshots of a server that runs are not touched: not ``is_owner``.
+    Without ``is_owner`` another server is running, and its snapshots are not touched.
     """
     service = connection.execute(sa.select(tables.service)).one()
     bandits: dict[int, Bandit] = {}
@@ -77,7 +79,7 @@ def recover_from(
     deleted = []
 
     def set_aside(number: int, name: str, reason: str) -> None:
-        log.error("a bandit is quarantined", extra={"bandit": name, "reason": reason})
+        log.error("a bandit is out of service", extra={"bandit": name, "reason": reason})
         quarantined.append(Quarantined(number, name, f"bandit {name!r} is out of service: {reason}"))
 
     def failed(failure: Failure) -> None:
@@ -92,7 +94,7 @@ def recover_from(
             continue
         try:
             bandit, starts[row.id] = load(connection, snapshots, row, service, is_owner=is_owner)
-        except Exception as error:  # whatever it is, other bandits can go on
+        except Exception as error:  # in any case the other bandits can go on
             if _is_of_all(error, connection):
                 raise
             set_aside(row.id, row.name, reason_of(error))
@@ -105,18 +107,18 @@ def recover_from(
 
 
 def _is_of_all(error: Exception, connection: sa.Connection) -> bool:
-    """Whether an error says nothing about a bandit: the database is away, or has ended the transaction."""
+    """Whether an error concerns all bandits: the database is away, or has ended the transaction."""
     return isinstance(error, StorageError) or (
         isinstance(error, DBAPIError) and connection.dialect.name == "postgresql"
     )
 
 
 def recognise(state: Path, database: Database) -> None:
-    """Snapshots and journal must belong together; a new folder is of this journal from here on."""
+    """Check that snapshots and journal belong together. A new folder belongs to this journal from now on."""
     if not belongs(state, database):
         raise InputError(
             f"{state} holds snapshots of another journal than {database}; give the database that belongs to "
-            "it, or an empty folder"
+            "this folder, or an empty folder"
         )
     replace_file(state / INSTANCE, database.instance.encode())
 
@@ -124,14 +126,14 @@ def recognise(state: Path, database: Database) -> None:
 def reason_of(error: Exception) -> str:
     """Why a bandit cannot be loaded."""
     if isinstance(error, MemoryError):
-        return "there is not enough memory for it (MemoryError); give the server more, and restart it"
+        return "there is not enough memory for it (MemoryError); give the server more memory and restart it"
     return str(error) if isinstance(error, SketchBanditError) else f"it cannot be read: {error!r}"
 
 
 def load(
     connection: sa.Connection, snapshots: SnapshotStore, row: Any, service: Any, *, is_owner: bool = True
 ) -> tuple[Bandit, Since]:
-    """A bandit as it was at its newest whole snapshot, and what of the journal it needs."""
+    """A bandit as of its newest intact snapshot, and what it needs of the journal."""
     bandit = build(row)
     if is_owner:
         snapshots.clean(bandit.number)
@@ -143,8 +145,8 @@ def load(
     start = since(connection, bandit, snapshot)
     if max(start.seq, bandit.number) + 1 < service.dropped:
         raise SketchBanditError(
-            f"bandit {bandit.name!r} cannot be restored: no snapshot of it is whole, and the journal's "
-            "oldest rows were dropped; put its snapshots back, such as "
+            f"bandit {bandit.name!r} cannot be restored: it has no intact snapshot, and the oldest rows of "
+            "the journal were dropped; put its snapshots back, such as "
             f"{snapshots.name(bandit.number, service.dropped)}"
         )
     read_arms(connection, bandit)
@@ -152,7 +154,7 @@ def load(
 
 
 def build(row: Any) -> Bandit:
-    """A bandit that has learned nothing yet, from its row."""
+    """A bandit from its row. It has learned nothing yet."""
     config = config_of(row)
     try:
         return Bandit(row.id, row.name, config, created=row.created, source=row.source)
@@ -175,14 +177,14 @@ def _unreadable(row: Any, error: Exception) -> SketchBanditError:
 
 
 def belongs(state: Path, database: Database) -> bool:
-    """Whether the snapshots of a folder are of this journal: nothing says otherwise."""
+    """Whether the snapshots of a folder may belong to this journal: nothing says otherwise."""
     mark = state / INSTANCE
     try:
         said = mark.read_text(encoding="utf-8").strip() if mark.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{mark} cannot be read ({error}): it says which journal the snapshots beside it are of; "
-            f"remove it if that is {database}"
+            f"{mark} cannot be read ({error}): it says which journal the snapshots belong to; "
+            f"remove it if they belong to {database}"
         ) from error
     return said == database.instance or not said
 
@@ -190,20 +192,20 @@ def belongs(state: Path, database: Database) -> bool:
 def newest_whole(
     connection: sa.Connection, snapshots: SnapshotStore, bandit: Bandit, service: Any, *, is_owner: bool
 ) -> Snapshot | None:
-    """The newest snapshot that can be used; others are put aside, with a warning.
+    """The newest usable snapshot. Others are set aside, with a warning.
 
-    Not usable are damaged ones, those of another bandit, and those of records that the journal does not have:
-    the database was replaced by an older copy.
+    Three kinds are not usable: damaged ones, those of another bandit, and those of records that the journal
+    does not have because the database was replaced by an older copy.
     """
     for seq in snapshots.places(bandit.number):
         try:
             return read_snapshot(connection, snapshots, bandit, seq, service)
         except StorageError:
-            raise  # of all snapshots in the database, not of this one
+            raise  # it concerns all snapshots in the database, not this one
         except OSError as error:
-            log.warning("a snapshot cannot be read; going on without", extra={"reason": str(error)})
+            log.warning("a snapshot cannot be read; trying an older one", extra={"reason": str(error)})
         except SketchBanditError as error:
-            log.warning("a snapshot cannot be used; going on without", extra={"reason": str(error)})
+            log.warning("a snapshot cannot be used; trying an older one", extra={"reason": str(error)})
             if is_owner:
                 snapshots.put_aside(bandit.number, seq)
     return None
@@ -212,26 +214,28 @@ def newest_whole(
 def read_snapshot(
     connection: sa.Connection, snapshots: SnapshotStore, bandit: Bandit, seq: int, service: Any
 ) -> Snapshot:
-    """A snapshot of the bandit; one that does not belong to the journal is refused."""
+    """Read a snapshot of the bandit. One that does not belong to the journal is refused."""
     snapshot = snapshots.read(bandit.number, seq)
     if not bandit.owns(snapshot):
-        raise FileError(f"the snapshot at record {snapshot.seq} is of another bandit than {bandit.name!r}")
+        raise FileError(
+            f"the snapshot at record {snapshot.seq} belongs to another bandit than {bandit.name!r}"
+        )
     if snapshot.seq > service.seq:
         raise FileError(f"the snapshot at record {snapshot.seq} is ahead of the journal, at {service.seq}")
     if not _is_of_journal(connection, snapshot):
-        raise FileError(f"the snapshot at record {snapshot.seq} is of another course of the journal")
-    if "promoted" in snapshot.state:  # by a version whose snapshots hold the rule
+        raise FileError(f"the snapshot at record {snapshot.seq} belongs to another history of the journal")
+    if "promoted" in snapshot.state:  # written by a version whose snapshots hold the rule
         return snapshot
     return snapshot._replace(policy=bandit.original.with_rule(snapshot.policy))
 
 
 def _is_of_journal(connection: sa.Connection, snapshot: Snapshot) -> bool:
-    """Whether nothing else stands where a snapshot knows its last decision and its last reward.
+    """Whether the journal still has the last decision and the last reward of a snapshot.
 
-    A database that was replaced by an older copy, and went on from there, has others under their numbers.
-    Rows that are gone may have been dropped, and say nothing.
+    A database that was replaced by an older copy and then used has other rows under their numbers. Rows that
+    are missing may have been dropped, and prove nothing.
     """
-    last: Last = snapshot.state.get("last", {})  # those of earlier versions do not say
+    last: Last = snapshot.state.get("last", {})  # snapshots of earlier versions do not have it
     for mine, column in ((tables.decisions, "tag"), (tables.rewards, "at")):
         seq, known = last.get(mine.name, (0, ""))
         for table in ROWS:
@@ -243,22 +247,24 @@ def _is_of_journal(connection: sa.Connection, snapshot: Snapshot) -> bool:
 
 
 def has_leapt(last: float, now: float, bandits: list[Bandit]) -> bool:
-    """Whether a clock is so far ahead of the journal that every arm that waits would expire, maybe in error.
+    """Whether the clock is so far ahead of the journal that every waiting arm would expire, maybe wrongly.
 
-    Thirty days without a record are taken for a service that was switched off.
+    Up to thirty days without a record, the service is assumed to have been switched off.
     """
     timeouts = [bandit.config.reward_timeout or 0.0 for bandit in bandits if bandit.open]
     return last > 0.0 and any(timeouts) and now - last > max(_LEAP, *timeouts)
 
 
 def read_arms(connection: sa.Connection, bandit: Bandit) -> None:
-    """Give a bandit its stored arms."""
+    """Read the stored arms of a bandit."""
     table = tables.arms
     query = sa.select(table).where(table.c.bandit == bandit.number).order_by(table.c.place)
     rows = connection.execute(query).all()
     for row in rows:
         if row.crc not in (None, arm_crc(bandit.number, row.arm, row.features)):
-            raise _damaged(bandit, row.arm, "its checksum says that it was changed in the database")
+            raise _damaged(
+                bandit, row.arm, "it does not match its checksum, so it was changed in the database"
+            )
     try:
         payloads = [bytes(row.features) for row in rows]
         bandit.arms = ArmStore.restored([row.arm for row in rows], payloads, bandit.config.stored_dim)
@@ -274,11 +280,13 @@ def _damaged(bandit: Bandit, arm: str, why: str) -> SketchBanditError:
 
 
 def last_time(connection: sa.Connection) -> float:
-    """Of the last record: where the clock must go on. Rows that were changed do not count."""
+    """The time of the last intact record, from which the clock must go on."""
     found = []
     for table, query in ((tables.decisions, without_log()), (tables.rewards, sa.select(tables.rewards))):
         newest = query.order_by(table.c.seq.desc()).limit(1)
-        for place in range(_LOOKED_AT):  # one by one: they may be large, and nearly always the first will do
+        for place in range(
+            _LOOKED_AT
+        ):  # one by one: rows may be large, and the first is nearly always intact
             row = connection.execute(newest.offset(place)).one_or_none()
             if row is None or (isinstance(row.at, float) and is_whole(table, row)):
                 found += [] if row is None else [row.at]

@@ -1,4 +1,4 @@
-"""The bandits of a server by name: created, deleted; and the one way to take a record of what they do."""
+"""The bandits of a server by name: creating and deleting them, and applying their records."""
 
 import asyncio
 import logging
@@ -24,18 +24,18 @@ from sketchbandit.service.storage.records import Row, Statements
 log = logging.getLogger(__name__)
 
 _MOST_THREADS = 16
-_OUT_OF_SERVICE = "the bandit is out of service: a record of it could not be applied; restart the server"
+_OUT_OF_SERVICE = "the bandit is out of service: one of its records could not be applied; restart the server"
 Job = Callable[[], Any]
 Begin = Callable[[Bandit], Awaitable[None]]
 
 
 class Registry:
-    """All bandits, and the numbers of those whose rows are still to be removed."""
+    """All bandits, and the numbers of deleted bandits whose rows are still to be removed."""
 
     def __init__(self, found: Recovered, journal: Journal, clock: Clock, limits: Limits) -> None:
         self.bandits: dict[str, Bandit] = {}
         self.quarantined = {one.name: one for one in found.quarantined}
-        """Those out of service: their records are kept, and nothing else happens to them."""
+        """Bandits out of service. Their records are kept, and nothing else happens to them."""
         self.deleted = found.deleted
         self._journal = journal
         self._clock = clock
@@ -51,7 +51,7 @@ class Registry:
         self.bandits[bandit.name] = bandit
 
     def get(self, name: str) -> Bandit:
-        """By name."""
+        """The bandit with this name."""
         try:
             return self.bandits[name]
         except KeyError:
@@ -60,31 +60,31 @@ class Registry:
             raise NotFound(f"there is no bandit {name!r}; create it with PUT /v1/bandits/NAME") from None
 
     def check(self, bandit: Bandit) -> None:
-        """Refuse what was asked of a bandit that has been deleted since, or put out of service."""
+        """Refuse a request to a bandit that was deleted or put out of service in the meantime."""
         if bandit.failed is not None:
             raise self.fence(bandit, bandit.failed)
         if self.bandits.get(bandit.name) is not bandit:
             found = self.quarantined.get(bandit.name)
             if found is not None and found.number == bandit.number:
                 raise problems.Quarantined(found.reason)
-            raise NotFound(f"bandit {bandit.name!r} was deleted meanwhile")
+            raise NotFound(f"bandit {bandit.name!r} was deleted in the meantime")
 
     async def over(self) -> None:
-        """When all bandits have learned what they were told."""
+        """Wait until all bandits have learned from all their records."""
         await asyncio.gather(*(bandit.lane.over() for bandit in self.bandits.values()))
 
     def close(self) -> None:
-        """No more work."""
+        """End the threads. No more work is accepted."""
         self._threads.shutdown()
 
     # -- records of a bandit ---------------------------------------------------------------------------
 
     def apply(self, bandit: Bandit, *rows: Row, then: Job | None = None) -> Any:
-        """Take rows that were committed: book them, and have the policy learn what is to be learned.
+        """Apply committed rows: count them, and let the policy learn from them.
 
-        Gives what ``then`` gives, which may look at the policy; or a future of it, where that takes long.
-        If anything fails that is not the client's fault, the bandit is put out of service: what it holds in
-        memory may be wrong, and the journal has everything for a restart.
+        Returns what ``then`` returns, which may look at the policy, or a future of it if that takes long. If
+        anything fails that is not the client's fault, the bandit is put out of service: its state in memory
+        may be wrong. The journal has everything for a restart.
         """
         self.check(bandit)
         try:
@@ -102,8 +102,8 @@ class Registry:
         return asyncio.ensure_future(self._learned(bandit, learning))
 
     def _unless_failed(self, bandit: Bandit, work: Job) -> Any:
-        """In the lane. What fails is noted here: nobody may copy the policy before the bandit is fenced."""
-        if bandit.failed is not None:  # at a record before this one
+        """Runs in the bandit's queue. A failure is noted here, before anybody can copy the policy."""
+        if bandit.failed is not None:  # at an earlier record
             raise bandit.failed
         self.check(bandit)
         try:
@@ -123,26 +123,26 @@ class Registry:
             raise self.fence(bandit, error) from error
 
     def fence(self, bandit: Bandit, error: Exception) -> problems.Quarantined:
-        """Put a bandit out of service, and give what its clients are told."""
-        bandit.failed = error  # first of all: what follows needs memory, which may be short
+        """Put a bandit out of service. Returns the problem that its clients are told."""
+        bandit.failed = error  # first of all: the rest needs memory, which may be short
         is_new = self.bandits.get(bandit.name) is bandit
         if is_new:
             self.quarantined[bandit.name] = Quarantined(bandit.number, bandit.name, _OUT_OF_SERVICE)
             del self.bandits[bandit.name]
         reason = (
-            f"bandit {bandit.name!r} is out of service: a record of it could not be applied "
-            f"({type(error).__name__}: {str(error)[:200]}). Everything is in the journal: restart the "
+            f"bandit {bandit.name!r} is out of service: one of its records could not be applied "
+            f"({type(error).__name__}: {str(error)[:200]}). Everything is in the journal. Restart the "
             "server, with more memory if that was short; `sketchbandit service repair` says more"
         )
         if is_new:
             self.quarantined[bandit.name] = Quarantined(bandit.number, bandit.name, reason)
-            with suppress(Exception):  # it is out of service, whether that can be logged or not
+            with suppress(Exception):  # it is out of service even if that cannot be logged
                 log.error("a bandit is out of service", exc_info=error, extra={"bandit": bandit.name})
         return problems.Quarantined(reason)
 
     @property
     def open_bytes(self) -> int:
-        """Features of open decisions, of all bandits."""
+        """Bytes of features of open decisions, over all bandits."""
         return sum(
             one.open_bytes + one.bytes_on_the_way + one.shadows.nbytes for one in self.bandits.values()
         )
@@ -152,9 +152,9 @@ class Registry:
     async def create(
         self, name: str, config: BanditConfig, *, origin: str | None = None, learn: Begin | None = None
     ) -> tuple[Bandit, bool]:
-        """A bandit of that name and those settings, and whether it is new.
+        """A bandit with this name and these settings, and whether it is new.
 
-        ``learn``: what a new one does first, from the log of ``origin``.
+        ``learn`` is what a new bandit does first: it learns from the log of ``origin``.
         """
         config = await self._in_thread(config.checked, self._limits)
         await self._creating.over(name)
@@ -166,7 +166,7 @@ class Registry:
                 )
             return self.bandits[name], False
         if name in self.quarantined:
-            self.get(name)  # says why
+            self.get(name)  # raises, and says why
         if len(self.bandits) + len(self.quarantined) + len(self._creating) >= self._limits.bandits:
             raise Conflict(f"this server keeps up to {self._limits.bandits} bandits; DELETE one first")
         creating = asyncio.ensure_future(self._create(name, config, learn))
@@ -196,7 +196,7 @@ class Registry:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
 
     async def delete(self, name: str) -> None:
-        """Forget a bandit, its decisions and its snapshots; its rows are removed by and by."""
+        """Delete a bandit, its decisions and its snapshots. Its rows are removed gradually."""
         number = self.quarantined[name].number if name in self.quarantined else self.get(name).number
         bandits = tables.bandits
 
@@ -212,7 +212,7 @@ class Registry:
 
 
 def _differences(bandit: Bandit, config: BanditConfig, origin: str | None) -> str:
-    """In which settings a bandit differs from those that are asked for."""
+    """The settings in which a bandit differs from the requested ones."""
     mine = None if bandit.origin is None else bandit.origin.name
     found = bandit.original.differences(config)
     return ", ".join(

@@ -1,4 +1,4 @@
-"""A way back for bandits that are quarantined: ``sketchbandit service repair``."""
+"""Brings back bandits that are out of service: ``sketchbandit service repair``."""
 
 import base64
 import json
@@ -27,23 +27,23 @@ def repair(
     set_aside: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[Finding]:
-    """Find out why bandits cannot be started, and start them without the records that are to blame.
+    """Find out why bandits cannot be started, and start them without the records at fault.
 
-    Every bandit is replayed as at a start. Where that fails, the finding names the record and the reason.
+    Every bandit is replayed as at a start. If that fails, the finding names the record and the reason.
 
     Parameters
     ----------
     state : path
-        The folder of a server that is not running.
+        The state folder of a server that is not running.
     database : str, optional
-        Its URL, if it is not the SQLite file in the folder.
+        The URL of the database, if it is not the SQLite file in the folder.
     bandit : str, optional
-        This one only.
+        The name of a bandit. By default all.
     set_aside : bool
         Move records that cannot be applied out of the journal, into ``set-aside-<bandit>.jsonl`` in the
-        folder, until the bandit can be started. What they said is not learned; the findings tell what it was.
+        folder, until the bandit can be started. They are not learned from; the findings say what they were.
     tell : callable
-        Is told what is being done.
+        Called with what is being done.
 
     """
     with opened(state, database) as found:
@@ -63,7 +63,7 @@ def _bandits() -> sa.Select[Any]:
 
 
 class _Repair:
-    """On one state folder."""
+    """The repair of one state folder."""
 
     def __init__(self, state: Path, database: Database, snapshots: Snapshots, *, set_aside: bool) -> None:
         self._state = state
@@ -72,7 +72,7 @@ class _Repair:
         self._may_set_aside = set_aside
 
     def on(self, row: Any) -> Iterator[Finding]:
-        """One bandit: replay it until that goes well, or until nothing more can be done."""
+        """Repair one bandit: replay it until that works, or until nothing more can be done."""
         while (failure := self._try(row)) is not None:
             if isinstance(failure, str):
                 yield Finding(row.name, False, failure)
@@ -85,7 +85,7 @@ class _Repair:
         yield Finding(row.name, True, "it can be started")
 
     def _try(self, row: Any) -> Failure | str | None:
-        """What stands in the way of a start; None: nothing."""
+        """What prevents a start. None if nothing does."""
         failures: list[Failure] = []
 
         def attempt(connection: sa.Connection) -> None:
@@ -95,12 +95,12 @@ class _Repair:
 
         try:
             self._database.read(attempt)
-        except Exception as error:  # as at a start
+        except Exception as error:  # the same as at a start
             return reason_of(error)
         return failures[0] if failures else None
 
     def _set_aside(self, row: Any, failure: Failure) -> str:
-        """Move a record out of the journal, and what cannot be without it; what is lost by that."""
+        """Move a record out of the journal, with what depends on it. Returns what is lost."""
         table, seq = failure.table, failure.seq
         taken = [(table, table.c.seq == seq)]
         if table is tables.decisions:
@@ -128,15 +128,15 @@ class _Repair:
         return [json.dumps({"table": table.name, **row}, default=_as_text) for row in rows]
 
     def _without(self, bandit: int, seq: int) -> None:
-        """Snapshots that say that an arm waits, which is set aside, are written anew without it.
+        """Rewrite snapshots that list the removed arm as waiting, without it.
 
-        Any other record that a start cannot apply is after the newest snapshot that can be used.
+        Any other record that a start cannot apply is newer than the newest usable snapshot.
         """
         for place in self._snapshots.places(bandit):
             try:
                 snapshot = self._snapshots.read(bandit, place)
             except (SketchBanditError, OSError):
-                continue  # an older one, which no start has needed
+                continue  # an older one, which no start needs
             waiting = snapshot.state.get("open", np.empty(0, np.int64))
             if seq in waiting:
                 state = {**snapshot.state, "open": waiting[waiting != seq]}

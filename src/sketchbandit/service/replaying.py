@@ -1,4 +1,4 @@
-"""The journal played again: from a snapshot, or from the beginning, up to any record."""
+"""Replays the journal: from a snapshot or from the beginning, up to any record."""
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping
@@ -25,11 +25,11 @@ PAGE = 500
 
 
 class Since(NamedTuple):
-    """From where on a bandit needs the journal."""
+    """The part of the journal that a bandit needs."""
 
     seq: int
     waiting: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-    """Rows up to there that it needs too: arms that wait for their reward."""
+    """Earlier rows that it needs too: arms that wait for their reward."""
 
 
 class Failure(NamedTuple):
@@ -42,12 +42,12 @@ class Failure(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """In a sentence."""
+        """The failure in a sentence."""
         error = self.error
         if isinstance(error, MemoryError):
             return (
-                f"there is not enough memory for record {self.seq} (MemoryError); give the server more, and "
-                "restart it"
+                f"there is not enough memory for record {self.seq} (MemoryError); give the server more "
+                "memory and restart it"
             )
         what = f"there is no open decision {error}" if isinstance(error, KeyError) else str(error)
         return (
@@ -58,21 +58,21 @@ class Failure(NamedTuple):
 
 
 def refuse(failure: Failure) -> None:
-    """Do not go on."""
+    """Raise the failure as an error."""
     raise SketchBanditError(failure.reason) from failure.error
 
 
 def since(connection: sa.Connection, bandit: Bandit, snapshot: Snapshot | None) -> Since:
     """What a bandit needs after a snapshot, or from the beginning."""
     if snapshot is None:
-        return Since(bandit.number)  # nothing of it is older than itself
-    if "open" not in snapshot.state:  # of an earlier version
+        return Since(bandit.number)  # no record of a bandit is older than the bandit
+    if "open" not in snapshot.state:  # written by an earlier version
         return Since(snapshot.seq, _was_open(connection, bandit, snapshot))
     return Since(snapshot.seq, snapshot.state["open"])
 
 
 def _was_open(connection: sa.Connection, bandit: Bandit, snapshot: Snapshot) -> NDArray[np.int64]:
-    """The arms that waited then, as the journal tells."""
+    """The arms that were waiting then, according to the journal."""
     d, r = tables.decisions, tables.rewards
     query = sa.select(d.c.seq).join_from(d, r, r.c.decision == d.c.seq, isouter=True).order_by(d.c.seq)
     query = query.where(d.c.bandit == bandit.number, sa.or_(r.c.seq.is_(None), r.c.seq > snapshot.seq))
@@ -88,23 +88,23 @@ def replay(
     until: int | None = None,
     on_failure: Callable[[Failure], None] = refuse,
 ) -> None:
-    """Bring bandits from their snapshots up to the end of the journal (or the record ``until``).
+    """Bring bandits from their snapshots up to the end of the journal, or up to the record ``until``.
 
-    A bandit that cannot take a record is given to ``on_failure``, and takes no other.
+    A bandit that cannot take a record is passed to ``on_failure``, and takes no further records.
     """
     left = dict(bandits)
 
     def take(table: sa.Table, values: Any, owner: Bandit | None = None) -> None:
         try:
             row = checksums.unsealed(table, values)
-        except ValueError as error:  # its column ``bandit`` may be what was changed
+        except ValueError as error:  # the column ``bandit`` itself may have been changed
             if (owner := owner or _owner(left, values)) is not None:
                 fail(Failure(owner, table, values.seq, error))
             return
         if (bandit := left.get(row.bandit)) is not None:
             try:
                 apply(bandit, row, starts[bandit.number].seq)
-            except Exception as error:  # whatever it is, other bandits can go on
+            except Exception as error:  # in any case the other bandits can go on
                 fail(Failure(bandit, table, row.seq, error))
 
     def fail(failure: Failure) -> None:
@@ -126,7 +126,7 @@ def replay(
 
 
 def _owner(bandits: Mapping[int, Bandit], values: Any) -> Bandit | None:
-    """Whose row this is, which was changed: that of the decision it is about, or the one it names."""
+    """The bandit of a damaged row: that of the decision it is about, or the one it names."""
     about = getattr(values, "decision", None)
     if isinstance(about, int):
         for bandit in bandits.values():
@@ -136,7 +136,7 @@ def _owner(bandits: Mapping[int, Bandit], values: Any) -> Bandit | None:
 
 
 def _waiting(connection: sa.Connection, start: Since) -> Iterator[tuple[sa.Table, int, Any]]:
-    """The rows of arms that waited at a snapshot, None for one that is missing; estimates for them."""
+    """The rows of arms that waited at a snapshot, None for a missing row; then their estimates."""
     d, e = tables.decisions, tables.estimates
     for at in range(0, len(start.waiting), PAGE):
         wanted = [int(seq) for seq in start.waiting[at : at + PAGE]]
@@ -157,7 +157,7 @@ def _after(connection: sa.Connection, seq: int, until: int | None) -> Iterator[t
 
 
 def rows_after(connection: sa.Connection, table: sa.Table, seq: int, until: int | None) -> Iterator[Any]:
-    """The rows of a table after a record, in order and in bounded memory; what can be large is left out."""
+    """The rows of a table after a record, in order and in bounded memory, without large columns."""
     after = table.c.seq > seq if until is None else table.c.seq.between(seq + 1, until)
     if table is not tables.decisions:
         return in_order(connection, sa.select(table).where(after), table.c.seq, PAGE)
@@ -165,18 +165,18 @@ def rows_after(connection: sa.Connection, table: sa.Table, seq: int, until: int 
 
 
 def without_log() -> sa.Select[Any]:
-    """Decisions without what can be large, and no restart reads."""
+    """Decisions without the large columns, which no restart reads."""
     columns = tables.decisions.columns
     return sa.select(*(sa.null().label(c.name) if c.name in LOGGED else c for c in columns))
 
 
 def apply(bandit: Bandit, row: Row, seq: int) -> None:
-    """One record, to a bandit whose snapshot was at ``seq``."""
+    """Apply one record to a bandit whose snapshot was at ``seq``."""
     if isinstance(row, DecisionRow):
-        decode(row.features, bandit.config.dim)  # whether it can be
+        decode(row.features, bandit.config.dim)  # raises if the features are damaged
         if row.seq <= seq:
             bandit.reopen(row)
             return
     if (learn := bandit.book(row)) is not None:
-        with suppress(Invalid):  # what the policy refused then it refuses now
+        with suppress(Invalid):  # what the policy refused then, it refuses now
             learn()

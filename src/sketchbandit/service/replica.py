@@ -1,4 +1,4 @@
-"""The bandits of another server, as its journal tells: read once, then brought up to date again and again."""
+"""A copy of another server's bandits. It is read once from the journal, and then kept up to date."""
 
 import logging
 import time
@@ -27,13 +27,13 @@ from sketchbandit.service.storage.snapshots import SnapshotStore
 
 log = logging.getLogger(__name__)
 
-_RETRY = 60.0  # seconds after which bandits that could not be read are tried again
-_PATIENCE = 10  # times as long as it took to read stored arms, they are not read again
+_RETRY = 60.0  # seconds until bandits that could not be read are tried again
+_PATIENCE = 10  # pause before stored arms are read again, relative to the time that reading took
 
 
 @dataclass(slots=True)
 class _StoredArms:
-    """Which stored arms of a bandit were read, which there are, and when they may be read again."""
+    """The versions of a bandit's stored arms that were read and that exist, and when to read again."""
 
     read: int
     there: int
@@ -41,7 +41,7 @@ class _StoredArms:
 
 
 class Replica:
-    """What a database held when it was looked at last. Every look is one transaction that changes nothing."""
+    """The content of a database when it was last read. Every read is one transaction and changes nothing."""
 
     def __init__(
         self, found: Recovered, connection: sa.Connection, snapshots: SnapshotStore, service: Any
@@ -57,7 +57,7 @@ class Replica:
         self._last = _newest(connection)
         """The last record that took effect."""
         self.is_halfway = False
-        """Whether some records of a look took effect, and others did not."""
+        """Whether some records of a read took effect, and others did not."""
         versions = _arms_versions(connection)
         self._arms = {number: _StoredArms(versions[number], versions[number]) for number in self.bandits}
         log.info("the standby follows", extra={"bandits": len(self.bandits), "records": self._last})
@@ -66,13 +66,13 @@ class Replica:
     def read(
         cls, connection: sa.Connection, database: Database, state: Path, snapshots: SnapshotStore
     ) -> "Replica | None":
-        """From the newest snapshots and the journal since then; None where there is nothing to follow yet."""
+        """Read the newest snapshots and the journal since then. None if there is nothing to follow yet."""
         _at_one_moment(connection)
         if not sa.inspect(connection).has_table(tables.service.name):
             return None
         service = connection.execute(sa.select(tables.service)).one_or_none()
         if service is None or service.format < tables.FORMAT:
-            return None  # whoever gets the lock makes the tables
+            return None  # the server that gets the lock makes the tables
         _check_format(service)
         database.instance = service.instance
         recognise(state, database)
@@ -85,7 +85,7 @@ class Replica:
         return int(self._service.batch)
 
     def all(self, connection: sa.Connection) -> Recovered:
-        """Everything, to go on from."""
+        """Everything that a server needs to go on."""
         nameless = sa.select(tables.bandits.c.id).where(tables.bandits.c.name.is_(None))
         bandits, last = list(self.bandits.values()), last_time(connection)
         return self._found._replace(
@@ -98,11 +98,11 @@ class Replica:
         )
 
     def catch_up(self, connection: sa.Connection, *, is_last: bool) -> str:
-        """Apply what was committed since the last look; why that cannot be done, if so: read all anew then.
+        """Apply what was committed since the last read. Returns why all must be read again, or nothing.
 
         ``is_last``: stored arms are read without delay.
         """
-        if self.is_halfway:  # a query is tried again where its connection was an old one
+        if self.is_halfway:  # a query is tried again if its connection was dead
             raise StorageError("the connection broke while the journal was read")
         batch = connection.execute(sa.select(tables.service.c.batch)).scalar_one()
         connection.rollback()
@@ -115,13 +115,15 @@ class Replica:
         if service.instance != self._service.instance or service.batch < self.batch:
             return "this is another journal, or an older copy of it"
         if service.dropped != self._service.dropped and self._misses(connection, service.dropped):
-            return "old records were dropped before they were read here"
+            return "old records were dropped before this server read them"
         self.is_halfway = True
         try:
             self._follow_bandits(connection, is_last)
         except StorageError:
             raise
-        except SketchBanditError as error:  # of a new bandit: snapshots may have it, or it is quarantined
+        except (
+            SketchBanditError
+        ) as error:  # for a new bandit: a snapshot may have it, or it is out of service
             return str(error)
         newest = max(self._last, _newest(connection))
         start = Since(self._last)
@@ -132,7 +134,7 @@ class Replica:
         return ""
 
     def _try_again(self, connection: sa.Connection) -> None:
-        """Read bandits that could not be read: memory may have been short."""
+        """Read bandits that could not be read before: memory may have been short."""
         numbers = {one.number for one in self._found.quarantined}
         found = recover_from(connection, self._snapshots, is_owner=False, only=numbers)
         versions = _arms_versions(connection)
@@ -144,7 +146,7 @@ class Replica:
         self._retry_from = time.monotonic() + _RETRY
 
     def _misses(self, connection: sa.Connection, dropped: int) -> bool:
-        """Whether rows below ``dropped`` went because of their age before they were read here."""
+        """Whether rows below ``dropped`` were removed because of their age before they were read here."""
         seq = tables.decisions.c.seq
         kept = set(connection.execute(sa.select(seq).where(seq < dropped)).scalars())
         waiting = {first for bandit in self.bandits.values() for first in bandit.open if first < dropped}
@@ -153,7 +155,7 @@ class Replica:
     # -- bandits and stored arms ----------------------------------------------------------------------
 
     def _follow_bandits(self, connection: sa.Connection, is_last: bool) -> None:
-        """Those that came, those that went, those whose stored arms changed."""
+        """Follow new bandits, deleted bandits, and bandits whose stored arms changed."""
         there, table = _arms_versions(connection), tables.bandits
         quarantined = [one for one in self._found.quarantined if one.number in there]
         self._found = self._found._replace(quarantined=quarantined)
@@ -170,7 +172,10 @@ class Replica:
             self._read_arms(connection, number)
 
     def _stale(self, is_last: bool) -> list[int]:
-        """Bandits whose stored arms are to be read again; large ones not each time, unless it is the last."""
+        """Bandits whose stored arms must be read again.
+
+        Large ones are not read each time, unless ``is_last``.
+        """
         now = time.monotonic()
         return [
             number
@@ -187,26 +192,29 @@ class Replica:
 
 
 def _at_one_moment(connection: sa.Connection) -> None:
-    """Let the transaction that comes see one state of all tables, and change none."""
+    """Make the next transaction see one state of all tables, and change none."""
     connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
 def _check_format(service: Any) -> None:
     if service.format != tables.FORMAT:
         raise InputError(
-            f"the database has format {service.format}, and this sketchbandit reads {tables.FORMAT}: a later "
-            "version has written it, so install that one here too"
+            f"the database has format {service.format}, but this sketchbandit reads {tables.FORMAT}: a later "
+            "version has written it; install that version here too"
         )
 
 
 def _arms_versions(connection: sa.Connection) -> dict[int, int]:
-    """The bandits that there are, and the versions of their stored arms."""
+    """The existing bandits, and the versions of their stored arms."""
     table = tables.bandits
     rows = connection.execute(sa.select(table.c.id, table.c.arms_version).where(table.c.name.is_not(None)))
     return {row.id: row.arms_version for row in rows}
 
 
 def _newest(connection: sa.Connection) -> int:
-    """The last record of the journal. ``service.seq`` may be ahead: numbers are given before the commit."""
+    """The last record of the journal.
+
+    ``service.seq`` may be ahead, as numbers are given before the commit.
+    """
     newest = [connection.execute(sa.select(sa.func.max(table.c.seq))).scalar() or 0 for table in ROWS]
     return max(newest)

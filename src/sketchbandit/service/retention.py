@@ -1,4 +1,4 @@
-"""Rows that nobody needs any more: old ones, and those of deleted bandits."""
+"""Removes rows that nobody needs any more: old ones, and those of deleted bandits."""
 
 import asyncio
 import logging
@@ -19,27 +19,27 @@ _STRETCH = 20_000
 
 
 class Retention:
-    """Removes them, some at a time."""
+    """Removes such rows, some at a time."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._swept = 0
-        """From which record on old rows are looked for."""
+        """The record from which old rows are looked for."""
         self._purged: dict[int, int] = {}
-        """Deleted bandits: up to which record their rows are gone."""
+        """For deleted bandits: the record up to which their rows are removed."""
         self._has_free_space = False
 
     async def round(self) -> None:
-        """Some of everything."""
+        """Do some of everything."""
         await self.drop_old()
         await self.purge_deleted()
         await self.give_back_space()
 
     async def drop_old(self) -> None:
-        """Drop decisions older than the retention that no kept snapshot needs: some 2,000 rows a round.
+        """Drop decisions older than the retention that no kept snapshot needs, about 2,000 rows per round.
 
-        Those that wait, now or in a kept snapshot, are left behind. They are looked at again and again, and
-        go when they were answered.
+        Waiting decisions, now or in a kept snapshot, stay. They are checked again in later rounds, and go
+        once they are answered.
         """
         engine, retention = self._engine, self._engine.settings.retention_seconds
         if retention is None or (bound := self._not_needed()) is None:
@@ -48,7 +48,7 @@ class Retention:
         d, start, cutoff = tables.decisions, self._swept, engine.clock.now() - retention
         first = sa.func.coalesce(d.c.slate, d.c.seq).label("first")
         query = sa.select(d.c.seq, d.c.bandit, d.c.at, first).where(d.c.seq.between(start, bound))
-        query = query.order_by(d.c.seq).limit(_MOST_DROPPED)  # by seq alone: nothing else has an index
+        query = query.order_by(d.c.seq).limit(_MOST_DROPPED)  # only seq has an index
         rows = await engine.journal.read(lambda connection: connection.execute(query).all())
         old = list(takewhile(lambda row: row.at < cutoff, rows))
         self._swept = old[-1].seq + 1 if len(old) == _MOST_DROPPED else 0
@@ -71,9 +71,9 @@ class Retention:
         await engine.journal.append(Statements(statements), apply)
 
     def _not_needed(self) -> int | None:
-        """Up to which record every bandit has all the snapshots that it keeps; None if one has not.
+        """The record up to which every bandit has all the snapshots it keeps. None if one bandit has not.
 
-        A bandit that is quarantined may need everything since it was created.
+        A bandit that is out of service may need everything since it was created.
         """
         registry, kept = self._engine.registry, self._engine.settings.snapshots_kept
         if not registry.bandits or any(len(one.snapshots) < kept for one in registry.bandits.values()):
@@ -84,7 +84,7 @@ class Retention:
         )
 
     async def purge_deleted(self) -> None:
-        """Remove what is left of a deleted bandit, a stretch of the journal a round."""
+        """Remove what is left of a deleted bandit, one part of the journal per round."""
         engine = self._engine
         if not engine.registry.deleted:
             return
@@ -101,7 +101,7 @@ class Retention:
             await engine.journal.append(Statements(statements), lambda _: None)
             return
         gone = tables.bandits.delete().where(tables.bandits.c.id == number)
-        arms = tables.arms.delete().where(tables.arms.c.bandit == number)  # put while it was being deleted
+        arms = tables.arms.delete().where(tables.arms.c.bandit == number)  # stored while it was being deleted
         await asyncio.to_thread(engine.snapshots.delete, number)
         await engine.journal.append(
             Statements((arms, gone)), lambda _: engine.registry.deleted.remove(number)
@@ -110,10 +110,10 @@ class Retention:
         self._has_free_space = True
 
     async def give_back_space(self) -> None:
-        """After a bandit was deleted: make the file shorter, a piece a round."""
+        """After a bandit was deleted, make the file shorter, a piece per round."""
         if self._has_free_space:
             try:
                 self._has_free_space = await asyncio.to_thread(self._engine.database.give_back_space)
-            except StorageError as error:  # it will do at the next deletion
+            except StorageError as error:  # the next deletion tries again
                 log.warning("no space was given back", extra={"reason": str(error)})
                 self._has_free_space = False

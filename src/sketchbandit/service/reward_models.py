@@ -1,4 +1,4 @@
-"""The reward model of a bandit, as clients write it and as it is kept."""
+"""The reward model of a bandit, as clients write it and as it is stored."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from sketchbandit.service.problems import Invalid
 
 
 def kept_model(given: Any) -> dict[str, Any] | None:
-    """A model as it is kept: its name and all of its settings; None: that of the policy, linear."""
+    """A model as it is stored: its name and all of its settings. None: that of the policy, linear."""
     if given is None:
         return None
     try:
@@ -19,7 +19,7 @@ def kept_model(given: Any) -> dict[str, Any] | None:
 
 
 def check_reward(model: Estimate, reward: float, what: str = "") -> None:
-    """Refuse a reward that the model has no place for."""
+    """Refuse a reward that the model cannot take."""
     try:
         model.check_reward(reward)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Taking rewards, each once, whenever they come."""
+"""Takes rewards, each once, whenever they come."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ LEARNED, KNOWN = "learned", "known"
 
 
 class Given(NamedTuple):
-    """The reward of an arm shown: the first one, unless a position or the id of an arm says which."""
+    """The reward of a shown arm: of the first one, unless ``position`` or ``arm`` says which."""
 
     reward: float
     position: int | None = None
@@ -32,14 +32,14 @@ class Given(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What became of it: LEARNED, or KNOWN if the same was there before."""
+    """What happened to a reward: LEARNED, or KNOWN if the same reward had come before."""
 
     position: int
     status: str
 
 
 class Rewards:
-    """The desk where decisions end: by a reward, or by the default in its place."""
+    """Ends decisions: with a reward, or with the default in its place."""
 
     def __init__(
         self,
@@ -66,14 +66,14 @@ class Rewards:
         """Learn from rewards, each once. If one of them is refused, none is learned from."""
         parsed = parse_decision_id(decision)
         if parsed is None:
-            raise NotFound(f"{decision!r} is not the id of a decision")
+            raise NotFound(f"{decision!r} is not the id of a decision; send the id from the answer to decide")
         first, tag = parsed
         if (opened := _first_of(bandit, first)) is not None and opened.tag != tag:
             raise NotFound(f"there is no decision {decision!r}")
         rewards = await self._by_position(bandit, first, tag, given)
         known: set[int] = set()
         while True:
-            await self._settled(first, rewards)  # if another answer to the same arm fails, this one may try
+            await self._settled(first, rewards)  # if another reward for the same arm fails, this may try
             self._registry.check(bandit)  # it may be out of service by now
             waiting = bandit.open.get(first, {})
             if not (over := [place for place in rewards if place not in waiting and place not in known]):
@@ -81,7 +81,7 @@ class Rewards:
             await self._check_again(bandit, first, tag, {place: rewards[place] for place in over})
             known.update(over)
         if new := [place for place in rewards if place not in known]:
-            self._journal.admit(len(new))  # all of them or none; one in doubt may be there already
+            self._journal.admit(len(new))  # all of them or none; a doubtful one may be written already
             opened = _first_of(bandit, first)
             if opened is not None and bandit.deadline(opened.at) <= self._clock.now():
                 raise Expired(_too_late(decision, bandit))
@@ -92,7 +92,7 @@ class Rewards:
     def close(
         self, bandit: Bandit, first: int, position: int, kind: str, value: float | None
     ) -> asyncio.Future[None]:
-        """Record what became of an arm that waits, and learn from it. Nothing may be awaited before this."""
+        """Record the outcome of a waiting arm, and learn from it. Nothing may be awaited before this."""
 
         def apply(row: RewardRow) -> Any:
             self._judge.before_learning(bandit)
@@ -107,11 +107,11 @@ class Rewards:
         return future
 
     def is_closing(self, seq: int) -> bool:
-        """Whether an answer to the decision is being written."""
+        """Whether a reward of the decision is being written."""
         return seq in self._closing
 
     async def _settled(self, first: int, places: Iterable[int]) -> None:
-        """Wait until no answer to any of these arms is being written."""
+        """Wait until no reward of any of these arms is being written."""
         while any(self.is_closing(first + place) for place in places):
             for place in places:
                 await self._closing.over(first + place)
@@ -119,22 +119,22 @@ class Rewards:
     async def _by_position(
         self, bandit: Bandit, first: int, tag: str, given: Sequence[Given]
     ) -> dict[int, float]:
-        """The rewards by position, checked as far as they can be without looking whether they are known."""
+        """The rewards by position. Checks everything except whether they are known already."""
         found: dict[int, float] = {}
         places = await self._positions(bandit, first, tag, [one.arm for one in given if one.arm is not None])
         for one in given:
             if not abs(one.reward) <= self._limits.magnitude:
                 most = f"{self._limits.magnitude:g}"
-                raise Invalid(f"the reward is {one.reward}; rewards are numbers up to {most} in size")
+                raise Invalid(f"the reward is {one.reward}; rewards must be numbers up to {most} in size")
             check_reward(bandit.model, one.reward)
             place = one.position or 0 if one.arm is None else places[one.arm]
             if place in found:
-                raise Invalid(f"position {place} is there twice: a shown arm has one reward")
+                raise Invalid(f"position {place} is given twice; a shown arm has one reward")
             found[place] = one.reward
         return found
 
     async def _positions(self, bandit: Bandit, first: int, tag: str, arms: Sequence[str]) -> dict[str, int]:
-        """Where arms were shown first, by id; read once, if memory does not tell."""
+        """The first position of each arm, by id. Read from the journal once, if memory does not have it."""
         places = _positions(bandit.open.get(first, {})) if arms else {}
         if all(arm in places for arm in arms):
             return places
@@ -146,8 +146,8 @@ class Rewards:
         for arm in arms:
             if arm not in places:
                 raise Invalid(
-                    f"decision {decision_id(first, tag)} did not show the arm {arm!r}; name one that it "
-                    f"showed, or give its position, 0 to {len(ids) - 1}"
+                    f"decision {decision_id(first, tag)} did not show the arm {arm!r}; name a shown arm, "
+                    f"or give its position, 0 to {len(ids) - 1}"
                 )
         return places
 
@@ -158,12 +158,12 @@ class Rewards:
         found = await self._journal.read(lambda connection: connection.execute(query).one_or_none())
         if found is None or found.position:
             if bandit.number < first < self.dropped:
-                raise Expired(f"decision {name} is so old that it was dropped from the journal")
+                raise Expired(f"decision {name} is too old: it was removed from the journal")
             raise NotFound(f"bandit {bandit.name!r} has no decision {name!r}")
         return found
 
     async def _check_again(self, bandit: Bandit, first: int, tag: str, given: dict[int, float]) -> None:
-        """Rewards for arms that do not wait for one, by position: they must be those that are known."""
+        """Check rewards for arms that do not wait for one: they must equal the known rewards."""
         d, r = tables.decisions, tables.rewards
         query = sa.select(d.c.position, r.c.kind, r.c.reward).join_from(d, r, r.c.decision == d.c.seq)
         query = query.where(d.c.seq.in_([first + position for position in given]))
@@ -178,16 +178,16 @@ class Rewards:
                 raise Expired(_too_late(name, bandit))
             if found.reward != value:
                 at = f" at position {position}" if position else ""
-                raise Conflict(f"decision {name} has the reward {found.reward!r}{at} already, not {value!r}")
+                raise Conflict(f"decision {name} already has the reward {found.reward!r}{at}, not {value!r}")
 
 
 def _first_of(bandit: Bandit, first: int) -> DecisionRow | None:
-    """One of the arms of a decision that wait, if it is open."""
+    """One of the waiting arms of a decision, if it is open."""
     return next(iter(bandit.open.get(first, {}).values()), None)
 
 
 def _positions(waiting: Mapping[int, DecisionRow]) -> dict[str, int]:
-    """Where arms were shown first, by id, as far as that is sure: from the first on while all wait."""
+    """The first position of each arm, by id, as far as it is certain: while no earlier arm is answered."""
     found: dict[str, int] = {}
     for place, (position, shown) in enumerate(waiting.items()):
         if position != place:
@@ -201,11 +201,11 @@ def _no_position(row: Any, bandit: Bandit, position: int) -> Invalid:
     name = decision_id(row.seq, row.tag)
     if not bandit.config.slates:
         return Invalid(
-            f"position {position} of decision {name} has no reward: bandit {bandit.name!r} learns from the "
-            "first arm alone; create one with slates: true for a reward of each of the top"
+            f"position {position} of decision {name} takes no reward: bandit {bandit.name!r} learns from "
+            "the first arm only; create a bandit with slates: true to reward every ranked arm"
         )
     shown = 1 if row.top is None else len(json.loads(row.top))
-    return Invalid(f"decision {name} has no position {position}: it showed {shown}, counted from 0")
+    return Invalid(f"decision {name} has no position {position}: it showed {shown} arms, counted from 0")
 
 
 def _too_late(decision: str, bandit: Bandit) -> str:

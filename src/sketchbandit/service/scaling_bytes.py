@@ -1,4 +1,4 @@
-"""The bytes of a scaling in the journal, exact."""
+"""Encodes a scaling for the journal, exactly."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ _VERSION = b"1"
 
 
 def encode(scaling: Scaling) -> bytes:
-    """Its numbers, after a mark of the version.
+    """The numbers of a scaling, after a byte for the version.
 
     >>> decode(encode(Scaling.rows(3, constant=0.1)), 3).constant
     0.1
@@ -18,7 +18,7 @@ def encode(scaling: Scaling) -> bytes:
 
 
 def decode(payload: bytes, dim: int) -> Scaling:
-    """The scaling that ``encode`` wrote; ValueError if these are not its bytes."""
+    """Read what ``encode`` has written. Raises ValueError for other bytes."""
     if payload[:1] != _VERSION or len(payload) % 8 != 1:
         raise ValueError(f"{len(payload)} bytes do not hold a scaling of {dim} columns")
     lens = np.frombuffer(payload, dtype="<f8", offset=1).astype(np.float64)

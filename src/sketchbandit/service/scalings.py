@@ -1,4 +1,4 @@
-"""How features are scaled becomes a record of the journal, so that a replay scales where it was scaled."""
+"""Records scalings of features in the journal, so that a replay scales at the same place."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class Due(NamedTuple):
-    """A scaling that it is time for."""
+    """A scaling that is due."""
 
     scaling: bytes
     arms: int
@@ -25,7 +25,7 @@ class Due(NamedTuple):
 
 
 def due_for(policy: Any) -> Due | None:
-    """Whether it is time, after arms were offered and after rewards; asked in the lane of the bandit."""
+    """The scaling that is due after arms were offered or rewards came. It is asked in the bandit's queue."""
     if not policy.is_warming_up:
         return None
     try:
@@ -37,7 +37,7 @@ def due_for(policy: Any) -> Due | None:
 
 
 class Scalings:
-    """The desk that records scalings."""
+    """Writes the records of scalings."""
 
     def __init__(self, registry: Registry, journal: Journal) -> None:
         self._registry = registry
@@ -47,8 +47,8 @@ class Scalings:
     def write(self, bandit: Bandit, due: Due | None) -> None:
         """Record the scaling of a bandit, if one is due and none is being written.
 
-        It takes effect with its record: after the rewards before it in the journal, before those after it.
-        What fails is tried again when the next is due.
+        It takes effect at its record: after the rewards before it in the journal, and before those after it.
+        If it fails, it is tried again when the next one is due.
         """
         if due is None or bandit.number in self._taking:
             return
@@ -62,7 +62,7 @@ class Scalings:
         future.add_done_callback(_written)
 
     def follow(self, bandit: Bandit, done: Any) -> asyncio.Future[Any] | None:
-        """Record what has come due by a reward: at once, or when that is learned."""
+        """Record what has become due by a reward: at once, or when the reward is learned."""
         if not isinstance(done, asyncio.Future):
             self.write(bandit, done)
             return None

@@ -1,4 +1,4 @@
-"""Whether rows that no start needs any more, because a snapshot covers them, are as they were written."""
+"""Checks old rows, which no start reads because a snapshot covers them, for changes in the database."""
 
 import logging
 
@@ -10,14 +10,14 @@ from sketchbandit.service.storage.checksums import ROWS, is_whole
 
 log = logging.getLogger(__name__)
 
-_ROWS = 2000  # a round
+_ROWS = 2000  # per round
 
 
 class Scrubber:
-    """Looks at the whole journal once after the start, some rows a round.
+    """Checks the whole journal once after the start, some rows per round.
 
-    What was changed is logged and counted. The policy is right all the same: it has learned what was written
-    then. What is newer than the snapshots is looked at by the start itself.
+    Changed rows are logged and counted. The policy is still right, because it learned what was written then.
+    Rows that are newer than the snapshots are checked at the start.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -27,7 +27,7 @@ class Scrubber:
         self._after = 0
 
     async def round(self) -> None:
-        """Some rows of a table."""
+        """Check some rows of a table."""
         if not self._left:
             return
         table, after, last = self._left[0], self._after, self._last
@@ -45,8 +45,8 @@ class Scrubber:
         self._after, damaged = await self._engine.journal.read(look)
         for seq in damaged:
             log.error(
-                "a record was changed in the database; the policy has learned what was written, the log is "
-                "wrong: restore the database from a backup",
+                "a record was changed in the database; the policy is right, because it learned what was "
+                "written then, but the log is wrong: restore the database from a backup",
                 extra={"table": table.name, "record": seq},
             )
         self._engine.instruments.damaged_records.inc(len(damaged))

@@ -1,4 +1,4 @@
-"""Running the service: a process, a socket, signals."""
+"""Runs the service: a process, a socket, signals."""
 
 import asyncio
 import gc
@@ -38,30 +38,30 @@ def serve(
     standby: bool = False,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Run until a signal ends it; requests under way are finished, and a last snapshot is written.
+    """Run until a signal. Then requests under way are finished, and a last snapshot is written.
 
     A second signal ends it without waiting for requests. After SIGINT, ``KeyboardInterrupt`` is raised.
 
     Parameters
     ----------
     settings : Settings
-        Where the state lies and how it is kept.
+        Where the state is stored, and how it is kept.
     host, port
-        Where to listen. Anything but loopback needs ``token_file``. Port 0: any that is free.
+        Where to listen. Any host but loopback needs ``token_file``. Port 0 takes any free port.
     token_file : path, optional
-        Hashes of the tokens that are taken. The state is then the owner's alone to read.
+        A file with the hashes of the accepted tokens. With it, only the owner can read the state.
     cors : origins, optional
         Sites whose pages may call the service from a browser.
     standby : bool
-        Listen at once, and refuse everything but /healthz until the engine has taken over.
+        Listen at once, but refuse everything except /healthz until the engine has taken over.
     on_ready : callable, optional
-        Is called with the address when the server listens, in the thread of the server.
+        Called with the address when the server listens, in the thread of the server.
 
     """
     tokens = None if token_file is None else Tokens.read(token_file)
     if tokens is None and not is_loopback(host):
         raise InputError(
-            f"host {host} can be reached from other machines, so a token is needed: make one with "
+            f"host {host} can be reached from other machines, so a token is needed; make one with "
             "`sketchbandit service token tokens.txt --scope admin`, then give --token-file tokens.txt"
         )
     if tokens is not None:
@@ -101,7 +101,7 @@ class _Server:
         self._ended: asyncio.Future[int] = self._loop.create_future()
 
     def heed_signals(self) -> None:
-        """The first ends the server in order, the second at once."""
+        """Handle signals: the first ends the server in order, the second at once."""
         for number in _ENDING:
             try:
                 self._loop.add_signal_handler(number, self._end, number)
@@ -109,7 +109,7 @@ class _Server:
                 signal.signal(number, lambda found, _: self._loop.call_soon_threadsafe(self._end, found))
 
     async def run(self, host: str, port: int, tell: Callable[[str], None], *, standby: bool) -> int:
-        """Until a signal, which is given."""
+        """Run until a signal, and return it."""
         async with AsyncExitStack() as life:
             try:
                 if standby:
@@ -123,18 +123,18 @@ class _Server:
                 await self._listener.close(self._engine.settings.drain_seconds)
 
     async def _until_over(self) -> None:
-        """Until a signal; or an error, for a supervisor, when another server has taken over."""
+        """Wait for a signal. Raises an error, for a supervisor, if another server has taken over."""
         over = self._loop.create_task(self._engine.journal.is_over.wait())
         either: set[asyncio.Future[Any]] = {over, self._ended}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if over.done():
             raise SketchBanditError(
-                f"this server ends, and may be started again: {self._engine.journal.fenced}"
+                f"this server stops, and may be started again: {self._engine.journal.fenced}"
             )
         over.cancel()
 
     async def _start(self, life: AsyncExitStack, *, standby: bool) -> bool:
-        """Start the engine, which may take as long as another server has the database; or until a signal."""
+        """Start the engine. A standby waits as long as another server has the database, or until a signal."""
         started = self._loop.create_task(life.enter_async_context(running(self._engine, standby=standby)))
         either: set[asyncio.Future[Any]] = {started, self._ended}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -150,10 +150,10 @@ class _Server:
         except Exception as error:
             log.exception("the start failed")
             raise InputError(
-                f"the service cannot start ({type(error).__name__}: {error}); the log says where, and "
-                "`sketchbandit service check` what is wrong with the state"
+                f"the service cannot start ({type(error).__name__}: {error}); the log says where it failed, "
+                "and `sketchbandit service check` says what is wrong with the state"
             ) from error
-        gc.freeze()  # what is there by now is not looked at again by the garbage collector
+        gc.freeze()  # the garbage collector does not look at what exists by now again
         return True
 
     def _end(self, number: int) -> None:
@@ -174,7 +174,7 @@ def is_loopback(host: str) -> bool:
 
 
 def keep_private(state: Path) -> None:
-    """Let nobody but the owner read the state: what is there, and what this process will write."""
+    """Make the state readable by the owner only: existing files, and those this process will write."""
     os.umask(0o077)
     if state.is_dir():
         for path in (state, *state.rglob("*")):

@@ -1,4 +1,4 @@
-"""The candidates of a bandit: changed by records of the journal alone, as everything of a bandit."""
+"""The candidates of a bandit. Like everything of a bandit, they are changed by journal records only."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -16,24 +16,24 @@ _CHANCE = 200  # bytes of a probability that waits for a reward
 
 
 class Rewarded(NamedTuple):
-    """A decision with its reward, which waits for probabilities: that of its arm, or those of candidates."""
+    """A rewarded decision that waits for probabilities: its propensity, or those of candidates."""
 
     at: float
     """When it counts."""
     reward: float
     propensity: float
-    """With which its arm was chosen; 0: not known yet."""
+    """The propensity of its arm. 0: not known yet."""
     chances: tuple[Chance, ...]
-    """With which candidates would have chosen it; none: not known yet."""
+    """The probabilities with which candidates would have chosen it. Empty: not known yet."""
 
 
 class Shadows:
-    """Candidates by name, in the order in which they came; and what is known of decisions that wait."""
+    """Candidates by name, in the order in which they came, and what is known of waiting decisions."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Candidate] = {}
         self._chances: dict[int, tuple[Chance, ...]] = {}
-        """Of open decisions, by their first rows."""
+        """The probabilities for open decisions, by their first rows."""
         self._unjudged: dict[int, Rewarded] = {}
         """Decisions that were rewarded before all probabilities were known."""
 
@@ -45,7 +45,7 @@ class Shadows:
 
     @property
     def seconds(self) -> float:
-        """How long they may need to learn from a reward."""
+        """How long all candidates may need to learn from a reward."""
         return sum(candidate.seconds for candidate in self) if self.by_name else 0.0
 
     # -- records ----------------------------------------------------------------------------------------
@@ -53,20 +53,20 @@ class Shadows:
     def added(
         self, row: CandidateRow, config: BanditConfig, is_offered: Mapping[str, bool]
     ) -> Callable[[], None]:
-        """One was added to a bandit of these settings: what is left to be done in its lane."""
+        """A candidate was added to a bandit with these settings. Returns what is left to do in its queue."""
         made = candidate_from(row.seq, row.name, row.settings or "", config, created=row.at)
         self.by_name[row.name] = made
         return partial(made.build, dict(is_offered))
 
     def removed(self, name: str) -> Candidate | None:
-        """It learns no more."""
+        """Stop a candidate from learning."""
         found = self.by_name.pop(name, None)
         if not self.by_name:
             self._chances, self._unjudged = {}, {}
         return found
 
     def keep(self, row: CandidateRow, promoted: Candidate, config: BanditConfig) -> Candidate | None:
-        """The policy that decided so far goes on as a candidate, if it is to; it comes to it in the lane."""
+        """Keep the old policy as a candidate, if asked for. The policy itself is moved in the queue."""
         if row.kept is None:
             return None
         made = Candidate(row.seq, row.kept, config, promoted.reward_range, created=row.at)
@@ -74,7 +74,7 @@ class Shadows:
         return made
 
     def judged(self, row: ChanceRow, waits: Callable[[int], bool]) -> None:
-        """Probabilities became known; ``waits``: before the reward of their decision, or after."""
+        """Probabilities became known. ``waits`` says whether a decision still waits for its reward."""
         found: dict[int, list[Chance]] = {}
         for chance in decode(row.chances):
             found.setdefault(chance.decision, []).append(chance)
@@ -85,18 +85,18 @@ class Shadows:
                 self._judge(first, rewarded._replace(chances=tuple(chances)))
 
     def rewarded(self, first: int, at: float, reward: float | None, propensity: float) -> None:
-        """The arm that a decision showed first has its reward; None: nothing came, and nothing is learned."""
+        """The first arm of a decision got its reward. None: no reward came, and nothing is learned."""
         chances = self._chances.pop(first, ())
         if reward is not None and self.by_name:
             self._judge(first, Rewarded(at, reward, propensity, chances))
 
     def estimated(self, first: int, propensity: float) -> None:
-        """The probability of a decision was estimated."""
+        """The propensity of a decision was estimated."""
         if (rewarded := self._unjudged.pop(first, None)) is not None:
             self._judge(first, rewarded._replace(propensity=propensity))
 
     def _judge(self, first: int, rewarded: Rewarded) -> None:
-        """Count what a decision tells of candidates, now or when all is known."""
+        """Count what a decision says about candidates, now or when everything is known."""
         if not (rewarded.propensity and rewarded.chances):
             self._unjudged[first] = rewarded
             if len(self._unjudged) > _MOST_UNJUDGED:
@@ -108,19 +108,22 @@ class Shadows:
                 candidate.count(rewarded.at, chance.chance / rewarded.propensity, rewarded.reward)
 
     def release(self, now: float, settled: Settled) -> None:
-        """Time goes on."""
+        """Let candidates count the decisions whose time is over."""
         for candidate in self:
             candidate.release(now, settled)
 
     @property
     def nbytes(self) -> int:
-        """What waits for rewards, roughly."""
+        """The approximate memory of what waits for rewards."""
         return _CHANCE * len(self._chances) * max(1, len(self.by_name))
 
     # -- snapshots --------------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        """As JSON and an array, but for what is changed in the lane; nothing where there is none."""
+        """The state as JSON and an array, without what the queue changes.
+
+        Empty if there are no candidates.
+        """
         if not self.by_name:
             return {}
         waiting = encode(chance for chances in self._chances.values() for chance in chances)
@@ -131,7 +134,7 @@ class Shadows:
         }
 
     def undump(self, saved: Mapping[str, Any], policies: Mapping[int, Any], config: BanditConfig) -> None:
-        """Back from a snapshot of a bandit of these settings; those of earlier versions have nothing."""
+        """Restore from a snapshot of a bandit with these settings. Earlier versions have nothing here."""
         self.by_name, self._chances, self._unjudged = {}, {}, {}
         for one in saved.get("candidates", ()):
             made = candidate_from(one["number"], one["name"], one["settings"], config, created=one["created"])

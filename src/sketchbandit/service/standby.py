@@ -1,4 +1,4 @@
-"""A second server on the same PostgreSQL: it follows the journal, and goes on when the first has gone."""
+"""A second server on the same PostgreSQL. It follows the journal and takes over when the first is gone."""
 
 import asyncio
 import logging
@@ -16,8 +16,8 @@ from sketchbandit.service.storage.snapshots import SnapshotStore
 log = logging.getLogger(__name__)
 
 _EVERY = 0.2  # seconds between two looks at the journal
-_HEAD_START = 2.0  # seconds: when the database itself was away, the first server is to have it back
-_LATE = 2.0  # seconds behind that are worth a warning
+_HEAD_START = 2.0  # seconds for the first server to reconnect, after the database itself was away
+_LATE = 2.0  # seconds behind before a warning
 
 
 class Behind(NamedTuple):
@@ -26,30 +26,30 @@ class Behind(NamedTuple):
     batches: int
     """Commits seen and not yet applied."""
     seconds: float
-    """Since the last look after which everything was applied."""
+    """Seconds since the last read after which everything was applied."""
 
 
 class Follower:
-    """The bandits of another server, kept up to date from its journal. Nothing is written to the database.
+    """Keeps a copy of another server's bandits up to date. It writes nothing to the database.
 
-    Everything runs in one thread; ``behind`` may be asked from another.
+    Everything runs in one thread; ``behind`` may be read from another.
 
     Parameters
     ----------
     database : Database
-        PostgreSQL, not open yet: whoever has its lock writes.
+        PostgreSQL, not open yet. The server that has its lock writes.
     state : path
-        The folder of this server.
+        The state folder of this server.
     snapshots : SnapshotStore
-        From which it begins; none is written while the other server runs.
+        The snapshots to begin from. None is written while the other server runs.
 
     """
 
     def __init__(self, database: Database, state: Path, snapshots: SnapshotStore) -> None:
         if database.is_sqlite:
             raise InputError(
-                "a standby needs PostgreSQL: SQLite is a file of one machine. Give both servers the same "
-                "--database postgresql://..., or leave --standby out"
+                "a standby needs PostgreSQL, because SQLite is a file on one machine; give both servers the "
+                "same --database postgresql://..., or leave out --standby"
             )
         self._database = database
         self._state = state
@@ -69,14 +69,14 @@ class Follower:
     # -- from standby to primary ----------------------------------------------------------------------
 
     async def until_primary(self) -> Recovered:
-        """Follow until the lock is this server's; what there is by then, to go on from."""
+        """Follow until this server has the lock. Returns everything it needs to go on."""
         loop = asyncio.get_running_loop()
         thread = ThreadPoolExecutor(1, thread_name_prefix="standby")
         try:
             while (found := await loop.run_in_executor(thread, self._step)) is None:
                 await asyncio.sleep(_EVERY)
         finally:
-            thread.shutdown(wait=False)  # a signal may end this in the middle of a long step
+            thread.shutdown(wait=False)  # a signal may come in the middle of a long step
         return found
 
     def _step(self) -> Recovered | None:
@@ -95,12 +95,12 @@ class Follower:
         return None
 
     def has_lock(self) -> bool:
-        """Whether this server is the one that writes, from now on."""
+        """Whether this server is now the one that writes."""
         return time.monotonic() >= self._lock_from and self._database.try_lock()
 
     def _take_over(self) -> Recovered:
         started = time.monotonic()
-        self._database.open()  # the first server, should it still be there, is fenced by this
+        self._database.open()  # this keeps the first server from writing, if it still exists
         self.catch_up(is_last=True)
         assert self.replica is not None  # noqa: S101  (there are tables now)
         found = self._database.read(self.replica.all)
@@ -120,30 +120,30 @@ class Follower:
     # -- following ------------------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """Read everything anew: the newest snapshots, and the journal since then."""
+        """Read everything again: the newest snapshots, and the journal since then."""
         self.replica = None
         self.replica = self._database.read(
             lambda connection: Replica.read(connection, self._database, self._state, self._snapshots)
         )
 
     def catch_up(self, *, is_last: bool = False) -> None:
-        """Apply what was committed since the last time; ``is_last``: read stored arms without delay, too."""
+        """Apply what was committed since the last time. ``is_last``: also read stored arms without delay."""
         started = time.monotonic()
         problem = "" if self.replica is None else self._follow(self.replica, is_last=is_last)
         if problem:
-            log.warning("the standby reads everything anew", extra={"reason": problem})
+            log.warning("the standby reads everything again", extra={"reason": problem})
         if problem or self.replica is None:
             self.recover()
         self._current_at = started
 
     def _follow(self, replica: Replica, *, is_last: bool) -> str:
-        """Why everything is to be read anew, if so."""
+        """Why everything must be read again. Empty if it need not."""
         try:
             return self._database.read(lambda connection: replica.catch_up(connection, is_last=is_last))
         except (StorageError, InputError):
             if replica.is_halfway:
                 self.replica = None
             raise
-        except Exception as error:  # of a record that cannot be applied: recovering sets its bandit aside
+        except Exception as error:  # a record cannot be applied; recovering puts its bandit out of service
             log.exception("a standby could not apply a record")
             return repr(error)

@@ -1,4 +1,4 @@
-"""What a bandit chooses from, where that is stored: arms under names, and actions."""
+"""Changes what a bandit chooses from: its stored arms, and its actions."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +18,11 @@ from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.records import ADDED, RETIRED, ActionRow, Statements
 from sketchbandit.service.vectors import Matrix, encode_rows, nbytes
 
-_MOST_ARMS, _MOST_BYTES = 500, 1 << 20  # stored in one commit: more would hold up those of others
+_MOST_ARMS, _MOST_BYTES = 500, 1 << 20  # most that is stored in one commit; others wait for the commit
 
 
 class Stock:
-    """The desk where stored arms and actions change, one change of a bandit after another."""
+    """Changes stored arms and actions, one change per bandit at a time."""
 
     def __init__(self, registry: Registry, journal: Journal, threads: Threads, limits: Limits) -> None:
         self._registry = registry
@@ -31,19 +31,19 @@ class Stock:
         self._limits = limits
         self._changing: SingleFlight[int] = SingleFlight()
         self._copying = asyncio.Lock()
-        """A change copies all stored arms of its bandit: one at a time, so that memory is bounded."""
+        """A change copies all stored arms of its bandit. Only one runs at a time, to bound the memory."""
 
     # -- stored arms ------------------------------------------------------------------------------------
 
     async def put_arms(self, bandit: Bandit, ids: Sequence[str], matrix: Matrix) -> int:
-        """Store arms under their ids, replacing those known; how many there are now.
+        """Store arms under their ids, replacing known ones. Returns how many are stored now.
 
-        Many are stored in several commits, so that nobody waits long behind them. If the server ends in the
-        middle some of them are stored; nothing was acknowledged then, and the same request again is right.
+        Many arms are stored in several commits, so nobody waits long for them. If the server stops half-way,
+        some arms are stored, but nothing was acknowledged. Sending the same request again is safe.
         """
-        self._registry.check(bandit)  # its dimension is what the arms were read for
+        self._registry.check(bandit)  # the arms were read for the dimension of this bandit
         if bandit.config.actions is not None:
-            raise Invalid(f"bandit {bandit.name!r} has actions, and no arms; POST new ones to /actions")
+            raise Invalid(f"bandit {bandit.name!r} has actions, not arms; POST new actions to /actions")
         await self._changing.over(bandit.number)
         storing = asyncio.ensure_future(self._put_arms(bandit, ids, matrix))
         self._changing.add(bandit.number, storing)
@@ -51,7 +51,7 @@ class Stock:
 
     async def _put_arms(self, bandit: Bandit, ids: Sequence[str], matrix: Matrix) -> int:
         made = await self._copied(self._with_arms, bandit, ids, matrix)
-        place = self._journal.new_number() * self._limits.arms  # in the order in which they came
+        place = self._journal.new_number() * self._limits.arms  # arms stay in the order in which they came
         rows = zip(count(place), ids, encode_rows(matrix), strict=False)
         most = max(1, min(_MOST_ARMS, _MOST_BYTES * len(ids) // max(nbytes(matrix), 1)))
         written = 0
@@ -62,17 +62,17 @@ class Stock:
                 )
                 written += len(some)
         except Problem:
-            if written:  # what is in the journal is offered, as it would be after a restart
+            if written:  # offer what is in the journal, as after a restart
                 bandit.arms = await self._copied(bandit.arms.with_arms, ids[:written], matrix[:written])
             raise
         bandit.arms = made
         return len(made)
 
     def _with_arms(self, bandit: Bandit, ids: Sequence[str], matrix: Matrix) -> ArmStore:
-        """The arms as they will be; what is too much is refused before anything is copied."""
+        """The arms as they will be. Too many arms are refused before anything is copied."""
         limits, new = self._limits, sum(arm not in bandit.arms for arm in ids)
         if (together := len(bandit.arms) + new) > limits.arms:
-            raise TooLarge(f"{together} arms; a bandit stores up to {limits.arms}")
+            raise TooLarge(f"{together} arms; a bandit stores up to {limits.arms}; delete some first")
         needed = bandit.arms.nbytes + nbytes(matrix) if new == len(ids) else 0
         if (
             needed > limits.bandit_bytes
@@ -86,7 +86,7 @@ class Stock:
             return await self._threads.run(work, *args)
 
     async def remove_arms(self, bandit: Bandit, arms: Sequence[str]) -> None:
-        """Forget stored arms; decisions for them stay open."""
+        """Delete stored arms. Their decisions stay open."""
         await self._changing.over(bandit.number)
         for arm in arms:
             if arm not in bandit.arms:
@@ -111,7 +111,10 @@ class Stock:
     def _arms_changed(
         bandit: Bandit, *statements: Any, arms: tuple[dict[str, object], ...] = ()
     ) -> Statements:
-        """With a new version, by which a standby sees that stored arms have changed."""
+        """The statements of a change, with a new version.
+
+        A standby sees by it that stored arms have changed.
+        """
         table = tables.bandits
         counted = (
             table.update().where(table.c.id == bandit.number).values(arms_version=table.c.arms_version + 1)
@@ -121,7 +124,7 @@ class Stock:
     # -- actions ----------------------------------------------------------------------------------------
 
     async def add_actions(self, bandit: Bandit, actions: Sequence[str]) -> None:
-        """Offer new actions, or retired ones again; those that are offered stay as they are."""
+        """Offer new actions, or offer retired actions again. Offered actions stay as they are."""
         _check_has_actions(bandit)
         await self._changing.over(bandit.number)
         offered = set(bandit.actions)
@@ -129,9 +132,9 @@ class Stock:
         await self._change(bandit, [name for name in actions if name not in offered], ADDED)
 
     async def retire_actions(self, bandit: Bandit, actions: Sequence[str]) -> None:
-        """Offer actions no more; decisions for them stay open, and their models learn from their rewards.
+        """Stop offering actions. Their decisions stay open, and their models learn from late rewards.
 
-        One that is retired already stays so: a client that got no answer asks again.
+        Retiring an action again is no error: a client that got no answer asks again.
         """
         _check_has_actions(bandit)
         await self._changing.over(bandit.number)
@@ -139,7 +142,7 @@ class Stock:
         for action in actions:
             if action not in offered and action not in retired:
                 raise NotFound(
-                    f"the action {action!r} cannot be retired: bandit {bandit.name!r} has none such"
+                    f"the action {action!r} cannot be retired: bandit {bandit.name!r} has no such action"
                 )
         await self._change(bandit, [action for action in actions if action in offered], RETIRED)
 
@@ -155,13 +158,13 @@ class Stock:
 
 def _check_has_actions(bandit: Bandit) -> None:
     if bandit.config.actions is None:
-        raise Invalid(f"bandit {bandit.name!r} chooses among arms; one with actions is created with actions")
+        raise Invalid(f"bandit {bandit.name!r} was created without actions; it chooses among arms")
 
 
 def _next_rows(
     bandit: int, rows: Iterator[tuple[int, str, bytes]], most: int
 ) -> tuple[dict[str, object], ...]:
-    """Some of the rows of the table of stored arms."""
+    """The next rows for the table of stored arms."""
     return tuple(
         {"bandit": bandit, "arm": arm, "place": place, "features": features}
         for place, arm, features in islice(rows, most)

@@ -1,4 +1,4 @@
-"""What a bandit did over its last hour, day and week and over its whole life, in constant memory."""
+"""What a bandit did in its last hour, day and week and in its whole life, in constant memory."""
 
 from collections import Counter
 from typing import Any, NamedTuple, Self
@@ -7,14 +7,14 @@ from sketchbandit.service.history import Bucket, History, Window
 
 RANGES = {"hour": 3600.0, "day": 86_400.0, "week": 604_800.0}
 ALL = "all"
-_STRETCHES = 12  # of a range, in which the arms shown are counted
-_NAMES = 200  # of arms, counted in one stretch
+_STRETCHES = 12  # parts of a range, in which shown arms are counted
+_NAMES = 200  # most arms counted by name in one part
 OTHERS = ""
-"""The arms beyond those; no arm is called so."""
+"""The name for all other arms; no arm has it."""
 
 
 class Shares:
-    """How often each arm was shown in the last ``seconds``, to the twelfth; None: ever.
+    """How often each arm was shown in the last ``seconds``, accurate to a twelfth. None: ever.
 
     >>> shares = Shares(12.0)
     >>> for second in range(100):
@@ -28,7 +28,7 @@ class Shares:
         self.counts = counts or {}
 
     def add(self, at: float, arm: str) -> None:
-        """One was shown at that time."""
+        """Count an arm shown at that time."""
         counts = self.counts.setdefault(self._place(at), {})
         name = arm if arm in counts or len(counts) < _NAMES else OTHERS
         counts[name] = counts.get(name, 0) + 1
@@ -36,7 +36,7 @@ class Shares:
             del self.counts[min(self.counts)]
 
     def until(self, at: float) -> Counter[str]:
-        """Of the time that ends then."""
+        """The counts of the range that ends at that time."""
         last, found = self._place(at), Counter[str]()
         for place, counts in self.counts.items():
             if place > last - _STRETCHES:
@@ -48,19 +48,19 @@ class Shares:
 
 
 class View(NamedTuple):
-    """A range of time, as it is shown."""
+    """A time range as it is shown."""
 
     history: History
     shares: Counter[str]
 
     @property
     def total(self) -> Bucket:
-        """Everything in it."""
+        """The sum over the range."""
         return sum(self.history.buckets, Bucket())
 
 
 class Timeline:
-    """Events go in with their times, in the order of the journal; views of any range come out."""
+    """Takes events with their times in the order of the journal, and gives views of any range."""
 
     def __init__(self, start: float) -> None:
         self.start = start
@@ -75,18 +75,18 @@ class Timeline:
             window.add(at, happened)
 
     def showed(self, at: float, arm: str) -> None:
-        """An arm was shown."""
+        """Count a shown arm."""
         for shares in self._shares.values():
             shares.add(at, arm)
 
     def view(self, name: str, now: float) -> View:
-        """One of RANGES, or ALL."""
+        """The view of one of RANGES, or of ALL."""
         if name == ALL:
             return View(self.life.until(now), self._shares[ALL].until(now))
         return View(self._windows[name].until(now, self.start), self._shares[name].until(now))
 
     def dump(self) -> dict[str, Any]:
-        """As JSON."""
+        """The state as JSON."""
         windows = {
             name: [[place, *bucket] for place, bucket in window.buckets.items()]
             for name, window in self._windows.items()

@@ -1,4 +1,4 @@
-"""Bearer tokens: who may read, decide or administer. The file holds their hashes only."""
+"""Bearer tokens: who may read, decide or administer. The file holds only their hashes."""
 
 import hashlib
 import hmac
@@ -15,7 +15,7 @@ from sketchbandit.errors import InputError
 log = logging.getLogger(__name__)
 
 SCOPES = ("read", "decide", "admin")
-"""Each includes those before it."""
+"""Each scope includes those before it."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -36,7 +36,7 @@ class Tokens:
 
     @classmethod
     def read(cls, path: Path) -> "Tokens":
-        """The tokens of a file; empty lines and lines that begin with # do not count."""
+        """Read the tokens of a file. Empty lines and lines that begin with # are skipped."""
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
@@ -50,17 +50,17 @@ class Tokens:
         return cls(tokens)
 
     def scope_of(self, secret: str) -> str | None:
-        """The scope of a token, None if it is not known. The time taken does not tell which one is near."""
+        """The scope of a token. None if it is unknown. The time taken does not show how close a guess is."""
         digest = _digest(secret)
         found = None
-        for token in self._tokens:  # all of them, whichever fits
+        for token in self._tokens:  # always all of them, even after a match
             if hmac.compare_digest(token.digest, digest):
                 found = token.scope
         return found
 
 
 class Refusals:
-    """Refused tokens in the log: a line a second at most, so that nobody can fill the disk with them."""
+    """Logs refused tokens, at most one line per second, so that nobody can fill the disk with them."""
 
     def __init__(self, every: float = 1.0) -> None:
         self._every = every
@@ -79,20 +79,20 @@ class Refusals:
 
 
 def allows(scope: str, needed: str) -> bool:
-    """Whether a token of one scope may do what needs another."""
+    """Whether a token with one scope may do what needs another."""
     return SCOPES.index(scope) >= SCOPES.index(needed)
 
 
 def add(path: Path, name: str, scope: str) -> str:
-    """Make a token, append its hash to the file, and give the token itself, which is kept nowhere."""
+    """Make a token, append its hash to the file, and return the token. It is stored nowhere."""
     if not _NAME.fullmatch(name):
-        raise InputError(f"a token's name has letters, digits, '-', '_' and '.', got {name!r}")
+        raise InputError(f"a token's name must have letters, digits, '-', '_' and '.' only, got {name!r}")
     if scope not in SCOPES:
         raise InputError(f"unknown scope {scope!r}; choose from {', '.join(SCOPES)}")
     if not path.resolve().parent.is_dir():
         raise InputError(f"there is no folder {path.resolve().parent}")
     secret = f"sb_{secrets.token_urlsafe(32)}"
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # not for others to read
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)  # others cannot read it
     is_cut = path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
     with os.fdopen(handle, "a", encoding="utf-8") as file:
         file.write(("\n" if is_cut else "") + f"{name} {scope} {_digest(secret)}\n")
@@ -100,12 +100,12 @@ def add(path: Path, name: str, scope: str) -> str:
 
 
 def _digest(secret: str) -> str:
-    """SHA-256 is enough: a token has 256 random bits, so there is nothing to guess."""
+    """The hash of a token. SHA-256 is enough: a token has 256 random bits and cannot be guessed."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _parse(line: str, at: str) -> Token:
     parts = line.split()
     if len(parts) != 3 or parts[1] not in SCOPES or not re.fullmatch(r"[0-9a-f]{64}", parts[2]):
-        raise InputError(f"{at} is not 'name scope sha256' with a scope of {', '.join(SCOPES)}")
+        raise InputError(f"{at} must be 'name scope sha256', with a scope of {', '.join(SCOPES)}")
     return Token(*parts)

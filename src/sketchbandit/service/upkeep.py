@@ -1,4 +1,4 @@
-"""What happens by itself: decisions expire, snapshots are written, old and deleted rows go."""
+"""Periodic work: expires decisions, writes snapshots, removes old and deleted rows."""
 
 import asyncio
 import logging
@@ -18,11 +18,11 @@ log = logging.getLogger(__name__)
 _EVERY = 0.5
 _MOST_EXPIRED = 500
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 600.0
-_JOURNAL_AHEAD = 500_000  # records that a restart reads at most, for a bandit that nobody uses
+_JOURNAL_AHEAD = 500_000  # most records that a restart reads for a bandit that nobody uses
 
 
 class _PutOff(NamedTuple):
-    """A snapshot that is to be tried again."""
+    """A snapshot to be tried again."""
 
     reason: str
     pause: float
@@ -31,7 +31,7 @@ class _PutOff(NamedTuple):
 
 @asynccontextmanager
 async def running(engine: Engine, *, standby: bool = False) -> AsyncIterator["Upkeep"]:
-    """An engine from its start to its end: everything committed, a last snapshot of what has changed."""
+    """Run an engine from its start to its end. At the end everything is committed, with last snapshots."""
     await engine.start(standby=standby)
     upkeep = Upkeep(engine)
     upkeep.start()
@@ -41,33 +41,33 @@ async def running(engine: Engine, *, standby: bool = False) -> AsyncIterator["Up
         try:
             await upkeep.stop()
             await engine.drain()
-            if engine.journal.fenced is None:  # the snapshots are the other server's now
+            if engine.journal.fenced is None:  # otherwise the snapshots belong to the other server now
                 await upkeep.snapshot_all()
         finally:
             engine.release()
 
 
 class Upkeep:
-    """A task beside the requests."""
+    """A task that runs beside the requests."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._task: asyncio.Task[None] | None = None
         self._one_round = asyncio.Lock()
-        """Two rounds at once would take the same snapshot twice, and count it as two that are kept."""
+        """Two rounds at once would write the same snapshot twice, and count it twice among those kept."""
         self._working: dict[int, asyncio.Task[None]] = {}
-        """Bandits that are being looked after."""
+        """The bandits that are being worked on."""
         self._retention = Retention(engine)
         self._scrubber = Scrubber(engine)
         self._put_offs: dict[int, _PutOff] = {}
-        """Bandits whose snapshot could not be written."""
+        """The bandits whose snapshot could not be written."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start the task."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
-        """End, between two rounds."""
+        """Stop between two rounds."""
         if self._task is not None:
             async with self._one_round:
                 self._task.cancel()
@@ -84,9 +84,9 @@ class Upkeep:
                 log.exception("upkeep failed")
 
     async def round(self, patience: float | None = None) -> None:
-        """Everything that is due; a round that is called meanwhile waits.
+        """Do everything that is due. Another round that is called in the meantime waits.
 
-        Bandits that are busy for longer than ``patience`` (seconds) go on by themselves.
+        If a bandit is busy for longer than ``patience`` (seconds), its work goes on in the background.
         """
         async with self._one_round:
             await self._round(patience)
@@ -94,12 +94,12 @@ class Upkeep:
     async def _round(self, patience: float | None) -> None:
         engine = self._engine
         engine.journal.flush()
-        if engine.journal.trouble is not None:  # nobody else may try, where /readyz keeps traffic away
+        if engine.journal.trouble is not None:  # /readyz may keep all traffic away, so nobody else tries
             await engine.journal.probe()
         elif not engine.database.is_sqlite:
             await engine.journal.verify()
         if not engine.database.is_there():
-            await engine.journal.probe()  # which is refused, as everything from now on
+            await engine.journal.probe()  # it is refused, as is everything from now on
         for bandit in list(engine.registry.bandits.values()):
             if bandit.number not in self._working:
                 self._working[bandit.number] = asyncio.create_task(self._look_after(bandit))
@@ -114,7 +114,7 @@ class Upkeep:
             task.result()  # raises what went wrong
 
     async def _look_after(self, bandit: Bandit) -> None:
-        """What is due of one bandit: no other waits for its work."""
+        """Do what is due for one bandit. Other bandits do not wait for it."""
         while await self.expire(bandit):
             pass
         if self._engine.journal.fenced is None and self._wants_snapshot(bandit):
@@ -123,7 +123,10 @@ class Upkeep:
     # -- expiry ---------------------------------------------------------------------------------------
 
     async def expire(self, bandit: Bandit) -> int:
-        """The default reward for arms that nobody rewarded in time; how many there were, some 500 at most."""
+        """Take the default reward for arms that nobody rewarded in time.
+
+        Returns how many, about 500 at most.
+        """
         engine = self._engine
         overdue = [
             (first, position)
@@ -154,20 +157,20 @@ class Upkeep:
         return learned > 0 and age >= settings.snapshot_seconds
 
     async def snapshot(self, bandit: Bandit) -> bool:
-        """Write a snapshot, from a copy that the lane of the bandit makes. Whether that went well."""
+        """Write a snapshot from a copy that is made in the bandit's queue. Returns whether it worked."""
         engine = self._engine
         try:
             waiting, learned = frozenset(bandit.open), bandit.accounts.totals.learned
             snapshot = await bandit.snapshot(engine.journal.applied)
-            engine.registry.check(bandit)  # it may be out of service, and what was copied wrong
+            engine.registry.check(bandit)  # it may be out of service, and the copy wrong
             await asyncio.to_thread(engine.snapshots.write, bandit.number, snapshot)
         except (NotFound, Quarantined):
             return False
-        except Exception as error:  # whatever it is, other bandits have theirs written
+        except Exception as error:  # in any case the other bandits get their snapshots
             self._put_off(bandit, repr(error) if isinstance(error, MemoryError) else str(error))
             return False
         self._put_offs.pop(bandit.number, None)
-        if bandit.number in engine.registry.deleted:  # meanwhile
+        if bandit.number in engine.registry.deleted:  # in the meantime
             await asyncio.to_thread(engine.snapshots.delete, bandit.number)
             return False
         bandit.snapshots.append(Snapshotted(snapshot.seq, waiting, engine.clock.now(), learned))
@@ -176,7 +179,7 @@ class Upkeep:
         return True
 
     def _put_off(self, bandit: Bandit, reason: str) -> None:
-        """Try again later, and later still if that fails too; every reason is logged once."""
+        """Try again later, with growing pauses. Every reason is logged once."""
         last = self._put_offs.get(bandit.number)
         if last is None or last.reason != reason:
             log.error("a snapshot could not be written", extra={"bandit": bandit.name, "reason": reason})
@@ -184,7 +187,7 @@ class Upkeep:
         self._put_offs[bandit.number] = _PutOff(reason, pause, self._engine.clock.now() + pause)
 
     async def snapshot_all(self) -> None:
-        """At shutdown: whatever has changed."""
+        """At shutdown, write snapshots of all bandits that have changed."""
         for bandit in list(self._engine.registry.bandits.values()):
             if not bandit.snapshots or bandit.snapshots[-1].seq < self._engine.journal.applied:
                 await self.snapshot(bandit)

@@ -1,14 +1,14 @@
-"""What a candidate would have earned, by the decisions of the policy that decides.
+"""What a candidate would have earned, estimated from the decisions of the deciding policy.
 
-A decision whose arm was chosen with probability p counts with the weight w = q/p, q being the probability
-with which the candidate would have chosen that arm (inverse propensities). The mean of w r is unbiased for
-the mean reward of the candidate, as it was when each decision was made. Weights are not clipped: the
-confidence sequence (``evaluation.sequences``, an empirical-Bernstein one by a mixture) needs no bound on
-them. Its lower end rests on w u, its upper end on w (1 - u), u being the reward scaled to [0, 1] by the range
-that was given.
+A decision has the weight w = q/p. Here p is the propensity of its arm, and q is the probability with which
+the candidate would have chosen that arm (inverse propensity weighting). The mean of w r is an unbiased
+estimate of the mean reward of the candidate, as it was when each decision was made. Weights are not clipped:
+the confidence sequence (``evaluation.sequences``, an empirical-Bernstein mixture) needs no bound on them. Let
+u be the reward, scaled to [0, 1] by the given range. The lower end depends on w u, the upper end on w (1 -
+u).
 
-Decisions are added in stretches, which end by the clock. V = sum (x - g)² has the same g in all of a stretch:
-the mean of what was there before it, and so nothing that the stretch itself tells.
+Decisions are added in intervals of time. V = sum (x - g)² has the same g within an interval: the mean of all
+that came before it. So g does not depend on the interval itself.
 """
 
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from sketchbandit.evaluation.sequences import mixture_boundary
 from sketchbandit.service.weighed import NOTHING, Weighed
 
 LEVEL = 0.95
-"""With which the interval holds, at all times together."""
+"""The probability with which the interval holds at all times at once."""
 
 
 class Interval(NamedTuple):
-    """A mean reward, and an interval that holds at any time; no ends where a reward was out of its range."""
+    """A mean reward, and an interval that holds at any time. No ends if a reward was outside its range."""
 
     value: float
     low: float | None
@@ -33,11 +33,11 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Valued:
-    """What a candidate would have earned, and what was earned by the same decisions."""
+    """What a candidate would have earned, and what the same decisions really earned."""
 
     count: int
     effective: float
-    """Decisions of equal weight that they are worth."""
+    """The effective sample size of these decisions."""
     candidate: Interval
     live: Interval
 
@@ -50,7 +50,7 @@ class Value:
         self._variances = variances
 
     def plus(self, stretch: Weighed) -> "Value":
-        """With the decisions of a stretch."""
+        """The value with the decisions of one more interval."""
         pairs = zip(self._variances, _series(self.total), _series(stretch), strict=True)
         total, count = self.total, stretch.count
         variances = []
@@ -61,7 +61,7 @@ class Value:
         return Value(total + stretch, tuple(variances))
 
     def told(self, reward_range: tuple[float, float]) -> Valued | None:
-        """In the unit of rewards; None: there is nothing yet."""
+        """The estimate in the unit of rewards. None if there is nothing yet."""
         total, (least, most) = self.total, reward_range
         if not total.count:
             return None
@@ -82,12 +82,12 @@ class Value:
         return Valued(total.count, worth, candidate, interval(total.own / total.count, own_low, own_high))
 
     def dump(self) -> list[Any]:
-        """As JSON."""
+        """The state as JSON."""
         return [list(self.total), list(self._variances)]
 
     @classmethod
     def undump(cls, saved: list[Any]) -> "Value":
-        """Back from ``dump``."""
+        """Read what ``dump`` has written."""
         return cls(Weighed(*saved[0]), tuple(saved[1]))
 
 

@@ -1,7 +1,7 @@
 """Arms in the three forms that the service takes, and their bytes in the journal.
 
-Those of a journal are read in slices, so that no single call keeps other threads waiting; ``slowly`` may go
-through the slices with pauses.
+Many arms are read from the journal in slices, so no single call keeps other threads waiting. ``slowly`` may
+add pauses between the slices.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,10 +20,10 @@ Vector = Any
 Matrix = Any
 """Arms: a float64 array (K, dim), or a CSR matrix."""
 Slowly = Callable[[Iterable[slice]], Iterable[slice]]
-"""What goes through slices of work: ``iter``, or something that rests in between."""
+"""Goes through slices of work: ``iter``, or something that pauses in between."""
 
 _DENSE, _SPARSE = b"D", b"S"
-_TOGETHER = 20_000  # numbers read in one call: a millisecond
+_TOGETHER = 20_000  # numbers read in one call; it takes a millisecond
 
 
 def slices(count: int, width: int) -> Iterator[slice]:
@@ -38,7 +38,7 @@ def from_sparse_rows(
     dim: int,
     name: Callable[[int], str] = "arm {}".format,
 ) -> Matrix:
-    """The CSR matrix whose rows have these entries; ``name`` says what one is called that is refused."""
+    """The CSR matrix whose rows have these entries. ``name`` gives the name of a row for messages."""
     counts, others = (
         np.fromiter(map(len, part), dtype=np.int64, count=len(part)) for part in (indices, values)
     )
@@ -61,7 +61,7 @@ def from_sparse_rows(
 
 
 def _numbers(lists: Sequence[Sequence[Any]], count: int, kind: Any, too_large: float) -> Any:
-    """All numbers of the lists; where one does not fit, all of them are put in one by one."""
+    """All numbers of the lists. If one does not fit, all are converted one by one."""
     try:
         return np.fromiter(chain.from_iterable(lists), kind, count)
     except OverflowError:
@@ -75,7 +75,7 @@ def _row_at(ends: NDArray[np.int64], entry: int) -> int:
 
 
 def from_named(features: Sequence[Mapping[str, float | str]], dim: int) -> Matrix:
-    """Named features hashed to ``dim`` columns: a text value is the feature "name=value" with value 1."""
+    """Named features, hashed to ``dim`` columns. A string value is the feature "name=value" with value 1."""
     return sparse.csr_array(_hasher(dim).transform(features))
 
 
@@ -87,7 +87,7 @@ def _hasher(dim: int) -> Any:
 
 
 def joined(parts: Sequence[Matrix]) -> Matrix:
-    """Matrices one below the other: sparse if any of them is."""
+    """Matrices stacked below each other. The result is sparse if any of them is."""
     if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(parts)
     held = [_as_csr(part) for part in parts]
@@ -111,14 +111,14 @@ def _csr(data: Any, columns: Any, ends: Any, dim: int) -> Any:
 
 
 def check(matrix: Matrix, magnitude: float, name: str | None = None) -> None:
-    """Refuse NaN, inf and arms so long that sums could overflow; ``name`` is what a single one is called."""
+    """Refuse NaN, inf, and arms so long that sums may overflow. ``name`` is for a single arm."""
     if isinstance(matrix, np.ndarray) and np.vdot(matrix, matrix) <= magnitude**2:
-        return  # all of them together are not too long
+        return  # even all of them together are not too long
     with np.errstate(over="ignore", invalid="ignore"):
         squares = (
             np.einsum("ij,ij->i", matrix, matrix) if isinstance(matrix, np.ndarray) else _row_squares(matrix)
         )
-    if not squares.max(initial=0.0) <= magnitude**2:  # NaN ends here too
+    if not squares.max(initial=0.0) <= magnitude**2:  # catches NaN too
         at = int(np.flatnonzero(~(squares <= magnitude**2))[0])
         called = name or f"arm {at}"
         if np.isfinite(squares[at]):
@@ -136,15 +136,15 @@ def _row_squares(matrix: Any) -> NDArray[np.float64]:
 
 
 def encode(vector: Vector) -> bytes:
-    """The bytes of an arm, exact."""
+    """The bytes of an arm, without any loss."""
     if isinstance(vector, np.ndarray):
         return _DENSE + vector.astype("<f8", copy=False).tobytes()
     return _SPARSE + bytes(vector.indices.astype("<i4").tobytes() + vector.data.astype("<f8").tobytes())
 
 
 def decode(payload: bytes, dim: int) -> Vector:
-    """The arm that ``encode`` wrote; DamagedArm, a ValueError, if these are not its bytes."""
-    if payload[:1] == _DENSE and len(payload) == 1 + 8 * dim:  # at every reward
+    """Read an arm that ``encode`` wrote. Raises DamagedArm, a ValueError, for other bytes."""
+    if payload[:1] == _DENSE and len(payload) == 1 + 8 * dim:  # fast, because every reward needs it
         return np.frombuffer(payload, dtype="<f8", offset=1).astype(np.float64)
     made = decode_rows([payload], dim)
     return made[0] if isinstance(made, np.ndarray) else made
@@ -161,7 +161,7 @@ def encode_rows(matrix: Matrix) -> Iterator[bytes]:
 
 
 class DamagedArm(ValueError):
-    """Bytes that do not hold an arm; ``place`` says which of several."""
+    """Bytes that do not hold an arm. ``place`` says which one of several."""
 
     def __init__(self, place: int, payload: bytes, dim: int) -> None:
         super().__init__(f"{len(payload)} bytes do not hold an arm of dimension {dim}")
@@ -169,7 +169,10 @@ class DamagedArm(ValueError):
 
 
 def decode_rows(payloads: Sequence[bytes], dim: int, slowly: Slowly = iter) -> Matrix:
-    """The arms that ``encode`` wrote, as one matrix: sparse if any of them is. DamagedArm: it did not."""
+    """Read arms that ``encode`` wrote into one matrix, sparse if any is.
+
+    Raises DamagedArm for other bytes.
+    """
     for at, payload in enumerate(payloads):
         size, kind = len(payload) - 1, payload[:1]
         if not (size == 8 * dim if kind == _DENSE else kind == _SPARSE and size % 12 == 0):
@@ -199,7 +202,7 @@ def _sparse_from(payloads: Sequence[bytes], dim: int) -> Matrix:
 
 
 def encode_all(matrix: Matrix) -> bytes:
-    """All arms of a decision: each with its length before it."""
+    """All arms of a decision, each after its length."""
     if not isinstance(matrix, np.ndarray):
         return b"".join(len(row).to_bytes(4, "little") + row for row in encode_rows(matrix))
     count, dim = matrix.shape
@@ -234,7 +237,7 @@ def _parts_of(payload: bytes) -> Iterator[bytes]:
 
 
 def nbytes(vector: Vector) -> int:
-    """What keeping an arm costs."""
+    """The memory of an arm."""
     return int(
         vector.nbytes if isinstance(vector, np.ndarray) else vector.data.nbytes + vector.indices.nbytes
     )

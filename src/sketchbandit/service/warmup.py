@@ -1,4 +1,4 @@
-"""Before the first request: what would make it wait."""
+"""Does the slow first work before the first request."""
 
 from functools import cache
 
@@ -15,10 +15,10 @@ _DIM = 40
 
 @cache
 def warm_up() -> None:
-    """Play a few rounds with small policies, so that the loops of a round are compiled; hash a feature.
+    """Play a few rounds with small policies, so that the loops are compiled, and hash a feature.
 
-    Both forms of the precision are gone through, rows of a sketch and a matrix, and all rules; then the same
-    with the loops that large policies use, during which other threads run.
+    This covers both forms of the precision (rows of a sketch, and a matrix) and all rules. Then the same runs
+    with the loops for large policies, which let other threads run.
     """
     _play()
     with all_are_long():

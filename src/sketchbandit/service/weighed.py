@@ -1,11 +1,11 @@
-"""Sums over decisions that were weighed by how likely a candidate would have decided so."""
+"""Sums over decisions, weighted by how likely a candidate would have made them."""
 
 from operator import add
 from typing import NamedTuple
 
 
 class Weighed(NamedTuple):
-    """Of decisions with weights w and rewards u, these scaled to [0, 1].
+    """Sums over decisions with weights w and rewards u, scaled to [0, 1].
 
     >>> found = weighed(2.0, 0.25) + weighed(0.0, 1.0)
     >>> found.count, found.weight, found.up, found.down_sq, found.own
@@ -18,15 +18,15 @@ class Weighed(NamedTuple):
     up: float
     """The sum of w u, ..."""
     up_sq: float
-    """... of its squares, ..."""
+    """... the sum of its squares, ..."""
     down_sq: float
-    """... and of the squares of w (1 - u)."""
+    """... and the sum of the squares of w (1 - u)."""
     own: float
     """The sum of u, ..."""
     own_sq: float
-    """... and of its squares."""
+    """... and the sum of its squares."""
     outside: int
-    """Rewards that lie outside their range."""
+    """Rewards outside their range."""
 
     def __add__(self, other: "Weighed") -> "Weighed":  # type: ignore[override]
         return Weighed(*map(add, self, other))
@@ -36,7 +36,7 @@ NOTHING = Weighed(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0)
 
 
 def weighed(weight: float, u: float) -> Weighed:
-    """One decision."""
+    """The sums for one decision."""
     up, down = weight * u, weight * (1.0 - u)
     is_outside = not 0.0 <= u <= 1.0
     return Weighed(1, weight, weight * weight, up, up * up, down * down, u, u * u, int(is_outside))

@@ -1,4 +1,4 @@
-"""What the service answers, as OpenAPI shows it."""
+"""The answers of the service, as OpenAPI shows them."""
 
 from typing import Annotated, Any, Literal
 
@@ -13,40 +13,40 @@ class ErrorBody(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """Every answer but 2xx."""
+    """Every answer that is not 2xx."""
 
     error: ErrorBody
 
 
 class RankedArm(BaseModel):
-    """One of the ``top``."""
+    """One of the ranked arms."""
 
     position: int | None
     index: int
     arm: str | None
     score: float
     mean: float | None
-    propensity: Annotated[float | None, Field(description="Given those before it; null: not known now.")]
+    propensity: Annotated[float | None, Field(description="Given the arms before it. null: not yet known.")]
 
 
 class DecisionAnswer(BaseModel):
-    """The arm to play. Send the reward with ``decision``."""
+    """The arm to play. Send its reward together with ``decision``."""
 
     decision: str
-    index: Annotated[int, Field(description="Place of the arm in the request, or among the stored ones.")]
-    arm: Annotated[str | None, Field(description="Its id, if it is a stored one; or the action.")]
-    action: Annotated[str | None, Field(description="The action, where the bandit has such.")]
+    index: Annotated[int, Field(description="Place of the arm in the request, or among the stored arms.")]
+    arm: Annotated[str | None, Field(description="Id of the arm if it is stored, or the action.")]
+    action: Annotated[str | None, Field(description="The action, for a bandit with actions.")]
     score: Annotated[
         float,
-        Field(description="Its upper confidence bound; of logistic and poisson rewards before the link."),
+        Field(description="Upper confidence bound; with logistic and poisson rewards before the link."),
     ]
-    mean: Annotated[float, Field(description="The reward expected: of logistic rewards a probability.")]
+    mean: Annotated[float, Field(description="Expected reward; with logistic rewards a probability.")]
     propensity: Annotated[
-        float | None, Field(description="The probability with which this arm was chosen, where it is exact.")
+        float | None, Field(description="Probability of choosing this arm. null: not known exactly.")
     ]
     propensity_kind: Annotated[
         Literal["exact", "estimate", "none"],
-        Field(description="estimate: it is estimated after the answer, for the log; none: it is left out."),
+        Field(description="estimate: it is estimated after the answer, for the log. none: there is none."),
     ]
     top: list[RankedArm] | None = None
 
@@ -55,18 +55,18 @@ Status = Literal["learned", "known"]
 
 
 class TakenReward(BaseModel):
-    """One reward of several."""
+    """One of several rewards."""
 
     position: int
     status: Status
 
 
 class RewardAnswer(BaseModel):
-    """``learned`` if anything was, or ``known`` if the same had been there before."""
+    """``learned`` if anything new was learned, ``known`` if the same reward had come before."""
 
     decision: str
     status: Status
-    rewards: Annotated[list[TakenReward] | None, Field(description="Each, where several were sent.")] = None
+    rewards: Annotated[list[TakenReward] | None, Field(description="One each, if several were sent.")] = None
 
 
 class FailedItem(BaseModel):
@@ -77,13 +77,13 @@ class FailedItem(BaseModel):
 
 
 class DecideBatchAnswer(BaseModel):
-    """In the order of the request."""
+    """The decisions in the order of the request."""
 
     decisions: list[DecisionAnswer | FailedItem]
 
 
 class RewardBatchAnswer(BaseModel):
-    """In the order of the request."""
+    """The rewards in the order of the request."""
 
     rewards: list[RewardAnswer | FailedItem]
 
@@ -104,29 +104,29 @@ class StoredAnswer(BaseModel):
 class ActionsAnswer(BaseModel):
     """The names of a bandit's actions."""
 
-    actions: Annotated[list[str], Field(description="Those that are offered.")]
-    retired: Annotated[list[str], Field(description="Those that are offered no more, but still learn.")]
+    actions: Annotated[list[str], Field(description="The offered actions.")]
+    retired: Annotated[list[str], Field(description="Actions that are not offered, but still learn.")]
 
 
 _Scaling = Annotated[
     str,
-    Field(description="How features are read: as they are, rows, columns, or how far the warm-up is."),
+    Field(description="How features are scaled: not at all, rows, columns, or the state of the warm-up."),
 ]
 
 
 class OriginAnswer(BaseModel):
-    """The log that a bandit had learned from when it was created."""
+    """The log that a bandit learned from when it was created."""
 
-    bandit: Annotated[str, Field(description="Whose log it is.")]
-    rewards: Annotated[int, Field(description="How many it has learned from.")]
-    dropped: Annotated[int, Field(description="How many were no longer in the log: --retention-days.")]
+    bandit: Annotated[str, Field(description="The bandit that the log belongs to.")]
+    rewards: Annotated[int, Field(description="Rewards that were learned from.")]
+    dropped: Annotated[int, Field(description="Rewards no longer in the log; see --retention-days.")]
 
 
 class PromotedAnswer(BaseModel):
-    """The candidate that became the policy that decides."""
+    """The candidate whose policy decides now."""
 
     name: str
-    at: Annotated[float, Field(description="When: seconds since 1970.")]
+    at: Annotated[float, Field(description="Time of the promotion, in seconds since 1970.")]
 
 
 class BanditAnswer(BaseModel):
@@ -145,42 +145,42 @@ class BanditAnswer(BaseModel):
     slates: bool
     explore: Annotated[dict[str, Any] | None, Field(description="The rule and all of its settings.")]
     propensities: Literal["estimate", "none"]
-    actions: Annotated[list[str] | None, Field(description="Those that it began with.")]
-    arm_dim: Annotated[int | None, Field(description="Features of a stored arm; null: dim.")]
+    actions: Annotated[list[str] | None, Field(description="The actions it was created with.")]
+    arm_dim: Annotated[int | None, Field(description="Features of a stored arm. null: dim.")]
     defaults: Annotated[
         dict[str, Any],
         Field(
-            description="Ridge, scaling, intercept and rule where they were not given, as when it was "
-            "created; no rule: UCB."
+            description="Ridge, scaling, intercept and rule, where the request gave none. They stay as they "
+            "were when the bandit was created. No rule: UCB."
         ),
     ]
     rewards: Annotated[
         dict[str, Any] | None,
-        Field(description="The reward model and all of its settings; null: that of the policy, linear."),
+        Field(description="The reward model and all of its settings. null: the policy's own, linear."),
     ]
-    forget: Annotated[float | None, Field(description="As given; null: nothing is forgotten.")]
+    forget: Annotated[float | None, Field(description="As given. null: nothing is forgotten.")]
     scaling: _Scaling
-    origin: Annotated[OriginAnswer | None, Field(alias="from", description="null: it began with nothing.")]
+    origin: Annotated[OriginAnswer | None, Field(alias="from", description="null: it began empty.")]
     promoted: Annotated[
-        PromotedAnswer | None, Field(description="By which the settings became these; null: as created.")
+        PromotedAnswer | None, Field(description="The last promotion. null: the settings are as created.")
     ]
-    candidates: Annotated[list[str], Field(description="Those that learn beside it.")]
+    candidates: Annotated[list[str], Field(description="Names of its candidates.")]
 
 
 class IntervalAnswer(BaseModel):
-    """A mean reward, and an interval that holds at all times together with 95 %."""
+    """A mean reward and its interval, which holds at all times at once with probability 95 %."""
 
     value: float
-    low: Annotated[float | None, Field(description="null: a reward was outside of reward_range.")]
+    low: Annotated[float | None, Field(description="null: a reward was outside reward_range.")]
     high: float | None
 
 
 class ValueAnswer(IntervalAnswer):
-    """What a candidate would have earned, by the decisions of the policy that decides."""
+    """What a candidate would have earned, estimated from the decisions of the deciding policy."""
 
-    count: Annotated[int, Field(description="Decisions that it rests on.")]
-    effective: Annotated[float, Field(description="Decisions of equal weight that they are worth.")]
-    live: Annotated[IntervalAnswer, Field(description="What was earned by the same decisions.")]
+    count: Annotated[int, Field(description="Decisions in the estimate.")]
+    effective: Annotated[float, Field(description="Effective sample size of these decisions.")]
+    live: Annotated[IntervalAnswer, Field(description="What the same decisions really earned.")]
 
 
 class CandidateAnswer(BaseModel):
@@ -197,13 +197,13 @@ class CandidateAnswer(BaseModel):
     defaults: dict[str, Any]
     reward_range: tuple[float, float]
     rounds: Annotated[int, Field(description="Rewards that it has learned from.")]
-    refused: Annotated[int, Field(description="Rewards that its reward model has no place for.")]
+    refused: Annotated[int, Field(description="Rewards that its reward model cannot take.")]
     policy_bytes: int
     scaling: _Scaling
     health: str
     is_healthy: bool
-    value: Annotated[ValueAnswer | None, Field(description="null: nothing can be told.")]
-    value_note: Annotated[str | None, Field(description="Why not; or what it takes for granted.")]
+    value: Annotated[ValueAnswer | None, Field(description="null: there is no estimate.")]
+    value_note: Annotated[str | None, Field(description="Why there is none, or what it assumes.")]
 
 
 class CandidatesAnswer(BaseModel):
@@ -213,7 +213,7 @@ class CandidatesAnswer(BaseModel):
 
 
 class QuarantinedAnswer(BaseModel):
-    """A bandit that is out of service, and why."""
+    """A bandit that is out of service, and the reason."""
 
     name: str
     reason: str
@@ -223,51 +223,51 @@ class BanditsAnswer(BaseModel):
     """All bandits."""
 
     bandits: list[BanditAnswer]
-    quarantined: Annotated[list[QuarantinedAnswer], Field(description="Those that are out of service.")]
+    quarantined: Annotated[list[QuarantinedAnswer], Field(description="Bandits out of service.")]
 
 
 class SketchAnswer(BaseModel):
-    """The sketch of the arms played."""
+    """The sketch of the played arms."""
 
     kind: str
     size: int
     rows: int
     is_exact: bool
-    certificate: Annotated[float | None, Field(description="Bound on its spectral error; null: it has none.")]
-    budget: Annotated[float | None, Field(description="What the certificate may be now; null: no bound.")]
-    limit: Annotated[float | None, Field(description="What it may ever be; null: no bound.")]
+    certificate: Annotated[float | None, Field(description="Bound on its spectral error. null: none.")]
+    budget: Annotated[float | None, Field(description="Largest allowed certificate now. null: no bound.")]
+    limit: Annotated[float | None, Field(description="Largest allowed certificate ever. null: no bound.")]
 
 
 class HistoryAnswer(BaseModel):
-    """The time asked for in at most 240 stretches of equal length."""
+    """The time range in at most 240 intervals of equal length."""
 
     start: float
-    width: Annotated[float, Field(description="Seconds of a stretch.")]
+    width: Annotated[float, Field(description="Length of an interval in seconds.")]
     decisions: list[int]
     rewards: list[int]
     reward_sum: list[float]
-    width_sum: Annotated[list[float], Field(description="Of the confidence widths of the arms shown first.")]
+    width_sum: Annotated[list[float], Field(description="Sum of confidence widths of the first arms.")]
 
 
 class ComparisonAnswer(BaseModel):
-    """Mean rewards of the arms shown first: as they were chosen, and as if they had been drawn uniformly."""
+    """Mean reward of the first arms: as they were chosen, and as if they had been drawn uniformly."""
 
-    count: Annotated[int, Field(description="Rewards whose probability is known.")]
+    count: Annotated[int, Field(description="Rewards with a known propensity.")]
     mean_reward: float
-    uniform: Annotated[float, Field(description="Estimated by inverse propensities.")]
-    low: Annotated[float, Field(description="Of its 95 % interval.")]
+    uniform: Annotated[float, Field(description="Estimated with inverse propensities.")]
+    low: Annotated[float, Field(description="Lower end of its 95 % interval.")]
     high: float
 
 
 class ShareAnswer(BaseModel):
     """How often an arm was shown."""
 
-    arm: Annotated[str, Field(description="Its id, or its index; empty: all others.")]
+    arm: Annotated[str, Field(description="Its id or its index. Empty: all other arms.")]
     shown: int
 
 
 class RecentAnswer(BaseModel):
-    """One of the last arms shown."""
+    """One of the arms shown last."""
 
     decision: str
     position: int
@@ -286,37 +286,37 @@ class StatsAnswer(BaseModel):
 
     name: str
     policy: str
-    explore: Annotated[str, Field(description="The rule by which arms are chosen.")]
+    explore: Annotated[str, Field(description="The rule that chooses arms.")]
     reward_model: Annotated[str, Field(description="linear, logistic, poisson or robust.")]
-    forget: Annotated[float | None, Field(description="As given; null: nothing is forgotten.")]
+    forget: Annotated[float | None, Field(description="As given. null: nothing is forgotten.")]
     dim: int
     now: float
     decisions: int
     rewards: int
-    defaults: Annotated[int, Field(description="Arms shown that nobody rewarded in time.")]
+    defaults: Annotated[int, Field(description="Shown arms whose reward did not come in time.")]
     mean_reward: float | None
     open: int
     max_open: int
     decisions_per_second: float
     rounds: Annotated[int, Field(description="Rewards that the policy has learned from.")]
-    effective_rounds: Annotated[float, Field(description="The same, as far as they are not forgotten.")]
+    effective_rounds: Annotated[float, Field(description="The rounds that are not forgotten.")]
     stored_arms: int
-    actions: Annotated[int | None, Field(description="Offered now; null: it chooses among arms.")]
+    actions: Annotated[int | None, Field(description="Offered actions. null: it chooses among arms.")]
     scaling: _Scaling
     sketch: SketchAnswer
     policy_bytes: int
     open_bytes: int
     health: str
     is_healthy: bool
-    range: Annotated[str, Field(description="Of the four that follow: hour, day, week or all.")]
+    range: Annotated[str, Field(description="Time range of the next four fields: hour, day, week or all.")]
     history: HistoryAnswer
     comparison: Annotated[
-        ComparisonAnswer | None, Field(description="Against a uniform choice; null: it cannot be told.")
+        ComparisonAnswer | None, Field(description="Comparison with a uniform choice. null: not possible.")
     ]
-    comparison_note: Annotated[str | None, Field(description="Why it cannot; or what it takes for granted.")]
-    shares: Annotated[list[ShareAnswer], Field(description="The arms shown most, and all others.")]
+    comparison_note: Annotated[str | None, Field(description="Why there is none, or what it assumes.")]
+    shares: Annotated[list[ShareAnswer], Field(description="The arms shown most, and all others together.")]
     recent: list[RecentAnswer]
-    candidates: Annotated[list[CandidateAnswer], Field(description="Those that learn beside it.")]
+    candidates: Annotated[list[CandidateAnswer], Field(description="Policies that learn beside it.")]
 
 
 class StatusAnswer(BaseModel):
@@ -326,9 +326,9 @@ class StatusAnswer(BaseModel):
 
 
 class ReadyAnswer(BaseModel):
-    """Whether the service takes requests."""
+    """Whether the service accepts requests."""
 
     status: str
     quarantined: Annotated[
-        int, Field(description="Bandits that are out of service; others are not affected.")
+        int, Field(description="Number of bandits out of service. Other bandits are not affected.")
     ]

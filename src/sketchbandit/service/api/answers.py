@@ -1,4 +1,4 @@
-"""What the bandits say, as answers."""
+"""Makes answers from what the bandits know."""
 
 import json
 from collections.abc import Sequence
@@ -23,18 +23,18 @@ from sketchbandit.service.valuing import Valued
 _EXACT = "exact"
 _RANKED = '[{"position":'
 _UNSAID = {"position": None, "mean": None, "propensity": None}
-"""What the rankings in journals of format 1 do not have."""
+"""Fields that rankings in journals of format 1 do not have."""
 _MOST_SHARES = 10
-_SLICE = 500  # entries that are written at once: a millisecond
+_SLICE = 500  # entries that are written at once; this takes about a millisecond
 _ANSWERED = (
-    "It holds only if whether a decision is answered does not depend on its arm: those without an answer do "
-    "not count. With reward_timeout and default_reward they do."
+    "This is valid only if the arm does not influence whether a reward is sent: decisions without a reward "
+    "are not counted. Set reward_timeout and default_reward to count them."
 )
 _write = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
 
 
 def written(answer: Any) -> bytes:
-    """As JSON, which has no word for numbers that are not finite: null."""
+    """The answer as JSON. A number that is not finite becomes null, since JSON has no such numbers."""
     try:
         return utf8(_write(answer))
     except ValueError:
@@ -50,12 +50,12 @@ def _finite(answer: Any) -> Any:
 
 
 async def written_list(engine: Engine, items: Sequence[Any]) -> bytes:
-    """A list as JSON; a long one is written in a thread, slice by slice."""
+    """A list as JSON. A long list is written in a thread, slice by slice."""
     if len(items) <= _SLICE:
         return written(items)
 
     def write() -> bytes:
-        whole = BytesIO()  # which gives what it holds without a copy
+        whole = BytesIO()  # its getvalue makes no copy
         for at in politely(range(0, len(items), _SLICE)):
             whole.write(b"," if at else b"[")
             whole.write(written(items[at : at + _SLICE])[1:-1])
@@ -66,17 +66,17 @@ async def written_list(engine: Engine, items: Sequence[Any]) -> bytes:
 
 
 def response(answer: Any, status: int = 200) -> Response:
-    """An answer as it is sent: bytes, or what is yet to be written."""
+    """The response for an answer: bytes are sent as they are, anything else is written as JSON."""
     return Response(status, answer if isinstance(answer, bytes) else written(answer), JSON)
 
 
 def failure(problem: Problem) -> dict[str, Any]:
-    """An item of a batch that was refused."""
+    """The answer for an item of a batch that was refused."""
     return {"status_code": problem.status, "error": error_body(problem)}
 
 
 def decision_answer(bandit: Bandit, row: DecisionRow) -> bytes:
-    """A decision, by its first row. Its ranking is JSON already, but for old ones, that say less."""
+    """A decision, by its first row. The ranking is stored as JSON; old rankings have fewer fields."""
     head = {
         "decision": decision_id(row.seq, row.tag),
         "index": row.arm_index,
@@ -109,7 +109,7 @@ def bandit_answer(bandit: Bandit, *, is_one_of_many: bool = False) -> dict[str, 
 
 
 def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
-    """Everything that the dashboard shows of a bandit, over a range of time."""
+    """Everything that the dashboard shows of a bandit, for a time range."""
     totals, known, view = bandit.accounts.totals, bandit.about(), bandit.accounts.timeline.view(over, now)
     told, learned = known.described, known.rounds
     rewarded = bandit.accounts.rewarded
@@ -150,7 +150,7 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
 
 
 def candidate_answer(bandit: Bandit, candidate: Candidate, now: float) -> dict[str, Any]:
-    """A candidate, its settings, and what it would have earned."""
+    """A candidate, its settings and what it would have earned."""
     known, valued = candidate.about, bandit.valued(candidate, now)
     value = None
     if valued is not None:
@@ -173,25 +173,23 @@ def candidate_answer(bandit: Bandit, candidate: Candidate, now: float) -> dict[s
 
 
 def _value_note(bandit: Bandit, candidate: Candidate, valued: Valued | None) -> str | None:
-    """Why a value or its interval cannot be told, or what it takes for granted."""
+    """Why there is no value or no interval, or what the value assumes."""
     timeout = bandit.config.reward_timeout
     if valued is None:
         if not bandit.reaches_all:
             return (
-                "Some arms are never drawn, so that nothing can be said of what another policy would earn: "
-                "create the bandit with exploration (a share drawn uniformly), or with a rule that draws."
+                "Some arms are never drawn, so the value of another policy cannot be estimated. Create the "
+                "bandit with exploration (a share of uniform choices), or with a rule that draws at random."
             )
         if not bandit.knows_chances:
-            return "The bandit was created with propensities: none, so that nothing can be said."
-        wait = (
-            "" if timeout is None else f" Decisions count when {timeout:g} seconds (reward_timeout) are over."
-        )
-        return f"No decisions yet that tell of it; none count while it warms up.{wait}"
+            return "The bandit was created with propensities: none, so no value can be estimated."
+        wait = "" if timeout is None else f" A decision counts {timeout:g} seconds (reward_timeout) after it."
+        return f"No decisions to estimate it from yet; none count while the candidate warms up.{wait}"
     if valued.candidate.low is None:
         least, most = candidate.reward_range
         return (
-            f"Rewards came that lie outside the reward_range, {least:g} to {most:g}, so that there is no "
-            "interval: add the candidate anew with the range that no reward leaves."
+            f"Some rewards are outside reward_range, {least:g} to {most:g}, so there is no interval. "
+            "Remove the candidate and add it again with a range that covers all rewards."
         )
     takes_answers = timeout is None or bandit.config.default_reward is None
     return _ANSWERED if takes_answers else None
@@ -210,18 +208,16 @@ def _history(history: Any) -> dict[str, Any]:
 
 
 def _comparison(bandit: Bandit, view: View, now: float) -> tuple[dict[str, Any] | None, str | None]:
-    """Against a uniform choice, and what it takes for granted; or why that cannot be told."""
+    """The comparison with a uniform choice and what it assumes, or why there is none."""
     if not bandit.reaches_all:
         return None, (
-            "Some arms are never drawn, so that nothing can be said of a uniform choice: create the bandit "
-            "with exploration (a share drawn uniformly), or with a rule that draws."
+            "Some arms are never drawn, so there is no comparison with a uniform choice. Create the bandit "
+            "with exploration (a share of uniform choices), or with a rule that draws at random."
         )
     total, timeout = bandit.accounts.compared(view, now), bandit.config.reward_timeout
     found = compare(total)
     if found is None:
-        wait = (
-            "" if timeout is None else f" Decisions count when {timeout:g} seconds (reward_timeout) are over."
-        )
+        wait = "" if timeout is None else f" A decision counts {timeout:g} seconds (reward_timeout) after it."
         return None, f"{doubts(total)}{wait}"
     takes_answers = timeout is None or bandit.config.default_reward is None
     return asdict(found), _ANSWERED if takes_answers else None

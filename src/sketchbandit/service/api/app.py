@@ -1,4 +1,4 @@
-"""The service over HTTP, without the wire: who may ask, what is asked, and the answer."""
+"""The service over HTTP, without the network: who may ask, what is asked, and the answer."""
 
 import logging
 import re
@@ -46,11 +46,12 @@ _USUAL_PORTS = re.compile(r"http://.*:80|https://.*:443")
 
 
 class Api:
-    """The application over ``engine``, which is started and stopped by whoever runs it.
+    """The application over ``engine``. The caller starts and stops the engine.
 
-    Without tokens only this machine can connect, but a page in this machine's browser could: a foreign page
-    is kept out by the Host header (``hosts`` are the names under which the server may be called) and by the
-    content type (a form). ``cors`` are the origins whose pages may ask all the same; "*", any, needs tokens.
+    Without tokens only this machine can connect, but a page in a browser on this machine could connect too. A
+    foreign page is kept out by the Host header (``hosts`` are the allowed names of the server) and by the
+    content type (which a form cannot send). ``cors`` are the origins whose pages may ask all the same. "*"
+    means any origin, and needs tokens.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Api:
         cors: Collection[str] = (),
     ) -> None:
         if "*" in cors and tokens is None:
-            raise InputError("pages of any origin (*) may ask only where tokens are used; name the origins")
+            raise InputError("--cors * (pages of any origin) needs tokens; use tokens, or name the origins")
         for origin in cors:
             _check_origin(origin)
         self._engine, self._tokens, self._hosts, self._cors = engine, tokens, hosts, frozenset(cors)
@@ -70,7 +71,7 @@ class Api:
         self._refusals = Refusals()
 
     def admit(self, request: Request) -> Response | None:
-        """Refuse what the head alone tells to be in vain; pages and preflights are answered here too."""
+        """Refuse what can be refused by the head of a request. Answer pages and preflights."""
         started = perf_counter()
         try:
             answer = self._look(request)
@@ -89,15 +90,15 @@ class Api:
         except Problem as problem:
             answer = problem_response(problem)
         except MemoryError:
-            log.warning("a request found no memory", extra={"path": request.path})
-            answer = problem_response(Unavailable("not enough memory for this request"))
+            log.warning("not enough memory for a request", extra={"path": request.path})
+            answer = problem_response(Unavailable("not enough memory for this request; try again later"))
         except Exception:
             log.exception("a request failed", extra={"path": request.path})
-            answer = problem_response(Problem("something went wrong here; the log says what"))
+            answer = problem_response(Problem("internal error; the log of the server says what went wrong"))
         return self._sent(request, answer, started)
 
     def _sent(self, request: Request, answer: Response, started: float) -> Response:
-        """Count it, and let pages of other origins read it where they may."""
+        """Count the answer, and allow pages of the given origins to read it."""
         self._engine.instruments.saw(request.route, answer.status, perf_counter() - started)
         if self._cors and (origin := self._origin(request)):
             allowed = {"access-control-allow-origin": origin, "vary": "origin", **_EXPOSED}
@@ -105,7 +106,7 @@ class Api:
         return answer
 
     def _origin(self, request: Request) -> str | None:
-        """That of the page that asks, if it may."""
+        """The origin of the page that asks, if it is allowed."""
         origin = request.headers.get("origin")
         return origin if origin in self._cors or (origin and "*" in self._cors) else None
 
@@ -125,8 +126,8 @@ class Api:
             self._check_token(self._tokens, request, route)
         if route is None:
             if found or request.path in self._pages:
-                raise NotAllowed("this path does not take that method; /openapi.json says which")
-            raise NotFound("there is nothing here; /openapi.json describes what there is")
+                raise NotAllowed(f"this path does not take {request.method}; see /openapi.json")
+            raise NotFound("there is nothing at this path; /openapi.json lists all paths")
         if request.path.startswith("/v1/"):
             self._check_call(Call(self._engine, request, name, rest), route)
         return None
@@ -137,7 +138,7 @@ class Api:
         if route.kinds:
             content_type(call.request, *route.kinds)
         if bandit is not None and route.path.endswith("/decide") and _KEY not in call.request.headers:
-            self._engine.decisions.admit(bandit)  # with a key the decision may be there already
+            self._engine.decisions.admit(bandit)  # with a key, the decision may exist already
 
     def _check_host(self, request: Request) -> None:
         host = request.headers.get("host", "").lower()
@@ -152,12 +153,12 @@ class Api:
         scope = tokens.scope_of(secret.strip()) if kind.lower() == "bearer" else None
         needed = (route and route.scope) or ("read" if request.method in _LOOKING else "admin")
         if scope is None:
-            known = "this token is not known" if secret else "a token is needed"
+            known = "this token is unknown" if secret else "a token is needed"
             problem: Problem = Unauthorised(
-                f"{known}; send one of this server's: Authorization: Bearer TOKEN"
+                f"{known}; send a token of this server: Authorization: Bearer TOKEN"
             )
         elif not allows(scope, needed):
-            problem = Forbidden(f"this token may {scope}; this request needs the scope {needed}")
+            problem = Forbidden(f"this token has the scope {scope}; this request needs the scope {needed}")
         else:
             return
         if secret:
@@ -166,7 +167,7 @@ class Api:
 
 
 def _pages() -> dict[str, Response]:
-    """What is the same for everybody."""
+    """The pages that are the same for everybody."""
     found = {"/openapi.json": Response(200, written(openapi(table())), JSON)}
     for path, (name, kind) in _FILES.items():
         content = (files("sketchbandit.service") / "dashboard" / name).read_bytes()
@@ -181,10 +182,10 @@ def _page_headers(policy: str) -> dict[str, str]:
 
 
 def _check_origin(origin: str) -> None:
-    """Refuse what no browser sends: it would never be found."""
+    """Refuse an origin in a form that no browser sends. It would never match."""
     if origin != "*" and (not _ORIGIN.fullmatch(origin) or _USUAL_PORTS.fullmatch(origin)):
         raise InputError(
-            f"--cors {origin!r} is no origin as browsers send it; give scheme://host, or scheme://host:port "
-            "where the port is not the usual one (80, 443): in lower case, without a path or a slash at the "
-            "end, as in https://shop.example"
+            f"--cors {origin!r} is not an origin as browsers send it; give scheme://host, such as "
+            "https://shop.example, in lower case and without a path or a final slash; add :port only if it "
+            "is not the usual one (80, 443)"
         )

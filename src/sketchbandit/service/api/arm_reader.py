@@ -1,4 +1,4 @@
-"""What a request wants decided: arms in JSON of every form or as npy, ids of stored ones, a context."""
+"""Reads what a decision is made among: arms as JSON or npy, ids of stored arms, a context."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
@@ -31,17 +31,17 @@ _OR_STORED = ", or the id of a stored arm"
 
 
 class Asked(NamedTuple):
-    """One decision as it was asked for."""
+    """One decision as the client asked for it."""
 
     offered: Offered
     top: int | None
     key: str | None = None
     digest: str = ""
-    """Of what was asked, so that a key used for something else is noticed."""
+    """A digest of the request. It shows when a key is used again for another request."""
 
 
 class ArmReader:
-    """Makes arms of what a request to a bandit holds; each is charged before it is made."""
+    """Reads arms from a request to a bandit. Memory is charged before each arm is made."""
 
     def __init__(
         self,
@@ -59,21 +59,21 @@ class ArmReader:
         self._is_logged = bandit.config.log_arms
 
     def cursor(self, body: bytes) -> Cursor:
-        """At the beginning of a JSON body."""
+        """A cursor at the beginning of a JSON body."""
         self._charge.add(prices.text(body))
         return Cursor(body, self._charge.add, self._pace)
 
     def from_json(self, body: bytes) -> Asked:
-        """One decision."""
+        """Read one decision."""
         cursor = self.cursor(body)
         asked = self.decision(cursor)
         cursor.finish()
         return asked
 
     def from_dense(self, body: bytes) -> Asked | None:
-        """One decision among dense arms, as nearly all are, in a sixth of the time; None if it is another.
+        """Read one decision among dense arms in a sixth of the time. None: it is another kind of request.
 
-        The body ``is_plain``, or short.
+        Nearly all requests are of this kind. The body must be ``is_plain``, or short.
         """
         if self._bandit.config.actions is not None:
             return None
@@ -82,7 +82,7 @@ class ArmReader:
         except ValidationError:
             return None
         if quotes(body) != (2 if found.top is None else 4):
-            return None  # a field is there twice
+            return None  # a field is given twice
         self._check_count(len(found.arms))
         self._pay(prices.dense(len(found.arms), self._dim))
         for place, arm in enumerate(found.arms):
@@ -91,7 +91,7 @@ class ArmReader:
         return Asked(ArmSet(self._checked(np.array(found.arms, dtype=np.float64)), None), found.top)
 
     def decision(self, cursor: Cursor, model: type[DecideRequest] = DecideRequest) -> Asked:
-        """The decision that the object at the cursor asks for."""
+        """Read the decision that the object at the cursor asks for."""
         has_actions = self._bandit.config.actions is not None
         said: dict[str, Any] = {}
         arms, sources = None, []
@@ -112,30 +112,30 @@ class ArmReader:
         return Asked(offered, asked.top, asked.key, digest(pieces(cursor.text, sorted(sources))))
 
     def _offered(self, asked: DecideRequest, arms: ArmSet | None) -> Offered:
-        """What it is made among; ``arms`` are those of its list."""
+        """What the decision is made among. ``arms`` are those listed in the request."""
         name = self._bandit.name
         if self._bandit.config.actions is not None:
             if asked.interaction is not None:
-                raise Invalid(f"bandit {name!r} has actions, and no stored arms: leave out the interaction")
+                raise Invalid(f"bandit {name!r} has actions and no stored arms; leave out the interaction")
             if asked.arms is not None or asked.context is None:
                 raise Invalid(
-                    f"bandit {name!r} has actions: send a context, {self._dim} features, and no arms"
+                    f"bandit {name!r} has actions: send a context of {self._dim} features, and no arms"
                 )
             return ActionSet(self._context(asked.context, self._rows()), self._actions(asked.actions))
         if asked.actions is not None:
-            raise Invalid(f"bandit {name!r} chooses among arms: send arms; it was created without actions")
+            raise Invalid(f"bandit {name!r} was created without actions; send arms instead of actions")
         if asked.arms is not None and arms is None:
             raise Invalid("arms: Input should be a valid list")
         if asked.context is not None:
             return self._with_context(arms, asked.context, asked.interaction or PRODUCT)
         if asked.interaction is not None:
-            raise Invalid("there is an interaction, and no context: send both, or neither")
+            raise Invalid("there is an interaction but no context; send both, or neither")
         return self._as_they_are(arms)
 
     def from_npy(self, body: bytes) -> Offered:
-        """A matrix of arms."""
+        """Read a matrix of arms."""
         if self._bandit.config.actions is not None:
-            raise Invalid(f"bandit {self._bandit.name!r} has actions: send the context as JSON")
+            raise Invalid(f"bandit {self._bandit.name!r} has actions; send the context as JSON")
 
         def look(shape: tuple[int, int]) -> None:
             self._check_dim("arms have", shape[1])
@@ -145,7 +145,7 @@ class ArmReader:
         return ArmSet(self._checked(read_npy(body, look)), None)
 
     def stored(self, body: bytes) -> tuple[list[str], Matrix]:
-        """Arms for keeping, and their ids."""
+        """Read arms to store, and their ids."""
         cursor, rows = self.cursor(body), self._stored_rows()
         ids: dict[str, int] = {}
         for field in cursor.members():
@@ -154,20 +154,20 @@ class ArmReader:
                 try:
                     storable(arm)
                 except ValueError as error:
-                    raise Invalid(f"an arm's id: {error}") from None
+                    raise Invalid(f"the id of an arm: {error}") from None
                 if len(ids) >= self._limits.arms:
                     raise TooLarge(f"more than {len(ids)} arms; a bandit stores up to {self._limits.arms}")
                 self._name(arm, ids)
                 rows.add(ids.setdefault(arm, len(ids)), cursor.value(), f"arm {arm!r}", f"arms.{arm}")
         cursor.finish()
         if not ids:
-            raise Invalid("arms: there are none; give at least one")
+            raise Invalid("arms is empty; give at least one arm")
         return [*ids], self._checked(rows.matrix())
 
     # -- parts ----------------------------------------------------------------------------------------
 
     def _arms(self, cursor: Cursor) -> ArmSet:
-        """The arms of a list; stored ones are copied in the end, all at once."""
+        """Read a list of arms. Stored arms are copied at the end, all at once."""
         stored, rows, count = self._bandit.arms, self._rows(), 0
         places: dict[str, int] = {}
         for place in cursor.elements():
@@ -179,7 +179,7 @@ class ArmReader:
                 rows.add(place, arm, f"arm {place}", f"arms.{place}", _OR_STORED)
                 continue
             if arm not in stored:
-                stored.row(arm)  # says so
+                stored.row(arm)  # raises
             self._name(arm, places)
             places[arm] = place
         self._check_count(count)
@@ -197,20 +197,20 @@ class ArmReader:
         return ArmSet(self._checked(rows.matrix()), ids)
 
     def _name(self, arm: str, before: Collection[str]) -> None:
-        """Charge an id; refuse it if it is there twice: a reward by id would not say which."""
+        """Charge an id. Refuse an id that is given twice: a reward by id would be ambiguous."""
         if arm in before:
-            raise Invalid(f"the arm {arm!r} is there twice")
+            raise Invalid(f"the arm {arm!r} is given twice; name each arm once")
         self._charge.add(prices.NAMED)
 
     def _all_stored(self) -> ArmSet:
-        """They are read where they lie."""
+        """All stored arms. They are not copied."""
         stored = self._bandit.arms
         self._check_count(len(stored) or 1)
         self._charge.add(stored.nbytes if self._is_logged else 0)
         return stored.choose_from(None)
 
     def _as_they_are(self, arms: ArmSet | None) -> Offered:
-        """Without a context."""
+        """The arms without a context."""
         if arms is None or arms.ids is not None:
             self._check_whole()
         if arms is not None:
@@ -219,44 +219,44 @@ class ArmReader:
         return stored if prepared is None else StoredSet(stored, store=prepared, device=self._device)
 
     def _prepared(self, arms: ArmSet | None) -> ArmStore | None:
-        """What was prepared of all stored arms, if it is all of them, and they are many."""
+        """The store with its prepared catalogue, if all stored arms are asked for and they are many."""
         stored = self._bandit.arms
         return stored if arms is None and stored.is_prepared else None
 
     def _check_whole(self) -> None:
-        """Refuse stored arms that have not all features by themselves."""
+        """Refuse stored arms that have fewer features than ``dim`` and need a context."""
         if self._stored_dim != self._dim:
             raise Invalid(
-                f"stored arms of bandit {self._bandit.name!r} have {self._stored_dim} features, and its dim "
-                f"is {self._dim}: send a context, and the interaction concatenate or outer"
+                f"stored arms of bandit {self._bandit.name!r} have {self._stored_dim} features, but its dim "
+                f"is {self._dim}; send a context, with the interaction concatenate or outer"
             )
 
     def _with_context(self, arms: ArmSet | None, given: object, interaction: str) -> StoredSet:
-        """Stored arms and a context; what it takes is checked before anything is made of them."""
+        """Stored arms with a context. All limits are checked before anything is computed."""
         name, stored = self._bandit.name, self._bandit.arms
         if arms is not None and (arms.ids is None or None in arms.ids):
             raise Invalid(
-                "a context goes with stored arms: name them, or send no arms; arms that are sent have all "
-                "of their features already"
+                "a context goes with stored arms: give their ids, or leave arms out to use all; arms sent "
+                "as features must contain the context already"
             )
         length = context_length(interaction, self._stored_dim, self._dim, name)
-        wanted = f"for the interaction {interaction} with stored arms of bandit {name!r} it takes"
+        wanted = f"the interaction {interaction} with stored arms of bandit {name!r} needs"
         context = self._context(given, Rows(length, self._pay, wanted))
         dense = context if isinstance(context, np.ndarray) else context.toarray()[0]
         if not stored.is_dense:
             raise Invalid(
-                f"bandit {name!r} has stored arms that are sparse or named, and a context goes with dense "
-                "ones: PUT them as lists of numbers"
+                f"bandit {name!r} has sparse or named stored arms, but a context needs dense ones; PUT the "
+                "arms as lists of numbers"
             )
         chosen = self._all_stored() if arms is None else arms
         if not (found := longest(interaction, stored.longest_arm, dense)) <= self._limits.arm_length:
             most = self._limits.arm_length
-            raise Invalid(f"with the context an arm can have length {found:g}; the limit is {most:g}")
+            raise Invalid(f"with this context an arm can have length {found:g}; the limit is {most:g}")
         made = StoredSet(chosen, dense, interaction, self._prepared(arms), self._device)
         if made.nbytes > self._limits.bandit_bytes:
             raise TooLarge(
-                f"{len(made)} arms with the context take {made.nbytes} bytes; a bandit may take "
-                f"{self._limits.bandit_bytes}: name fewer arms"
+                f"{len(made)} arms with the context take {made.nbytes} bytes; a bandit may use "
+                f"{self._limits.bandit_bytes}; name fewer arms"
             )
         self._charge.add(made.nbytes if self._is_logged else 0)
         return made
@@ -266,7 +266,7 @@ class ArmReader:
         return ArmSet(self._checked(rows.matrix(), "the context"), None).row(0)
 
     def _actions(self, asked: Sequence[str] | None) -> Sequence[str]:
-        """Those that may be chosen."""
+        """The actions to choose from."""
         bandit, name = self._bandit, self._bandit.name
         offered = bandit.actions
         if not (offered if asked is None else asked):
@@ -281,7 +281,7 @@ class ArmReader:
                     raise Invalid(f"the action {action!r} is retired; POST it to /actions to offer it again")
                 raise Invalid(f"bandit {name!r} has no action {action!r}; POST it to /actions first")
         if len(set(asked)) != len(asked):
-            raise Invalid("an action is there twice; name each once")
+            raise Invalid("an action is given twice; name each action once")
         return asked
 
     def _rows(self) -> Rows:
@@ -292,20 +292,22 @@ class ArmReader:
         return Rows(self._stored_dim, self._pay, f"the {which} of bandit {self._bandit.name!r} is")
 
     def _pay(self, count: int) -> None:
-        """For arms that are made, and for what the log keeps of them."""
+        """Charge for arms that are made, and for their copy in the log."""
         self._charge.add(2 * count if self._is_logged else count)
 
     def _checked(self, matrix: Matrix, name: str | None = None) -> Matrix:
-        """Refuse NaN, inf and arms that are too long; ``name`` is what a single one is called."""
+        """Refuse NaN, inf and arms that are too long. ``name`` is what messages call a single arm."""
         check(matrix, self._limits.arm_length, name)
         return matrix
 
     def _check_count(self, count: int) -> None:
-        """Refuse no arms, or too many."""
+        """Refuse an empty list of arms, or too many arms."""
         if not count:
-            raise Invalid("there are no arms to choose from: the list is empty")
+            raise Invalid(
+                "the list of arms is empty; send at least one, or leave arms out to use stored arms"
+            )
         if count > self._limits.arms:
-            raise TooLarge(f"{count} arms; this server takes up to {self._limits.arms} a decision")
+            raise TooLarge(f"{count} arms; this server takes up to {self._limits.arms} per decision")
 
     def _check_dim(self, what: str, found: int) -> None:
         if found != self._dim:

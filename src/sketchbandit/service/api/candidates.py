@@ -1,4 +1,4 @@
-"""What is done for routes of candidates; readers of /docs see the first lines too."""
+"""Handlers of the routes for candidates. Their docstrings appear in /docs."""
 
 from sketchbandit.service.api.answers import bandit_answer, candidate_answer, response
 from sketchbandit.service.api.reading import parse
@@ -9,7 +9,7 @@ from sketchbandit.service.problems import Invalid
 
 
 async def list_candidates(call: Call) -> Response:
-    """All candidates of a bandit, and what is known of them."""
+    """List all candidates of a bandit."""
     bandit = call.bandit
     bandit.about()
     return response(
@@ -18,7 +18,7 @@ async def list_candidates(call: Call) -> Response:
 
 
 async def put_candidate(call: Call) -> Response:
-    """Add a candidate, which learns from the same rewards and never decides; again is no error."""
+    """Add a candidate, which learns from the same rewards and never decides. Repeating it is no error."""
     try:
         name = bandit_name(call.rest)
     except ValueError as error:
@@ -31,7 +31,7 @@ async def put_candidate(call: Call) -> Response:
 
 
 async def show_candidate(call: Call) -> Response:
-    """A candidate, and what is known of it."""
+    """Show a candidate."""
     bandit = call.bandit
     candidate = call.engine.candidates.get(bandit, call.rest)
     bandit.about()
@@ -39,7 +39,7 @@ async def show_candidate(call: Call) -> Response:
 
 
 async def remove_candidate(call: Call) -> Response:
-    """Forget a candidate and all that it has learned."""
+    """Delete a candidate and all it has learned."""
     await call.engine.candidates.remove(call.bandit, call.rest)
     return response({"status": "deleted"})
 

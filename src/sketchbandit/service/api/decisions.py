@@ -1,4 +1,4 @@
-"""Decisions: one, or a batch of them."""
+"""Handlers of decisions, one or a batch."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,12 +27,12 @@ from sketchbandit.service.http.messages import JSON, Response
 from sketchbandit.service.politeness import Pace
 from sketchbandit.service.problems import Busy, Invalid, Malformed, Problem, TooLarge
 
-_FEW = 1000  # arms that are read at once
-_LARGE = 1 << 20  # bytes of an answer that is put together in a thread
+_FEW = 1000  # this many arms are read at once
+_LARGE = 1 << 20  # an answer of this many bytes is put together in a thread
 
 
 async def decide(call: Call) -> Response:
-    """Choose an arm. The answer is sent when the decision is on disk."""
+    """Choose an arm. The answer is sent once the decision is on disk."""
     engine, request, bandit, body = call.engine, call.request, call.bandit, call.request.body
     kind, key, top = content_type(request, JSON, NPY), idempotency_key(request), query_top(request)
     has_numbers = kind == JSON and len(body) <= PLAIN_AT_ONCE and is_plain(body)
@@ -60,12 +60,12 @@ async def decide(call: Call) -> Response:
 
 
 def _are_few(body: bytes, dim: int) -> bool:
-    """Whether it has few lists: a number takes two characters, and only if need be they are counted."""
+    """Whether the body has few lists. A number takes two characters; lists are counted only if needed."""
     return len(body) // (2 * dim) <= _FEW or body.count(b"[") <= _FEW
 
 
 async def decide_batch(call: Call) -> Response:
-    """Several decisions, committed together; each succeeds or fails by itself."""
+    """Make several decisions. They are committed together; each succeeds or fails on its own."""
     engine, request, bandit = call.engine, call.request, call.bandit
     reader = ArmReader(bandit, request.charge, engine.limits, Pace(), device=engine.settings.device)
 
@@ -104,7 +104,7 @@ async def batch_answer(engine: Engine, name: str, parts: list[bytes]) -> bytes:
 def read_items(
     cursor: Cursor, model: type[RequestModel], read: Callable[[Cursor], Any], most: int
 ) -> list[Any]:
-    """The items of a batch, each as it was read, or as the problem that it has."""
+    """Read the items of a batch. An item that cannot be read becomes its problem."""
     found: list[Any] = []
     said: set[str] = set()
     for name in cursor.members():
@@ -114,23 +114,23 @@ def read_items(
             raise Invalid(f"{name}: Input should be a valid list")
         for place in cursor.elements():
             if place >= most:
-                raise TooLarge(f"more than {most} items; a batch has up to {most}")
+                raise TooLarge(f"the batch has more than {most} items; send at most {most} at once")
             found.append(_item(cursor, read))
     cursor.finish()
     if missing := model.model_fields.keys() - said:
         raise Invalid(f"{missing.pop()}: Field required")
     if not found:
-        raise Invalid("the batch is empty")
+        raise Invalid("the batch is empty; send at least one item")
     return found
 
 
 def _item(cursor: Cursor, read: Callable[[Cursor], Any]) -> Any:
-    """One, or its problem; then the rest of it is passed over."""
+    """One item, or its problem. After a problem the rest of the item is skipped."""
     begin = cursor.at
     try:
         return read(cursor)
     except (Malformed, NeverFits, Busy):
-        raise  # they are of the whole request
+        raise  # these concern the whole request
     except Problem as problem:
         cursor.at = begin
         cursor.skip()
@@ -138,7 +138,7 @@ def _item(cursor: Cursor, read: Callable[[Cursor], Any]) -> Any:
 
 
 async def each(items: Sequence[Any], handle: Callable[[Any], Awaitable[bytes]]) -> list[bytes]:
-    """What becomes of every item of a batch, as JSON. Between two items others get their turn."""
+    """Handle every item of a batch; each result is JSON. Between two items, other requests get a turn."""
 
     async def one(item: Any) -> bytes:
         if isinstance(item, Problem):
@@ -151,5 +151,5 @@ async def each(items: Sequence[Any], handle: Callable[[Any], Awaitable[bytes]]) 
     tasks = []
     for item in items:
         tasks.append(asyncio.ensure_future(one(item)))
-        await asyncio.sleep(0)  # it goes as far as its commit
+        await asyncio.sleep(0)  # the item runs until it waits for its commit
     return await asyncio.gather(*tasks)

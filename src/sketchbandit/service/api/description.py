@@ -1,4 +1,4 @@
-"""The API described: for programs (OpenAPI) and for people (/docs), both from the table of routes."""
+"""The description of the API, for programs (OpenAPI) and for people (/docs). Both come from the routes."""
 
 import base64
 import hashlib
@@ -19,13 +19,13 @@ from sketchbandit.service.api.routing import Route, Table
 from sketchbandit.service.http.messages import JSON
 
 _TITLE = "sketchbandit decision service"
-_SUMMARY = "Chooses arms, takes rewards whenever they come, never loses an acknowledged one."
+_SUMMARY = "Chooses arms, takes rewards whenever they come, and never loses an acknowledged reward."
 _SCHEMAS = "#/components/schemas/"
 _PARAMETERS = {
-    "name": "The bandit's name.",
-    "arm": "The id of a stored arm; POST /arms/remove takes any, also with slashes.",
-    "candidate": "Its name: as that of a bandit.",
-    "action": "Its name; POST /actions/retire takes any, also with slashes.",
+    "name": "Name of the bandit.",
+    "arm": "Id of a stored arm. An id with slashes can be sent to POST /arms/remove.",
+    "candidate": "Name of the candidate.",
+    "action": "Name of the action. A name with slashes can be sent to POST /actions/retire.",
 }
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
@@ -45,7 +45,7 @@ DOCS_POLICY = (
 
 
 def openapi(table: Table) -> dict[str, Any]:
-    """The description of all routes, version 3.1."""
+    """The description of all routes in OpenAPI 3.1."""
     paths: dict[str, dict[str, Any]] = {}
     for route in table.routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -96,7 +96,7 @@ def _in_path(route: Route) -> list[dict[str, Any]]:
 
 
 def _answers(route: Route) -> Iterator[tuple[int, type[BaseModel] | str]]:
-    """What the route answers, by status."""
+    """The answers of the route, by status."""
     yield 200, route.answer
     if "new" in route.details:
         yield 201, route.answer
@@ -121,7 +121,7 @@ def _ref(model: type[BaseModel]) -> dict[str, str]:
 
 
 def docs(table: Table) -> bytes:
-    """One page that needs nothing else."""
+    """One page for people. It loads no other files."""
     schemas = _schemas(table)
     listed = "".join(
         f'<li><a href="#{_anchor(route)}"><code>{_named(route)}</code></a></li>' for route in table.routes
@@ -131,8 +131,8 @@ def docs(table: Table) -> bytes:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
         f"<title>API of the {_TITLE}</title><style>{_STYLE}</style></head><body><h1>API of the {_TITLE}</h1>"
-        f"<p>Version {__version__}. {_SUMMARY} Bodies are JSON. Every answer but 2xx is "
-        '<code>{"error": {"code": ..., "message": ...}}</code>. With tokens, each request carries '
+        f"<p>Version {__version__}. {_SUMMARY} Bodies are JSON. Every answer that is not 2xx is "
+        '<code>{"error": {"code": ..., "message": ...}}</code>. If the server uses tokens, send '
         '<code>Authorization: Bearer TOKEN</code>. For programs: <a href="/openapi.json">OpenAPI</a>. '
         f'<a href="/">The dashboard</a>.</p><ul>{listed}</ul>{sections}</body></html>'
     ).encode()

@@ -1,4 +1,4 @@
-"""What is done for each route but decisions and rewards; readers of /docs see the first lines too."""
+"""Handlers of all other routes. Their docstrings appear in /docs."""
 
 from sketchbandit.service.api import prices
 from sketchbandit.service.api.answers import bandit_answer, response, stats_answer, written_list
@@ -22,7 +22,7 @@ from sketchbandit.service.timeline import RANGES
 
 
 async def list_bandits(call: Call) -> Response:
-    """All bandits and their settings; and those that are out of service, with the reason."""
+    """List all bandits with their settings, and the bandits that are out of service with the reason."""
     registry = call.engine.registry
     told = {
         "bandits": [bandit_answer(one, is_one_of_many=True) for one in registry.bandits.values()],
@@ -32,7 +32,7 @@ async def list_bandits(call: Call) -> Response:
 
 
 async def create_bandit(call: Call) -> Response:
-    """Create a bandit; again with the same settings is no error."""
+    """Create a bandit. Repeating it with the same settings is no error."""
     try:
         name = bandit_name(call.name)
     except ValueError as error:
@@ -45,7 +45,7 @@ async def create_bandit(call: Call) -> Response:
 
 
 async def show_bandit(call: Call) -> Response:
-    """The settings of a bandit."""
+    """Show the settings of a bandit."""
     return response(bandit_answer(call.bandit))
 
 
@@ -56,7 +56,7 @@ async def delete_bandit(call: Call) -> Response:
 
 
 async def stats(call: Call) -> Response:
-    """Counts, sketch, health, the last decisions; and over a range of time: curve, comparison, shares."""
+    """Show counts, sketch, health and last decisions; and, for a time range, curve, comparison and shares."""
     over = call.request.query.get("range", "all")
     if over not in (*RANGES, "all"):
         raise Invalid("query.range: Input should be 'hour', 'day', 'week' or 'all'")
@@ -64,7 +64,7 @@ async def stats(call: Call) -> Response:
 
 
 async def put_arms(call: Call) -> Response:
-    """Store arms, to be chosen from by id; known ids get new features."""
+    """Store arms by id. A known id gets new features."""
     engine, body, bandit = call.engine, call.request.body, call.bandit
     is_long = len(body) > AT_ONCE
     reader = ArmReader(
@@ -75,7 +75,7 @@ async def put_arms(call: Call) -> Response:
 
 
 async def list_arms(call: Call) -> Response:
-    """The ids of the stored arms."""
+    """List the ids of the stored arms."""
     arms = call.bandit.arms
     call.request.charge.add(prices.listing(len(arms), arms.longest_id))
     ids = arms.ids()
@@ -83,38 +83,38 @@ async def list_arms(call: Call) -> Response:
 
 
 async def remove_arm(call: Call) -> Response:
-    """Forget a stored arm; decisions made for it can still be rewarded."""
+    """Delete a stored arm. Its open decisions can still be rewarded."""
     await call.engine.stock.remove_arms(call.bandit, [call.rest])
     return response({"status": "deleted"})
 
 
 async def remove_arms(call: Call) -> Response:
-    """Forget stored arms, whatever their ids; if one is not there, none is forgotten."""
+    """Delete stored arms, whatever their ids. If one of them does not exist, none is deleted."""
     asked = await parse(call, RemovedRequest)
     await call.engine.stock.remove_arms(call.bandit, [*dict.fromkeys(asked.arms)])
     return response({"status": "deleted"})
 
 
 async def list_actions(call: Call) -> Response:
-    """The names of the actions, offered and retired."""
+    """List the names of the actions, offered and retired."""
     return _actions(call.bandit)
 
 
 async def add_actions(call: Call) -> Response:
-    """Offer new actions, or retired ones again with all that they have learned."""
+    """Offer new actions, or offer retired actions again with all they have learned."""
     bandit = call.bandit
     await call.engine.stock.add_actions(bandit, (await parse(call, ActionsRequest)).actions)
     return _actions(bandit)
 
 
 async def retire_action(call: Call) -> Response:
-    """Offer an action no more; its open decisions can still be rewarded, and are learned from."""
+    """Stop offering an action. Its open decisions can still be rewarded, and its model learns from them."""
     await call.engine.stock.retire_actions(call.bandit, [call.rest])
     return _actions(call.bandit)
 
 
 async def retire_actions(call: Call) -> Response:
-    """Offer actions no more, whatever their names; if one is not there, none is retired."""
+    """Stop offering actions, whatever their names. If one of them does not exist, none is retired."""
     bandit = call.bandit
     await call.engine.stock.retire_actions(bandit, (await parse(call, RetiredRequest)).actions)
     return _actions(bandit)
@@ -122,32 +122,32 @@ async def retire_actions(call: Call) -> Response:
 
 def _actions(bandit: Bandit) -> Response:
     if bandit.config.actions is None:
-        raise Invalid(f"bandit {bandit.name!r} chooses among arms; one with actions is created with actions")
+        raise Invalid(f"bandit {bandit.name!r} was created without actions; it chooses among arms")
     return response({"actions": [*bandit.actions], "retired": [*bandit.retired]})
 
 
 async def healthz(_: Call) -> Response:
-    """Whether the process answers."""
+    """Say whether the process answers."""
     return response({"status": "ok"})
 
 
 async def readyz(call: Call) -> Response:
-    """Whether it can take decisions and rewards: state read, journal writable."""
+    """Say whether the server can take decisions and rewards: state read, journal writable."""
     engine = call.engine
     check_ready(call)
     if engine.journal.trouble is not None:
-        raise Unavailable("the journal cannot be written; the log says why")
+        raise Unavailable("the journal cannot be written; the log of the server says why")
     return response({"status": "ready", "quarantined": len(engine.registry.quarantined)})
 
 
 async def metrics(call: Call) -> Response:
-    """For Prometheus."""
+    """Metrics for Prometheus."""
     return Response(200, call.engine.instruments.exposition(), CONTENT_TYPE)
 
 
 def check_ready(call: Call) -> None:
-    """Refuse what a server cannot do that starts, stops or follows another one."""
+    """Refuse a request if the server is starting, stopping or a standby."""
     if (problem := call.engine.refusal()) is not None:
         raise problem
     if not call.engine.is_ready:
-        raise Unavailable("the server is starting or stopping")
+        raise Unavailable("the server is starting or stopping; try again in a moment")

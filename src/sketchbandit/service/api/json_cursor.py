@@ -1,7 +1,7 @@
-"""JSON read piece by piece: nothing of a long text is parsed in one go, and no more than a piece is held.
+"""Reads JSON piece by piece. A long text is never parsed in one go.
 
-The parser in C keeps the interpreter's lock until it is done, and makes objects that take many times the
-memory of the text. So a text is walked through member by member and element by element.
+The JSON parser in C holds the interpreter's lock until it is done, and its objects take many times the memory
+of the text. So a text is read member by member and element by element.
 """
 
 import codecs
@@ -17,26 +17,29 @@ from sketchbandit.service.api.request_models import Number
 from sketchbandit.service.problems import Invalid, Malformed
 
 LONGEST_TEXT = 10_000
-"""Characters of a name or a text."""
+"""Most characters of a name or a string."""
 
-_STEP = 1 << 16  # characters that are parsed at once
-_FEW = 32  # characters of a long list or object that are tried at first; twice as many after each success
-_NESTED = 300_000  # lists and objects inside others, in a body: each is read by itself, in microseconds
-_OBJECTS = 24  # bytes of objects for a character, at most: of empty lists
-_ELEMENT = 64  # bytes of one in a list
-_MEMBER = 250  # bytes of one in an object
-_DEPTH = 8  # of lists and objects in each other: twice what any request has
-_SCALARS = (64, 5000)  # characters of a number: nearly always, and at most
+_STEP = 1 << 16  # most characters that are parsed at once
+_FEW = 32  # characters of a long list or object tried at first; the number doubles after each success
+_NESTED = 300_000  # most lists and objects inside others in a body; each takes microseconds to read
+_OBJECTS = 24  # most bytes of objects per character of text: for empty lists
+_ELEMENT = 64  # bytes of an element of a list
+_MEMBER = 250  # bytes of a member of an object
+_DEPTH = 8  # deepest nesting of lists and objects: twice what any request needs
+_SCALARS = (64, 5000)  # characters of a number: usually, and at most
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN_TEXT = re.compile(rf'"([^"\\\x00-\x1f]{{0,{LONGEST_TEXT}}})"')
 _ESCAPED = 6 * LONGEST_TEXT + 2
-_TEXTS = (64, 1024, 16_384, _ESCAPED)  # characters in which the end of a text is looked for
+_TEXTS = (64, 1024, 16_384, _ESCAPED)  # numbers of characters in which the end of a string is looked for
 _NUMBERS = TypeAdapter(Annotated[list[Number], Field(fail_fast=True)])
 _decode = json.JSONDecoder().raw_decode
 
 
 class Cursor:
-    """A place in a JSON text. ``pay`` is told what long values take; ``pace`` is called between pieces."""
+    """A place in a JSON text.
+
+    ``pay`` is told the memory of long values; ``pace`` is called between pieces.
+    """
 
     def __init__(
         self, body: bytes, pay: Callable[[int], None], pace: Callable[[], None] | None = None
@@ -48,7 +51,7 @@ class Cursor:
         self._nested = 0
 
     def peek(self) -> str:
-        """The next character that is no space; empty at the end."""
+        """The next character that is not a space. Empty at the end."""
         if (found := self.text[self.at : self.at + 1]) > " ":
             return found
         match = _SPACE.match(self.text, self.at)
@@ -56,9 +59,9 @@ class Cursor:
         return self.text[self.at : self.at + 1]
 
     def members(self) -> Iterator[str]:
-        """The names in an object; after each, who asked reads what it stands for."""
+        """The names in an object. After each name, the caller reads its value."""
         if self.peek() != "{":
-            self.skip()  # or it is no JSON at all
+            self.skip()  # raises if it is not JSON at all
             raise Invalid("Input should be an object")
         self.at += 1
         if self.peek() == "}":
@@ -70,7 +73,7 @@ class Cursor:
                 return
 
     def elements(self) -> Iterator[int]:
-        """The places in a list; after each, who asked reads the element."""
+        """The places in a list. After each place, the caller reads the element."""
         self.at += 1
         if self.peek() == "]":
             self.at += 1
@@ -83,7 +86,7 @@ class Cursor:
                 return
 
     def value(self, depth: int = _DEPTH) -> Any:
-        """What stands here, whole."""
+        """The whole value at the cursor."""
         kind = self.peek()
         if kind == '"':
             return self._string()
@@ -97,7 +100,10 @@ class Cursor:
         return self._list(depth) if kind == "[" else self._object(depth)
 
     def numbers(self) -> list[float] | None:
-        """The list of numbers that stands here, read fast; None, and nothing is read, if it is none."""
+        """The list of numbers at the cursor, read fast.
+
+        None if it is something else; then nothing is read.
+        """
         end = self.text.find("]", self.at, self.at + _STEP) + 1
         try:
             found = _NUMBERS.validate_json(self.text[self.at : end])
@@ -107,7 +113,7 @@ class Cursor:
         return found
 
     def skip(self, depth: int = _DEPTH) -> None:
-        """Pass over what stands here."""
+        """Skip the value at the cursor."""
         kind = self.peek()
         if kind not in ("[", "{") or not depth:
             self.value(depth)
@@ -118,14 +124,14 @@ class Cursor:
                 self.skip(depth - 1)
 
     def finish(self) -> None:
-        """Nothing may follow."""
+        """Check that nothing follows."""
         if self.peek():
-            raise self._wrong("something follows the end")
+            raise self._wrong("there is something after the end")
 
     def _short(self, kind: str, *, is_kept: bool = False) -> Any:
-        """A list or an object that ends soon, parsed at once; None if it does not.
+        """A list or an object that ends soon, parsed at once. None if it is longer.
 
-        ``is_kept``: it is one of many that are held together, and so to be paid for.
+        ``is_kept``: it is one of many that are kept together, so it must be paid for.
         """
         end = self.text.find("]" if kind == "[" else "}", self.at, self.at + _STEP) + 1
         if not end:
@@ -135,17 +141,17 @@ class Cursor:
         try:
             found, used = _decode(self.text[self.at : end])
         except (ValueError, RecursionError):
-            return None  # the bracket was of something inside, or in a text
+            return None  # the bracket belongs to something inside, or to a string
         self.at += used
         return found
 
     def _count_nested(self, depth: int) -> None:
         self._nested += depth < _DEPTH
         if self._nested > _NESTED:
-            raise Invalid(f"more than {_NESTED} lists and objects inside others; send fewer at once")
+            raise Invalid(f"more than {_NESTED} lists and objects inside others; send less at once")
 
     def _object(self, depth: int) -> dict[str, Any]:
-        """A long object, or one of lists: numbers and texts many at a time, other things one by one."""
+        """A long object, or one of lists. Numbers and strings are read many at a time, others one by one."""
         found: dict[str, Any] = {}
         self.at += 1
         step = _FEW
@@ -164,7 +170,7 @@ class Cursor:
         return found
 
     def _list(self, depth: int) -> list[Any]:
-        """A long list, or one of lists: numbers and texts many at a time, other things one by one."""
+        """A long list, or one of lists. Numbers and strings are read many at a time, others one by one."""
         found: list[Any] = []
         self.at += 1
         step = _FEW
@@ -182,7 +188,7 @@ class Cursor:
         return found
 
     def _some(self, opening: str, closing: str, step: int, price: int) -> Any:
-        """Those up to the last comma of the next ``step`` characters; none if one of them holds others."""
+        """Items up to the last comma in the next ``step`` characters. None if an item contains others."""
         cut = self.text.rfind(",", self.at, self.at + step)
         some = self.text[self.at : cut] if cut > 0 else "["
         if "[" in some or "{" in some:
@@ -201,19 +207,19 @@ class Cursor:
     def _member(self) -> str:
         """A name, and the colon after it."""
         if self.peek() != '"':
-            raise self._wrong("a name in quotes is expected")
+            raise self._wrong("expected a name in quotes")
         name = self._string()
         if self.peek() != ":":
-            raise self._wrong("a colon is expected")
+            raise self._wrong("expected a colon")
         self.at += 1
         return name
 
     def _is_last(self, closing: str) -> bool:
-        """Pass a comma or the closing bracket."""
+        """Step over a comma or the closing bracket. True if it was the bracket."""
         self._pace()
         found = self.peek()
         if found not in (",", closing):
-            raise self._wrong(f"a comma or {closing} is expected")
+            raise self._wrong(f"expected a comma or {closing}")
         self.at += 1
         return found == closing
 
@@ -230,7 +236,7 @@ class Cursor:
             else:
                 self.at += used
                 return str(found)
-        raise Invalid(f"a text has up to {LONGEST_TEXT} characters")
+        raise Invalid(f"a string has more than {LONGEST_TEXT} characters; send a shorter one")
 
     def _scalar(self) -> Any:
         for width in _SCALARS:
@@ -238,7 +244,7 @@ class Cursor:
                 found, used = _decode(self.text[self.at : self.at + width])
             except ValueError as error:
                 raise self._wrong(str(error).partition(":")[0]) from None
-            if used <= width - 4:  # or digits, a point, an exponent may follow
+            if used <= width - 4:  # otherwise digits, a point or an exponent may follow
                 break
         self.at += used
         return found
@@ -249,7 +255,7 @@ class Cursor:
 
 def _text(body: bytes, pace: Callable[[], None]) -> str:
     if body.isascii():
-        return body.decode("ascii")  # a copy, and no pieces beside it
+        return body.decode("ascii")  # one copy, without pieces
     decoder = codecs.getincrementaldecoder("utf-8")()
     parts = []
     try:
@@ -262,4 +268,4 @@ def _text(body: bytes, pace: Callable[[], None]) -> str:
 
 
 def _at_once() -> None:
-    """A short text needs no pauses."""
+    """Do nothing: a short text needs no pauses."""

@@ -1,4 +1,4 @@
-"""A matrix of arms in numpy's file format, read without unpickling."""
+"""Reads a matrix of arms in numpy's file format, without unpickling."""
 
 import ast
 import re
@@ -11,16 +11,16 @@ from sketchbandit.service.problems import Invalid, Malformed
 from sketchbandit.service.vectors import Matrix
 
 _MAGIC = b"\x93NUMPY"
-_LENGTHS = {(1, 0): 2, (2, 0): 4}  # bytes of a header's length, by version
-_HEADER_BYTES = 10_000  # more is not a matrix of numbers
+_LENGTHS = {(1, 0): 2, (2, 0): 4}  # bytes of the field with the header's length, by version
+_HEADER_BYTES = 10_000  # a longer header does not belong to a matrix of numbers
 _ODD = re.compile(r"\\|[0-9]\s*[A-Za-z_]")
-"""What no header of today has, and Python warns of: 1L, as Python 2 wrote it, and escapes."""
+"""What no header written today has, and what Python warns of: 1L, as in Python 2, and escapes."""
 _FLOAT = re.compile("[<>=|]?f[48]")
 _FIELDS = {"descr", "fortran_order", "shape"}
 
 
 def read_npy(body: bytes, check: Callable[[tuple[int, int]], None]) -> Matrix:
-    """The matrix in the body, as float64 in the order of C; ``check`` sees its shape before it is made."""
+    """The matrix in the body, as float64 in C order. ``check`` sees its shape before it is made."""
     header, at = _header(body)
     kind, is_fortran, shape = header["descr"], header["fortran_order"], header["shape"]
     if type(is_fortran) is not bool or type(shape) is not tuple:
@@ -30,29 +30,29 @@ def read_npy(body: bytes, check: Callable[[tuple[int, int]], None]) -> Matrix:
     if not isinstance(kind, str) or not _FLOAT.fullmatch(kind) or len(shape) != 2:
         raise Invalid(f"arms must be a float32 or float64 matrix, got {kind!r:.100} of shape {shape!r:.100}")
     if any(type(length) is not int or length < 0 for length in shape):
-        raise Malformed(f"the body is not an npy file: it has the shape {shape!r:.100}")
+        raise Malformed(f"the body is not an npy file: its shape is {shape!r:.100}")
     check(shape)
     dtype = np.dtype(kind)
     if (left := len(body) - at) != shape[0] * shape[1] * dtype.itemsize:
-        raise Malformed(f"the npy file says {shape} {dtype}, and {left} bytes follow")
+        raise Malformed(f"the npy header says {shape} {dtype}, but {left} bytes follow")
     flat = np.frombuffer(body, dtype, offset=at)
-    # always a copy, and so writable: the loops of the policies are compiled for that
+    # always a copy, so that it is writable: the policies' loops are compiled for writable arrays
     return np.array(flat.reshape(shape, order="F" if is_fortran else "C"), dtype=np.float64, order="C")
 
 
 def _header(body: bytes) -> tuple[dict[str, Any], int]:
-    """What it says, and where the numbers begin."""
+    """The header, and where the numbers begin."""
     if len(body) < 8 or not body.startswith(_MAGIC):
         raise Malformed(f"the body is not an npy file: it begins with {body[:8]!r}")
     version = (body[6], body[7])
     if version not in _LENGTHS:
-        raise Malformed(f"npy files of version {version} are not read; write version 1.0")
+        raise Malformed(f"npy files of version {version} are not supported; write version 1.0")
     begin = 8 + _LENGTHS[version]
     end = begin + int.from_bytes(body[8:begin], "little")
     if end - begin > _HEADER_BYTES or end > len(body):
         raise Malformed(
-            f"the body is not an npy file: a header of {end - begin} bytes; there are {len(body) - begin}, "
-            f"and {_HEADER_BYTES} is the most"
+            f"the body is not an npy file: its header has {end - begin} bytes, {len(body) - begin} bytes "
+            f"follow, and a header has at most {_HEADER_BYTES}"
         )
     text = body[begin:end].decode("latin-1").strip()
     if found := _ODD.search(text):

@@ -1,4 +1,4 @@
-"""Reading requests: typed, never executed, and what is wrong with one in words."""
+"""Reads requests into typed models, and says in words what is wrong with one."""
 
 import hashlib
 import re
@@ -19,17 +19,20 @@ M = TypeVar("M", bound=RequestModel)
 
 NPY = "application/x-npy"
 PLAIN_AT_ONCE = 1 << 16
-"""Bytes of a matrix of numbers, as npy or JSON, that is read on the event loop: a millisecond or two."""
+"""A matrix of numbers up to this many bytes is read on the event loop. It takes a millisecond or two."""
 AT_ONCE = 1 << 11
-"""Bytes of any other body that is: an arm of two characters takes microseconds. Longer ones are read in a
-thread, piece by piece; so are batches, for an item of them takes more."""
-_LONGEST = 1 << 20  # bytes of bodies that are not read piece by piece: settings, a reward
+"""Any other body up to this many bytes is read on the event loop. An arm of two characters takes
+microseconds. Longer bodies and all batches are read in a thread, piece by piece."""
+_LONGEST = 1 << 20  # most bytes of bodies that are not read piece by piece: settings, a reward
 _HASHED = 1 << 16  # characters that are hashed at once
 _KEY = re.compile(r"[!-~]{1,128}")
 
 
 def content_type(request: Request, *kinds: str) -> str:
-    """That of the body; another one is refused, a plain form of another site too."""
+    """The content type of the body.
+
+    Others are refused, including the types that a form of another site sends.
+    """
     found = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if found not in kinds:
         npy = f" (or {NPY} for arms)" if NPY in kinds else ""
@@ -38,25 +41,25 @@ def content_type(request: Request, *kinds: str) -> str:
 
 
 def idempotency_key(request: Request) -> str | None:
-    """The header of that name, checked."""
+    """The checked value of the header Idempotency-Key."""
     key = request.headers.get("idempotency-key")
     if key is not None and not _KEY.fullmatch(key):
-        raise Invalid("Idempotency-Key: 1 to 128 printable characters without spaces are taken")
+        raise Invalid("Idempotency-Key must be 1 to 128 printable ASCII characters without spaces")
     return key
 
 
 def query_top(request: Request) -> int | None:
-    """``?top=k``."""
+    """The number in ``?top=k``."""
     text = request.query.get("top")
     if text is None:
         return None
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
-        raise Invalid(f"top: must be a whole number of at least 1, got {text[:20]!r}")
+        raise Invalid(f"top must be a whole number from 1 to 999999999, got {text[:20]!r}")
     return int(text)
 
 
 def quotes(body: bytes) -> int:
-    """How many there are, up to five; looking for the next is much faster than counting."""
+    """The number of quotes, up to five. Looking for the next one is much faster than counting all."""
     count, at = 0, body.find(b'"')
     while at >= 0 and count < 5:
         count, at = count + 1, body.find(b'"', at + 1)
@@ -64,15 +67,15 @@ def quotes(body: bytes) -> int:
 
 
 def is_plain(body: bytes) -> bool:
-    """Whether it can be arms that are lists of numbers, and top: nothing else is in quotes or braces.
+    """Whether the body can be lists of numbers and top: it has no other quotes and braces.
 
-    So what the fast reader refuses is refused soon, however long it is.
+    So a body that the fast reader refuses is refused soon, however long it is.
     """
     return body.find(b"{") == body.rfind(b"{") and quotes(body) in (2, 4)
 
 
 def pieces(text: str, fields: Iterable[tuple[str, int, int]]) -> Iterator[bytes]:
-    """What was said of each field, and where it stands in the text, a piece at a time."""
+    """The names of the fields and their text, piece by piece."""
     for field, begin, end in fields:
         yield f"{field}:".encode()
         for at in range(begin, end, _HASHED):
@@ -81,7 +84,7 @@ def pieces(text: str, fields: Iterable[tuple[str, int, int]]) -> Iterator[bytes]
 
 
 def digest(parts: Iterable[bytes]) -> str:
-    """A short name of what was asked."""
+    """A short hash of a request."""
     found = hashlib.blake2b(digest_size=16)
     for part in parts:
         found.update(part)
@@ -92,7 +95,7 @@ async def parse(call: Call, model: type[M]) -> M:
     """The body as a ``model``."""
     body = call.request.body
     if len(body) > _LONGEST:
-        raise TooLarge(f"the body has {len(body)} bytes; for this request it has up to {_LONGEST}")
+        raise TooLarge(f"the body has {len(body)} bytes; for this request at most {_LONGEST} are allowed")
     if len(body) > AT_ONCE:
         return await call.engine.threads.run(_parse_slowly, call, model)
     try:
@@ -111,7 +114,7 @@ def _parse_slowly(call: Call, model: type[M]) -> M:
 
 
 def read_fields(cursor: Cursor, model: type[RequestModel]) -> dict[str, Any]:
-    """What the object at the cursor says; the first field that is not known ends it."""
+    """The fields of the object at the cursor. Reading stops at the first unknown field."""
     said: dict[str, Any] = {}
     for field in cursor.members():
         check_field(field, said, model)
@@ -120,7 +123,7 @@ def read_fields(cursor: Cursor, model: type[RequestModel]) -> dict[str, Any]:
 
 
 def validated(model: type[M], said: Any) -> M:
-    """What was said as a ``model``."""
+    """The fields as a ``model``."""
     try:
         return model.model_validate(said)
     except ValidationError as error:
@@ -128,17 +131,17 @@ def validated(model: type[M], said: Any) -> M:
 
 
 def check_field(field: str, said: Collection[str], model: type[RequestModel]) -> None:
-    """Refuse one that is not known, or that is there already."""
+    """Refuse a field that is unknown, or that is given twice."""
     if field not in names_of(model):
         raise _no_such_field(field[:100], model)
     if field in said:
-        raise Invalid(f"{field}: the field is there twice")
+        raise Invalid(f"{field}: the field is given twice; give it once")
 
 
 def complaint(error: ValidationError, model: type[RequestModel]) -> Malformed | Invalid:
     """The first error in words."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    # between the names of fields and the places in lists stand names of types, which say nothing here
+    # the path also has names of types between fields and places in lists; they say nothing to a client
     path = [part for part in first["loc"] if isinstance(part, int) or part.isidentifier()]
     where = ".".join(map(str, path))
     if first["type"] == "json_invalid":
@@ -149,16 +152,16 @@ def complaint(error: ValidationError, model: type[RequestModel]) -> Malformed | 
 
 
 def _no_such_field(where: str, model: type[RequestModel]) -> Invalid:
-    return Invalid(f"{where}: there is no such field; known are {', '.join(names_of(model))}")
+    return Invalid(f"{where}: there is no such field; the fields are {', '.join(names_of(model))}")
 
 
 def names_of(model: type[RequestModel]) -> list[str]:
-    """The fields of a request as clients write them."""
+    """The fields of a request, with the names that clients use."""
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _model_at(path: Sequence[int | str], model: type[RequestModel]) -> type[RequestModel]:
-    """The model, or the one inside it, that the last field of a path belongs to."""
+    """The model that the last field of a path belongs to: this one, or one inside it."""
     for part in path[:-1]:
         if isinstance(part, str) and part in model.model_fields:
             model = _model_in(model.model_fields[part].annotation) or model

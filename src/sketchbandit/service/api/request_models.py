@@ -1,6 +1,6 @@
-"""What clients send, as OpenAPI shows it.
+"""The requests of clients, as OpenAPI shows them.
 
-Lists stop at their first error (fail_fast): a body with a million of them is as cheap to refuse as any.
+Validation of a list stops at its first error (fail_fast). So a body with a million errors is cheap to refuse.
 """
 
 from copy import copy
@@ -22,35 +22,35 @@ from sketchbandit.service.interactions import Interaction
 from sketchbandit.service.logs import UNSEEN
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-"""A number is a number: neither a text that looks like one nor true."""
+"""A JSON number. true is refused, and so is a string that looks like a number."""
 Whole = Annotated[int, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 _MOST_VALUES = 200
 
 
 def storable(name: str) -> str:
-    """Refuse a name that addresses cannot carry, or that shows as another one."""
+    """Refuse a name that a URL cannot carry, or that looks like another name."""
     if not 1 <= len(name) <= 128:
         raise ValueError(f"names and ids have 1 to 128 characters, got {name[:150]!r}")
     if UNSEEN.search(name):
-        raise ValueError(f"{name!r} has control characters, or half of a pair; leave them out")
-    if {".", ".."}.intersection(name.split("/")):  # on the way clients and proxies would read another path
-        raise ValueError(f"{name!r} cannot stand in a path; names and ids have no part that is . or ..")
+        raise ValueError(f"{name!r} has control characters or lone surrogates; leave them out")
+    if {".", ".."}.intersection(name.split("/")):  # clients and proxies would turn it into another path
+        raise ValueError(f"{name!r} cannot be part of a path; no part between slashes may be . or ..")
     return name
 
 
 def bandit_name(name: str) -> str:
-    """One that a bandit can have: no slash, and more than dots."""
+    """Check the name of a bandit: no slash, and not made of dots only."""
     if "/" in name or not name.strip("."):
         raise ValueError(
-            f"{name!r:.150} cannot be the name of a bandit or candidate: leave out slashes, and have more "
-            "than dots"
+            f"{name!r:.150} cannot be the name of a bandit or candidate; give a name without slashes "
+            "that is not made of dots only"
         )
     return storable(name)
 
 
 def few(said: Any) -> Any:
-    """Refuse more values than any settings or any reward have: each of them could be wrong."""
+    """Refuse more values than any settings or reward can have. Checking each of them would take time."""
     left, seen = [said], 0
     while left and seen <= _MOST_VALUES:
         inner = left.pop()
@@ -58,7 +58,7 @@ def few(said: Any) -> Any:
             seen += len(inner)
             left += [] if seen > _MOST_VALUES else inner.values() if isinstance(inner, dict) else inner
     if seen > _MOST_VALUES:
-        raise ValueError(f"there are more than {_MOST_VALUES} values; a few names and numbers are taken")
+        raise ValueError(f"there are more than {_MOST_VALUES} values; give fewer")
     return said
 
 
@@ -68,42 +68,40 @@ Key = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+
 
 
 class RequestModel(BaseModel):
-    """What a client sends: unknown fields are refused, so that a misspelt one is noticed."""
+    """The base of all requests. Unknown fields are refused, so a misspelt field is noticed."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class BanditRequest(RequestModel):
-    """The settings of a new bandit. They do not change while it lives."""
+    """The settings of a new bandit. They do not change while it exists."""
 
     dim: Annotated[
-        Whole, Field(ge=1, le=2**31 - 1, description="Features of an arm, or columns they are hashed to.")
+        Whole, Field(ge=1, le=2**31 - 1, description="Number of features; named ones are hashed to so many.")
     ]
     policy: Annotated[
-        str, Field(max_length=64, description="adaptive, dbslinucb, oful, soful, cbscfd, cbrap.")
+        str, Field(max_length=64, description="adaptive, dbslinucb, oful, soful, cbscfd or cbrap.")
     ] = "adaptive"
     parameters: Annotated[
         dict[str, Any],
         BeforeValidator(few),
         Field(
             max_length=20,
-            description="Of the policy: ridge, beta, size, epsilon, ...; scaling: how features are brought "
-            "to scale (auto, rows, columns, or null: as they are); intercept: whether a constant feature is "
-            "added, or how long it is beside an arm.",
+            description="Parameters of the policy: ridge, beta, size, epsilon, ... scaling says how features "
+            "are scaled: auto, rows, columns, or null for no scaling. intercept adds a constant feature: "
+            "true, or the constant.",
             examples=[{"scaling": "auto", "intercept": True}],
         ),
     ] = {}
     reward_timeout: Annotated[
-        Number | None, Field(gt=0, le=1e9, description="Seconds to wait for a reward; null: for ever.")
+        Number | None, Field(gt=0, le=1e9, description="Seconds to wait for a reward. null: for ever.")
     ] = 3600.0
     default_reward: Annotated[
         Number | None,
-        Field(
-            ge=-1e9, le=1e9, description="Learned from when no reward came in time; null: nothing is learned."
-        ),
+        Field(ge=-1e9, le=1e9, description="The reward if none came in time. null: nothing is learned then."),
     ] = 0.0
     max_open: Annotated[
-        Whole, Field(ge=1, le=10_000_000, description="Open decisions at most; then 429.")
+        Whole, Field(ge=1, le=10_000_000, description="Most open decisions. Beyond it the answer is 429.")
     ] = 100_000
     exploration: Annotated[
         Number,
@@ -115,8 +113,8 @@ class BanditRequest(RequestModel):
         BeforeValidator(few),
         WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}]}),
         Field(
-            description="How arms are chosen: ucb, thompson, inverse-gap, epsilon-greedy or greedy; or an "
-            'object such as {"rule": "thompson", "scale": 0.1, "floor": 0.01}.'
+            description="The rule that chooses arms: ucb, thompson, inverse-gap, epsilon-greedy or greedy. "
+            'Or an object such as {"rule": "thompson", "scale": 0.1, "floor": 0.01}.'
         ),
     ] = None
     rewards: Annotated[
@@ -124,8 +122,8 @@ class BanditRequest(RequestModel):
         BeforeValidator(few),
         WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "null"}]}),
         Field(
-            description="What is believed of the rewards: linear, logistic (clicks: from 0 to 1), poisson "
-            '(counts: from 0 on) or robust (outliers); or an object such as {"model": "robust", '
+            description="The reward model: linear, logistic (clicks: from 0 to 1), poisson (counts: from 0 "
+            'on) or robust (outliers). Or an object such as {"model": "robust", '
             '"scale": 0.1}.'
         ),
     ] = None
@@ -133,28 +131,28 @@ class BanditRequest(RequestModel):
         Number | None,
         Field(
             gt=0,
-            description="How fast to forget, where the world changes: up to 1 the factor by which what was "
-            "learned counts after each further reward, such as 0.999; above 1 the half-life in rewards, such "
-            "as 700; null: nothing is forgotten. An action forgets by its own rewards.",
+            description="How fast to forget. Up to 1: the weight of old rewards is multiplied by this factor "
+            "at each new reward, such as 0.999. Above 1: the half-life in rewards, such as 700. null: "
+            "nothing is forgotten. With actions, each action forgets by its own rewards.",
         ),
     ] = None
     propensities: Annotated[
         Literal["estimate", "none"],
-        Field(description="Probabilities that are not exact (Thompson): estimated after the answer, or not."),
+        Field(description="What to do if a propensity is not exact (Thompson): estimate it later, or not."),
     ] = "estimate"
     actions: Annotated[
         Annotated[list[NewId], Field(min_length=1, max_length=1000, fail_fast=True)] | None,
-        Field(description="A model for each of these actions, and a context of dim features, not arms."),
+        Field(description="Names of actions. Each gets its own model; decisions take a context, not arms."),
     ] = None
     slates: Annotated[
-        Flag, Field(description="All of the top are shown: each has a reward of its own, or the default.")
+        Flag, Field(description="All ranked arms are shown, and each gets its own reward or the default.")
     ] = False
     arm_dim: Annotated[
         Whole | None,
         Field(
             ge=1,
             le=2**31 - 1,
-            description="Features of a stored arm, where a context makes dim of them: concatenate, outer.",
+            description="Features of a stored arm, if a context makes dim of them (concatenate, outer).",
         ),
     ] = None
     origin: Annotated[
@@ -162,7 +160,7 @@ class BanditRequest(RequestModel):
         Field(
             alias="from",
             max_length=128,
-            description="A bandit from all of whose log the new one learns before it decides anything.",
+            description="The name of another bandit. The new one first learns from its whole log.",
         ),
     ] = None
 
@@ -173,11 +171,11 @@ def _of_policy(name: str) -> tuple[Any, FieldInfo]:
 
 
 class _CandidateBase(RequestModel):
-    """A policy that learns from the same rewards and never decides: settings as those of a bandit."""
+    """A policy that learns from the same rewards and never decides. Its settings are those of a bandit."""
 
     reward_range: Annotated[
         tuple[Number, Number],
-        Field(description="The least reward there can be, and the most: its interval rests on them."),
+        Field(description="The smallest and the largest possible reward. The interval depends on them."),
     ] = (0.0, 1.0)
 
 
@@ -187,21 +185,21 @@ CandidateRequest = create_model(
     __doc__=_CandidateBase.__doc__,
     **{name: _of_policy(name) for name in BanditRequest.model_fields if name not in (*OF_BANDIT, "origin")},  # type: ignore[call-overload]  # no overload takes fields by name
 )
-"""What is not the bandit's own, and how far rewards reach."""
+"""The settings of the policy, and the range of the rewards."""
 
 
 class PromoteRequest(RequestModel):
-    """What becomes of the policy that decides so far."""
+    """What happens to the policy that decided until now."""
 
     keep: Annotated[
         Annotated[str, AfterValidator(bandit_name)] | None,
-        Field(description="It goes on as a candidate of this name; null: it is forgotten."),
+        Field(description="The old policy becomes a candidate with this name. null: it is deleted."),
     ] = None
 
 
 _FEATURES: dict[str, Any] = {
-    "description": "A list of dim numbers; or {indices, values}; or named features, hashed: a text value "
-    "is the feature 'name=value'.",
+    "description": "A list of dim numbers, or {indices, values}, or named features, which are hashed: a name "
+    "with a text value is the feature 'name=value'.",
     "anyOf": [
         {"type": "array", "items": {"type": "number"}},
         {
@@ -219,19 +217,19 @@ _FEATURES: dict[str, Any] = {
 _ARM = {"anyOf": [*_FEATURES["anyOf"], {"type": "string", "minLength": 1, "maxLength": 128}]}
 _NULL = {"type": "null"}
 Top = Annotated[
-    Whole, Field(ge=1, le=2**31 - 1, description="Rank so many arms; the first is the one chosen.")
+    Whole, Field(ge=1, le=2**31 - 1, description="Rank this many arms. The first one is the chosen arm.")
 ]
 
 
 class DenseDecideRequest(RequestModel):
-    """The usual case, read fast."""
+    """A decision among dense arms. This is the usual case, and it is read fast."""
 
     arms: Annotated[list[Annotated[list[Number], Field(fail_fast=True)]], Field(fail_fast=True)]
     top: Top | None = None
 
 
 class DecideRequest(RequestModel):
-    """The arms to choose from, stored ones maybe with a context; or that of a bandit with actions."""
+    """The arms to choose from; or stored arms and a context; or a context for a bandit with actions."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -249,27 +247,27 @@ class DecideRequest(RequestModel):
     arms: Annotated[
         Any,
         WithJsonSchema({"anyOf": [{"type": "array", "minItems": 1, "items": _ARM}, _NULL]}),
-        Field(description="Features, or ids of stored arms; without any: all stored arms."),
+        Field(description="Features, or ids of stored arms. Without arms: all stored arms."),
     ] = None
     context: Annotated[
         Any,
         WithJsonSchema({"anyOf": [_FEATURES, _NULL]}),
         Field(
-            description="For a bandit with actions: its features. With stored arms: those of whom or what "
-            "the arm is for."
+            description="The features of whom or what is decided for. For a bandit with actions, or together "
+            "with stored arms."
         ),
     ] = None
     interaction: Annotated[
         Interaction | None,
         Field(
-            description="How a context u and a stored arm x become dim features; product (unless it is "
-            "given): x times u, one by one; concatenate: u, then x; outer: u[0] times x, then u[1] times x, "
-            "and so on."
+            description="How a context u and a stored arm x become dim features. product (the default): x "
+            "times u, feature by feature. concatenate: u followed by x. outer: u[0] times x, then u[1] times "
+            "x, and so on."
         ),
     ] = None
     actions: Annotated[
         Annotated[list[ArmId], Field(fail_fast=True)] | None,
-        Field(description="For a bandit with actions: those that may be chosen; without: all offered."),
+        Field(description="For a bandit with actions: those to choose from. By default all offered ones."),
     ] = None
     top: Top | None = None
 
@@ -278,12 +276,12 @@ class KeyedDecideRequest(DecideRequest):
     """One decision of a batch."""
 
     key: Annotated[
-        Key | None, Field(description="Idempotency key: again with the same key, the same decision.")
+        Key | None, Field(description="Idempotency key. The same key again gives the same decision.")
     ] = None
 
 
 def _list_of(model: type[RequestModel]) -> dict[str, Any]:
-    """Items are read one by one, so that a bad one does no harm to the others."""
+    """Items are read one by one, so a bad item does no harm to the others."""
     return {"type": "array", "minItems": 1, "items": {"$ref": f"#/components/schemas/{model.__name__}"}}
 
 
@@ -293,11 +291,11 @@ class DecideBatchRequest(RequestModel):
     decisions: Annotated[list[Any], WithJsonSchema(_list_of(KeyedDecideRequest))]
 
 
-Position = Annotated[Whole, Field(ge=0, le=2**31 - 1, description="Of a shown arm in its slate, from 0.")]
+Position = Annotated[Whole, Field(ge=0, le=2**31 - 1, description="Position of a shown arm, from 0.")]
 
 
 class ShownReward(RequestModel):
-    """The reward of one shown arm: by its position, by its id, or by the name of the action."""
+    """The reward of one shown arm, by its position, its id or the name of the action."""
 
     reward: Number
     position: Position | None = None
@@ -306,7 +304,7 @@ class ShownReward(RequestModel):
 
 
 class RewardRequest(RequestModel):
-    """The reward of a decision; of one of the arms of a slate; or several of them."""
+    """The reward of a decision, of one arm of a slate, or of several arms of it."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -321,29 +319,29 @@ class RewardRequest(RequestModel):
 
     decision: Annotated[str, Field(max_length=64)]
     reward: Annotated[
-        Number | None, Field(description="Of the first arm, unless position, arm or action says which.")
+        Number | None, Field(description="Reward of the first arm, or of that position, arm or action.")
     ] = None
     position: Position | None = None
     arm: ArmId | None = None
-    action: Annotated[ArmId | None, Field(description="For a bandit with actions, as arm.")] = None
+    action: Annotated[ArmId | None, Field(description="The same as arm, for a bandit with actions.")] = None
     rewards: Annotated[
         Annotated[
             list[Annotated[ShownReward, BeforeValidator(few)]],
             Field(min_length=1, max_length=1000, fail_fast=True),
         ]
         | None,
-        Field(description="Instead of reward: of several arms, each at most once; all are taken or none."),
+        Field(description="Instead of reward: rewards of several arms. All are taken, or none."),
     ] = None
 
 
 class RewardBatchRequest(RequestModel):
-    """Several rewards at once, learned from in this order."""
+    """Several rewards at once. They are learned from in this order."""
 
     rewards: Annotated[list[Any], WithJsonSchema(_list_of(RewardRequest))]
 
 
 class ArmsRequest(RequestModel):
-    """Arms to be stored, by id; known ids get new features."""
+    """Arms to store, by id. A known id gets new features."""
 
     arms: Annotated[
         dict[str, Any],
@@ -360,18 +358,18 @@ class ArmsRequest(RequestModel):
 
 
 class ActionsRequest(RequestModel):
-    """Actions to be offered: new ones, or retired ones again."""
+    """Actions to offer: new ones, or retired ones again."""
 
     actions: Annotated[list[NewId], Field(min_length=1, max_length=1000, fail_fast=True)]
 
 
 class RetiredRequest(RequestModel):
-    """Actions to be offered no more."""
+    """Actions to retire: they are no longer offered."""
 
     actions: Annotated[list[ArmId], Field(min_length=1, max_length=1000, fail_fast=True)]
 
 
 class RemovedRequest(RequestModel):
-    """Stored arms to be forgotten, by id."""
+    """Stored arms to delete, by id."""
 
     arms: Annotated[list[ArmId], Field(min_length=1, max_length=1000, fail_fast=True)]

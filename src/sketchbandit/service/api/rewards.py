@@ -1,4 +1,4 @@
-"""Rewards: one, or a batch of them."""
+"""Handlers of rewards, one or a batch."""
 
 from typing import Any
 
@@ -18,12 +18,12 @@ from sketchbandit.service.rewards import KNOWN, LEARNED, Given
 
 
 async def reward(call: Call) -> Response:
-    """Tell the reward of a decision, or of the arms of its slate. The same again is no error."""
+    """Send the reward of a decision, or rewards of its slate. Repeating the same reward is no error."""
     return response(await _take(call.engine, call.bandit, await parse(call, RewardRequest)))
 
 
 async def reward_batch(call: Call) -> Response:
-    """Several rewards, committed together; each succeeds or fails by itself."""
+    """Send several rewards. They are committed together; each succeeds or fails on its own."""
     engine, bandit, body, charge = call.engine, call.bandit, call.request.body, call.request.charge
 
     def read(cursor: Cursor) -> RewardRequest:
@@ -55,20 +55,20 @@ async def _take(engine: Engine, bandit: Bandit, asked: RewardRequest) -> dict[st
 def _given(asked: RewardRequest, bandit: Bandit) -> list[Given]:
     """The rewards of a request: one, or several."""
     if (asked.reward is None) == (asked.rewards is None):
-        raise Invalid("give either reward (of one arm) or rewards (a list of {position, reward})")
+        raise Invalid("give either reward (of one arm) or rewards (a list of {position, reward}), not both")
     if asked.rewards is None:
         return [_one(asked, asked.reward, bandit)]
     if _said(asked):
-        raise Invalid("position, arm and action stand beside each of the rewards, not beside the list")
+        raise Invalid("give position, arm or action inside each of the rewards, not beside the list")
     return [_one(each, each.reward, bandit) for each in asked.rewards]
 
 
 def _one(asked: RewardRequest | ShownReward, reward: float | None, bandit: Bandit) -> Given:
     """One reward, and which arm it belongs to."""
     if len(said := _said(asked)) > 1:
-        raise Invalid(f"a shown arm is named once: by {' or by '.join(said)}, not by both")
+        raise Invalid(f"name the shown arm once: by {' or by '.join(said)}, not by both")
     if asked.action is not None and bandit.config.actions is None:
-        raise Invalid(f"bandit {bandit.name!r} chooses among arms: name a shown one by position or arm")
+        raise Invalid(f"bandit {bandit.name!r} has no actions; name a shown arm by position or by arm")
     return Given(reward or 0.0, asked.position, asked.arm if asked.action is None else asked.action)
 
 

@@ -1,4 +1,4 @@
-"""One table of what can be asked: requests are answered by it, and descriptions are made of it."""
+"""The table of routes. Requests are answered by it, and the descriptions of the API are made from it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,52 +14,52 @@ _NAMED = "/v1/bandits/{name}"
 
 
 class Call(NamedTuple):
-    """A request, and what its path says."""
+    """A request, and what was read from its path."""
 
     engine: Engine
     request: Request
     name: str
-    """Of the bandit."""
+    """The name of the bandit."""
     rest: str
-    """The end of the path: the id of an arm, the name of an action."""
+    """The end of the path: the id of an arm, or the name of an action."""
 
     @property
     def bandit(self) -> Bandit:
-        """The one that is asked."""
+        """The bandit that is asked."""
         return self.engine.bandit(self.name)
 
 
 class Route(NamedTuple):
-    """One thing that can be asked."""
+    """One route: a path, a method and its handler."""
 
     method: str
     path: str
     handle: Callable[[Call], Awaitable[Response]]
     answer: type[BaseModel] | str
-    """What a 200 says: JSON of a model, or text of a content type."""
+    """What a 200 holds: JSON of a model, or text of a content type."""
     body: type[BaseModel] | None = None
     scope: str | None = "read"
-    """What a token must be allowed to do; None: nobody is asked for one."""
+    """The scope that a token needs. None: no token is needed."""
     kinds: tuple[str, ...] = ()
-    """Content types of the body."""
+    """The content types of the body that are accepted."""
     statuses: Sequence[int] = ()
-    """Of refusals, beside those that every path has."""
+    """The statuses of errors, beyond those that every path has."""
     details: dict[str, Any] = {}  # noqa: RUF012  (nobody changes it)
     """For OpenAPI: parameters, another content of the body, another status."""
     is_early: bool = False
-    """Whether the bandit must be there before any of the body is taken."""
+    """Whether the bandit must exist before the body is read."""
 
 
 class Table:
-    """The routes by path and method; what answers GET answers HEAD."""
+    """The routes by path and method. A route that answers GET answers HEAD too."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self.routes = routes
         self._plain: dict[str, dict[str, Route]] = {}
         self._named: dict[str, dict[str, Route]] = {}
-        """By what follows the name of the bandit."""
+        """Routes by what follows the name of the bandit."""
         self._by_id: dict[str, dict[str, dict[str, Route]]] = {}
-        """By what stands between the name of the bandit and the id of an arm or action, and what follows."""
+        """Routes with an id, by what stands between the bandit's name and the id, then by what follows."""
         for route in routes:
             kept, end = self._plain, route.path
             if route.path.startswith(_NAMED):
@@ -71,7 +71,7 @@ class Table:
             kept.setdefault(end, {}).update(dict.fromkeys(methods, route))
 
     def find(self, path: str) -> tuple[dict[str, Route], str, str]:
-        """The routes of a path by method, the name of the bandit in it, and the end."""
+        """The routes of a path by method, the name of the bandit in it, and the rest of the path."""
         if not path.startswith(PREFIX):
             return self._plain.get(path, {}), "", ""
         name, slash, verb = path[len(PREFIX) :].partition("/")

@@ -1,4 +1,4 @@
-"""Arms as they come, one by one and in any form, made into one matrix."""
+"""Collects arms of any form, one by one, into one matrix."""
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -12,20 +12,20 @@ from sketchbandit.service.api.json_cursor import LONGEST_TEXT
 from sketchbandit.service.problems import Invalid
 from sketchbandit.service.vectors import Matrix, from_named, from_sparse_rows, joined
 
-_PIECE = 4000  # sparse or named arms, and entries of them, that become a matrix together
-_RESERVED = 4096  # numbers of dense arms that there is room for at first
+_PIECE = 4000  # a matrix is made of this many sparse or named arms and entries at a time
+_RESERVED = 4096  # dense arms have room for this many numbers at first
 _NUMBERS = {int, float}
 
 Pay = Callable[[int], None]
 
 
 class Rows:
-    """Arms of ``dim`` features, each with its place among them. ``pay`` is called before anything is made.
+    """Arms of ``dim`` features and their places. ``pay`` is called before memory is taken.
 
-    ``wanted`` says in messages what ``dim`` is.
+    ``wanted`` is how messages introduce ``dim``.
 
-    Those of each form are collected by themselves, so that it costs nothing if forms take turns; in the end
-    all are put in order.
+    Arms of each form are collected separately, so a mix of forms costs nothing extra. All are put in order at
+    the end.
     """
 
     def __init__(self, dim: int, pay: Pay, wanted: str) -> None:
@@ -36,7 +36,10 @@ class Rows:
         self._parts: list[tuple[Matrix, Sequence[int]]] = []
 
     def add(self, place: int, arm: Any, called: str, at: str, or_else: str = "") -> None:
-        """One more: ``called`` so in messages, and read ``at`` a place of the request."""
+        """Add an arm.
+
+        Messages call it ``called`` and say that it was read ``at`` this place of the request.
+        """
         if isinstance(arm, list):
             _check_numbers(arm, _NUMBERS, "number", at)
             if len(arm) != self._dim:
@@ -52,11 +55,11 @@ class Rows:
             self._named.add(place, _named(arm, called), called, len(arm))
 
     def put(self, matrix: Matrix, places: Iterable[int]) -> None:
-        """Several that are made and paid for, and their places."""
+        """Add several finished and paid arms with their places."""
         self._parts.append((matrix, array("q", places)))
 
     def matrix(self) -> Matrix:
-        """All of them in order: sparse if any is."""
+        """All arms in order. The matrix is sparse if any arm is."""
         for form in (self._dense, self._sparse, self._named):
             if form.places:
                 self._parts.append((form.matrix(), form.places))
@@ -82,7 +85,7 @@ class _Dense:
         self._held = np.empty((0, dim))
 
     def add(self, place: int, arm: list[Any], at: str) -> None:
-        """One more."""
+        """Add an arm."""
         self._pay(prices.dense(1, self._dim))
         filled = len(self.places)
         if filled == len(self._held):
@@ -98,19 +101,19 @@ class _Dense:
         self.places.append(place)
 
     def _grow(self, filled: int) -> None:
-        """Room for twice as many."""
+        """Make room for twice as many arms."""
         self._pay(prices.dense(filled, self._dim))
         grown = np.empty((max(1, 2 * filled, _RESERVED // self._dim), self._dim))
         grown[:filled] = self._held
         self._held = grown
 
     def matrix(self) -> Matrix:
-        """All of them."""
+        """All arms."""
         return self._held[: len(self.places)]
 
 
 class _Pieces:
-    """Arms of which many are made a matrix at once; what they came as is not kept for longer."""
+    """Arms that become a matrix many at a time. Their first form is then dropped."""
 
     def __init__(self, make: Callable[[list[Any], list[str]], Matrix], pay: Pay) -> None:
         self.places = array("q")
@@ -121,7 +124,7 @@ class _Pieces:
         self._made: list[Matrix] = []
 
     def add(self, place: int, arm: Any, called: str, entries: int) -> None:
-        """One more, of so many entries."""
+        """Add an arm with this many entries."""
         self._pay(prices.sparse(entries))
         self.places.append(place)
         self._waiting.append(arm)
@@ -135,7 +138,7 @@ class _Pieces:
         self._waiting, self._names, self._size = [], [], 0
 
     def matrix(self) -> Matrix:
-        """All of them."""
+        """All arms."""
         if self._waiting:
             self._finish()
         made, self._made = joined(self._made), []
@@ -149,16 +152,16 @@ def _check_numbers(found: list[Any], kinds: set[type], word: str, at: str) -> No
 
 
 def _named(features: dict[str, Any], called: str) -> dict[str, Any]:
-    """Named features, each a number or a text."""
+    """Check named features: each value is a number or a string."""
     for name, value in features.items():
         kind = type(value)
         if not (kind is str or (kind in _NUMBERS and abs(value) < 1e300)):
-            raise Invalid(f"{called}: the feature {name[:100]!r} must be a finite number or a text")
+            raise Invalid(f"{called}: the feature {name[:100]!r} must be a finite number or a string")
         for text in (name, value) if kind is str else (name,):
             if len(text) > LONGEST_TEXT:
-                raise Invalid(f"{called}: a text has up to {LONGEST_TEXT} characters")
+                raise Invalid(f"{called}: a string has more than {LONGEST_TEXT} characters")
             if not text.isascii() and _has_surrogates(text):
-                raise Invalid(f"{called}: the text {text[:100]!r} is not Unicode: half of a pair is missing")
+                raise Invalid(f"{called}: the string {text[:100]!r} is not Unicode: it has a lone surrogate")
     return features
 
 

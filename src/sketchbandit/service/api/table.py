@@ -1,4 +1,4 @@
-"""All that can be asked of the service."""
+"""All routes of the service."""
 
 from functools import cache
 from typing import Any
@@ -20,7 +20,7 @@ _NOT_FOUND: dict[str, Any] = {"statuses": (404,)}
 _NPY_SCHEMA = {
     "type": "string",
     "format": "binary",
-    "description": "A float32 or float64 matrix, one arm a row.",
+    "description": "A float32 or float64 matrix with one arm per row.",
 }
 _DECIDE = {
     "content": {NPY: {"schema": _NPY_SCHEMA}},
@@ -30,14 +30,14 @@ _DECIDE = {
             "in": "header",
             "required": False,
             "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]+$"},
-            "description": "Again with the same key: the same decision, if it is still open.",
+            "description": "The same key again gives the same decision, while it is open.",
         },
         {
             "name": "top",
             "in": "query",
             "required": False,
             "schema": {"type": "integer", "minimum": 1, "maximum": 999_999_999},
-            "description": "As in the body, for npy.",
+            "description": "The same as top in the body, for npy.",
         },
     ],
 }
@@ -48,7 +48,7 @@ _RANGE = {
             "in": "query",
             "required": False,
             "schema": {"type": "string", "enum": ["hour", "day", "week", "all"], "default": "all"},
-            "description": "The last hour, ..., or ever.",
+            "description": "The last hour, day or week, or all time.",
         }
     ]
 }
@@ -56,7 +56,7 @@ _RANGE = {
 
 @cache
 def table() -> Table:
-    """The routes, as they are described too."""
+    """The routes. Requests are answered by them, and the descriptions are made from them."""
     of_choices = (*_of_arms(), *_of_actions(), *_of_decisions())
     return Table((*_of_bandits(), *_of_candidates(), *of_choices, *_of_the_server()))
 

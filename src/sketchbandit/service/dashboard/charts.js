@@ -1,4 +1,4 @@
-// What the dashboard draws with: elements, numbers in words, lines over time.
+// Helpers of the dashboard: elements, numbers as text, lines over time.
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -20,7 +20,7 @@ function shape(tag, attributes, text = null) {
 
 function setText(id, text) {
   const found = byId(id);
-  if (found.textContent !== text) found.textContent = text; // a screen reader hears changes only
+  if (found.textContent !== text) found.textContent = text; // a screen reader announces changes only
 }
 
 const compact = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
@@ -40,8 +40,8 @@ function duration(seconds) {
   return `${compact.format(seconds / 86400)} days`;
 }
 
-// A line over time: gaps where there is nothing; and beside it a level with its interval, if one is given.
-// Gives what was drawn, for the words below it.
+// A line over time, with gaps where there are no values; and a level with its interval, if one is given.
+// Returns the drawn values, for the text below.
 function draw(svg, values, seconds, level = null) {
   const box = svg.viewBox.baseVal;
   const left = 66, right = box.width - 8, top = 10, bottom = box.height - 30;
@@ -77,7 +77,7 @@ function draw(svg, values, seconds, level = null) {
   return known;
 }
 
-// Stretches taken together, so that each has some rewards and the curve shows more than noise.
+// Merges intervals, so that each has some rewards and the curve shows more than noise.
 function gathered(history, most) {
   const answered = history.rewards.reduce((a, b) => a + b, 0);
   const wanted = Math.max(1, Math.min(most, Math.floor(answered / 10)));

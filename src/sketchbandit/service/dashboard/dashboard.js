@@ -1,5 +1,5 @@
-// The dashboard: asks the API once a second and shows what it says. Everything that comes from the API is set
-// as text, never as HTML.
+// The dashboard asks the API once a second and shows the answer. Everything from the API is set as text, never
+// as HTML.
 "use strict";
 
 const EVERY_MS = 1000;
@@ -60,13 +60,13 @@ const total = (list) => list.reduce((a, b) => a + b, 0);
 const whenKnown = (value) => (value === null ? "–" : compact.format(value));
 
 function showStats(stats) {
-  if (stats.range !== byId("range").value) return; // another one was chosen meanwhile
+  if (stats.range !== byId("range").value) return; // another range was chosen in the meantime
   setText("name", stats.name);
   setText("about", `${stats.policy}, ${stats.explore}, ${stats.reward_model} rewards, ${whole.format(stats.dim)} features` +
     (stats.stored_arms ? `, ${whole.format(stats.stored_arms)} stored arms` : "") +
     (stats.actions === null ? "" : ` of a context, ${whole.format(stats.actions)} actions`));
   setText("health", stats.health);
-  setText("scaling", `How features are read: ${stats.scaling}.` + (stats.forget === null ? "" :
+  setText("scaling", `Scaling of the features: ${stats.scaling}.` + (stats.forget === null ? "" :
     ` Of ${whole.format(stats.rounds)} rewards learned from, ${compact.format(stats.effective_rounds)} still count.`));
   byId("health").dataset.healthy = String(stats.is_healthy);
   byId("alarm").hidden = stats.is_healthy;
@@ -81,28 +81,28 @@ function showStats(stats) {
   byId("recent").replaceChildren(...stats.recent.map((recent) => row([
     clock(recent.at), recent.decision, recent.position ? `${recent.arm} (place ${recent.position + 1})` : recent.arm,
     whole.format(recent.arms), compact.format(recent.score), whenKnown(recent.width), whenKnown(recent.propensity),
-    recent.kind === null ? "open" : recent.reward === null ? "none came" :
+    recent.kind === null ? "open" : recent.reward === null ? "none" :
       compact.format(recent.reward) + (recent.kind === "default" ? " (default)" : ""),
   ])));
 }
 
-// Curves and counts over the time that was chosen.
+// Curves and counts over the chosen time range.
 function showRange(stats) {
   const history = stats.history, seconds = stats.now - history.start;
   const groups = gathered(history, 40);
-  const finished = groups.length > 1 ? groups.slice(0, -1) : groups; // the last stretch is not over yet
+  const finished = groups.length > 1 ? groups.slice(0, -1) : groups; // the last interval is not over yet
   const rewards = total(history.rewards), decisions = total(history.decisions);
   const rates = finished.map((group) => (group.rewards ? group.total / group.rewards : null));
   const known = draw(byId("rate-chart"), rates, seconds, stats.comparison);
   setText("rate", rewards ? compact.format(total(history.reward_sum) / rewards) : "no rewards yet");
   setText("rate-count", rewards ? `of ${whole.format(rewards)} rewards` : "");
   setText("rate-summary", known.length < 2 ? "Too few rewards for a curve." :
-    `From ${compact.format(known[0])} at first to ${compact.format(known[known.length - 1])} at last.` +
+    `From ${compact.format(known[0])} at the beginning to ${compact.format(known[known.length - 1])} at the end.` +
     (stats.comparison ? " The dashed line is the uniform choice, with its 95 % interval." : ""));
   const widths = draw(byId("width-chart"),
     finished.map((group) => (group.decisions ? group.width / group.decisions : null)), seconds);
   setText("width-summary", widths.length < 2 ? "Too few decisions for a curve." :
-    `The mean width of the confidence interval, over its radius: from ${compact.format(widths[0])} to ` +
+    `Mean width of the confidence interval, divided by its radius: from ${compact.format(widths[0])} to ` +
     `${compact.format(widths[widths.length - 1])}.`);
   const speeds = draw(byId("speed-chart"), finished.map((group) => group.decisions / group.seconds), seconds);
   setText("speed-summary", `${compact.format(stats.decisions_per_second)} now; between ` +
@@ -110,21 +110,21 @@ function showRange(stats) {
   setText("decisions", whole.format(decisions));
   setText("decisions-all", decisions === stats.decisions ? "" : `of ${whole.format(stats.decisions)} ever`);
   setText("rewards", whole.format(rewards));
-  setText("defaults", stats.defaults ? `${whole.format(stats.defaults)} ever unanswered` : "");
+  setText("defaults", stats.defaults ? `${whole.format(stats.defaults)} ever without a reward in time` : "");
   byId("curve").replaceChildren(...gathered(history, 12).map((group) => row([
     clock(group.until), whole.format(group.decisions), whole.format(group.rewards),
     group.rewards ? compact.format(group.total / group.rewards) : "–",
   ])));
 }
 
-let quarantined = "[]"; // what is shown of them
+let quarantined = "[]"; // the ones that are shown now
 
 function showQuarantined(found) {
   const shown = byId("quarantined");
   shown.hidden = !found.length;
   const texts = found.map((one) => `${one.name} is out of service: ${one.reason}`);
   const told = JSON.stringify(texts);
-  if (told === quarantined) return; // so that a screen reader says it once
+  if (told === quarantined) return; // a screen reader says it only once
   quarantined = told;
   shown.replaceChildren(...texts.map((text) => element("p", text, { class: "health", "data-healthy": "false" })));
 }
@@ -138,7 +138,7 @@ function showComparison(stats) {
   setText("gain", found ? `${gain < 0 ? "−" : "+"}${compact.format(Math.abs(gain))}` : "not known yet");
   setText("gain-text", !found ? "" : sure ? "outside the interval" : "within the interval: not sure");
   setText("comparison-note", found ? `The arms shown first earned ${compact.format(found.mean_reward)}. ` +
-    `Estimated from ${whole.format(found.count)} rewards by the probabilities with which their arms were chosen. ` +
+    `Estimated from ${whole.format(found.count)} rewards by the propensities of their arms. ` +
     (stats.comparison_note ?? "") : stats.comparison_note);
 }
 
@@ -151,8 +151,8 @@ function showCandidates(candidates) {
   byId("candidates-section").hidden = !candidates.length;
   byId("candidates").replaceChildren(...candidates.map((one) => row([
     one.name, one.explore ? `${one.policy}, ${one.explore.rule}` : one.policy, whole.format(one.rounds),
-    one.value ? interval(one.value) : "not known yet", one.value ? interval(one.value.live) : "not known yet",
-    one.value ? `${whole.format(one.value.count)}, worth ${compact.format(one.value.effective)}` : "–",
+    one.value ? interval(one.value) : "unknown", one.value ? interval(one.value.live) : "unknown",
+    one.value ? `${whole.format(one.value.count)}, effective ${compact.format(one.value.effective)}` : "–",
     one.value_note ?? "",
   ])));
 }
@@ -179,10 +179,10 @@ function showSketch(sketch, memory) {
     meter.max = sketch.budget;
     meter.value = sketch.certificate;
   }
-  setText("budget-text", sketch.certificate === null ? "It certifies nothing." :
-    has ? `The spectral error is at most ${compact.format(sketch.certificate)}. Allowed by now: ` +
+  setText("budget-text", sketch.certificate === null ? "This sketch has no bound on its error." :
+    has ? `The spectral error is at most ${compact.format(sketch.certificate)}. Its budget now is ` +
       `${compact.format(sketch.budget)}` + (sketch.limit > sketch.budget ?
-        `; at the end: ${compact.format(sketch.limit)}. A sketch uses what is allowed, to keep few rows.` : ".") :
+        `, and it never exceeds ${compact.format(sketch.limit)}. The sketch uses its budget to keep few rows.` : ".") :
       `The spectral error is at most ${compact.format(sketch.certificate)}.`);
 }
 
@@ -226,7 +226,7 @@ byId("token-form").addEventListener("submit", (event) => {
   refresh();
 });
 document.querySelector(".skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the address keeps the bandit's name
+  event.preventDefault(); // the address keeps the name of the bandit
   byId("content").focus();
 });
 byId("range").addEventListener("change", refresh);

@@ -1,4 +1,4 @@
-"""One connection: its requests, one after another, and how long and how much it may keep the server busy."""
+"""One connection. It handles requests one after another, with limits on time and memory."""
 
 import asyncio
 import logging
@@ -14,17 +14,17 @@ from sketchbandit.service.problems import Busy, Malformed, Problem
 log = logging.getLogger(__name__)
 
 KEEP_ALIVE = 75.0  # seconds that an idle connection may stay
-LINGER = 0.25  # seconds in which a client that spoke nonsense may still hear so ...
-_NONSENSE = 256 * 1024  # ... and bytes that it may still send meanwhile
-_SLOWEST = 4096  # bytes a second that the reader of a long answer must take
-_FAILED = problem_response(Problem("something went wrong here; the log says what"))
+LINGER = 0.25  # seconds in which a client that sent nonsense can still read the answer ...
+_NONSENSE = 256 * 1024  # ... and bytes that it may still send
+_SLOWEST = 4096  # bytes per second at which a client must at least read a long answer
+_FAILED = problem_response(Problem("internal error; the log of the server says what went wrong"))
 
 
 class Connection(asyncio.Protocol):
-    """Reads a request, has it answered, sends the answer; only then the next one is looked at.
+    """Reads a request, has it answered, and sends the answer. Only then it looks at the next request.
 
-    Whatever it keeps in memory is charged: the body as it arrives, what came early of the next request, and
-    the answer until its last byte has left.
+    Everything it keeps in memory is charged: the body as it arrives, early bytes of the next request, and the
+    answer until its last byte is sent.
     """
 
     _transport: asyncio.Transport
@@ -32,11 +32,11 @@ class Connection(asyncio.Protocol):
     _task: asyncio.Task[None] | None = None
     _state = State.READING
     _rest = b""
-    """Came too early: the beginning of the next request."""
+    """Bytes that came early: the beginning of the next request."""
     _taken = 0
     """Bytes of the body that are charged."""
     _spare: float = _NONSENSE
-    """Bytes that are thrown away, before the connection is cut."""
+    """Bytes that are thrown away before the connection is cut."""
     _unsent = 0
     _client = ""
     _is_idle = _is_paused = _is_last = _is_lost = _has_ended = False
@@ -49,7 +49,7 @@ class Connection(asyncio.Protocol):
         self._until = self._loop.time() + shared.limits.request_seconds
 
     def check(self, now: float) -> None:
-        """End a connection that takes too long: to say what it wants, or to take its answer."""
+        """End a connection that takes too long to send its request or to read its answer."""
         if now < self._until:
             return
         if self._state is State.SENDING:
@@ -60,12 +60,12 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def stop(self) -> None:
-        """Close unless a request is under way, whose answer is then the last."""
+        """Close, unless a request is under way. Then its answer is the last."""
         if self._request is None or self._state is State.LEAVING:
             self._transport.close()
 
     def cancel(self) -> asyncio.Task[None] | None:
-        """End at once; gives what is still being worked on."""
+        """End at once. Returns the work that is still going on."""
         self._transport.abort()
         return self._task if self._state is State.ANSWERING else None
 
@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         if len(self._shared.connections) >= self._shared.limits.connections:
             self._state = State.LEAVING
-            self._write(problem_response(Busy("too many connections at once")), is_last=True)
+            self._write(problem_response(Busy("too many connections; try again in a moment")), is_last=True)
             transport.close()
             return
         self._transport.set_write_buffer_limits(high=0)
@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
         self._shared.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio calls it so)
-        """The client has gone; what it asked for is finished all the same."""
+        """The client is gone. Its request is finished all the same."""
         self._is_lost = True
         self._reader.close()
         self._shared.connections.discard(self)
@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
             self._charge.release()
 
     def data_received(self, data: bytes) -> None:
-        """Some bytes."""
+        """Some bytes came."""
         if self._state is State.READING and not self._rest:
             self._read(data)
         elif self._state is not State.LEAVING:
@@ -107,12 +107,12 @@ class Connection(asyncio.Protocol):
                 self._transport.abort()
 
     def eof_received(self) -> bool:
-        """The client will send no more; it may still wait for an answer."""
+        """The client will send nothing more. It may still wait for an answer."""
         self._has_ended = True
         return self._state in (State.ANSWERING, State.SENDING) or bool(self._rest)
 
     def resume_writing(self) -> None:
-        """Everything has left."""
+        """Everything was sent."""
         if self._state is State.SENDING:
             self._end()
 
@@ -133,7 +133,7 @@ class Connection(asyncio.Protocol):
             self._leave(_FAILED)
 
     def _parse(self, data: bytes) -> None:
-        """Take up to the end of a request, as far as it is there."""
+        """Read up to the end of a request, as far as it has arrived."""
         reader, at = self._reader, 0
         while at < len(data):
             at = reader.feed(data, at)
@@ -159,7 +159,7 @@ class Connection(asyncio.Protocol):
                 self._transport.write(CONTINUE)
 
     def _refuse(self, refusal: Response, data: bytes, at: int) -> None:
-        """Answer without the body: if it is there it is passed over, else nobody waits for it."""
+        """Answer without reading the body. If it has arrived it is skipped; otherwise nobody waits for it."""
         if not self._reader.has_whole_body(data, at):
             self._leave_body(refusal)
             return
@@ -176,7 +176,7 @@ class Connection(asyncio.Protocol):
             self._keep(data[at:])
 
     def _keep(self, data: bytes) -> None:
-        """Put aside what came too early, and let no more come."""
+        """Keep bytes that came early, and stop reading."""
         try:
             self._charge.add(len(data))
         except Problem:
@@ -204,10 +204,10 @@ class Connection(asyncio.Protocol):
     # -- answers --------------------------------------------------------------------------------------
 
     def _send(self, response: Response) -> None:
-        """Send the answer; it is charged until the client has taken it.
+        """Send the answer. It is charged until the client has read it.
 
-        Only an answer to who reads may become a refusal: what else was asked for is done, and is not to be
-        sent again.
+        Only the answer to a GET or HEAD may be turned into a refusal. Any other request is done by now, and
+        must not be sent again.
         """
         self._is_last |= self._shared.is_stopping or (self._has_ended and not self._rest)
         is_done = self._request is None or self._request.method not in READING
@@ -229,7 +229,7 @@ class Connection(asyncio.Protocol):
         write(self._transport, response, is_last=is_last, is_head=is_head)
 
     def _end(self) -> None:
-        """The answer has left: go on with the next request."""
+        """The answer was sent: go on with the next request."""
         self._charge.release()
         self._request = self._task = None
         if self._is_last or (self._has_ended and not self._rest):
@@ -245,7 +245,7 @@ class Connection(asyncio.Protocol):
             self._resume()
 
     def _go_on(self) -> None:
-        """Read what came early."""
+        """Read the bytes that came early."""
         data, self._rest = self._rest, b""
         self._charge.release()
         if not self._transport.is_closing():
@@ -256,12 +256,12 @@ class Connection(asyncio.Protocol):
                     self._transport.close()  # in the middle of a request
 
     def _leave_body(self, response: Response) -> None:
-        """Refuse a body that is still on the way; a client that sends all of it before it reads is let to."""
+        """Refuse a body that is still arriving. A client that sends all of it before it reads may do so."""
         self._leave(response, self._shared.limits.request_seconds, inf)
 
     def _leave(self, response: Response, seconds: float = LINGER, spare: float = _NONSENSE) -> None:
-        """Send a last answer, and for a while throw away what comes, so that the client can read it."""
-        self._reader.forget_body()  # nobody pays for it any more
+        """Send a last answer. For a while throw away what comes, so that the client can read the answer."""
+        self._reader.forget_body()  # it is no longer charged
         self._charge.release()
         self._state, self._until, self._rest = State.LEAVING, self._loop.time() + seconds, b""
         self._spare = spare

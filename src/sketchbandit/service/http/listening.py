@@ -1,4 +1,4 @@
-"""The server: a socket that listens, its connections, and an end in order."""
+"""The server: a listening socket, its connections, and an orderly end."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ class Listener:
     application : Application
         Answers the requests.
     limits : Limits
-        How long and how many connections, heads and bodies may be.
+        The limits on the time and number of connections, and on the size of heads and bodies.
     budget : Budget
         What requests and answers are charged to.
 
@@ -33,7 +33,7 @@ class Listener:
         self._is_hurried = False
 
     async def open(self, host: str, port: int) -> int:
-        """Listen; gives the port."""
+        """Start listening. Returns the port."""
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
@@ -42,13 +42,13 @@ class Listener:
         except OSError as error:
             reason = error.strerror or error
             raise InputError(
-                f"cannot listen on {host}, port {port} ({reason}); is it in use? Try --port 0"
+                f"cannot listen on {host}, port {port} ({reason}); if the port is in use, try --port 0"
             ) from error
         self._check_all()
         return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self, seconds: float) -> None:
-        """Take no more, give requests under way so long to be finished, then end them."""
+        """Accept nothing more. Give requests under way this many seconds to finish, then end them."""
         shared, loop = self._shared, asyncio.get_running_loop()
         shared.is_stopping = True
         if self._server is not None:
@@ -66,11 +66,11 @@ class Listener:
             self._sweep.cancel()
 
     def hurry(self) -> None:
-        """Wait no longer for requests under way."""
+        """Stop waiting for requests under way."""
         self._is_hurried = True
 
     def _check_all(self) -> None:
-        """Once in a while for all, which costs less than a timer for each request."""
+        """Check all connections periodically. It costs less than a timer for each request."""
         loop, shared = asyncio.get_running_loop(), self._shared
         for connection in list(shared.connections):
             connection.check(loop.time())

@@ -14,7 +14,7 @@ READING = ("GET", "HEAD")
 
 @dataclass(slots=True)
 class Request:
-    """One request. While its body is still on the way ``body`` is empty."""
+    """One request. While its body is still arriving, ``body`` is empty."""
 
     method: str
     path: str
@@ -23,12 +23,12 @@ class Request:
     headers: dict[str, str]
     """Names in lower case."""
     charge: Charge
-    """What it holds of the server's budget, until the last byte of its answer has left."""
+    """The request's share of the server's memory budget, until the last byte of its answer is sent."""
     body: bytes = b""
     route: str = "other"
-    """The path as the API describes it, for the metrics; set by who finds it."""
+    """The path as the API describes it, for the metrics. Set once the route is found."""
     client: str = ""
-    """The address that it came from."""
+    """The address of the client."""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Application(Protocol):
     """What answers requests."""
 
     def admit(self, request: Request) -> Response | None:
-        """Look at the head, before any of the body is taken: an answer here refuses the request."""
+        """Look at the head before any of the body is read. An answer refuses the request."""
 
     async def answer(self, request: Request) -> Response:
-        """The answer to a whole request; never raises."""
+        """The answer to a whole request. It never raises."""

@@ -1,4 +1,4 @@
-"""Requests out of bytes: where one ends and the next begins, and what is not HTTP."""
+"""Reads requests from bytes: where one ends and the next begins, and what is not HTTP."""
 
 from math import inf
 from typing import cast
@@ -19,10 +19,10 @@ _MOST_FIELDS = (
 
 
 class Reader:
-    """Takes the bytes of a connection, a request at a time.
+    """Reads the bytes of a connection, one request at a time.
 
-    Each ``feed`` takes at most up to the end of the head, then up to the end of the body: what follows
-    belongs to the next request and is not looked at. The parser's callbacks only note what they are told.
+    Each ``feed`` reads at most up to the end of the head, then up to the end of the body. What follows
+    belongs to the next request and is not looked at. The parser's callbacks only store what they get.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -39,7 +39,7 @@ class Reader:
         self.has_head = self.is_complete = self.is_last = self._is_upgrade = False
 
     def feed(self, data: bytes, start: int) -> int:
-        """Take some of the bytes from ``start``; gives where it stopped."""
+        """Read some of the bytes from ``start``. Returns where it stopped."""
         before = len(self._body)
         if not self.has_head:
             end = self._end_of_head(data, start)
@@ -47,7 +47,7 @@ class Reader:
             end = len(data) if self._left == _CHUNKED else min(len(data), start + self._left)
         piece = data[start:end]
         if self._is_upgrade:
-            self.on_body(piece)  # the parser leaves it to us
+            self.on_body(piece)  # the parser does not read it
         else:
             self._parse(piece)
         grown = len(self._body) - before
@@ -61,15 +61,15 @@ class Reader:
 
     @property
     def expected(self) -> float:
-        """Bytes of the body, as the head has told; inf where it comes in chunks."""
+        """Bytes of the body as the head announces them. inf if it comes in chunks."""
         return inf if self._left == _CHUNKED else len(self._body) + self._left
 
     def has_whole_body(self, data: bytes, start: int) -> bool:
-        """Whether the rest of the body is there."""
+        """Whether the rest of the body has arrived."""
         return self.is_complete or 0 < self._left <= len(data) - start
 
     def check_length(self) -> int:
-        """Bytes that hold what has come of the body; refused if it is too long, or says that it will be."""
+        """Bytes of memory for the body so far. Refuses a body that is too long, or announced as too long."""
         count = len(self._body)
         if max(count, count + self._left) > self._limits.body_bytes:
             raise TooLarge(
@@ -79,30 +79,33 @@ class Reader:
         return self._body.__alloc__() if isinstance(self._body, bytearray) else count
 
     def request(self, charge: Charge, client: str) -> Request:
-        """The request whose head is there, checked."""
+        """The checked request, once its head has arrived."""
         headers = self._headers
         if self._method == b"CONNECT" or (self._is_upgrade and self._left == _CHUNKED):
-            raise Malformed("this server is no proxy, and speaks no other protocol")
+            raise Malformed("this server is not a proxy, and supports no other protocol than HTTP/1.1")
         if self._version not in ("1.0", "1.1"):
-            raise Malformed(f"this server speaks HTTP/1.1, not {self._version}")
+            raise Malformed(f"this server supports HTTP/1.1, not HTTP/{self._version}")
         if headers.get("transfer-encoding", "chunked").lower() != "chunked":
-            raise Malformed("the only transfer-encoding that is read is chunked")
+            raise Malformed("this server reads no transfer-encoding but chunked")
         if "host" not in headers and self._version != "1.0":
             raise Malformed("the header Host is missing")
         path, query = _split(self._target)
         return Request(self._method.decode("ascii"), path, query, headers, charge, client=client)
 
     def forget_body(self) -> None:
-        """What has come of it is not needed: it is refused."""
+        """Drop the body, because it is refused."""
         self._body = b""
 
     def close(self) -> None:
-        """Nothing more will come. Reader and parser know each other: parted, they go at once."""
+        """Nothing more will come. Reader and parser refer to each other; apart, both are freed at once."""
         del self._parser
         self.forget_body()
 
     def take_body(self) -> bytes:
-        """The whole body; perhaps a bytearray that nobody writes to any more: a copy would double it."""
+        """The whole body.
+
+        It may be a bytearray that nobody writes to any more: a copy would double the memory.
+        """
         body, self._body = self._body, b""
         return cast("bytes", body)
 
@@ -125,14 +128,14 @@ class Reader:
         if key not in headers:
             headers[key] = text
         elif key in ("host", "content-length", "content-type", "authorization"):
-            raise Malformed(f"the header {key} is there twice")
+            raise Malformed(f"the header {key} is given twice; send it once")
         else:
             headers[key] += f", {text}"
         if len(headers) > _MOST_FIELDS:
-            raise Malformed(f"more than {_MOST_FIELDS} headers")
+            raise Malformed(f"there are more than {_MOST_FIELDS} headers; send fewer")
 
     def on_headers_complete(self) -> None:
-        """The head is there."""
+        """The head has arrived."""
         parser, headers = self._parser, self._headers
         self.has_head = True
         self._method, self._version = parser.get_method(), parser.get_http_version()
@@ -141,7 +144,7 @@ class Reader:
         self._left = _CHUNKED if "transfer-encoding" in headers else int(headers.get("content-length", 0))
 
     def on_body(self, piece: bytes) -> None:
-        """Some of the body."""
+        """A piece of the body."""
         if not self._body:
             self._body = piece
         elif isinstance(self._body, bytearray):
@@ -150,7 +153,7 @@ class Reader:
             self._body = bytearray(self._body + piece)
 
     def on_message_complete(self) -> None:
-        """The end; a request that asks for an upgrade is thought to have no body, and may have one."""
+        """The end of a request. The parser expects no body after an upgrade request, but there may be one."""
         self.is_complete = not (self._is_upgrade and self._left)
 
     def _parse(self, piece: bytes) -> None:
@@ -163,10 +166,10 @@ class Reader:
                 self.is_last = True  # what came in one breath with the end of a chunked body is not read
                 return
             reason = error.__context__ if isinstance(error.__context__, Malformed) else error
-            raise Malformed(f"this is no request of HTTP/1.1: {reason}") from None
+            raise Malformed(f"this is not a request in HTTP/1.1: {reason}") from None
 
     def _end_of_head(self, data: bytes, start: int) -> int:
-        """Where the head ends, or the bytes do; the empty line may have begun in those before."""
+        """Where the head ends, or the bytes do. The empty line may have begun in earlier bytes."""
         if tail := self._tail:
             at = (tail + data[start : start + 3]).find(_END)
             if at >= 0:
@@ -184,7 +187,7 @@ def _split(target: bytes) -> tuple[str, dict[str, str]]:
         try:
             parts = httptools.parse_url(target)
         except httptools.HttpParserError:
-            raise Malformed("the target of the request is no path and no URL") from None
+            raise Malformed("the target of the request is neither a path nor a URL") from None
         target = (parts.path or b"/") + (b"?" + parts.query if parts.query else b"")
     path, _, query = target.partition(b"#")[0].partition(b"?")
     try:
@@ -195,5 +198,5 @@ def _split(target: bytes) -> tuple[str, dict[str, str]]:
     except UnicodeDecodeError:
         raise Malformed("the path and the query must be UTF-8, percent-encoded") from None
     except ValueError:
-        raise Malformed(f"more than {_MOST_FIELDS} parameters in the query") from None
+        raise Malformed(f"there are more than {_MOST_FIELDS} parameters in the query; send fewer") from None
     return decoded, dict(fields)

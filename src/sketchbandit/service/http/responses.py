@@ -13,7 +13,7 @@ from sketchbandit.service.problems import Problem
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 ALWAYS = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
-"""Headers of every answer; no response has them itself."""
+"""Headers of every answer. A ``Response`` does not contain them."""
 
 _JOINED = 64 * 1024  # a body up to here is copied behind its head, and both are sent at once
 _BODILESS = (204, 304)
@@ -21,7 +21,7 @@ _BREAKS = re.compile(r"[\r\n\0]")
 
 
 def utf8(text: str) -> bytes:
-    r"""JSON as bytes; half of a pair of surrogates, which UTF-8 does not have, as an escape of JSON.
+    r"""JSON as bytes. A lone surrogate, which UTF-8 cannot encode, becomes a JSON escape.
 
     >>> utf8('"\ud800"')
     b'"\\ud800"'
@@ -30,12 +30,12 @@ def utf8(text: str) -> bytes:
 
 
 def error_body(problem: Problem) -> dict[str, str]:
-    """What went wrong."""
+    """The problem as clients see it."""
     return {"code": problem.code, "message": str(problem)}
 
 
 def problem_response(problem: Problem) -> Response:
-    """The answer to what was refused."""
+    """The answer to a refused request."""
     told = {"error": error_body(problem)}
     response = Response(problem.status, utf8(json.dumps(told, ensure_ascii=False, separators=(",", ":"))))
     if problem.retry_after is not None:
@@ -46,7 +46,7 @@ def problem_response(problem: Problem) -> Response:
 
 
 def head_of(response: Response, *, is_last: bool) -> bytes:
-    """Everything before the body; ``is_last`` tells the client that the connection ends with it."""
+    """Everything before the body. ``is_last`` tells the client that the connection ends after it."""
     head = _begin(response.status, response.content_type, int(time()))
     if response.status not in _BODILESS:
         head += b"content-length: %d\r\n" % len(response.body)
@@ -56,7 +56,7 @@ def head_of(response: Response, *, is_last: bool) -> bytes:
 
 
 def write(transport: asyncio.WriteTransport, response: Response, *, is_last: bool, is_head: bool) -> None:
-    """Send an answer; to HEAD without its body."""
+    """Send an answer, without its body for HEAD."""
     head, body = head_of(response, is_last=is_last), b"" if is_head else response.body
     if len(body) <= _JOINED:
         transport.write(head + body)
@@ -67,7 +67,7 @@ def write(transport: asyncio.WriteTransport, response: Response, *, is_last: boo
 
 @lru_cache(64)
 def _begin(status: int, content_type: str, second: int) -> bytes:
-    """What answers of one second have in common."""
+    """The part of the head that all answers of one second share."""
     first = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
     headers = {"date": formatdate(second, usegmt=True), **ALWAYS}
     if status not in _BODILESS:
@@ -77,5 +77,5 @@ def _begin(status: int, content_type: str, second: int) -> bytes:
 
 @lru_cache(256)
 def _line(name: str, value: str) -> bytes:
-    """A header; a value cannot begin another one."""
+    """A header line. Line breaks in the value are removed, so it cannot begin another header."""
     return f"{name}: {_BREAKS.sub(' ', value)}\r\n".encode("latin-1", "replace")

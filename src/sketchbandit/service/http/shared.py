@@ -1,4 +1,4 @@
-"""What connections know of their server, and how far each of them is."""
+"""What connections share with their server, and the state of a connection."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -11,35 +11,35 @@ from sketchbandit.service.settings import Limits
 
 
 class State(Enum):
-    """What a connection is at."""
+    """The state of a connection."""
 
-    READING = "a request arrives, or is waited for"
-    ANSWERING = "the application works on it"
-    SENDING = "some of the answer has not left yet"
-    LEAVING = "the last answer is given: what the client still sends is thrown away"
+    READING = "a request arrives, or the connection waits for one"
+    ANSWERING = "the application works on the request"
+    SENDING = "some of the answer is not sent yet"
+    LEAVING = "the last answer is sent; what the client still sends is thrown away"
 
 
 class Client(Protocol):
-    """A connection, to its server."""
+    """A connection as its server sees it."""
 
     def check(self, now: float) -> None:
-        """End it if it takes too long."""
+        """End the connection if it takes too long."""
 
     def stop(self) -> None:
-        """End it in order."""
+        """Let the connection end after the request under way."""
 
     def cancel(self) -> asyncio.Task[None] | None:
-        """End it at once; gives what is still being worked on."""
+        """End the connection at once. Returns the work that is still going on."""
 
 
 @dataclass
 class Shared:
-    """What all connections of a server have in common."""
+    """What all connections of a server share."""
 
     application: Application
     limits: Limits
     budget: Budget
     connections: set[Client] = field(default_factory=set)
     orphans: set[asyncio.Task[None]] = field(default_factory=set)
-    """Requests under way whose clients have gone: they are finished all the same."""
+    """Requests under way whose clients are gone. They are finished all the same."""
     is_stopping: bool = False

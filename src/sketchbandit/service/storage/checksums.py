@@ -1,4 +1,4 @@
-"""Checksums of rows: what was changed in the database by anybody else is noticed when it is read."""
+"""Checksums of rows. A row that somebody else changed in the database is noticed when it is read."""
 
 import struct
 import zlib
@@ -29,15 +29,15 @@ ROWS: dict[sa.Table, type[Row]] = {
     tables.candidates: CandidateRow,
     tables.chances: ChanceRow,
 }
-"""What the rows of the journal's tables are."""
+"""The type of row in each table of the journal."""
 LOGGED = ("top", "arms")
-"""Columns of a decision that can be large and that no restart reads: they have a checksum of their own."""
+"""Columns of a decision that may be large and that no restart reads. They have their own checksum."""
 _NULL, _VALUE = b"\0", b"\1"
 _INTEGER, _FLOAT, _LENGTH = struct.Struct("<cq").pack, struct.Struct("<cd").pack, struct.Struct("<cq").pack
 
 
 def _float(value: float) -> bytes:
-    """SQLite makes 0.0 of -0.0, and null of NaN."""
+    """Write a float as SQLite will return it: it turns -0.0 into 0.0, and NaN into null."""
     return _FLOAT(_VALUE, value + 0.0) if value == value else _NULL  # noqa: PLR0124
 
 
@@ -57,7 +57,7 @@ def _left_out(_: object) -> bytes:
 
 
 def _packer(column: sa.Column[Any]) -> Callable[[Any], bytes]:
-    """How a value is written, the same whatever the database made of it: 1 for 1.0, 0 for False."""
+    """Write a value so that it is the same for every database: 1 for 1.0, 0 for False."""
     if column.table is tables.decisions and column.name in LOGGED:
         return _left_out
     if isinstance(column.type, sa.Double):
@@ -78,20 +78,20 @@ def _crc(packers: Sequence[Callable[[Any], bytes]], values: Sequence[Any]) -> in
 
 
 def sealed(table: sa.Table, row: Row) -> tuple[Any, ...]:
-    """The values of a row, with what its columns of checksums are to hold."""
+    """The values of a row, followed by its checksums."""
     crc = _crc(_packers(table), row)
     return (*row, crc, _logged(row)) if isinstance(row, DecisionRow) else (*row, crc)
 
 
 def unsealed(table: sa.Table, values: Sequence[Any]) -> Row:
-    """The row that was sealed; ValueError if it is not. Rows of earlier formats have no checksum.
+    """Read a sealed row. Raises ValueError if it was changed. Rows of earlier formats have no checksum.
 
     The columns ``LOGGED`` may have been left out (null).
     """
     count = len(_packers(table))
     row, crc = ROWS[table](*values[:count]), values[count]
     if crc is not None and not _is(crc, _packers(table), row):
-        raise ValueError("its checksum says that it was changed in the database")
+        raise ValueError("it does not match its checksum, so it was changed in the database")
     return row
 
 
@@ -110,7 +110,7 @@ def is_log_whole(row: DecisionRow, crc: int | None) -> bool:
 
 
 def arm_crc(bandit: int, arm: str, features: bytes) -> int:
-    """Of a stored arm; its place may stay when it is replaced, and is left out."""
+    """The checksum of a stored arm. Its place is left out, since it may stay when the arm is replaced."""
     return zlib.crc32(_INTEGER(_VALUE, bandit) + _text(arm) + _bytes(features))
 
 
@@ -119,7 +119,7 @@ def _logged(row: DecisionRow) -> int:
 
 
 def _is(crc: int, packers: Sequence[Callable[[Any], bytes]], values: Sequence[Any]) -> bool:
-    """Whether that is their checksum; values of another type than their column's are damage too."""
+    """Whether this is their checksum. Values of a wrong type are damage too."""
     try:
         return _crc(packers, values) == crc
     except (TypeError, ValueError, AttributeError, struct.error):

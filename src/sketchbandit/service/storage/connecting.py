@@ -1,4 +1,4 @@
-"""Where the journal lies, how SQLite and PostgreSQL are spoken to, and the lock that keeps others out."""
+"""Where the journal is, how SQLite and PostgreSQL are connected, and the lock that keeps others out."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ from sketchbandit.errors import InputError
 
 JOURNAL = "journal.sqlite"
 """The file of the default database, in the state folder."""
-_LOCK = 7_352_001  # an advisory lock's number, ours
+_LOCK = 7_352_001  # the number of our advisory lock
 _TRY_LOCK = sa.text("SELECT pg_try_advisory_lock(:number)")
 _LOCK_PATIENCE = 2.0  # seconds
 _LONGEST = 30_000  # milliseconds for one statement that waits for nobody
@@ -25,7 +25,7 @@ _OF_A_WRITER = {
     "tcp_user_timeout": 3000,
     "idle_in_transaction_session_timeout": 3000,
 }
-"""By these PostgreSQL ends the session of a machine that vanished, and with it the lock, within 3 s."""
+"""With these, PostgreSQL ends the session of a vanished machine, and frees its lock, within 3 s."""
 
 
 def default_url(state: Path) -> str:
@@ -34,7 +34,7 @@ def default_url(state: Path) -> str:
 
 
 def parse_url(text: str) -> sa.URL:
-    """The address of a database that the journal can be in."""
+    """The URL of a database that can hold the journal."""
     try:
         url = sa.make_url(text)
         if url.drivername in ("postgresql", "postgres"):
@@ -50,14 +50,14 @@ def parse_url(text: str) -> sa.URL:
 
 
 def make_engine(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
-    """Connections to a database. ``patience``: seconds for which SQLite waits while another one writes."""
+    """Connections to a database. ``patience``: seconds for which SQLite waits for another writer."""
     if url.get_backend_name() != "sqlite":
         return _postgresql(url, patience, writes=writes)
     engine = sa.create_engine(url, connect_args={"timeout": patience, "check_same_thread": False})
 
     def prepare(connection: Any, _: object) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves
-        if not writes:  # a damaged text is found by its row's checksum, and must not end a whole query
+        connection.isolation_level = None  # we send BEGIN ourselves
+        if not writes:  # a damaged text is found by its row's checksum, and must not end the whole query
             connection.text_factory = _decoded
         if connection.execute("PRAGMA page_count").fetchone() == (0,):  # elsewhere it would only write
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
@@ -77,7 +77,7 @@ def _decoded(text: bytes) -> str:
 
 
 def _postgresql(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
-    """Connections whose other end is noticed to be gone, and whose statements wait no longer for each other.
+    """Connections that notice when the other end is gone, and whose statements wait for a limited time.
 
     Readers see one state of the database, however long they read.
     """
@@ -86,7 +86,7 @@ def _postgresql(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
     if writes:
         settings |= _OF_A_WRITER
     arguments = {
-        "connect_timeout": max(2, round(patience)),  # libpq knows no less
+        "connect_timeout": max(2, round(patience)),  # libpq takes no less
         "tcp_user_timeout": milliseconds,
         "keepalives_idle": 1,
         "keepalives_interval": 1,
@@ -100,7 +100,7 @@ def _postgresql(url: sa.URL, patience: float, *, writes: bool) -> sa.Engine:
 
 
 def break_connection(connection: sa.Connection) -> None:
-    """End what a connection is doing, whatever that is and whatever it waits for."""
+    """End what a connection is doing, whatever it is."""
     raw: Any = connection.connection.dbapi_connection
     if connection.dialect.name == "sqlite":
         raw.interrupt()
@@ -111,7 +111,7 @@ def break_connection(connection: sa.Connection) -> None:
 
 
 def take_lock(connection: sa.Connection) -> bool:
-    """Whether this is the only server on a PostgreSQL, which notices late that the one before was killed."""
+    """Whether this is the only server on a PostgreSQL. It may notice late that the last one was killed."""
     until = time.monotonic() + _LOCK_PATIENCE
     while not (is_taken := try_lock(connection)) and time.monotonic() < until:
         time.sleep(0.02)

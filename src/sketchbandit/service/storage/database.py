@@ -1,4 +1,4 @@
-"""The database of the journal: one writer, whose every commit is known to have happened or not."""
+"""The database of the journal. It has one writer, which can tell of every commit whether it happened."""
 
 import secrets
 import struct
@@ -19,15 +19,15 @@ from sketchbandit.service.storage.writing import write
 __all__ = ["Database", "Fenced", "InDoubt", "Refused", "StorageError"]
 
 _PAUSE = 0.1  # seconds
-_LEFT_OUT = 2  # batches: one in doubt may be there or not, and a second writer must be noticed either way
+_LEFT_OUT = 2  # batches: one in doubt may or may not exist, and a second writer must be noticed either way
 
 
 class InDoubt(StorageError):
-    """A commit of which nobody knows yet whether it happened; ``Database.settle`` will tell."""
+    """A commit of which it is not known yet whether it happened. ``Database.settle`` finds out."""
 
 
 class Refused(StorageError):
-    """A commit that the database refused because of what is in it; trying again would not help."""
+    """A commit that the database refused because of its content. Trying again would not help."""
 
 
 Lost = OperationalError | InterfaceError | InternalError | StorageError
@@ -35,10 +35,10 @@ _LOST = (OperationalError, InterfaceError, InternalError, StorageError)
 
 
 class Database(Opened):
-    """Writes batches, each under the next number, and reads.
+    """Writes batches, each with the next number, and reads.
 
-    The number of the last batch stands in the table ``service`` and is advanced by every commit. So a commit
-    whose answer was lost can be looked up afterwards, and a second writer is noticed at once.
+    The number of the last batch is in the table ``service``, and every commit advances it. So a commit whose
+    answer was lost can be looked up afterwards, and a second writer is noticed at once.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Database(Opened):
         self._connection: sa.Connection | None = None
         self._batch = -1
         self._is_unsure = False
-        mark = "?" if self.is_sqlite else "%s"  # text, because every commit executes it
+        mark = "?" if self.is_sqlite else "%s"  # plain text, because every commit executes it
         self._advancing = (
             f"UPDATE {tables.service.name} SET batch = {mark}, seq = {mark} "  # noqa: S608  (our names)
             f"WHERE id = 1 AND batch = {mark}"
@@ -64,7 +64,7 @@ class Database(Opened):
     # -- opening --------------------------------------------------------------------------------------
 
     def open(self, *, may_create: bool = True) -> None:
-        """Keep other servers out, and make the tables where they are missing."""
+        """Keep other servers out, and make missing tables."""
         try:
             connection = self._connection or self._connect()  # ``try_lock`` may have made it
             with connection.begin():
@@ -89,7 +89,7 @@ class Database(Opened):
             self._fence(connection)
 
     def _fence(self, connection: sa.Connection) -> None:
-        """Leave out a number: a server that was the writer before must not take the next for its own."""
+        """Skip a number, so that an earlier writer cannot take the next one for its own."""
         batch = self._batch + _LEFT_OUT
         try:
             with connection.begin():
@@ -100,7 +100,7 @@ class Database(Opened):
         self._batch = batch
 
     def try_lock(self) -> bool:
-        """Whether this server is, from now on, the only one on a PostgreSQL; ``open`` comes next."""
+        """Whether this server is from now on the only one on a PostgreSQL. Call ``open`` next."""
         try:
             if self._connection is None:
                 self._connection = self._engine.connect()
@@ -110,14 +110,14 @@ class Database(Opened):
             raise StorageError(f"cannot reach the database {self}: {reason_of(error)}") from error
 
     def close(self) -> None:
-        """Let others in."""
+        """Release the database for others."""
         self._drop()
         super().close()
 
     # -- writing --------------------------------------------------------------------------------------
 
     def commit(self, records: Sequence[Record], seq: int) -> None:
-        """Write and commit, or raise StorageError; InDoubt if it cannot be found out which.
+        """Write and commit, or raise StorageError. InDoubt if it cannot be found out whether it happened.
 
         ``seq`` is the highest number that was given to a record so far, in this batch or not.
         """
@@ -127,13 +127,13 @@ class Database(Opened):
             try:
                 connection = self._connected()
                 if is_again and self._batch == number:
-                    return  # what looked like a failure had been committed
+                    return  # the apparent failure had been committed
                 is_again = True
                 with connection.begin():
                     self._advance(connection, number, seq)
-                    self._is_unsure = True  # from here on an error leaves it open
+                    self._is_unsure = True  # after an error from here on, the outcome is unknown
                     write(connection, records)
-                self.check_file()  # nobody is told of what is in a file that is gone
+                self.check_file()  # nothing is acknowledged that is in a removed file
             except _LOST as error:
                 self._drop()
                 self._look_again(number, error, give_up)
@@ -143,7 +143,7 @@ class Database(Opened):
                 ValueError,
                 OverflowError,
                 struct.error,
-            ) as error:  # of a statement: it was rolled back
+            ) as error:  # a statement failed: it was rolled back
                 self._is_unsure = False
                 reason = reason_of(error) if isinstance(error, DBAPIError) else str(error)
                 raise Refused(reason) from error
@@ -158,14 +158,14 @@ class Database(Opened):
                 return
 
     def abandon(self) -> None:
-        """Break all connections, from another thread, so that a commit or a query that hangs comes back."""
+        """Break all connections, from another thread, so that a hanging commit or query returns."""
         for connection in (self._connection, *tuple(self._in_use)):
             if connection is not None:
-                with suppress(Exception):  # it may be gone this very moment
+                with suppress(Exception):  # it may go away at this very moment
                     break_connection(connection)
 
     def settle(self) -> bool:
-        """Whether the batch that was InDoubt had been committed; StorageError while that cannot be seen."""
+        """Whether the batch that was InDoubt was committed. StorageError while that cannot be seen."""
         number = self._batch + 1
         try:
             self._connected()
@@ -174,9 +174,9 @@ class Database(Opened):
         return self._batch == number
 
     def verify(self) -> None:
-        """See whether this is the only writer still: Fenced if not, StorageError if that cannot be seen."""
+        """Check that this is still the only writer. Fenced if not, StorageError if that cannot be seen."""
         if self._is_unsure:
-            return  # ``settle`` has to find what a new connection sees
+            return  # ``settle`` has to find out with a new connection
         try:
             connection = self._connected()
             with connection.begin():
@@ -200,9 +200,9 @@ class Database(Opened):
             raise StorageError(reason_of(error)) from error
 
     def _connected(self) -> sa.Connection:
-        """The writer's connection; a new one has looked whether the last batch was committed."""
+        """The writer's connection. A new one first checks whether the last batch was committed."""
         if self._connection is None:
-            self.check_file()  # a new connection would make an empty one
+            self.check_file()  # a new connection would create an empty file
             connection = self._connect()
             try:
                 with connection.begin():
@@ -215,7 +215,7 @@ class Database(Opened):
         return self._connection
 
     def _compare(self, connection: sa.Connection) -> int:
-        """The last batch, which must be of this server."""
+        """The number of the last batch, which must be this server's."""
         found: int = connection.execute(sa.select(tables.service.c.batch)).scalar_one()
         if found != self._batch and not (found == self._batch + 1 and self._is_unsure):
             raise Fenced(
@@ -241,7 +241,7 @@ class Database(Opened):
         return connection
 
     def _take_lock(self, connection: sa.Connection) -> None:
-        if self._batch >= 0:  # one that has taken over meanwhile would not give the lock back: do not wait
+        if self._batch >= 0:  # a server that has taken over would not release the lock: do not wait
             with connection.begin():
                 self._compare(connection)
         if not take_lock(connection):
@@ -251,11 +251,11 @@ class Database(Opened):
         connection, self._connection = self._connection, None
         if connection is not None:
             try:
-                connection.invalidate()  # closed for good: a lock must not stay with a pooled connection
+                connection.invalidate()  # really closed: a lock must not stay with a pooled connection
                 connection.close()
             except DBAPIError:
                 pass  # it was dead already
 
     def _is_lost(self, error: Lost) -> bool:
-        """Whether the connection went away (and may come back), as opposed to a disk that is full."""
+        """Whether the connection was lost (and may come back), as opposed to a full disk."""
         return not self.is_sqlite and (isinstance(error, StorageError) or error.connection_invalidated)

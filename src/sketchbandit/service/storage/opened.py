@@ -1,4 +1,4 @@
-"""A database that can be read, and written apart from the journal; whether its file is still there."""
+"""A database for reading, and for writing outside of the journal. Checks that its file still exists."""
 
 import os
 import sqlite3
@@ -16,8 +16,8 @@ from sketchbandit.service.storage.connecting import make_engine, parse_url
 T = TypeVar("T")
 
 HEAD = sa.select(tables.service.c.format, tables.service.c.instance, tables.service.c.batch)
-"""What is the same in all formats."""
-_FREE_PAGES = 1000  # given back at once: some ten milliseconds
+"""The columns that are the same in all formats."""
+_FREE_PAGES = 1000  # pages freed at once; it takes about ten milliseconds
 
 
 class StorageError(SketchBanditError):
@@ -25,11 +25,11 @@ class StorageError(SketchBanditError):
 
 
 class Fenced(SketchBanditError):
-    """Another process has written to the journal: this one must not go on."""
+    """Another process has written to the journal. This process must not go on."""
 
 
 class Opened:
-    """Connections to a database, and what can be done without being the only one."""
+    """Connections to a database, and what can be done beside other processes."""
 
     def __init__(self, url: str, *, patience: float) -> None:
         self._url = parse_url(url)
@@ -39,7 +39,7 @@ class Opened:
         self.instance = ""
         self._file: tuple[int, int] | None = None
         self._in_use: set[sa.Connection] = set()
-        """Besides the writer's."""
+        """Connections other than the writer's."""
 
     def __str__(self) -> str:
         return self._url.render_as_string(hide_password=True)
@@ -50,7 +50,7 @@ class Opened:
         self._readers.dispose()
 
     def look(self) -> None:
-        """Be ready to read, beside a server that may be running; nothing is locked or changed."""
+        """Prepare for reading, beside a server that may be running. Nothing is locked or changed."""
 
         def head(connection: sa.Connection) -> Any:
             is_there = sa.inspect(connection).has_table(tables.service.name)
@@ -61,21 +61,24 @@ class Opened:
         self._recognise(row)
 
     def _recognise(self, row: Any) -> None:
-        """Whose journal it is, if its format can be read."""
+        """Check the format, and note which journal it is."""
         if row.format != tables.FORMAT:
             way_out = (
                 "start `sketchbandit serve` on it once, which brings it up to date"
                 if row.format < tables.FORMAT
-                else "a later version has written it: use that one, or restore a backup"
+                else "a later version has written it: use that version, or restore a backup"
             )
             raise InputError(
-                f"the database {self} has format {row.format}, and this sketchbandit reads {tables.FORMAT}; "
+                f"the database {self} has format {row.format}, but this sketchbandit reads {tables.FORMAT}; "
                 f"{way_out}"
             )
         self.instance = row.instance
 
     def read(self, query: Callable[[sa.Connection], T]) -> T:
-        """What ``query`` makes of a connection of its own; tried again once if an old connection is dead."""
+        """The result of ``query`` on its own connection.
+
+        It is tried once more if an old connection is dead.
+        """
         is_last = False
         while True:
             try:
@@ -87,7 +90,7 @@ class Opened:
                 is_last = True
 
     def write_apart(self, query: Callable[[sa.Connection], object]) -> None:
-        """Write something that is no part of the journal, on a connection of its own."""
+        """Write something outside of the journal, on its own connection."""
         try:
             with self._engine.begin() as connection, self._noted(connection):
                 query(connection)
@@ -95,10 +98,10 @@ class Opened:
             raise StorageError(f"cannot write to the database: {reason_of(error)}") from error
 
     def give_back_space(self) -> bool:
-        """Make the file of SQLite shorter by some free pages; whether there are more.
+        """Shrink the SQLite file by some free pages. Returns whether there are more.
 
         PostgreSQL does it by itself. Files of versions before 0.11 keep their free pages for new rows, until
-        somebody says VACUUM.
+        VACUUM is run.
         """
         if not self.is_sqlite:
             return False
@@ -123,11 +126,11 @@ class Opened:
     # -- the file -------------------------------------------------------------------------------------
 
     def is_there(self) -> bool:
-        """Whether the file that was opened is still where it was; on PostgreSQL yes."""
+        """Whether the opened file is still where it was. Always true for PostgreSQL."""
         return self.identity() == self._file
 
     def identity(self) -> tuple[int, int] | None:
-        """Which file it is, if it is one."""
+        """The identity of the file, if there is one."""
         if not self.is_sqlite or not self._url.database:
             return None
         try:
@@ -137,15 +140,15 @@ class Opened:
         return found.st_dev, found.st_ino
 
     def check_file(self) -> None:
-        """Go no further if the file is gone."""
+        """Raise if the file is gone."""
         if not self.is_there():
             raise Fenced(
-                f"the file of {self} was removed or replaced while it was in use; nothing is written any "
-                "more: put it back, and restart the server"
+                f"the file of {self} was removed or replaced while it was in use, so nothing is written any "
+                "more; put it back, and restart the server"
             )
 
 
 def reason_of(error: DBAPIError | StorageError) -> str:
-    """In a line, without the statement."""
+    """The reason in one line, without the statement."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     return (str(cause).strip() or type(cause).__name__).splitlines()[0]

@@ -1,4 +1,4 @@
-"""Snapshots of bandits: safetensors, checked when read, rotated; in a folder or in the database."""
+"""Snapshots of bandits as safetensors, in a folder or in the database. They are checked and rotated."""
 
 import shutil
 from abc import ABC, abstractmethod
@@ -26,25 +26,25 @@ class Snapshot(NamedTuple):
     seq: int
     policy: Any
     state: dict[str, Any]
-    """What else the bandit keeps: counters, history; ``open``, an array: the rows of arms that wait."""
+    """Everything else of the bandit: counters, history, and the array ``open``, the rows of waiting arms."""
     candidates: dict[int, Any] = {}  # noqa: RUF012  (nobody changes it)
     """The policies of its candidates, by their numbers."""
 
 
 class SnapshotStore(ABC):
-    """Snapshots of bandits, by the number of the bandit and the record that they were taken at."""
+    """Snapshots of bandits, by the number of the bandit and the record at which they were taken."""
 
     @abstractmethod
     def places(self, bandit: int) -> list[int]:
-        """At which records there are snapshots, the newest first."""
+        """The records at which there are snapshots, the newest first."""
 
     @abstractmethod
     def name(self, bandit: int, seq: int) -> str:
-        """What people find it by."""
+        """The name under which people can find a snapshot."""
 
     @abstractmethod
     def read(self, bandit: int, seq: int) -> Snapshot:
-        """One snapshot; FileError if it is damaged or something else."""
+        """Read a snapshot. Raises FileError if it is damaged or something else."""
 
     @abstractmethod
     def write(self, bandit: int, snapshot: Snapshot) -> None:
@@ -52,25 +52,25 @@ class SnapshotStore(ABC):
 
     @abstractmethod
     def remove(self, bandit: int, seq: int) -> None:
-        """Forget one."""
+        """Delete a snapshot."""
 
     @abstractmethod
     def put_aside(self, bandit: int, seq: int) -> None:
-        """Take a snapshot that cannot be used out of the way, where somebody can still look at it."""
+        """Set an unusable snapshot aside, where it can still be examined."""
 
     @abstractmethod
     def clean(self, bandit: int) -> None:
-        """Remove what a crash in the middle of ``write`` left behind."""
+        """Remove what a crash during ``write`` left behind."""
 
     @abstractmethod
     def delete(self, bandit: int) -> None:
-        """Remove all of them."""
+        """Delete all snapshots of a bandit."""
 
 
 class Snapshots(SnapshotStore):
-    """Written to the first of several stores and read from all: a server can change to another.
+    """Writes to the first of several stores and reads from all, so a server can change the store.
 
-    ``keep`` of each bandit are kept.
+    For each bandit, ``keep`` snapshots are kept.
     """
 
     def __init__(self, *stores: SnapshotStore, keep: int = 3) -> None:
@@ -78,45 +78,45 @@ class Snapshots(SnapshotStore):
         self._keep = keep
 
     def places(self, bandit: int) -> list[int]:
-        """In any of them."""
+        """The records in any of the stores."""
         return sorted({seq for store in self._stores for seq in store.places(bandit)}, reverse=True)
 
     def name(self, bandit: int, seq: int) -> str:
-        """Where it is, or would be."""
+        """The name where it is, or would be."""
         return self._holding(bandit, seq).name(bandit, seq)
 
     def read(self, bandit: int, seq: int) -> Snapshot:
-        """From where it is."""
+        """Read it from the store that has it."""
         return self._holding(bandit, seq).read(bandit, seq)
 
     def write(self, bandit: int, snapshot: Snapshot) -> None:
-        """To the first, and forget the oldest."""
+        """Write to the first store, and delete the oldest snapshots."""
         self._stores[0].write(bandit, snapshot)
         for old in self.places(bandit)[self._keep :]:
             self.remove(bandit, old)
 
     def rewrite(self, bandit: int, snapshot: Snapshot) -> None:
-        """Replace a snapshot wherever it is."""
+        """Replace a snapshot in the store that has it."""
         for store in self._stores:
             if snapshot.seq in store.places(bandit):
                 store.write(bandit, snapshot)
 
     def remove(self, bandit: int, seq: int) -> None:
-        """From all."""
+        """Delete it from all stores."""
         for store in self._stores:
             store.remove(bandit, seq)
 
     def put_aside(self, bandit: int, seq: int) -> None:
-        """Where it is."""
+        """Set it aside in the store that has it."""
         self._holding(bandit, seq).put_aside(bandit, seq)
 
     def clean(self, bandit: int) -> None:
-        """All."""
+        """Clean all stores."""
         for store in self._stores:
             store.clean(bandit)
 
     def delete(self, bandit: int) -> None:
-        """From all."""
+        """Delete from all stores."""
         for store in self._stores:
             store.delete(bandit)
 
@@ -125,46 +125,46 @@ class Snapshots(SnapshotStore):
 
 
 class SnapshotFolder(SnapshotStore):
-    """A folder for each bandit; files are written atomically."""
+    """A folder for each bandit. Files are written atomically."""
 
     def __init__(self, state: Path) -> None:
         self._folder = state / "snapshots"
 
     def places(self, bandit: int) -> list[int]:
-        """By the names of the files."""
+        """The records, by the names of the files."""
         names = (path.stem for path in (self._folder / str(bandit)).glob("*.safetensors"))
         return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
 
     def name(self, bandit: int, seq: int) -> str:
-        """The file."""
+        """The path of the file."""
         return str(self._path(bandit, seq))
 
     def read(self, bandit: int, seq: int) -> Snapshot:
-        """A file."""
+        """Read a file."""
         return read(self._path(bandit, seq))
 
     def write(self, bandit: int, snapshot: Snapshot) -> None:
-        """Atomically."""
+        """Write a file atomically."""
         path = self._path(bandit, snapshot.seq)
         path.parent.mkdir(parents=True, exist_ok=True)
         files.replace_file(path, *_dump(snapshot))
 
     def remove(self, bandit: int, seq: int) -> None:
-        """The file."""
+        """Delete the file."""
         self._path(bandit, seq).unlink(missing_ok=True)
 
     def put_aside(self, bandit: int, seq: int) -> None:
-        """Under another name."""
+        """Give the file another name."""
         path = self._path(bandit, seq)
         path.replace(path.with_name(f"{path.name}.unusable"))
 
     def clean(self, bandit: int) -> None:
-        """Temporary files."""
+        """Remove temporary files."""
         for path in (self._folder / str(bandit)).glob(".*.tmp"):
             path.unlink(missing_ok=True)
 
     def delete(self, bandit: int) -> None:
-        """With the folder."""
+        """Delete all files and the folder."""
         shutil.rmtree(self._folder / str(bandit), ignore_errors=True)
 
     def _path(self, bandit: int, seq: int) -> Path:
@@ -172,31 +172,31 @@ class SnapshotFolder(SnapshotStore):
 
 
 class SnapshotTable(SnapshotStore):
-    """Parts in a table, each in a transaction of its own: a commit of the journal never waits for long."""
+    """Parts in a table. Each has its own transaction, so a commit of the journal never waits for long."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def places(self, bandit: int) -> list[int]:
-        """Where all parts are there."""
+        """The records for which all parts exist."""
         mine = (table.c.bandit == bandit) & table.c.is_unusable.is_(False)
         query = sa.select(table.c.seq).where(mine).group_by(table.c.seq)
         whole = query.having(sa.func.count() == sa.func.max(table.c.parts)).order_by(table.c.seq.desc())
         return list(self._database.read(lambda connection: connection.execute(whole).scalars().all()))
 
     def name(self, bandit: int, seq: int) -> str:
-        """The rows."""
+        """A description of the rows."""
         return f"{table.name}, bandit {bandit}, seq {seq}"
 
     def read(self, bandit: int, seq: int) -> Snapshot:
-        """All parts."""
+        """Read all parts."""
         query = sa.select(table.c.content).where(_is(bandit, seq)).order_by(table.c.part)
         parts = self._database.read(lambda connection: connection.execute(query).scalars().all())
         name = self.name(bandit, seq)
         return _load(files.from_bytes(b"".join(parts), name), name)
 
     def write(self, bandit: int, snapshot: Snapshot) -> None:
-        """Part by part."""
+        """Write part by part."""
         content, seq = b"".join(_dump(snapshot)), snapshot.seq
         self.remove(bandit, seq)
         count = -(-len(content) // _PART)
@@ -206,21 +206,21 @@ class SnapshotTable(SnapshotStore):
             self._execute(table.insert().values(part=part, content=piece, **common))
 
     def remove(self, bandit: int, seq: int) -> None:
-        """The rows."""
+        """Delete the rows."""
         self._execute(table.delete().where(_is(bandit, seq)))
 
     def put_aside(self, bandit: int, seq: int) -> None:
-        """With a mark."""
+        """Mark the rows."""
         self._execute(table.update().where(_is(bandit, seq)).values(is_unusable=True))
 
     def clean(self, bandit: int) -> None:
-        """Parts whose others are missing."""
+        """Remove incomplete snapshots."""
         whole = self.places(bandit)
         mine = (table.c.bandit == bandit) & table.c.is_unusable.is_(False)
         self._execute(table.delete().where(mine, table.c.seq.not_in(whole)))
 
     def delete(self, bandit: int) -> None:
-        """Those that were put aside too."""
+        """Delete all rows, including those set aside."""
         self._execute(table.delete().where(table.c.bandit == bandit))
 
     def _execute(self, statement: sa.Executable) -> None:
@@ -273,11 +273,11 @@ def _load(contents: files.Contents, name: str) -> Snapshot:
 
 
 def read(path: Path) -> Snapshot:
-    """The snapshot in a file; FileError if it is damaged or something else."""
+    """Read a snapshot from a file. Raises FileError if it is damaged or something else."""
     return _load(files.read(path), str(path))
 
 
 def snapshots_of(state: Path, database: Database, *, in_database: bool = False, keep: int = 3) -> Snapshots:
-    """The snapshots of a service: written to its folder or to its database, read from both."""
+    """The snapshots of a service. They are written to its folder or database, and read from both."""
     folder, table_ = SnapshotFolder(state), SnapshotTable(database)
     return Snapshots(*((table_, folder) if in_database else (folder, table_)), keep=keep)

@@ -1,4 +1,4 @@
-"""The journal's tables. Their rows are only ever appended (and dropped when they are old)."""
+"""The journal's tables. Rows are only appended, and dropped when they are old."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,14 +9,14 @@ from sqlalchemy.schema import CreateColumn
 FORMAT = 5
 
 _PAGE, _MOST_BYTES = 1000, 4 * 1024 * 1024  # rows and bytes read at once
-_ROW = 300  # bytes, besides features and arms
+_ROW = 300  # bytes of a row without features and arms
 
 _metadata = sa.MetaData()
 _Sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite's rowid is called INTEGER
 
 
 def _crc(name: str = "crc") -> sa.Column[int]:
-    """The checksum of a row; null in rows of earlier formats."""
+    """The checksum of a row. It is null in rows of earlier formats."""
     return sa.Column(name, sa.BigInteger)
 
 
@@ -30,9 +30,8 @@ service = sa.Table(
     sa.Column("seq", sa.BigInteger, nullable=False),
     sa.Column("dropped", sa.BigInteger, nullable=False),
 )
-"""One row: the format, who this is, the number of the last commit, the highest number that was given to a
-record, up to where old rows were dropped, and the last time before a leap of the clock that nobody has
-confirmed."""
+"""One row: the format, the identity of this journal, the number of the last commit, the highest number given
+to a record, and the record up to which old rows were dropped."""
 
 bandits = sa.Table(
     "sketchbandit_bandits",
@@ -44,8 +43,8 @@ bandits = sa.Table(
     sa.Column("arms_version", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("source", sa.Text),
 )
-"""A bandit without a name was deleted, and its rows are being removed. ``arms_version`` grows
-whenever its stored arms change. ``source``, JSON: the log that it had learned from when it was created."""
+"""A bandit without a name was deleted, and its rows are being removed. ``arms_version`` grows whenever its
+stored arms change. ``source`` is JSON: the log that it learned from when it was created."""
 
 arms = sa.Table(
     "sketchbandit_arms",
@@ -87,7 +86,7 @@ rewards = sa.Table(
     "sketchbandit_rewards",
     _metadata,
     sa.Column("seq", _Sequence, primary_key=True, autoincrement=False),
-    sa.Column("decision", sa.BigInteger, nullable=False, unique=True),  # none is learned from twice
+    sa.Column("decision", sa.BigInteger, nullable=False, unique=True),  # nothing is learned from twice
     sa.Column("bandit", sa.BigInteger, nullable=False),
     sa.Column("kind", sa.String(8), nullable=False),
     sa.Column("reward", sa.Double),
@@ -159,16 +158,16 @@ snapshots = sa.Table(
     sa.Column("is_unusable", sa.Boolean, nullable=False),
     sa.Column("content", sa.LargeBinary, nullable=False),
 )
-"""Files in parts, where snapshots are kept here; one is whole when all its parts are there."""
+"""Snapshots in parts, if they are kept here. A snapshot is complete when all its parts exist."""
 
 
 def create(connection: sa.Connection) -> None:
-    """Make the tables that are missing."""
+    """Make the missing tables."""
     _metadata.create_all(connection)
 
 
 def migrate(connection: sa.Connection) -> None:
-    """Bring the tables of an earlier format up to this one: columns are added, no row is touched."""
+    """Bring tables of an earlier format up to this one. Columns are added, and no row is changed."""
     for table in _metadata.sorted_tables:
         there = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
         for missing in (column for column in table.columns if column.name not in there):
@@ -180,7 +179,7 @@ def migrate(connection: sa.Connection) -> None:
 def in_order(
     connection: sa.Connection, query: sa.Select[Any], seq: sa.Column[int], page: int
 ) -> Iterator[Any]:
-    """The rows of ``query`` in order, ``page`` at a time: memory does not depend on their number."""
+    """The rows of ``query`` in order, ``page`` at a time. Memory does not depend on their number."""
     after = -1
     while rows := connection.execute(query.where(seq > after).order_by(seq).limit(page)).all():
         yield from rows
@@ -188,7 +187,7 @@ def in_order(
 
 
 def all_rows(connection: sa.Connection, table: sa.Table) -> Iterator[Any]:
-    """Every row in order, with everything, in bounded memory."""
+    """All rows in order, with all columns, in bounded memory."""
     if table is not decisions:
         yield from in_order(connection, sa.select(table), table.c.seq, _PAGE)
         return
@@ -199,7 +198,7 @@ def all_rows(connection: sa.Connection, table: sa.Table) -> Iterator[Any]:
 def pages(
     connection: sa.Connection, query: sa.Select[Any], large: Sequence[str] = ("features", "arms", "top")
 ) -> Iterator[Sequence[Any]]:
-    """The rows of a query on ``decisions`` in order, some at a time: so many as take a few MiB, or one.
+    """The rows of a query on ``decisions`` in order, some at a time: a few MiB, or one row.
 
     ``large`` are the columns of the query that can take more than a few bytes.
     """

@@ -1,4 +1,4 @@
-"""How a batch of records becomes statements."""
+"""Turns a batch of records into statements."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -34,7 +34,7 @@ def _rows(record: Record) -> tuple[Row, ...]:
 
 
 def _put_arms(connection: sa.Connection, arms: Sequence[dict[str, Any]]) -> None:
-    """An arm that is there keeps its place, and gets new features."""
+    """Store arms. An existing arm keeps its place and gets new features."""
     text = _insert_text(tables.arms, len(arms), connection.dialect.paramstyle)
     values = tuple(
         value
@@ -47,8 +47,8 @@ def _put_arms(connection: sa.Connection, arms: Sequence[dict[str, Any]]) -> None
 def _insert(connection: sa.Connection, table: sa.Table, rows: Sequence[Row]) -> None:
     """Insert rows, many with one statement.
 
-    Every statement stepped gives up the interpreter's lock and has to wait for it again behind a busy event
-    loop; row by row (executemany) a batch of 16 took ten times as long.
+    Every statement releases the interpreter's lock, and then waits for it again behind a busy event loop. Row
+    by row (executemany), a batch of 16 took ten times as long.
     """
     paramstyle = connection.dialect.paramstyle
     for start in range(0, len(rows), _MOST_ROWS):
