@@ -75,6 +75,24 @@ class Library(NamedTuple):
             return array.to(dtype)
         return array.astype(dtype) if self.on_host else self.xp.astype(array, dtype)
 
+    @property
+    def compiles_every_shape(self) -> bool:
+        """Whether an operation on arrays of a new shape takes long, once: JAX compiles it."""
+        return self.name == "jax"
+
+    def padded(self, indices: AnyArray) -> AnyArray:
+        """Indices, the last one repeated where every new shape costs: so there are few different shapes."""
+        if not self.compiles_every_shape or not len(indices):
+            return indices
+        room = 1 << (len(indices) - 1).bit_length()
+        return np.concatenate([indices, np.repeat(indices[-1:], room - len(indices))])
+
+    def nonzero(self, mask: Any) -> tuple[AnyArray, ...]:
+        """The places where a mask is true, on the host."""
+        if self.compiles_every_shape:
+            return np.nonzero(self.to_host(mask))
+        return tuple(self.to_host(found) for found in self.xp.nonzero(mask))
+
     def product(self, one: Any, other: Any) -> Any:
         """``one @ other``, with the precision that ``product_unit`` returns."""
         if self.name == "jax":  # JAX rounds the factors on some devices by default

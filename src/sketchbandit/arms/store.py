@@ -86,7 +86,10 @@ class Store:
 
     def to_host(self, which: AnyArray | slice) -> AnyArray:
         """Some arms as float64 or float32 numpy arrays."""
-        found = self.library.to_host(self.rows(which))
+        if isinstance(which, slice):
+            found = self.library.to_host(self.rows(which))
+        else:
+            found = self.library.to_host(self.rows(self.library.padded(which)))[: len(which)]
         wide = found if found.dtype == np.float64 else found.astype(np.float32, copy=False)
         return np.ascontiguousarray(wide)
 
