@@ -318,13 +318,13 @@ def test_sums_of_one_large_update_are_charged(monkeypatch: pytest.MonkeyPatch) -
     jnp = importlib.import_module("jax.numpy")
     rows = jnp.asarray(stream(4096).astype(np.float32))
     charged = []
-    for parts in (1, 4):
+    monkeypatch.setattr(gathering, "_SHORT", 64)
+    for parts in (1, 64):
         sketch = fd()
-        monkeypatch.setattr(gathering, "_SHORT", 512)
         for part in np.split(np.asarray(rows), parts):
             sketch.update(jnp.asarray(part))
         charged.append(sketch.rounding)
-    assert charged[0] == pytest.approx(charged[1], rel=1e-2)
+    assert charged[0] == pytest.approx(charged[1], rel=1e-3)
 
 
 def test_rows_that_wait_survive_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
