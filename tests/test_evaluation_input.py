@@ -10,9 +10,10 @@ import pytest
 from pyarrow import parquet
 
 import sketchbandit as sb
-from sketchbandit.evaluation import Log, evaluate, from_frame, read_log, replay, write_log
+from sketchbandit.evaluation import Log, evaluate, from_frame, read_log, replay, tables, write_log
 from sketchbandit.evaluation.parquet import ParquetArms
 from sketchbandit.evaluation.report import write_report
+from sketchbandit.evaluation.results import Difference, Estimate
 from tests.logs import ARMS, rival, world
 
 GOOD: dict[str, Any] = {
@@ -173,6 +174,18 @@ def test_one_decision_has_no_interval(tmp_path: Path) -> None:
     assert "inf" not in repr(found)
     write_report(found, tmp_path)
     assert (tmp_path / "forest.png").stat().st_size > 5000
+
+
+def test_equally_many_digits_in_a_row() -> None:
+    """The value and both ends, by the largest of them; a difference has its sign."""
+    row = Estimate("p", "ips", 0.7, 0.0451, 0.849, 10.0)
+    assert tables.numbers(row) == ["0.7000", "0.0451 to 0.8490"]
+    assert tables.numbers(row._replace(value=7.0, high=12345.6)) == ["7", "0 to 12346"]
+    assert tables.numbers(row._replace(low=np.nan, high=np.nan)) == ["0.7000", "-"]
+    less = Difference("p", "logged", "ips", 0.02, -0.001, 0.041)
+    header, (shown,) = tables.differences([less], 0.95)
+    assert dict(zip(header, shown, strict=True))["minus"] == "logged"
+    assert shown[3:] == ["+0.02000", "-0.00100 to 0.04100", "no"]
 
 
 # -- files --------------------------------------------------------------------------------------------

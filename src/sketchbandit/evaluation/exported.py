@@ -53,9 +53,9 @@ def read_export(
     has_arms = (counts[0] > 0) | (counts[1] > 0)
     reasons = {
         "places after the first": ~is_first,
+        _NOT_OFFERED: ~has_arms,
         "the reward is not known yet": ~has_reward,
         "the propensity is not known": ~has_chance,
-        _NOT_OFFERED: ~has_arms,
     }
     kept, left_out = is_theirs.copy(), {}
     for why, is_out in reasons.items():
