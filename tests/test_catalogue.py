@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sketchbandit as sb
+from sketchbandit.arms import OfferedArms
+from sketchbandit.arms import catalogue as catalogues
 from sketchbandit.arms.store import make_store
+from sketchbandit.policy import choosing
 from tests.libraries import LIBRARIES, array_in, numbers_of
 
 RULES: dict[str, Any] = {
@@ -349,3 +352,85 @@ def test_scales_that_float32_does_not_have(
         scores = policy.ucb(wanted)
         for chosen in (policy.select(offer), *policy.select_many([offer, offer])):
             assert scores[chosen] >= scores.max() - 1e-9 * abs(scores.max())
+
+
+def test_an_offer_has_the_ids_of_its_arms_whatever_happens_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The catalogue changes in another thread while the offer is made."""
+    catalogue = sb.Catalogue(np.arange(4.0)[:, None], ids=list("abcd"))
+    made = OfferedArms
+
+    def interrupted(*given: Any) -> Any:
+        arms = made(*given)
+        monkeypatch.setattr(catalogues, "OfferedArms", made)
+        catalogue.retire(["a"])
+        return arms
+
+    monkeypatch.setattr(catalogues, "OfferedArms", interrupted)
+    offer = catalogue.times([1.0])
+    assert [offer.arm(index)[0] for index in range(len(offer))] == [0.0, 1.0, 2.0, 3.0]
+    assert list(offer.ids) == list("abcd")
+    assert list(catalogue.ids) == list("bcd")
+
+
+@pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
+@pytest.mark.parametrize("seed", range(6))
+def test_columns_far_from_zero(seed: int) -> None:
+    """A float32 policy standardises them: hardly a digit is left, and the choice is that of numpy arms."""
+    random, count, dim = np.random.default_rng(seed), 2000, 4
+    arms = random.standard_normal((count, dim)) + np.array([2000.0, 1000.0, 0.0, 0.0])
+    context = random.uniform(0.5, 1.5, dim)
+    policy = sb.soful(dim, size=4, scaling="columns", explore=sb.UCB(0.1), dtype=np.float32)
+    for _ in range(20):
+        offered = arms[random.integers(0, count, 50)] * context
+        policy.update(offered[policy.select(offered)], float(random.standard_normal()))
+    close = arms[int(np.argmax(policy.mean(arms * context)))] + 1e-3 * random.standard_normal((count, dim))
+    offer = sb.Catalogue(close).times(context)
+    assert policy.select(offer) == policy.select(close * context)
+    assert policy.top(offer, 5).tolist() == policy.top(close * context, 5).tolist()
+
+
+def test_a_context_that_makes_squares_vanish() -> None:
+    """The length of an arm is lost in float32: then nothing is concluded from it."""
+    arms = np.zeros((3, 21), np.float32)
+    arms[1, 1:], arms[0, 1:] = 2.2e-6, 2.2e-4
+    arms[0, 1:3], arms[2] = -2.2e-4, -arms[1]
+    context = np.full(21, 1.1e-8)
+    context[0] = 9e8
+    taste = np.full(21, 1 / np.sqrt(20))
+    taste[0] = 0.0
+    policy = sb.oful(21, scaling="rows", explore=sb.Greedy())
+    policy.update(taste, 1.0)
+    assert policy.select(sb.Catalogue(arms).times(context)) == policy.select(arms.astype(float) * context)
+
+
+def test_arms_too_short_for_a_library_without_float64() -> None:
+    """They are refused by name; zero is no problem."""
+    arms = np.ones((3, 4), np.float32)
+    arms[1] = 0.0
+    assert len(sb.Catalogue(array_in("jax", arms))) == 3
+    arms[2] = 1e-20
+    with pytest.raises(sb.RowError, match=r"arm 2 is too short \(id 'c'\).*rescale the arms"):
+        sb.Catalogue(array_in("jax", arms), ids=list("abc"))
+
+
+@pytest.mark.parametrize("rule", [sb.Greedy, lambda: sb.UCB(0.3)])
+def test_equal_arms_come_to_the_host_in_pieces(rule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All scores are equal: the first arms win, and never are all arms formed at once."""
+    monkeypatch.setattr(choosing, "_NUMBERS_ON_HOST", 4000)
+    arms = np.ones((5000, 8), np.float32)
+    policy = sb.soful(8, size=4, explore=rule())
+    seen: list[int] = []
+    plain = OfferedArms.raw_rows
+
+    def counted(offered: Any, which: Any) -> Any:
+        rows = plain(offered, which)
+        seen.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(OfferedArms, "raw_rows", counted)
+    catalogue = sb.Catalogue(arms)
+    assert policy.top(catalogue, 3).tolist() == [0, 1, 2]
+    assert policy.select(catalogue) == 0
+    assert max(seen, default=0) <= 503
+    policy.update(np.ones(8), 1.0)
+    assert policy.top(catalogue, 3).tolist() == [0, 1, 2]

@@ -11,6 +11,8 @@ import pytest
 import sketchbandit as sb
 from sketchbandit.arrays import Matrix
 from sketchbandit.libraries import Library
+from sketchbandit.sketch import gathering
+from sketchbandit.sketch.gathering import Gathering
 from sketchbandit.sklearn import SketchedPCA
 
 DIM, SIZE = 48, 12
@@ -291,3 +293,56 @@ def test_principal_components_of_tensors(xp: Any, kind: str) -> None:
     with pytest.raises(ValueError, match="47"):
         ours.partial_fit(given[:, :47])
     assert ours.n_samples_seen_ == 1200
+
+
+def test_principal_components_that_had_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that failed leaves mean and count as they were; given again, it counts once."""
+    xp = importlib.import_module("array_api_strict")
+    near, far = stream(3000), stream(3000, seed=1) + 50.0
+    pca = SketchedPCA(3)
+    pca.partial_fit(xp.asarray(near))
+    with monkeypatch.context() as patched:
+        patched.setattr(Gathering, "_multiply", no_memory)
+        with pytest.raises(MemoryError):
+            pca.partial_fit(xp.asarray(far))
+    assert pca.n_samples_seen_ == 3000
+    np.testing.assert_allclose(pca.mean_, near.mean(axis=0), atol=1e-12)
+    pca.partial_fit(xp.asarray(far))
+    both = np.concatenate([near, far])
+    np.testing.assert_allclose(pca.mean_, both.mean(axis=0), atol=1e-12)
+    assert pca.explained_variance_upper_[0] >= np.linalg.eigvalsh(np.cov(both.T))[-1] * (1 - 1e-12)
+
+
+def test_sums_of_one_large_update_are_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every sum rounds all that was summed before, in the same call too."""
+    jnp = importlib.import_module("jax.numpy")
+    rows = jnp.asarray(stream(4096).astype(np.float32))
+    charged = []
+    monkeypatch.setattr(gathering, "_SHORT", 64)
+    for parts in (1, 64):
+        sketch = fd()
+        for part in np.split(np.asarray(rows), parts):
+            sketch.update(jnp.asarray(part))
+        charged.append(sketch.rounding)
+    assert charged[0] == pytest.approx(charged[1], rel=1e-3)
+
+
+def test_rows_that_wait_survive_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is broken off while they are taken in goes on with the next part."""
+    xp = importlib.import_module("array_api_strict")
+    sketch = sb.FrequentDirections(400, size=5)
+    for seed in (0, 1):
+        sketch.update(xp.asarray(np.random.default_rng(seed).standard_normal((30, 400))))
+    plain, calls = type(sketch).take, []
+
+    def interrupted(self: Any, *given: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return plain(self, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(sketch), "take", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            _ = sketch.count
+    assert sketch.count == 60

@@ -48,6 +48,12 @@ def test_evaluate_end_to_end(log: Path, tmp_path: Path) -> None:
         {"oful:beta=0.2": lambda: sb.oful(len(THETA), beta=0.2), "uniform": "uniform"},
     )
     assert [row["value"] for row in answer["estimates"]] == pytest.approx([row.value for row in library])
+    refused = invoke(*asked, "--json")
+    assert (refused.exit_code, "holds an evaluation already: replace it (--fresh)" in refused.output) == (
+        2,
+        True,
+    )
+    asked.append("--fresh")
     assert json.loads(invoke(*asked, "--json", "--jobs", "1").stdout) == answer
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "evaluation.json", "forest.png", "forest.svg", "report.html",
@@ -93,13 +99,25 @@ def test_it_says_when_nothing_can_be_said(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "nothing can be said: the log was made without chance" in done.output
     assert "nothing can be said" in (tmp_path / "out" / "report.html").read_text()
-    assert json.loads(invoke(*asked, "--json").stdout)["estimates"][0]["low"] is None
+    assert done.output.count("nothing can be said: ") == 1  # below the tables, where there is room
+    assert json.loads(invoke(*asked, "--json", "--fresh").stdout)["estimates"][0]["low"] is None
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--policy", "ucb1"], "unknown policy"),
+        (["--policy", "greedy"], ", uniform; greedy is a rule of exploration: write oful:explore=greedy"),
+        (["--policy", "oful:dim=32"], "oful:dim=32: dim comes from the log or the data; leave it out"),
+        (["--policy", "oful", "--dim", "32"], "its arms have 4 features, but dim (--dim) is 32"),
+        (
+            ["--policy", "oful", "--interval", "anytime"],
+            "use --methods ips, or --methods dr with --max-weight",
+        ),
+        (
+            ["--policy", "oful", "--interval", "anytime", "--methods", "dr"],
+            "the any-time interval of dr needs --max-weight,",
+        ),
         (["--policy", "oful", "--policy", "oful"], "twice"),
         (["--policy", "oful:delay=3"], "delay"),
         (["--policy", "oful", "--methods", "magic"], "unknown method"),

@@ -10,9 +10,10 @@ import pytest
 from pyarrow import parquet
 
 import sketchbandit as sb
-from sketchbandit.evaluation import Log, evaluate, from_frame, read_log, replay, write_log
+from sketchbandit.evaluation import Log, evaluate, from_frame, read_log, replay, tables, write_log
 from sketchbandit.evaluation.parquet import ParquetArms
 from sketchbandit.evaluation.report import write_report
+from sketchbandit.evaluation.results import Difference, Estimate
 from tests.logs import ARMS, rival, world
 
 GOOD: dict[str, Any] = {
@@ -175,6 +176,18 @@ def test_one_decision_has_no_interval(tmp_path: Path) -> None:
     assert (tmp_path / "forest.png").stat().st_size > 5000
 
 
+def test_equally_many_digits_in_a_row() -> None:
+    """The value and both ends, by the largest of them; a difference has its sign."""
+    row = Estimate("p", "ips", 0.7, 0.0451, 0.849, 10.0)
+    assert tables.numbers(row) == ["0.7000", "0.0451 to 0.8490"]
+    assert tables.numbers(row._replace(value=7.0, high=12345.6)) == ["7", "0 to 12346"]
+    assert tables.numbers(row._replace(low=np.nan, high=np.nan)) == ["0.7000", "-"]
+    less = Difference("p", "logged", "ips", 0.02, -0.001, 0.041)
+    header, (shown,) = tables.differences([less], 0.95)
+    assert dict(zip(header, shown, strict=True))["minus"] == "logged"
+    assert shown[3:] == ["+0.02000", "-0.00100 to 0.04100", "no"]
+
+
 # -- files --------------------------------------------------------------------------------------------
 
 
@@ -323,3 +336,75 @@ def test_frames_that_were_read_from_a_file(tmp_path: Path) -> None:
     pd.DataFrame({**numbers, "arms": [arms.tolist() for arms in w.arms]}).to_parquet(tmp_path / "f.parquet")
     log = from_frame(pd.read_parquet(tmp_path / "f.parquet"), arms="arms")
     assert np.array_equal(np.array(next(log.chunks()).arms), w.arms)
+
+
+# -- exports of a service -----------------------------------------------------------------------------
+
+
+def exported(folder: Path, without: str = "", **changes: Any) -> Path:
+    """Two decisions among two arms of four features, as a service exports them, with a column left out."""
+    columns: dict[str, Any] = {
+        "bandit": ["shop", "shop"],
+        "position": [0, 0],
+        "arm_index": [0, 1],
+        "arm_id": [None, None],
+        "propensity": [0.5, 0.5],
+        "reward": [1.0, 0.0],
+        "arms": [[{"indices": None, "values": [1.0, 2.0, 3.0, 4.0]}] * 2] * 2,
+        "actions": pa.nulls(2, pa.list_(pa.string())),
+        **changes,
+    }
+    kind = pa.list_(pa.struct([("indices", pa.list_(pa.int32())), ("values", pa.list_(pa.float64()))]))
+    columns["arms"] = pa.array(columns["arms"], kind)
+    table = pa.table({name: values for name, values in columns.items() if name != without})
+    parquet.write_table(table, folder / "export.parquet")
+    return folder / "export.parquet"
+
+
+@pytest.mark.parametrize("name", ["reward", "position", "arms", "propensity", "arm_index", "bandit"])
+def test_an_export_without_a_column(name: str, tmp_path: Path) -> None:
+    """By the name that the export gives it, and no other."""
+    assert len(read_log(exported(tmp_path))) == 2
+    with pytest.raises(sb.InputError, match=f"there is no column {name}; the file has "):
+        read_log(exported(tmp_path, without=name))
+
+
+def test_an_export_without_a_decision_that_can_be_used(tmp_path: Path) -> None:
+    """log_arms is named where that is the reason, and only there."""
+    path = exported(tmp_path, position=[0, 1], reward=pa.array([None, 1.0], pa.float64()))
+    with pytest.raises(
+        sb.InputError, match=r"\(1 row: places after the first; 1 row: the reward is not known yet\)$"
+    ):
+        read_log(path)
+    with pytest.raises(sb.InputError, match=r"\(2 rows: what was offered is not in the log\).*log_arms"):
+        read_log(exported(tmp_path, arms=[None, None]))
+
+
+def test_a_dimension_that_is_not_that_of_the_log(tmp_path: Path) -> None:
+    """Refused when the log is read: of exports, of our own files, of contexts, and of arrays."""
+    said = "its arms have {} features, but dim .--dim. is 3; leave it out, or give {}"
+    with pytest.raises(sb.InputError, match=said.format(4, 4)):
+        read_log(exported(tmp_path), dim=3)
+    write_log(Log(**GOOD), tmp_path / "log.parquet")
+    named = Log(context=GOOD["arms"][:, 0], actions=["x", "y", "z"], **_columns(GOOD["chosen"]))
+    write_log(named, tmp_path / "named.parquet")
+    np.savez(tmp_path / "log.npz", **GOOD)
+    for name in ("log.parquet", "named.parquet", "log.npz"):
+        assert len(read_log(tmp_path / name, dim=2)) == 40
+        with pytest.raises(sb.InputError, match=said.format(2, 2)):
+            read_log(tmp_path / name, dim=3)
+
+
+@pytest.mark.parametrize(
+    "offered",
+    [
+        {"arms": np.ones((20, 3, 2))},
+        {"arms": np.ones((3, 2))},
+        {"arms": [np.ones((3, 2))] * 20},
+        {"context": np.ones((20, 2)), "actions": ["a", "b", "c"]},
+    ],
+)
+def test_an_arm_that_is_not_there_is_refused_at_once(offered: dict[str, Any]) -> None:
+    """When the log is made, not when it is used."""
+    with pytest.raises(sb.InputError, match="decision 0: arm 5 was chosen, and there are 3"):
+        Log(**offered, chosen=[5] * 20, reward=np.zeros(20), probability=np.full(20, 0.5))

@@ -109,3 +109,13 @@ def test_old_marks_do_not_stop_a_batch() -> None:
     learned(policy, flat(100, 40, seed=1), [])
     assert policy.rounds == 200
     assert policy._watch.next_mark > 200
+
+
+@pytest.mark.parametrize("rule", [sb.UCB(), sb.Thompson(), sb.InverseGap(), sb.Greedy()])
+def test_the_sentence_promises_no_regret_that_no_theorem_covers(rule: sb.Explore) -> None:
+    """The error bound holds for every rule; the regret bound is said to be that of UCB."""
+    exact, sketched = sb.oful(20, explore=rule), sb.adaptive(300, explore=rule)
+    assert exact.health().sentence == "The sketch is exact: it loses nothing, so it adds no regret."
+    assert sketched.health().sentence == (
+        "The spectral error is at most 0 and never exceeds 1.25: the regret bound of UCB stays sublinear."
+    )

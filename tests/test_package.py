@@ -111,6 +111,9 @@ def test_python_examples_run(page: str, tmp_path: Path) -> None:
         [sys.executable, "-W", "error", script], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+    if page == "README.md":  # it shows what its example prints
+        (shown,) = re.findall(r"```text\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+        assert done.stdout == shown
 
 
 def test_the_readme_can_be_read_at_once() -> None:

@@ -14,7 +14,7 @@ _UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "bfloat16": 2.0**-8, "float1
 """The unit roundoff: half the distance from 1 to the next number."""
 _NUMBERS = 1 << 24  # numbers converted at a time
 _COPIES = ("array_api_compat", "scipy._external.array_api_compat", "scipy._lib.array_api_compat")
-_TF32 = 2.0**-11  # the rounding of float32 entries in tensor cores, if the user allows it
+_TF32 = 2.0**-10  # the rounding of float32 entries in tensor cores, if the user allows it; they may truncate
 
 
 def is_foreign(array: Any) -> bool:
@@ -75,6 +75,24 @@ class Library(NamedTuple):
             return array.to(dtype)
         return array.astype(dtype) if self.on_host else self.xp.astype(array, dtype)
 
+    @property
+    def compiles_every_shape(self) -> bool:
+        """Whether an operation on arrays of a new shape takes long, once: JAX compiles it."""
+        return self.name == "jax"
+
+    def padded(self, indices: AnyArray) -> AnyArray:
+        """Indices, the last one repeated where every new shape costs: so there are few different shapes."""
+        if not self.compiles_every_shape or not len(indices):
+            return indices
+        room = 1 << (len(indices) - 1).bit_length()
+        return np.concatenate([indices, np.repeat(indices[-1:], room - len(indices))])
+
+    def nonzero(self, mask: Any) -> tuple[AnyArray, ...]:
+        """The places where a mask is true, on the host."""
+        if self.compiles_every_shape:
+            return np.nonzero(self.to_host(mask))
+        return tuple(self.to_host(found) for found in self.xp.nonzero(mask))
+
     def product(self, one: Any, other: Any) -> Any:
         """``one @ other``, with the precision that ``product_unit`` returns."""
         if self.name == "jax":  # JAX rounds the factors on some devices by default
@@ -99,8 +117,8 @@ class Library(NamedTuple):
     def product_unit(self, dtype: Any) -> float:
         """The relative rounding of each entry of the factors of a product, beyond that of the dtype."""
         name = str(dtype).removeprefix("torch.")
-        if self.name == "torch" and name == "float32" and _torch_is_coarse(self.xp):
-            return _TF32 if _torch_is_coarse(self.xp) == "high" else _UNITS["bfloat16"]
+        if self.name == "torch" and name == "float32":
+            return _torch_unit()
         if self.name == "cupy" and name == "float32":
             return _TF32  # what CUPY_TF32 allows
         return 0.0
@@ -155,11 +173,13 @@ def _widest(xp: Any, name: str, device: str) -> Any:
     return xp.float64
 
 
-def _torch_is_coarse(xp: Any) -> str:
-    """The precision that the user allows for float32 products; "" is plain float32."""
-    del xp
-    allowed: str = _torch().get_float32_matmul_precision()
-    return "" if allowed == "highest" else allowed
+def _torch_unit() -> float:
+    """The rounding of the factors of float32 products that the user allows."""
+    try:
+        allowed = _torch().get_float32_matmul_precision()
+    except RuntimeError:  # set for single backends, which have names of their own
+        allowed = "medium"
+    return {"highest": 0.0, "high": _TF32}.get(allowed, _UNITS["bfloat16"])
 
 
 def _torch() -> Any:

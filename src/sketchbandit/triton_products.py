@@ -163,7 +163,7 @@ def _tell(
     TOLD: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
-    place = tl.program_id(0)
+    place = tl.program_id(0).to(tl.int64)
     reached = tl.load(counter)
     if place == 0:
         tl.store(told + 1, reached.to(tl.float64))
@@ -187,7 +187,7 @@ def _tell(
 
 @triton.jit
 def _tell_taken(seen, told, rank, HEAD: tl.constexpr, TOLD: tl.constexpr, COLUMNS: tl.constexpr):
-    place = tl.program_id(0)
+    place = tl.program_id(0).to(tl.int64)
     total = tl.zeros((COLUMNS,), dtype=tl.float64)
     for start in range(0, rank, COLUMNS):
         columns = start + tl.arange(0, COLUMNS)

@@ -665,3 +665,13 @@ async def test_the_page_for_people(tmp_path: Path) -> None:
         assert f"style-src 'sha256-{digest}'" in policy
         assert "unsafe" not in policy
         assert 'href="/docs"' in (await found.http.get("/")).text
+
+
+@in_loop
+async def test_a_misspelt_field_is_named_beside_the_missing_one(tmp_path: Path) -> None:
+    """And the fields that there are."""
+    async with service(tmp_path) as found:
+        status, message = error_of(await found.http.put("/v1/bandits/b", json={"dims": 65}))
+        assert status == 422
+        assert message.startswith("dim: Field required; dims: there is no such field; the fields are dim, ")
+        assert error_of(await found.http.put("/v1/bandits/b", json={})) == (422, "dim: Field required")

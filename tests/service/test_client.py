@@ -399,17 +399,18 @@ def test_pauses_grow_and_obey() -> None:
     assert retries.pause(1, httpx.Response(429, headers={"retry-after": "3600"})) == 1.0
 
 
-def test_no_rewards_need_no_request() -> None:
-    """An empty batch of rewards is empty in return, though there is no server; any reward does need one."""
+def test_an_empty_batch_needs_no_request() -> None:
+    """Of rewards or decisions: empty in return, though there is no server; any item does need one."""
     away = "http://127.0.0.1:9"
     with Client(away, retries=Retries(attempts=1)) as client:
-        assert client.bandit("b").update_many([]) == []
+        assert client.bandit("b").update_many([]) == client.bandit("b").select_many([]) == []
         with pytest.raises(ServiceError, match="cannot be reached"):
             client.bandit("b").update_many([("1-a", 1.0)])
 
     async def ask() -> None:
         async with AsyncClient(away, retries=Retries(attempts=1)) as client:
             assert await client.bandit("b").update_many([]) == []
+            assert await client.bandit("b").select_many([]) == []
             with pytest.raises(ServiceError, match="cannot be reached"):
                 await client.bandit("b").update_many([("1-a", 1.0)])
 

@@ -213,3 +213,25 @@ def test_settings_come_back_from_a_file() -> None:
     assert BanditConfig.from_json(config.to_json()) == config
     before = {name: value for name, value in json.loads(config.to_json()).items() if name != "defaults"}
     assert BanditConfig.from_json(json.dumps(before)).defaults["scaling"] is None
+
+
+def test_the_parameters_in_a_refusal_can_be_given() -> None:
+    """All that the list names, and no rule, model or forgetting; a seed only where it does something."""
+    for policy in RECIPES:
+        with pytest.raises(Invalid, match="parameters can be") as refusal:
+            BanditConfig(dim=DIM, policy=policy, parameters={"sise": 3}).checked(Limits())
+        listed = str(refusal.value).partition("parameters can be ")[2].split(", ")
+        assert {"ridge", "beta", "scaling", "intercept"} <= {*listed}
+        assert not {"explore", "rewards", "forget"} & {*listed}
+        assert ("seed" in listed) == (policy == "cbrap")
+
+
+def test_a_seed_of_the_default_policy_has_no_effect() -> None:
+    """It is taken, because clients of earlier versions may send it; the choices are those without it."""
+    played_with = []
+    for parameters_given in ({}, {"seed": 1}):
+        policy = BanditConfig(dim=DIM, parameters=parameters_given).checked(Limits()).build()
+        random, arms = np.random.default_rng(0), np.eye(DIM)
+        played_with.append([int(policy.rank(arms, random=random).index[0]) for _ in range(20)])
+    assert played_with[0] == played_with[1]
+    assert len({*played_with[0]}) > 1

@@ -144,6 +144,7 @@ async def test_bad_rules_are_refused(tmp_path: Path, explore: Any, says: str) ->
         ({"parameters": {"explore": "ucb"}}, "explore is a setting of its own"),
         ({"parameters": {"explore.floor": 0.1}}, "explore is a setting of its own"),
         ({"parameters": {"scale": 0.1}, "explore": "thompson"}, "adaptive has no setting 'scale'"),
+        ({"parameters": {"sise": 3}, "policy": "oful"}, "can be ridge, beta, dtype, scaling, intercept"),
         ({"parameters": {"beta": 0.1}, "explore": "thompson"}, "leave out beta"),
         ({"propensities": "guess"}, "propensities"),
         ({"exploration": 1.5}, "exploration"),
@@ -224,6 +225,38 @@ async def test_estimates_that_are_left_out(tmp_path: Path) -> None:
         assert (await found.stats("crashed"))["comparison"] is None
     rows = exported(tmp_path / "state", tmp_path / "log")
     assert [(row["propensity"], row["propensity_kind"]) for row in rows] == [(None, None)] * 13
+
+
+@in_loop
+async def test_estimates_that_never_come_are_not_announced(tmp_path: Path) -> None:
+    """Too many arms, or too many draws: kind none, and the notes name a rule that helps."""
+    async with service(tmp_path) as found:
+        await found.create(explore=THOMPSON)
+        await found.http.put("/v1/bandits/b/candidates/c", json={"policy": "oful"})
+        arms = {f"arm-{place}": np.ones(DIM).tolist() for place in range(101)}
+        await found.http.put("/v1/bandits/b/arms", json={"arms": arms})
+        answer = (await found.http.post("/v1/bandits/b/decide", json={})).json()
+        assert (answer["propensity"], answer["propensity_kind"]) == (None, "none")
+        await found.reward(answer["decision"], 1.0)
+        await found.create("long", explore={**THOMPSON, "samples": 100_000}, slates=True)
+        eleven = np.ones((11, DIM)).tolist()
+        for top, kind in ((10, "none"), (9, "estimate")):
+            asked = {"arms": eleven, "top": top}
+            for _ in range(2):  # the second time by its key, from the journal
+                headers = {"idempotency-key": f"k{top}"}
+                told = await found.http.post("/v1/bandits/long/decide", json=asked, headers=headers)
+                assert told.json()["propensity_kind"] == kind
+        await found.decide(eleven, "long", top=10)
+        assert "a choice of 10 among 11 arms" in (await found.stats("long"))["comparison_note"]
+        await found.create("few", explore=THOMPSON)
+        await found.decide(name="few")
+        assert "More time" in (await found.stats("few"))["comparison_note"]
+    async with service(tmp_path) as found:
+        stats = await found.stats()
+        for note in (stats["comparison_note"], stats["candidates"][0]["value_note"]):
+            assert "1 among 101 arms" in note
+            assert "inverse-gap or epsilon-greedy" in note
+            assert "More time" not in note
 
 
 @in_loop

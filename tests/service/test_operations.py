@@ -31,6 +31,7 @@ from sketchbandit.service.engine import Engine
 from sketchbandit.service.exporting import SCHEMA
 from sketchbandit.service.server import serve
 from sketchbandit.service.settings import Settings
+from sketchbandit.service.warmup import warm_up
 from tests.service.harness import DIM, PLAIN, in_loop, service
 from tests.service.processes import free_port, zygote
 
@@ -144,6 +145,18 @@ def test_token_command(tmp_path: Path) -> None:
     assert (tmp_path / "tokens").read_text(encoding="utf-8").startswith("ops admin ")
     assert invoke("service", "token", tmp_path / "tokens", "--scope", "root").exit_code == 2
     assert "there is no folder" in invoke("service", "token", tmp_path / "no" / "tokens").output
+
+
+def test_the_first_start_says_why_it_takes_a_while(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before the loops are compiled, once in a process."""
+    told: list[int] = []
+    monkeypatch.setattr("sketchbandit.service.warmup._play", lambda: told.append(len(caplog.records)))
+    with caplog.at_level("INFO"):
+        warm_up.__wrapped__()
+    assert told == [1, 1]
+    assert "the first start on a machine compiles them" in caplog.text
 
 
 def test_without_a_place_for_compiled_code(tmp_path: Path) -> None:

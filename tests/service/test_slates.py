@@ -72,6 +72,8 @@ async def test_a_reward_without_a_position_is_of_the_first(tmp_path: Path) -> No
         decision = (await shown(found))["decision"]
         assert (await found.reward(decision, 1.0)).json()["status"] == "learned"
         assert sorted(found.engine.bandit("b").open[_first(found)]) == [1, 2]
+        status, message = error_of(await found.reward(decision, 5.0))
+        assert (status, "already has the reward 1.0 at position 0, not 5.0" in message) == (409, True)
         body = {"decision": decision, "reward": 2.0, "position": 1}
         assert (await found.http.post("/v1/bandits/b/reward", json=body)).json()["status"] == "learned"
         await found.create("plain")
@@ -218,7 +220,10 @@ async def test_a_crash_in_the_middle_of_slates(tmp_path: Path) -> None:
         )
         assert (new.open_bytes, list(new.open)) == (old.open_bytes, list(old.open))
         assert new.open == old.open
-    assert all(finding.is_good for finding in check(tmp_path))
+    findings = check(tmp_path)
+    assert all(finding.is_good for finding in findings)
+    told = next(finding.details for finding in findings if finding.what == "journal")
+    assert told == "18 decisions, 72 arms shown, 31 rewards"
 
 
 @in_loop

@@ -34,9 +34,12 @@ class Offer:
     """
 
     def __init__(self, arms: OfferedArms, ids: Sequence[Hashable]) -> None:
-        self.arms = arms
+        self._seen = arms, ids  # always read together: a catalogue may change in another thread
+
+    @property
+    def arms(self) -> OfferedArms:
         """The arms, in the form that policies read."""
-        self._all_ids = ids
+        return self._seen[0]
 
     def __len__(self) -> int:
         return len(self.arms)
@@ -63,26 +66,27 @@ class Offer:
     @property
     def ids(self) -> Sequence[Hashable]:
         """The ids of the arms, by index."""
-        places = self.arms.places
-        return self._all_ids if places is None else [self._all_ids[place] for place in places.tolist()]
+        arms, ids = self._seen
+        return ids if arms.places is None else [ids[place] for place in arms.places.tolist()]
 
     def arm(self, index: int) -> Vector:
         """One arm, shape (dim,), with its context: what ``policy.update`` needs."""
-        if not -len(self) <= index < len(self):
-            raise InputError(f"the index is {index}, but there are {len(self)} arms")
-        place = index % len(self)
-        row: Vector = self.arms.raw_rows(slice(place, place + 1))[0].astype(np.float64)
+        arms = self.arms
+        if not -len(arms) <= index < len(arms):
+            raise InputError(f"the index is {index}, but there are {len(arms)} arms")
+        place = index % len(arms)
+        row: Vector = arms.raw_rows(slice(place, place + 1))[0].astype(np.float64)
         return row
 
     def arms_at(self, indices: Any) -> Matrix:
         """Several arms as a policy is to learn from them, (n, dim), such as those of a slate."""
-        places = np.asarray(indices)
+        places, arms = np.asarray(indices), self.arms
         if places.ndim != 1 or places.dtype.kind not in "iu":
             raise InputTypeError(f"give a list of indices, got an array of {places.dtype} {places.shape}")
-        bad = places[(places < 0) | (places >= len(self))]
+        bad = places[(places < 0) | (places >= len(arms))]
         if len(bad):
-            raise InputError(f"the index is {bad[0]}, but there are {len(self)} arms")
-        return self.arms.raw_rows(places.astype(np.intp)).astype(np.float64, copy=False)
+            raise InputError(f"the index is {bad[0]}, but there are {len(arms)} arms")
+        return arms.raw_rows(places.astype(np.intp)).astype(np.float64, copy=False)
 
     def times(self, context: Any) -> "Offer":
         """Multiply the features of every arm by those of the context, entry by entry, without a copy."""
@@ -98,9 +102,10 @@ class Offer:
 
     def among(self, which: Any) -> "Offer":
         """Offer some of the arms: a boolean mask (K,), or their indices in ascending order."""
-        if self.arms.places is not None:
+        arms, ids = self._seen
+        if arms.places is not None:
             raise InputError("this offer has some of the arms already; call among only once")
-        count = len(self)
+        count = len(arms)
         try:
             given = library_of(which).to_host(which) if is_foreign(which) else np.asarray(which)
         except ValueError as error:
@@ -117,22 +122,21 @@ class Offer:
             raise InputTypeError(f"give a mask of {count} booleans or indices, got dtype {given.dtype}")
         if not len(places):
             raise InputError("no arms are left to choose from; select at least one")
-        return Offer(
-            OfferedArms(self.arms.store, self.arms.context, self.arms.interaction, places), self._all_ids
-        )
+        return Offer(OfferedArms(arms.store, arms.context, arms.interaction, places), ids)
 
     def _with(self, context: Any, interaction: str) -> "Offer":
-        if self.arms.interaction is not None:
+        arms, ids = self._seen
+        if arms.interaction is not None:
             raise InputError(
-                f"these arms have a context already ({self.arms.interaction}); start from the catalogue"
+                f"these arms have a context already ({arms.interaction}); start from the catalogue"
             )
         vector = read_context(context)
-        width = self.arms.store.width
+        width = arms.store.width
         if interaction == "product" and len(vector) != width:
             raise InputError(
                 f"the context has {len(vector)} numbers, but arms have {width}; give one number per feature"
             )
-        return Offer(OfferedArms(self.arms.store, vector, interaction, self.arms.places), self._all_ids)
+        return Offer(OfferedArms(arms.store, vector, interaction, arms.places), ids)
 
 
 def read_context(context: Any) -> Vector:
@@ -229,7 +233,7 @@ class Catalogue(Offer):
 
     def _row(self, name: Hashable) -> int:
         if self._rows_of is None:
-            self._rows_of = {known: row for row, known in enumerate(self._all_ids)}
+            self._rows_of = {known: row for row, known in enumerate(self._seen[1])}
         try:
             return self._rows_of[name]
         except KeyError:
@@ -241,10 +245,10 @@ class Catalogue(Offer):
         """Add arms after the present ones. All arms are copied, so add many at a time."""
         with self._lock:
             more, names = self._more(arms, ids)
-            _check_ids([*self._all_ids, *names], len(self) + len(names))
+            _check_ids([*self._seen[1], *names], len(self) + len(names))
             store = self.arms.store
             whole = joined(store.library, [store.array, more.array])
-            self._set(self._made(whole, [store, more]), [*self._all_ids, *names])
+            self._set(self._made(whole, [store, more]), [*self._seen[1], *names])
 
     def replace(self, arms: Any, ids: Iterable[Hashable]) -> None:
         """Replace the features of arms."""
@@ -253,7 +257,7 @@ class Catalogue(Offer):
             rows = np.array([self._row(name) for name in names], dtype=np.intp)
             order = np.arange(len(self))
             order[rows] = len(self) + np.arange(len(names))
-            store, kept = self.arms.store, (self._all_ids, self._rows_of)
+            store, kept = self.arms.store, (self._seen[1], self._rows_of)
             whole = joined(store.library, [store.array, more.array])
             self._set(_rows_taken(self._made(whole, [store, more]), order), kept[0])
             self._rows_of = kept[1]
@@ -265,7 +269,7 @@ class Catalogue(Offer):
             left = np.array([row for row in range(len(self)) if row not in gone], dtype=np.intp)
             if not len(left):
                 raise InputError("a catalogue needs at least one arm; these are all of them")
-            names = [self._all_ids[row] for row in left.tolist()]
+            names = [self._seen[1][row] for row in left.tolist()]
             self._set(_rows_taken(self.arms.store, left), names)
 
     def _more(self, arms: Any, ids: Iterable[Hashable]) -> tuple[Store, list[Hashable]]:

@@ -15,6 +15,7 @@ from sketchbandit.libraries import Library, check_real_dtype, dtype_name, half_p
 _NUMBERS = 1 << 24  # of a piece that is worked on at a time
 _UP = 1.0 + 2.0**-20  # more than the rounding of a few operations in float32
 _HALF = 2.0**-20  # units above are of half precision
+_SHORTEST_SQUARE = 1e-28  # of an arm where float32 is all there is
 _LEVELS = 127.0  # of an entry in eight bits, to either side
 LEAST = 1e-30
 """Added to bounds: sums in float32 may lose as much where numbers are too small for it."""
@@ -86,7 +87,10 @@ class Store:
 
     def to_host(self, which: AnyArray | slice) -> AnyArray:
         """Some arms as float64 or float32 numpy arrays."""
-        found = self.library.to_host(self.rows(which))
+        if isinstance(which, slice):
+            found = self.library.to_host(self.rows(which))
+        else:
+            found = self.library.to_host(self.rows(self.library.padded(which)))[: len(which)]
         wide = found if found.dtype == np.float64 else found.astype(np.float32, copy=False)
         return np.ascontiguousarray(wide)
 
@@ -149,7 +153,7 @@ class Store:
         share = (
             2.2 * (self.width + 8) * (2.0**-53 if dtype_name(rough) == "float64" else 2.0**-24) + 2.0 * unit
         )
-        lost = self.norms * self.norms * 1e-37  # values too small for float32
+        lost = self.norms * self.norms * 1e-37 + self.width * 2.0**-126  # values too small for float32
         factor = largest * largest
         per_norm = (0.5 * share + unit + 2.0**-22) * float(np.linalg.norm(vector)) * _UP
         return (
@@ -251,9 +255,12 @@ def _band_squares(store: Store) -> Any:
 
 def _check_finite(store: Store, lengths_sq: Any, label: Any) -> None:
     """Raise for arms that are not finite, or too long for the sums of a screen."""
-    host = store.library.to_host(lengths_sq)
+    library = store.library
+    host = library.to_host(lengths_sq)
     bad = np.flatnonzero(~(host < 1e37))  # NaN too
     if not len(bad):
+        if library.widest != library.xp.float64:
+            _check_short(store, np.flatnonzero(host < _SHORTEST_SQUARE), label)
         return
     at = int(bad[0])
     row = store.to_host(slice(at, at + 1))[0]
@@ -262,6 +269,15 @@ def _check_finite(store: Store, lengths_sq: Any, label: Any) -> None:
     if len(wrong):
         raise RowError("arm", at, f"contains {wrong[0]}{which}; arms must be finite")
     raise RowError("arm", at, f"is too long{which}: its length is {math.sqrt(host[at]):g}; rescale the arms")
+
+
+def _check_short(store: Store, short: AnyArray, label: Any) -> None:
+    """Raise for arms, other than zero, whose squares float32 cannot hold, where there is no float64."""
+    bad = short[store.to_host(short).any(axis=1)] if len(short) else short
+    if len(bad):
+        which = "" if label is None else f" (id {label(int(bad[0]))!r})"
+        why = f"{store.library.name} has no float64 here, and float32 cannot hold its squared length"
+        raise RowError("arm", int(bad[0]), f"is too short{which}: {why}; rescale the arms")
 
 
 def _coarse_copy(store: Store) -> Coarse:

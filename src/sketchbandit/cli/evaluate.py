@@ -48,6 +48,7 @@ MaxWeight = Annotated[
 ]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Number of processes; by default one for each core.")]
 Out = Annotated[Path, typer.Option(help="Folder for the report, the plot and the numbers.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Replace the evaluation that is in the folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON.")]
 
 
@@ -76,6 +77,7 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
     max_weight: MaxWeight = None,
     jobs: Jobs = None,
     out: Out = Path("evaluation"),
+    fresh: Fresh = False,
     as_json: AsJson = False,
 ) -> None:
     """Estimate from a log what other policies would have earned.
@@ -88,9 +90,9 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
 
     Example: `sketchbandit evaluate log.parquet --policy adaptive --policy soful:size=20`
 
-    Example: `sketchbandit evaluate log.parquet --policy oful:explore=thompson --interval bootstrap --jobs 2`
+    Example: `sketchbandit evaluate log.parquet --policy oful:explore=thompson --interval bootstrap --out b`
 
-    Example: `sketchbandit evaluate log.parquet --policy adaptive --methods ips --interval anytime --json`
+    Example: `sketchbandit evaluate log.parquet --policy adaptive --methods ips --interval anytime --fresh`
     """
     from sketchbandit.cli.judging import judge  # noqa: PLC0415  (help needs none of it)
     from sketchbandit.cli.output import complaints  # noqa: PLC0415
@@ -98,4 +100,4 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
     options = {"methods": methods, "interval": interval, "level": level, "split": split, "parts": parts}
     options |= {"reward_range": reward_range, "max_weight": max_weight, "bandit": bandit, "dim": dim}
     with complaints():
-        judge(log, policy, options, learning=learning, jobs=jobs, out=out, as_json=as_json)
+        judge(log, policy, options, learning=learning, jobs=jobs, out=out, fresh=fresh, as_json=as_json)

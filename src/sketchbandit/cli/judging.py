@@ -1,7 +1,8 @@
 """Judging policies by a log, and printing what came of it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,19 @@ from rich.progress import BarColumn, TaskID, TextColumn
 
 from sketchbandit.cli.live import LiveProgress
 from sketchbandit.cli.output import console, print_table
-from sketchbandit.errors import InputError
+from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.evaluation import Evaluation, Replay, tables
 from sketchbandit.evaluation.evaluation import plain
-from sketchbandit.evaluation.report import write_report
+from sketchbandit.evaluation.report import FILES, write_report
 from sketchbandit.experiments import judging
+
+_OPTIONS = {
+    "methods=('ips',), or 'dr' with max_weight": "--methods ips, or --methods dr with --max-weight",
+    "reward_range=(least, most)": "--reward-range LEAST,MOST",
+    "reward_range": "--reward-range",
+    "max_weight": "--max-weight",
+}
+"""What the library calls by the names of its arguments, as options."""
 
 
 class DecisionBar(LiveProgress, judging.Watcher):
@@ -42,10 +51,15 @@ def judge(
     learning: bool,
     jobs: int | None,
     out: Path,
+    fresh: bool,
     as_json: bool,
 ) -> None:
     """Judge, and print what came of it; ``options`` as they were written."""
-    with DecisionBar() as bar:
+    if not (learning or fresh) and any((out / name).exists() for name in FILES):
+        raise InputError(
+            f"{out} holds an evaluation already: replace it (--fresh), or choose another folder (--out)"
+        )
+    with _said_as_options(), DecisionBar() as bar:
         if learning:
             _refuse_unused(options)
             some = {name: options[name] for name in ("bandit", "dim", "level")}
@@ -63,6 +77,20 @@ def judge(
         return
     _show(found)
     console.print(f"report: {page}", soft_wrap=True, highlight=False, markup=False)
+
+
+@contextmanager
+def _said_as_options() -> Iterator[None]:
+    """What is refused by the name of an argument is refused by that of the option."""
+    try:
+        yield
+    except SketchBanditError as error:
+        said = str(error)
+        for argument, option in _OPTIONS.items():
+            said = said.replace(argument, option)
+        if said == str(error):
+            raise
+        raise InputError(said) from error
 
 
 def _refuse_unused(options: dict[str, Any]) -> None:
@@ -87,10 +115,15 @@ def _range(text: str | None) -> tuple[float, float] | None:
 def _show(found: Evaluation) -> None:
     for title, header, rows in found.tables():
         print_table(title, header, rows)
-    for name, why in found.verdicts().items():
-        typer.secho(f"{name}: nothing can be said: {why}", err=True, fg=typer.colors.YELLOW)
+    _say(found.verdicts())
     for note in found.notes:
         console.print(note, highlight=False, markup=False)
+
+
+def _say(verdicts: Mapping[str, str]) -> None:
+    """Why nothing can be said of some."""
+    for name, why in verdicts.items():
+        typer.secho(f"{name}: nothing can be said: {why}", err=True, fg=typer.colors.YELLOW)
 
 
 def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
@@ -98,7 +131,7 @@ def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
         rows = [{**plain(life.estimate), "decisions": life.decisions} for life in lives.values()]
         typer.echo(json.dumps({"replay": rows, "verdicts": {n: r.verdict for n, r in lives.items()}}))
         return
-    header = ["policy", "rounds", "of decisions", "mean reward", "interval", "verdict"]
+    header = ["policy", "rounds", "of decisions", "mean reward", "interval", "can be judged"]
     print_table(
         "while they learn",
         header,
@@ -107,10 +140,10 @@ def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
                 life.policy,
                 f"{life.rounds:,}",
                 f"{life.decisions:,}",
-                tables.number(life.estimate.value),
-                tables.interval(life.estimate),
-                f"nothing can be said: {life.verdict}" if life.verdict else "good",
+                *tables.numbers(life.estimate),
+                "no" if life.verdict else "yes",
             ]
             for life in lives.values()
         ],
     )
+    _say({name: life.verdict for name, life in lives.items() if life.verdict})

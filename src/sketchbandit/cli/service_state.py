@@ -8,6 +8,7 @@ import typer
 
 from sketchbandit.cli.evaluate import (
     AsJson,
+    Fresh,
     IntervalName,
     Jobs,
     Level,
@@ -144,6 +145,7 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
     max_weight: MaxWeight = None,
     jobs: Jobs = None,
     out: Out = Path("evaluation"),
+    fresh: Fresh = False,
     as_json: AsJson = False,
     database: DatabaseUrl = None,
 ) -> None:
@@ -166,7 +168,7 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
     options |= {"reward_range": reward_range, "max_weight": max_weight, "bandit": None}
     with complaints(), evaluating.exported(folder, bandit=bandit, database=database) as (path, log):
         options["dim"] = log.context_dim or log.dim
-        judge(path, policy, options, learning=False, jobs=jobs, out=out, as_json=as_json)
+        judge(path, policy, options, learning=False, jobs=jobs, out=out, fresh=fresh, as_json=as_json)
 
 
 @group.command()

@@ -102,11 +102,9 @@ class AsyncBandit:
     async def select_many(
         self, sets: Sequence[Any], *, top: int | None = None
     ) -> list[Decision | ServiceError]:
-        """Make several decisions with one request.
-
-        A decision that failed is a ``ServiceError`` in the list.
-        """
-        return await self._client.call(calls.select_many(self.name, sets, top))
+        """Make several decisions with one request; see ``Bandit.select_many``."""
+        asked = list(sets)
+        return await self._client.call(calls.select_many(self.name, asked, top)) if asked else []
 
     async def update_many(self, pairs: Sequence[tuple[Decision | str, Reward]]) -> list[bool | ServiceError]:
         """Send several rewards with one request; see ``Bandit.update_many``."""

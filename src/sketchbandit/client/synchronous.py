@@ -139,9 +139,11 @@ class Bandit:
     def select_many(self, sets: Sequence[Any], *, top: int | None = None) -> list[Decision | ServiceError]:
         """Make several decisions with one request.
 
-        A decision that failed is a ``ServiceError`` in the list.
+        A decision that failed is a ``ServiceError`` in the list. With no sets of arms nothing is sent, and
+        the result is empty.
         """
-        return self._client.call(calls.select_many(self.name, sets, top))
+        asked = list(sets)
+        return self._client.call(calls.select_many(self.name, asked, top)) if asked else []
 
     def update_many(self, pairs: Sequence[tuple[Decision | str, Reward]]) -> list[bool | ServiceError]:
         """Send several rewards with one request. They are learned from in this order.

@@ -1,5 +1,6 @@
 """Checks of a log: equal lengths, finite rewards, probabilities above zero, existing arms."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,21 @@ def refuse_bandit(path: Path, bandit: str | None) -> None:
         raise InputError(f"{path} is not an export of a service and names no bandits; leave out {bandit!r}")
 
 
+def check_dim(path: Path, dim: int | None, found: int) -> None:
+    """Raise if the number of features that was given is not that of the log."""
+    if dim is not None and dim != found:
+        raise InputError(
+            f"{path}: its arms have {found} features, but dim (--dim) is {dim}; leave it out, or give {found}"
+        )
+
+
+def refuse_missing_columns(path: Path, missing: Sequence[str], names: Sequence[str]) -> None:
+    """Raise if columns are missing, with their names."""
+    if missing:
+        noun = "column" if len(missing) == 1 else "columns"
+        raise InputError(f"{path}: there is no {noun} {', '.join(missing)}; the file has {', '.join(names)}")
+
+
 def check_order(time: AnyArray) -> None:
     """Raise unless rows are sorted by time: otherwise a split by rows would not be one by time."""
     back = np.flatnonzero(time[1:] < time[:-1])
@@ -101,14 +117,20 @@ def check_order(time: AnyArray) -> None:
         raise InputError(f"time {at} is {time[at]}, before that of the row above it; sort the rows by time")
 
 
-def check_arms(sets: Sets, counts: AnyArray, chosen: AnyArray, first: int) -> None:
-    """Raise for arms that are not finite, and for indices beyond them. ``first`` is the first row number."""
+def check_chosen(chosen: AnyArray, counts: int | AnyArray, first: int = 0) -> None:
+    """Raise for indices beyond the number of arms. ``first`` is the first row number."""
     beyond = np.flatnonzero(chosen >= counts)
     if len(beyond):
         at = int(beyond[0])
+        there = np.broadcast_to(counts, chosen.shape)[at]
         raise InputError(
-            f"decision {first + at}: arm {chosen[at]} was chosen, and there are {counts[at]} (counted from 0)"
+            f"decision {first + at}: arm {chosen[at]} was chosen, and there are {there} (counted from 0)"
         )
+
+
+def check_arms(sets: Sets, counts: AnyArray, chosen: AnyArray, first: int) -> None:
+    """Raise for arms that are not finite, and for indices beyond them. ``first`` is the first row number."""
+    check_chosen(chosen, counts, first)
     if isinstance(sets, np.ndarray):
         if np.isfinite(sets.sum()):
             return

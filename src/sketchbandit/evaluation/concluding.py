@@ -115,7 +115,7 @@ class _Judge:
 
 
 def _notes(log: Log, settings: Settings) -> list[str]:
-    notes = [f"{count:,} rows left out: {why}" for why, count in log.left_out.items()]
+    notes = [f"{count:,} row{'s' * (count > 1)} left out: {why}" for why, count in log.left_out.items()]
     if settings.interval == "anytime":
         low, high = settings.range_of(log)
         notes.append(

@@ -94,6 +94,8 @@ class Log:
         self._arms: Arms = _product(context, actions) if arms is None else arms_of(arms, count)
         if self._arms.count != count:
             raise InputError(f"there are arms for {self._arms.count} decisions, but {count} decisions")
+        if self._arms.counts is not None:
+            checking.check_chosen(self.chosen, self._arms.counts)
         self._contexts = None if context is None else np.asarray(context)
         self.actions = names
         self._offered: Sequence[Sequence[Action]] | None = offered

@@ -13,10 +13,12 @@ from scipy import sparse
 from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import FileError, InputError, SketchBanditError
 from sketchbandit.evaluation import checking
-from sketchbandit.evaluation.exported import read_export
+from sketchbandit.evaluation.exported import is_export, read_export
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.sources import Arms, Sets
 
+OWN = ("chosen", "reward", "probability")
+"""Columns that every file of ours has."""
 _ROWS = 1024  # rows decoded at once
 _GROUP = 8192  # rows in a group that we write
 
@@ -39,6 +41,8 @@ class ParquetArms(Arms):
         self._first = 0  # the row number at which the piece begins
         self.count, self.dim = len(rows), 0
         self.dim = dim or self._found_dim()
+        if dim is not None:
+            checking.check_dim(path, dim, self._dense_dim() or dim)
 
     def read(self, start: int, stop: int) -> Sets:
         """Continue reading, or start again."""
@@ -72,21 +76,39 @@ class ParquetArms(Arms):
     def _opened(self) -> Iterator[Any]:
         yield from open_file(self._path).iter_batches(batch_size=_ROWS, columns=["arms"])
 
+    def _some_arms(self) -> Iterator[Any]:
+        """The arms of the rows that count, some at a time, never none."""
+        first = 0
+        for batch in self._opened():
+            low, high = np.searchsorted(self._rows, [first, first + batch.num_rows])
+            arms = batch.column(0).take(pa.array(self._rows[low:high] - first)).flatten()
+            if len(arms):
+                yield arms
+            first += batch.num_rows
+
     def _found_dim(self) -> int:
         """For dense arms, the length of the first; for sparse arms, the largest index plus one."""
         most = 0
-        for batch in self._opened():
-            arms = batch.column(0).flatten()
-            if not len(arms):
-                continue
-            if not pa.types.is_struct(arms.type):
-                return len(arms[0])
-            is_dense = arms.field("indices").is_null().to_numpy(zero_copy_only=False)
-            if is_dense.any():
-                return len(arms.field("values")[int(is_dense.argmax())])
+        for arms in self._some_arms():
+            dense = _length_of_dense(arms)
+            if dense is not None:
+                return dense
             flat = arms.field("indices").flatten()
             most = max(most, int(flat.to_numpy().max()) + 1 if len(flat) else 0)
         return most
+
+    def _dense_dim(self) -> int | None:
+        """The length of a dense arm among the first; None if they are sparse."""
+        arms = next(self._some_arms(), None)
+        return None if arms is None else _length_of_dense(arms)
+
+
+def _length_of_dense(arms: Any) -> int | None:
+    """The length of the first dense arm; None if all are sparse."""
+    if not pa.types.is_struct(arms.type):
+        return len(arms[0])
+    is_dense = arms.field("indices").is_null().to_numpy(zero_copy_only=False)
+    return len(arms.field("values")[int(is_dense.argmax())]) if is_dense.any() else None
 
 
 def sets_of(column: Any, dim: int) -> list[Any]:
@@ -129,23 +151,23 @@ def read(path: Path, *, bandit: str | None, dim: int | None) -> Log:
     """Read a log of either kind."""
     file = open_file(path)
     names = file.schema_arrow.names
-    if "propensity" in names and "arm_index" in names:
+    if is_export(names):
         return read_export(
             file, path, lambda rows, width: ParquetArms(path, rows, width), bandit=bandit, dim=dim
         )
     checking.refuse_bandit(path, bandit)
-    missing = [name for name in ("chosen", "reward", "probability") if name not in names]
-    if missing or not {"arms", "context"} & set(names):
-        wanted = ", ".join(missing or ["arms, nor context and actions"])
-        raise InputError(f"{path}: there is no column {wanted}; the file has {', '.join(names)}")
+    missing = [name for name in OWN if name not in names]
+    checking.refuse_missing_columns(path, missing, names)
+    if not {"arms", "context"} & set(names):
+        raise InputError(
+            f"{path}: there is no column arms, nor context and actions; the file has {', '.join(names)}"
+        )
     _check_kinds(path, file.schema_arrow)
     try:
-        some = file.read(
-            [n for n in ("chosen", "reward", "probability", "time", "context", "actions") if n in names]
-        )
+        some = file.read([n for n in (*OWN, "time", "context", "actions") if n in names])
     except (pa.ArrowInvalid, OSError) as error:
         raise FileError(f"{path} is damaged: {error}") from error
-    columns = {n: some[n].to_numpy() for n in ("chosen", "reward", "probability", "time") if n in names}
+    columns = {n: some[n].to_numpy() for n in (*OWN, "time") if n in names}
     if "arms" in names:
         return Log(arms=ParquetArms(path, np.arange(some.num_rows), dim), **columns)
     contexts = _contexts(path, some["context"].combine_chunks())

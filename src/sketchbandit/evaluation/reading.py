@@ -47,7 +47,9 @@ def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = N
     if path.suffix.lower() != ".npz":
         from sketchbandit.evaluation import parquet  # noqa: PLC0415  (an extra, and slow to import)
 
-        return parquet.read(path, bandit=bandit, dim=dim)
+        log = parquet.read(path, bandit=bandit, dim=dim)
+        checking.check_dim(path, dim, log.context_dim or log.dim)
+        return log
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -60,7 +62,9 @@ def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = N
     known = {
         name: arrays[name] for name in ("arms", "context", "actions", "time", *_COLUMNS) if name in arrays
     }
-    return Log(**known)
+    log = Log(**known)
+    checking.check_dim(path, dim, log.context_dim or log.dim)
+    return log
 
 
 def write_log(log: Log, path: str | Path) -> None:

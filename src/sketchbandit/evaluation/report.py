@@ -14,6 +14,9 @@ from sketchbandit.evaluation.evaluation import Evaluation
 from sketchbandit.evaluation.figure import forest
 from sketchbandit.files import replace_file
 
+FILES = ("forest.png", "forest.svg", "evaluation.json", "report.html")
+"""What a report consists of."""
+
 
 def write_report(
     found: Evaluation, folder: str | Path, *, title: str = "What would they have earned?"

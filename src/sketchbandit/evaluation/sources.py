@@ -24,6 +24,8 @@ class Arms(ABC):
     dim: int
     is_fixed = False
     """Whether arm i is the same action in every decision."""
+    counts: int | AnyArray | None = None
+    """The number of arms: of every decision, or of each one; None if it is not known before arms are read."""
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Sets:
@@ -44,7 +46,7 @@ class ArrayArms(Arms):
         if 0 in array.shape[1:]:
             raise InputError(f"there are no arms: the array has shape {array.shape}")
         self._array = array
-        self.count, self.dim = array.shape[0], array.shape[2]
+        self.count, self.counts, self.dim = array.shape
 
     def read(self, start: int, stop: int) -> Sets:
         """A part of the array, as floats."""
@@ -61,7 +63,7 @@ class SharedArms(Arms):
         if 0 in array.shape:
             raise InputError(f"there are no arms: the array has shape {array.shape}")
         self._array = _floats(array)
-        self.count, self.dim = count, array.shape[1]
+        self.count, self.counts, self.dim = count, *array.shape
 
     def read(self, start: int, stop: int) -> Sets:
         """The same set, repeated."""
@@ -87,6 +89,7 @@ class ListArms(Arms):
                     f"{self._sets[0].shape[1]}"
                 )
         self.count = len(self._sets)
+        self.counts = np.array([arms.shape[0] for arms in self._sets])
         self.dim = self._sets[0].shape[1] if self._sets else 0
 
     def read(self, start: int, stop: int) -> Sets:
@@ -128,7 +131,7 @@ class FileArms(Arms):
             )
         self._path, self._offset, self._dtype = path, int(mapped.offset), mapped.dtype
         self._shape = mapped.shape[1:]
-        self.count, self.dim = mapped.shape[0], mapped.shape[2]
+        self.count, self.counts, self.dim = mapped.shape
 
     def read(self, start: int, stop: int) -> Sets:
         """Read without mapping, because mapped pages would count as our memory."""
@@ -150,7 +153,8 @@ class ProductArms(Arms):
 
     def __init__(self, contexts: AnyArray, features: Matrix) -> None:
         self.contexts, self._features = contexts, features
-        self.count, self.dim = len(contexts), contexts.shape[1] * features.shape[1]
+        self.count, self.counts = len(contexts), len(features)
+        self.dim = contexts.shape[1] * features.shape[1]
 
     def read(self, start: int, stop: int) -> Sets:
         """Context times action, flattened: action by action."""
@@ -165,6 +169,7 @@ class OfferedArms(Arms):
     def __init__(self, contexts: AnyArray, offered: Sequence[Sequence[int]], actions: int) -> None:
         self.contexts, self._offered, self._actions = contexts, offered, actions
         self.count, self.dim = len(contexts), contexts.shape[1] * actions
+        self.counts = np.array([len(places) for places in offered])
 
     def read(self, start: int, stop: int) -> Sets:
         """One set per decision: its context at the place of each action."""

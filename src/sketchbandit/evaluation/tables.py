@@ -8,30 +8,32 @@ from sketchbandit.evaluation.weights import Weights
 
 Table = tuple[list[str], list[list[str]]]
 """Header and rows."""
+_DIGITS = 4  # of the largest number in a row
+_DECIMALS = 9  # at most
 
 
 def estimates(found: Sequence[Estimate], level: float) -> Table:
     """One row per estimate."""
     header = ["policy", "method", "value", f"{level:.0%} interval", "effective size"]
-    rows = [[e.policy, e.method, number(e.value), interval(e), f"{e.effective_size:,.0f}"] for e in found]
+    rows = [[e.policy, e.method, *numbers(e), f"{e.effective_size:,.0f}"] for e in found]
     return header, rows
 
 
 def differences(found: Sequence[Difference], level: float) -> Table:
     """One row per difference, with whether it is clear."""
-    header = ["policy", "less", "method", "difference", f"{level:.0%} interval", "clear"]
+    header = ["policy", "minus", "method", "difference", f"{level:.0%} interval", "clear"]
     return header, [_difference(row) for row in found]
 
 
 def _difference(row: Difference) -> list[str]:
     clear = "nothing can be said" if math.isnan(row.low) else "yes" if row.is_clear else "no"
-    return [row.policy, row.other, row.method, f"{row.value:+.4g}", interval(row), clear]
+    return [row.policy, row.other, row.method, *numbers(row, sign="+"), clear]
 
 
 def diagnostics(found: Mapping[str, Weights]) -> Table:
-    """One row per candidate, about its weights."""
+    """One row per candidate, about its weights. The reasons why one cannot be judged are ``verdicts``."""
     header = ["policy", "effective size", "mean weight", "largest", "99 %", "top 1 % holds", "overlap"]
-    return [*header, "verdict"], [_weights(name, row) for name, row in found.items()]
+    return [*header, "can be judged"], [_weights(name, row) for name, row in found.items()]
 
 
 def _weights(name: str, row: Weights) -> list[str]:
@@ -43,7 +45,7 @@ def _weights(name: str, row: Weights) -> list[str]:
         f"{row.p99:.3g}",
         "" if math.isnan(row.top_share) else f"{row.top_share:.0%}",
         f"{row.overlap:.0%}",
-        f"nothing can be said: {row.verdict}" if row.verdict else "good",
+        "no" if row.verdict else "yes",
     ]
 
 
@@ -55,11 +57,13 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def number(value: float) -> str:
-    """Four digits; a dash for nan."""
-    return "-" if math.isnan(value) else f"{value:.4g}"
-
-
-def interval(row: Estimate | Difference) -> str:
-    """The two ends of an interval; a dash if nothing can be said."""
-    return "-" if math.isnan(row.low) else f"{row.low:.4g} to {row.high:.4g}"
+def numbers(row: Estimate | Difference, sign: str = "") -> list[str]:
+    """The value and its interval, with equally many decimals; a dash for what is not known."""
+    known = [abs(number) for number in (row.value, row.low, row.high) if math.isfinite(number)]
+    largest = max(known, default=0.0)
+    decimals = 4 if largest == 0.0 else min(max(_DIGITS - 1 - math.floor(math.log10(largest)), 0), _DECIMALS)
+    ends = (f"{end:.{decimals}f}" for end in (row.low, row.high))
+    return [
+        "-" if math.isnan(row.value) else f"{row.value:{sign}.{decimals}f}",
+        "-" if math.isnan(row.low) else " to ".join(ends),
+    ]

@@ -14,6 +14,7 @@ from sketchbandit.estimate.named import model_class
 from sketchbandit.experiments import chance, rules
 from sketchbandit.experiments.acting import ActionPolicy
 from sketchbandit.experiments.specs import Spec, Value, spec
+from sketchbandit.explore.named import RULES
 from sketchbandit.playing import play
 from sketchbandit.policy import PerAction, named
 from sketchbandit.policy.named import parameters, recipe
@@ -31,6 +32,15 @@ def check(policy: Spec) -> None:
     """Refuse an unknown policy, an unknown setting or an impossible value, before any work starts."""
     if chance.is_chance(policy):
         return
+    if policy.name not in named.RECIPES:
+        choices = ", ".join([*named.RECIPES, chance.UNIFORM.name])
+        hint = f"; {policy.name} is a rule of exploration: write oful:{rules.RULE}={policy.name}"
+        raise InputError(
+            f"unknown policy {policy.name!r}; choose from {choices}"
+            + (hint if policy.name in RULES else "")
+        )
+    if policy.get("dim") is not None:
+        raise InputError(f"{policy}: dim comes from the log or the data; leave it out")
     try:  # which values are possible does not depend on the dimension, and 2 costs nothing
         build(policy, 2, rounds=1)
         check_count(DELAY, policy.get(DELAY, 0), at_least=0)

@@ -14,6 +14,7 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.precision import LowRankInverse, Precision
 
 _UP = 1.0 + 2.0**-20
+_MOST_TOLD = 1 << 26  # numbers of the arms that are told of: half a gigabyte in float64
 _NAME = "cuda"  # of what a store keeps for this module
 
 
@@ -40,7 +41,13 @@ class Space:
 
     def __init__(self, store: Store) -> None:
         torch, kernel = _modules()
-        width, self._store, self._device = store.width, store, store.array.device
+        width, coarse, self._device = store.width, store.coarse, store.array.device
+        # Not the store itself, which refers to this: its memory would wait for the garbage collector.
+        self._arms, self._norms = store.array, store.norms
+        self._read: Any = store.array
+        self._slack: Any = None
+        if coarse is not None:
+            self._read, self._slack = coarse.array, coarse.slack
         self._lock = threading.Lock()
         self._pinned = torch.zeros(width + 2, dtype=torch.float64, pin_memory=True)
         self._on_host = self._pinned.numpy()
@@ -57,13 +64,10 @@ class Space:
 
     def _launch(self) -> None:
         _, kernel = _modules()
-        store, (upper, best, wide) = self._store, self.found
-        read, slack = (
-            (store.array, None) if store.coarse is None else (store.coarse.array, store.coarse.slack)
-        )
+        upper, best, wide = self.found
         self._there.copy_(self._pinned, non_blocking=True)
-        kernel.write_bounds(read, wide, store.norms, slack, upper, best, self._there[-2:])
-        kernel.leader(store.array, wide, upper, best, self._told)
+        kernel.write_bounds(self._read, wide, self._norms, self._slack, upper, best, self._there[-2:])
+        kernel.leader(self._arms, wide, upper, best, self._told)
 
     def _recorded(self) -> Any:
         """``_launch`` as a graph; where there are none, itself."""
@@ -116,7 +120,7 @@ class Space:
 
 
 def space_for(arms: OfferedArms, precision: Precision) -> Space | None:
-    """Buffers to look at these arms with, taken; None: there is no quick way."""
+    """Buffers to look at these arms with, taken; None: there is no quick way, or another thread has them."""
     store = arms.store
     is_plain = arms.context is None and arms.places is None and not len(arms.lens)
     if store.library.name != "torch" or not is_plain:
@@ -126,11 +130,7 @@ def space_for(arms: OfferedArms, precision: Precision) -> Space | None:
     if _NAME not in store.kept:
         store.kept[_NAME] = Space(store) if _is_quick(store) else None
     space: Space | None = store.kept[_NAME]
-    if space is None or space.try_to_take():
-        return space
-    another = Space(store)  # another thread has it
-    another.try_to_take()
-    return another
+    return space if space is not None and space.try_to_take() else None  # another thread may have it
 
 
 def _is_quick(store: Store) -> bool:
@@ -177,9 +177,11 @@ class Leaders(NamedTuple):
 def leaders(
     space: Space, arms: OfferedArms, bonus: float, precision: Precision, wanted: int
 ) -> Leaders | None:
-    """At least ``wanted`` arms, and few more; None: too many have the same bounds."""
+    """At least ``wanted`` arms, and few more; None: there are too many."""
     _, kernel = _modules()
-    found, room = space.found, 3 * wanted
+    found, room = space.found, min(3 * wanted, len(arms))
+    if room * arms.store.width > _MOST_TOLD:
+        return None
     carried = precision.carried if bonus else None
     wanted = min(len(found.best), wanted)
     told = kernel.tell_leaders(arms.store.array, found.wide, found.upper, found.best, wanted, carried, room)

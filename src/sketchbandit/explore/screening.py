@@ -75,13 +75,12 @@ def _excluded(score: "Scorer", bounds: _Bounds, count: int) -> Screened:
     leaders = score(largest_of(library, upper, count))
     least = library.xp.min(leaders.low) - offset
     least = least - 2.0**-20 * library.xp.abs(least)  # compared in float32
-    (found,) = library.xp.nonzero(upper >= least)
-    indices = library.to_host(found).astype(np.intp, copy=False)
+    indices = library.nonzero(upper >= least)[0].astype(np.intp, copy=False)
     if len(indices) == 1:
         return Screened(indices, True)
     if library.on_host and len(indices) <= _FEW:
         return Screened(indices, False)
-    return _settled(score, found, indices, count)
+    return _settled(score, indices, count)
 
 
 def _quickly(space: Space, score: "Scorer", count: int) -> Screened | None:
@@ -98,12 +97,15 @@ def _quickly(space: Space, score: "Scorer", count: int) -> Screened | None:
     return None
 
 
-def _settled(score: "Scorer", found: Any, indices: AnyArray, count: int) -> Screened:
+def _settled(score: "Scorer", indices: AnyArray, count: int) -> Screened:
     """The best in order if float64 scores separate them; otherwise the arms that are left."""
     library, step = score.arms.library, max(count, (1 << 24) // max(1, score.arms.dim))
-    pieces = [score(found[start : min(start + step, len(indices))]) for start in range(0, len(indices), step)]
+    pieces = [
+        score(library.put(library.padded(indices[start : start + step])))
+        for start in range(0, len(indices), step)
+    ]
     low, high = (
-        np.concatenate([library.to_host(piece[side]) for piece in pieces]).astype(np.float64)
+        np.concatenate([library.to_host(piece[side]) for piece in pieces])[: len(indices)].astype(np.float64)
         for side in (0, 1)
     )
     return _in_order(indices, low, high, count)

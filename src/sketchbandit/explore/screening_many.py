@@ -59,16 +59,15 @@ def _best(offers: Sequence[OfferedArms], aim: Aim, precision: Precision) -> AnyA
     leaders = xp.argmax(upper, axis=1)
     least = scored(library.put(np.arange(count)), leaders)
     low = library.cast(least.low - 2.0**-20 * xp.abs(least.low), upper.dtype)
-    requests, places = xp.nonzero(upper >= (low - 2.0**-20 * xp.abs(low))[:, None])
-    who = library.to_host(requests)
+    who, where = library.nonzero(upper >= (low - 2.0**-20 * xp.abs(low))[:, None])
     if len(who) == count:  # only the leaders are left
         return library.to_host(leaders).astype(np.intp, copy=False)
     several = np.bincount(who, minlength=count) > 1
     chosen = np.where(several, -1, library.to_host(leaders)).astype(np.intp)
     if len(who) * store.width > _NUMBERS_ON_HOST * 8:
         return chosen
-    found, where = scored(requests, places), library.to_host(places)
-    lows, highs = (library.to_host(side).astype(np.float64) for side in found)
+    found = scored(library.put(library.padded(who)), library.put(library.padded(where)))
+    lows, highs = (library.to_host(side)[: len(who)].astype(np.float64) for side in found)
     for request in np.flatnonzero(several):
         mine = np.flatnonzero(who == request)
         best = mine[np.argmax(lows[mine])]

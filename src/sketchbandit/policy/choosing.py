@@ -28,6 +28,7 @@ from sketchbandit.policy.scoring import Scoring, given_back
 from sketchbandit.sharing import holds_the_lock
 
 Random = np.random.Generator
+_NUMBERS_ON_HOST = 1 << 23  # of arms that are brought to the host at a time
 _FEW_ARMS = 2_000  # up to so many arms of a catalogue have their probabilities computed on the host
 
 
@@ -323,12 +324,32 @@ class Choosing(Scoring):
         aim = None if theta is None else self._aim_of(settled, theta)
         if aim is None:
             return best_of(self._candidates(arms), count, settled, random)
-        found, is_settled = screened(arms, aim, self._precision, count)
-        if is_settled:
-            return [int(index) for index in found[:count]]
-        some = self._read(arms.raw_rows(found))
-        chosen = best_of(self._candidates(some), count, settled, random) if count > 1 else None
-        return [int(found[i]) for i in chosen or [self._own(some, settled, random)]]
+        if not aim.bonus and not aim.vector.any():  # all scores are 0
+            return list(range(count))
+        if not arms.is_linear and (aim.rounding or arms.library.widest != arms.library.xp.float64):
+            found = np.arange(len(arms))  # a difference from the mean of a column may lose all its digits
+        else:
+            found, is_settled = screened(arms, aim, self._precision, count)
+            if is_settled:
+                return [int(index) for index in found[:count]]
+        return self._best_on_host(arms, found, count, settled, random)
+
+    def _best_on_host(
+        self, arms: OfferedArms, found: AnyArray, count: int, rule: Explore, random: Random
+    ) -> list[int]:
+        """The best of some arms by index, scored as numpy arms are, a piece of them at a time."""
+        step = max(count, _NUMBERS_ON_HOST // max(1, arms.dim))
+        best: AnyArray = found[:0]
+        for start in range(0, len(found), step):
+            some = np.sort(np.concatenate([best, found[start : start + step]]))  # ties go to the lowest
+            read = self._read(arms.raw_rows(some))
+            most = min(count, len(some))
+            best = some[
+                [self._own(read, rule, random)]
+                if most == 1
+                else best_of(self._candidates(read), most, rule, random)
+            ]
+        return [int(index) for index in best]
 
     def _best_of_offers(self, sets: Any, rule: Explore) -> AnyArray | None:
         """The best arm of every offer of one catalogue, -1 if scores are close; None: choose one by one."""

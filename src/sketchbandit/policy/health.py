@@ -29,6 +29,9 @@ Complaints = tuple[Warning, ...]
 class Health(NamedTuple):
     """What ``policy.health()`` returns.
 
+    The certificate holds for every exploration rule. The regret bound is a theorem for UCB with the radius of
+    ``Confidence``. For other rules the verdict says only whether the sketch loses too much.
+
     Attributes
     ----------
     certificate : float
@@ -68,7 +71,7 @@ class Health(NamedTuple):
     >>> health.certificate, health.heading_for_linear_regret
     (0.0, False)
     >>> health.sentence
-    'FrequentDirections of size 10 has lost nothing so far: the regret is that of OFUL.'
+    'FrequentDirections of size 10 has lost nothing so far, so it adds no regret.'
 
     """
 

@@ -228,7 +228,7 @@ def dbslinucb(
     --------
     >>> policy = dbslinucb(100, size=10, epsilon=2.0)
     >>> policy.health().sentence
-    'The spectral error is at most 0 and never exceeds 4: the regret stays sublinear.'
+    'The spectral error is at most 0 and never exceeds 4: the regret bound of UCB stays sublinear.'
 
     """
     sketch = DyadicBlockSketch(
@@ -270,8 +270,9 @@ def adaptive(
     The first arms offered set the scaling of the columns. A constant feature is added. Thompson sampling
     explores, with a scale that follows the standard deviation of the rewards.
 
-    The adaptive sketch below it keeps only as many rows as its error bound needs. On every stream it widens
-    the regret bound of exact OFUL by a factor of at most ``inflation`` (docs/adaptive.md).
+    The adaptive sketch below it keeps only as many rows as its error bound needs. The error bound holds on
+    every stream, with every rule. With ``beta=Confidence(...)`` (UCB) there is also a regret bound: that of
+    exact OFUL times at most ``inflation`` (docs/adaptive.md). For the default rule there is no such theorem.
 
     Parameters
     ----------
@@ -332,7 +333,7 @@ def adaptive(
     >>> policy.sketch.epsilon
     1.25
     >>> policy.health().sentence
-    'The spectral error is at most 0 and never exceeds 1.25: the regret stays sublinear.'
+    'The spectral error is at most 0 and never exceeds 1.25: the regret bound of UCB stays sublinear.'
 
     """
     columns = _columns(dim, intercept)

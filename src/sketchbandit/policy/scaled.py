@@ -86,7 +86,7 @@ class ScaledPolicy(JoinedPolicy):
     # -- reading ------------------------------------------------------------------------------------
 
     def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
-        if isinstance(arms, Offer) or is_foreign(arms):
+        if type(arms) is not np.ndarray and (isinstance(arms, Offer) or is_foreign(arms)):
             return self._read_offered(arms, may_be_empty=may_be_empty)
         read = read_arms(self._columns.align(arms), self._dim, self._dtype, may_be_empty=may_be_empty)
         return read if self._reader is None else self._reader.scaling.read(read)

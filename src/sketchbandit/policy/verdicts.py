@@ -29,10 +29,10 @@ def digits_sentence(sketch: Sketch, ridge: float) -> str:
 def bounded_sentence(sketch: Sketch, error: float, most: float) -> str:
     """The sentence for an error that is bounded."""
     if most == 0.0:
-        return "The sketch is exact: nothing is lost and the regret is that of OFUL."
+        return "The sketch is exact: it loses nothing, so it adds no regret."
     return (
-        f"The spectral error is at most {error:.4g} and never exceeds {most:.4g}: the regret stays sublinear."
-        + _said_of_matrix(sketch)
+        f"The spectral error is at most {error:.4g} and never exceeds {most:.4g}: "
+        "the regret bound of UCB stays sublinear." + _said_of_matrix(sketch)
     )
 
 
@@ -51,7 +51,7 @@ def growing_sentence(error: float, order: float) -> str:
     """The sentence for an error that grows slowly enough."""
     return (
         f"The spectral error is at most {error:.4g} and grows no faster than t^{order:.3g}: "
-        "the regret stays sublinear."
+        "the regret bound of UCB stays sublinear."
     )
 
 
@@ -104,7 +104,7 @@ def slowly_linear(sketch: Sketch, error: float, rounds: int) -> str:
 def bearable(sketch: Sketch, error: float, exponent: float) -> str:
     """The sentence for an error that the regret bound can bear so far."""
     if error == 0.0:
-        return f"{_named(sketch)} has lost nothing so far: the regret is that of OFUL."
+        return f"{_named(sketch)} has lost nothing so far, so it adds no regret."
     return (
         f"{_named(sketch)} has lost at most {error:.4g} (t^{exponent:.2f}), which the regret bound can bear."
     )

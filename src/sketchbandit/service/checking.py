@@ -136,10 +136,11 @@ def _check_modes(state: Path) -> Finding:
 
 def _check_rows(connection: sa.Connection, configs: dict[int, BanditConfig]) -> Finding:
     """Check that every row is as it was written and readable, and that rewards follow their decisions."""
-    counts, bad = dict.fromkeys(ROWS, 0), []
+    counts, decisions, bad = dict.fromkeys(ROWS, 0), 0, []
     for table in ROWS:
         for values in all_rows(connection, table):
             counts[table] += 1
+            decisions += table is tables.decisions and values.position == 0
             if fault := _fault(table, values, configs):
                 bad.append(f"{table.name.removeprefix('sketchbandit_')} {values.seq}: {fault}")
     d, r = tables.decisions, tables.rewards
@@ -149,7 +150,7 @@ def _check_rows(connection: sa.Connection, configs: dict[int, BanditConfig]) -> 
     )
     if lost := connection.execute(strange).scalar_one():
         bad.append(f"{lost} rewards have no decision before them")
-    good = f"{counts[d]} decisions, {counts[r]} rewards"
+    good = f"{decisions} decisions, {counts[d]} arms shown, {counts[r]} rewards"
     return Finding("journal", not bad, f"{'; '.join(bad[:5])}; {_BACKUP}" if bad else good)
 
 

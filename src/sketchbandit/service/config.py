@@ -23,6 +23,10 @@ from sketchbandit.service.settings import MIB, Limits
 ESTIMATE, NONE = "estimate", "none"
 """What to do with propensities that take time: estimate them after the answer, or leave them out."""
 _KEPT = ("ridge", "scaling", "intercept")
+_BESIDE = ("explore", "rewards", "forget")
+"""Settings that clients give beside the parameters of the policy, not among them."""
+_WITHOUT_EFFECT = {("adaptive", "seed")}
+"""Parameters that are taken and do nothing: the service draws with a generator of its own."""
 _PLAIN = (str, bool, int, float)
 _WARM_UP_BYTES = 3 * 8 * WARM_UP  # per feature: arms offered, arms of the last request, arms rewarded
 _MOST = 1e50  # the largest number in the settings; its square is far from overflow
@@ -217,9 +221,14 @@ class BanditConfig:
         _check_numbers("parameters", self.parameters)
         self._check_size()
         self.check_memory(limits, self._models)
-        for name in ("explore", "rewards", "forget"):
+        for name in _BESIDE:
             if any(given.partition(".")[0] == name for given in self.parameters):
                 raise Invalid(f"{name} is a setting of its own; give it beside parameters, not inside")
+        own = [name for name in parameters(self.policy) if name not in _BESIDE]
+        for name in self.parameters:
+            if name not in own:
+                takes = ", ".join(one for one in own if (self.policy, one) not in _WITHOUT_EFFECT)
+                raise Invalid(f"{self.policy} has no setting {name!r:.80}; parameters can be {takes}")
 
     def _defaults_of_today(self) -> dict[str, Any]:
         """The defaults of the policy for settings that were not given, as far as JSON can hold them."""

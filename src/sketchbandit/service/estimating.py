@@ -29,6 +29,17 @@ _MOST_DRAWS = 10_000_000  # most draws for all places of a decision: about a sec
 _REST = 3.0  # pause after an estimate, relative to its time: it uses a quarter of a core at most
 
 
+def can_estimate(bandit: Bandit, arms: int, places: int) -> bool:
+    """Whether the propensities of a decision are estimated: this many places, chosen among so many arms.
+
+    If not, the log never has them. They may also be exact, so that nothing is estimated.
+    """
+    rule = bandit.policy.explore
+    if rule.exact_probabilities or bandit.config.propensities != ESTIMATE:
+        return False
+    return arms <= _MOST_ARMS and places * arms * rule.samples <= _MOST_DRAWS
+
+
 class Estimator:
     """Estimates wait here. If there is no time for one, it is left out, and the log has no propensity."""
 
@@ -51,8 +62,7 @@ class Estimator:
         rule = bandit.policy.explore
         if rule.exact_probabilities or bandit.config.propensities != ESTIMATE:
             return None
-        draws = places * len(offered) * rule.samples
-        if len(self._tasks) >= _MOST_WAITING or len(offered) > _MOST_ARMS or draws > _MOST_DRAWS:
+        if len(self._tasks) >= _MOST_WAITING or not can_estimate(bandit, len(offered), places):
             self._instruments.estimates_left_out.inc()
             return None
         asked, options = offered.question(bandit.policy)

@@ -177,7 +177,7 @@ class Rewards:
             if found.kind == DEFAULT:
                 raise Expired(_too_late(name, bandit))
             if found.reward != value:
-                at = f" at position {position}" if position else ""
+                at = f" at position {position}" if bandit.config.slates else ""
                 raise Conflict(f"decision {name} already has the reward {found.reward!r}{at}, not {value!r}")
 
 

@@ -1,5 +1,6 @@
 """Does the slow first work before the first request."""
 
+import logging
 from functools import cache
 
 import numpy as np
@@ -9,6 +10,8 @@ from sketchbandit.explore import UCB, EpsilonGreedy, InverseGap, Thompson
 from sketchbandit.kernels import all_are_long
 from sketchbandit.policy import PerAction, adaptive, cbrap, oful, soful
 from sketchbandit.service.vectors import from_named
+
+log = logging.getLogger(__name__)
 
 _DIM = 40
 
@@ -20,6 +23,7 @@ def warm_up() -> None:
     This covers both forms of the precision (rows of a sketch, and a matrix) and all rules. Then the same runs
     with the loops for large policies, which let other threads run.
     """
+    log.info("preparing the loops of a round; the first start on a machine compiles them, up to a minute")
     _play()
     with all_are_long():
         _play()

@@ -68,6 +68,7 @@ class Gathering:
         self._waiting: list[Any] = []
         self._masses: list[Vector] = []
         self._sums = 0
+        self._mass = 0.0  # of the rows in the gram matrix
         self._enough = max(_FEW_ROWS, min(_SHORT, dim // 4))
 
     def is_for(self, library: Library) -> bool:
@@ -129,13 +130,18 @@ class Gathering:
         sums = count * _UNIT[name] * (_COARSE_SUMS if coarse else 1.0)
         below = _TINY[name] * (count * self._dim + 2.0 * math.sqrt(count * self._dim * mass))
         self.rounding += mass * ((1.0 + coarse) ** 2 / (1.0 - sums) - 1.0) + below
-        self.rounding += 1.001 * _UNIT[dtype_name(product)] * (self.tally.mass + mass)
+        self._mass += mass
+        self.rounding += 1.001 * _UNIT[dtype_name(product)] * self._mass
 
     @property
     def gram(self) -> Any:
         """X'X on the device, including the rows that wait."""
         self._multiply_waiting()
         return self._gram
+
+    def drop_first(self) -> None:
+        """Forget the rows that have waited longest: they are in the sketch."""
+        del self._waiting[0], self._masses[0]
 
     @property
     def waiting(self) -> list[AnyArray] | None:

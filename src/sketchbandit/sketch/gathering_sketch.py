@@ -79,10 +79,11 @@ class GatheringSketch(Sketch):
             self._add_gathered(gathered)
             self._gathered = None
             return
-        self._gathered = None
         for rows in waiting:
             for chunk, norms_sq in read_rows(rows, self._dim, self._dtype).chunks():
                 self.take(chunk, norms_sq)
+            gathered.drop_first()  # what is broken off here goes on with the next
+        self._gathered = None
 
     def _unlocked(self) -> dict[str, Any]:
         return {**super()._unlocked(), "_gathered": None}  # copies are made after all rows went in

@@ -1,6 +1,7 @@
 """Centred rows from a stream, without a second pass."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,16 @@ class Centring:
     def __init__(self, dim: int) -> None:
         self.count = 0
         self.mean: Vector = np.zeros(dim)
+
+    @contextmanager
+    def unless_it_fails(self) -> Iterator[None]:
+        """Go back to mean and count as they were if the sketch does not take the rows."""
+        count, mean = self.count, self.mean
+        try:
+            yield
+        except BaseException:
+            self.count, self.mean = count, mean
+            raise
 
     def centred(self, rows: Matrix) -> Matrix:
         """Rows that add what the given rows add to the centred scatter."""

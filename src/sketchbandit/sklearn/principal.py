@@ -50,7 +50,8 @@ class LearnedScatter:
         self._bulk.check_room(most_scatter(X, self.centring.mean))  # nothing is refused after this
         self._principal = None
         for (rows,) in dense_chunks(X):
-            self._bulk.update(self.centring.centred(rows))
+            with self.centring.unless_it_fails():
+                self._bulk.update(self.centring.centred(rows))
 
     def _update_on_device(self, X: Any) -> None:
         library, rows = device_rows(X, len(self.centring.mean))
@@ -64,7 +65,9 @@ class LearnedScatter:
         self._bulk.check_room(2.0 * (float(norms_sq.sum()) + len(norms_sq) * float(mean @ mean)))
         self._principal = None
         for piece in pieces(rows, _ROWS_AT_ONCE):
-            self._bulk.update(self.centring.centred_on_device(library, library.cast(piece, library.widest)))
+            with self.centring.unless_it_fails():
+                wide = library.cast(piece, library.widest)
+                self._bulk.update(self.centring.centred_on_device(library, wide))
 
     @property
     def principal(self) -> Principal:

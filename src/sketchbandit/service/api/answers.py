@@ -10,8 +10,10 @@ from sketchbandit.service.accounts import Recent
 from sketchbandit.service.bandit import Bandit
 from sketchbandit.service.candidate import Candidate
 from sketchbandit.service.comparing import compare, doubts
+from sketchbandit.service.config import ESTIMATE, NONE
 from sketchbandit.service.decision_ids import decision_id
 from sketchbandit.service.engine import Engine
+from sketchbandit.service.estimating import can_estimate
 from sketchbandit.service.http.messages import JSON, Response
 from sketchbandit.service.http.responses import error_body, utf8
 from sketchbandit.service.politeness import politely
@@ -85,7 +87,7 @@ def decision_answer(bandit: Bandit, row: DecisionRow) -> bytes:
         "score": row.score,
         "mean": row.mean,
         "propensity": row.propensity or None,
-        "propensity_kind": _EXACT if row.propensity else bandit.config.propensities,
+        "propensity_kind": _kind(bandit, row),
         "top": None,
     }
     if row.top is None:
@@ -93,6 +95,35 @@ def decision_answer(bandit: Bandit, row: DecisionRow) -> bytes:
     if not row.top.startswith(_RANKED):
         return written({**head, "top": [{**_UNSAID, **ranked} for ranked in json.loads(row.top)]})
     return b"".join((written(head)[: -len("null}")], utf8(row.top), b"}"))
+
+
+def _kind(bandit: Bandit, row: DecisionRow) -> str:
+    """How the propensity of a decision is known."""
+    if row.propensity:
+        return _EXACT
+    places = row.top.count('"position":') if bandit.config.slates and row.top else 1
+    return ESTIMATE if can_estimate(bandit, row.arm_count, places) else NONE
+
+
+def _why_unknown(bandit: Bandit) -> str | None:
+    """Why no propensity will ever be known. None if some will be.
+
+    It is judged by the last decision. After a restart there may be none yet: then by the stored arms.
+    """
+    if not bandit.knows_chances:
+        return "The bandit was created with propensities: none, so the log has none."
+    if bandit.policy.explore.exact_probabilities:
+        return None
+    arms, shown = len(bandit.arms), 1
+    if recent := [one.row for one in bandit.accounts.recent]:
+        arms, shown = recent[-1].arm_count, sum(row.first == recent[-1].first for row in recent)
+    if can_estimate(bandit, arms, shown):
+        return None
+    return (
+        f"Thompson sampling gets no propensity for a choice of {shown} among {arms} arms: an estimate would "
+        "take too long, and more time does not help. Create a bandit with the rule inverse-gap or "
+        "epsilon-greedy: their propensities are exact."
+    )
 
 
 def bandit_answer(bandit: Bandit, *, is_one_of_many: bool = False) -> dict[str, Any]:
@@ -181,8 +212,8 @@ def _value_note(bandit: Bandit, candidate: Candidate, valued: Valued | None) -> 
                 "Some arms are never drawn, so the value of another policy cannot be estimated. Create the "
                 "bandit with exploration (a share of uniform choices), or with a rule that draws at random."
             )
-        if not bandit.knows_chances:
-            return "The bandit was created with propensities: none, so no value can be estimated."
+        if (why := _why_unknown(bandit)) is not None:
+            return f"No value can be estimated. {why}"
         wait = "" if timeout is None else f" A decision counts {timeout:g} seconds (reward_timeout) after it."
         return f"No decisions to estimate it from yet; none count while the candidate warms up.{wait}"
     if valued.candidate.low is None:
@@ -216,6 +247,8 @@ def _comparison(bandit: Bandit, view: View, now: float) -> tuple[dict[str, Any] 
         )
     total, timeout = bandit.accounts.compared(view, now), bandit.config.reward_timeout
     found = compare(total)
+    if found is None and not total.compared and (why := _why_unknown(bandit)) is not None:
+        return None, f"There is no comparison with a uniform choice. {why}"
     if found is None:
         wait = "" if timeout is None else f" A decision counts {timeout:g} seconds (reward_timeout) after it."
         return None, f"{doubts(total)}{wait}"

@@ -139,8 +139,16 @@ def check_field(field: str, said: Collection[str], model: type[RequestModel]) ->
 
 
 def complaint(error: ValidationError, model: type[RequestModel]) -> Malformed | Invalid:
-    """The first error in words."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    """The first error in words. An unknown field is named too: it may be a misspelt name of a missing one."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    said = _in_words(found[0], model)
+    unknown = [one for one in found[1:] if one["type"] == "extra_forbidden" and len(one["loc"]) == 1]
+    if isinstance(said, Malformed) or found[0]["type"] == "extra_forbidden" or not unknown:
+        return said
+    return Invalid(f"{said}; {_in_words(unknown[0], model)}")
+
+
+def _in_words(first: Any, model: type[RequestModel]) -> Malformed | Invalid:
     # the path also has names of types between fields and places in lists; they say nothing to a client
     path = [part for part in first["loc"] if isinstance(part, int) or part.isidentifier()]
     where = ".".join(map(str, path))
