@@ -228,7 +228,7 @@ def dbslinucb(
     --------
     >>> policy = dbslinucb(100, size=10, epsilon=2.0)
     >>> policy.health().sentence
-    'The spectral error is at most 0 and never exceeds 4: the regret bound of UCB stays sublinear.'
+    'The spectral error is 0 so far and never exceeds 4: the regret bound of UCB stays sublinear.'
 
     """
     sketch = DyadicBlockSketch(
@@ -333,7 +333,7 @@ def adaptive(
     >>> policy.sketch.epsilon
     1.25
     >>> policy.health().sentence
-    'The spectral error is at most 0 and never exceeds 1.25: the regret bound of UCB stays sublinear.'
+    'The spectral error is 0 so far and never exceeds 1.25: the regret bound of UCB stays sublinear.'
 
     """
     columns = _columns(dim, intercept)
