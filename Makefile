@@ -22,7 +22,7 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-run: $(READY)  ## a first look: who loses how much, at what cost, and what the paper claims (a minute)
+run: $(READY)  ## a first look: who loses how much, at what cost, and what the paper claims (about a minute, once installed)
 	$(BIN)/sketchbandit tour --out results --fresh
 
 PORT ?= 8000

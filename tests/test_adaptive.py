@@ -487,7 +487,8 @@ def test_health_tells_when_the_sketch_has_become_exact() -> None:
     for arm in decaying(60, 200, 1.0, seed=1):
         policy.update(arm, 1.0)
     assert policy.sketch.is_dense
-    assert "has become exact, a matrix of dim² numbers" in policy.health().sentence
+    held = f"{policy.sketch.nbytes / 1000:.1f} kB"
+    assert f"has become exact, a matrix of dim² numbers ({held})" in policy.health().sentence
 
 
 def test_an_order_is_healthy_however_the_error_grows() -> None:

@@ -117,5 +117,5 @@ def test_the_sentence_promises_no_regret_that_no_theorem_covers(rule: sb.Explore
     exact, sketched = sb.oful(20, explore=rule), sb.adaptive(300, explore=rule)
     assert exact.health().sentence == "The sketch is exact: it loses nothing, so it adds no regret."
     assert sketched.health().sentence == (
-        "The spectral error is at most 0 and never exceeds 1.25: the regret bound of UCB stays sublinear."
+        "The spectral error is 0 so far and never exceeds 1.25: the regret bound of UCB stays sublinear."
     )

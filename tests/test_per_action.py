@@ -666,7 +666,10 @@ def test_memory_is_counted() -> None:
     assert models.nbytes > whole - models["b"].nbytes
     models.remove("a")
     assert models.nbytes <= whole - models["b"].nbytes
-    assert "3 actions" in repr(models)
+    assert repr(models) == (
+        "<PerAction(3 actions, each LinUCB on ExactSketch, explore=UCB(beta=0.4)): "
+        f"{models.rounds} rounds, {models.nbytes:,} bytes>"
+    )
 
 
 def test_threads_share_it() -> None:

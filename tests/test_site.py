@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import unquote
 
+import griffe
 import pytest
 
 import sketchbandit as sb
@@ -188,6 +189,73 @@ def test_fences_are_added_where_they_are_missing(docstring: str, markdown: str) 
     fenced = hook("doctests").fenced
     assert fenced(docstring) == markdown
     assert fenced(markdown) == markdown
+
+
+@pytest.mark.parametrize(
+    ("docstring", "apart"),
+    [
+        ("Parameters\n----------\na, b\n    Says.", "Parameters\n----------\na\n    Says.\nb\n    Says."),
+        (
+            "Parameters\n----------\na, *b : int\n    Says.\n\n    More.\n\n"
+            "Returns\n-------\nint, str\n    No.",
+            "Parameters\n----------\na : int\n    Says.\n\n    More.\n*b : int\n    Says.\n\n    More.\n\n"
+            "Returns\n-------\nint, str\n    No.",
+        ),
+        ("Parameters\n----------\na : int\n    One, two", "Parameters\n----------\na : int\n    One, two"),
+        ("one, two", "one, two"),
+    ],
+)
+def test_parameters_described_together_are_taken_apart(docstring: str, apart: str) -> None:
+    """In sections of parameters alone; to do it twice changes nothing."""
+    one_by_one = hook("parameters").one_by_one
+    assert one_by_one(docstring) == apart
+    assert one_by_one(apart) == apart
+
+
+def parameters_of(page: str) -> dict[str, tuple[str, str, str]]:
+    """Of a page about one function: the type, the default and the text of each parameter."""
+    listed = page[page.index("Parameters:") : page.index("Returns:")]
+    entry = re.compile(r"(\w+) \((.*?)(?:, default: (.*?))? ?\) \u2013 (.*)")
+    items = re.findall(r'<li class="doc-section-item field-body">(.*?)</li>', listed, re.DOTALL)
+    texts = [" ".join(unescape(re.sub("<[^>]*>", "", item)).split()) for item in items]
+    found = [entry.fullmatch(text) for text in texts]
+    assert all(found), texts
+    return {one[1]: (one[2], one[3] or "", one[4]) for one in found if one}
+
+
+def test_the_reference_has_the_types_of_the_signatures(pages: dict[str, str]) -> None:
+    """Also where a docstring describes several parameters in one entry."""
+    recipes = griffe.load("sketchbandit", search_paths=[ROOT / "src"])["policy.recipes"]
+    for name in ("soful", "cbscfd", "dbslinucb", "cbrap"):
+        page = pages[f"reference/policies/{name}.html"]
+        shown = parameters_of(page)
+        assert set(shown) == {parameter.name for parameter in recipes[name].parameters}
+        for parameter in recipes[name].parameters:
+            kind, default, said = shown[parameter.name]
+            assert kind == str(parameter.annotation)
+            assert default == str(parameter.default or "").removeprefix("np.")
+            assert (said == "As for oful.") == (
+                parameter.name not in {"size", "epsilon", "compensation", "seed"}
+            )
+        assert 'As for <a href="../policies/oful.html#sketchbandit.oful"><code>oful</code></a>' in page
+    shown = parameters_of(pages["reference/policies/adaptive.html"])
+    assert shown["forget"][:2] == ("float", "None")
+    assert shown["scaling"][:2] == ("str or Scaling or None", "'auto'")
+    assert shown["intercept"][:2] == ("bool or float", "True")
+
+
+def test_the_reference_does_not_list_the_machinery(pages: dict[str, str]) -> None:
+    """What files and threads need is not for users; authors of a rule or model see what they may write."""
+    listed = {
+        anchor.rpartition(".")[2]
+        for path, page in pages.items()
+        if path.startswith("reference/")
+        for anchor in anchors(page)
+    }
+    assert {"add", "retire", "save", "merge"} <= listed
+    assert not {"check_kind", "content", "has_kind", "of_kind", "read_by", "scaling_due"} & listed
+    assert "sketchbandit.PerAction.undump" not in anchors(pages["reference/policies/PerAction.html"])
+    assert "sketchbandit.Estimate.dump" in anchors(pages["reference/rewards/Estimate.html"])
 
 
 @pytest.mark.parametrize(("word", "page"), WORDS.items())

@@ -19,6 +19,11 @@ PACKAGE = "sketchbandit"
 LIST = "<!-- the list of all pages -->"  # reference.md has it where the list goes
 SOURCE = '<details class="mkdocstrings-source"'
 NAMED_PAGE = re.compile(r"\bdocs/([a-z-]+)\.md\b(?![^<]*</(?:span|code|a)>)")  # in running text
+LIKE = re.compile(r"\b(as for) <code>([\w.]+)</code>", re.IGNORECASE)  # another object's parameters
+# What files and threads need: public for the other parts of the package, not for its users.
+MACHINERY = ("check_kind", "content", "has_kind", "of_kind", "read_by", "scaling_due")
+STATE = ("dump", "undump")  # shown where an author of a class may write them
+WRITTEN_BY_AUTHORS = {"rewards", "explore"}
 NOT_OBJECTS = {"data", "evaluation", "theory"}  # modules: their own names have pages
 
 
@@ -135,6 +140,7 @@ class Page:
     summary: str = ""
     options: str = ""
     found_by_search: bool = True
+    hidden: tuple[str, ...] = MACHINERY  # members that are not shown
 
     @property
     def markdown(self) -> str:
@@ -148,7 +154,8 @@ class Page:
         return head + heading + "\n".join(self._block(name, 1 if alone else 2) for name in self.objects)
 
     def _block(self, name: str, level: int) -> str:
-        return f"::: {name}\n    options:\n      heading_level: {level}\n{self.options}"
+        shown = f'      filters: ["!^_", "!^({"|".join(self.hidden)})$"]\n'
+        return f"::: {name}\n    options:\n      heading_level: {level}\n{shown}{self.options}"
 
 
 class Reference:
@@ -224,7 +231,8 @@ class Reference:
 
     def _page(self, title: str, group: Group, file_name: str) -> Page:
         path = f"reference/{group.folder}/{file_name}.md"
-        return Page(title, path, found_by_search=group.found_by_search)
+        hidden = MACHINERY if group.folder in WRITTEN_BY_AUTHORS else (*MACHINERY, *STATE)
+        return Page(title, path, found_by_search=group.found_by_search, hidden=hidden)
 
     def _file_name(self, parent: str, name: str, home: str) -> str:
         if home in FAMILIES:
@@ -259,6 +267,25 @@ class Reference:
             raise PluginError(f"{path} has no docstring")
         sentence = docstring.value.split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
         return NAMED_PAGE.sub(r"[\1](\1.md)", sentence)
+
+    def linked(self, content: str, path: str) -> str:
+        """The page with a link wherever it says "as for" of another object that has a page."""
+        here = next(page for page in self.pages if page.path == path)
+        home = here.objects[0].rpartition(".")[0]
+
+        def link(found: re.Match[str]) -> str:
+            named = [
+                (page, name) for page in self.pages for name in page.objects if name.endswith(f".{found[2]}")
+            ]
+            beside = [(page, name) for page, name in named if name.rpartition(".")[0] == home]
+            meant = beside or named
+            if len(meant) != 1:
+                return found[0]
+            ((page, name),) = meant
+            address = f"../{page.path.removeprefix('reference/').removesuffix('.md')}.html#{name}"
+            return f'{found[1]} <a href="{address}"><code>{found[2]}</code></a>'
+
+        return LIKE.sub(link, content)
 
     def listed(self) -> str:
         """The list of all pages, in Markdown."""
@@ -300,9 +327,10 @@ def on_page_markdown(markdown: str, *, config: Any, **_: Any) -> str:
     return markdown.replace(LIST, _made[config.config_file_path].listed())
 
 
-def on_page_content(content: str, *, page: Any, **_: Any) -> str:
-    """Link the pages that docstrings name, and keep source code out of the search index."""
+def on_page_content(content: str, *, page: Any, config: Any, **_: Any) -> str:
+    """Link the pages and objects that docstrings name, and keep source code out of the search index."""
     if not page.file.src_uri.startswith("reference/"):
         return content
     content = content.replace(SOURCE, f"{SOURCE} data-search-exclude")
+    content = _made[config.config_file_path].linked(content, page.file.src_uri)
     return NAMED_PAGE.sub(lambda found: f'<a href="../../{found[1]}.html">{found[1]}</a>', content)

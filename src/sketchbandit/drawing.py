@@ -86,9 +86,10 @@ def label_ends(axis: Axes, ends: Sequence[End], x: float, room: float = 0.34, *,
     low, high = bend(axis.get_ylim())
     wished = [float(bend(end[0])) for end in ends]
     heights = unbend(spread(wished, 0.062 * (high - low), low + 0.02 * (high - low)))
-    beside = x * (x / left) ** 0.03 if across else x + 0.03 * (x - left)
+    beside = x * (x / left) ** 0.05 if across else x + 0.05 * (x - left)
     for (y, text, colour), height in zip(ends, heights, strict=True):
         line = {"arrowstyle": "-", "color": colour, "lw": 0.5, "alpha": 0.6, "shrinkA": 0, "shrinkB": 0}
+        line["relpos"] = (0.0, 0.5)  # to the left edge of the label: no line crosses another label
         axis.annotate(
             text,
             (x, y),

@@ -29,7 +29,7 @@ COMMANDS = {
     "tour": Entry(
         "experiments",
         "experiments",
-        "Take a first look: a table, a figure and what they show, in about a minute.",
+        "Take a first look: two tables, a figure and what they show, in about a minute.",
     ),
     "reproduce": Entry(
         "experiments", "experiments", "Run the paper's experiments again, and judge its claims."

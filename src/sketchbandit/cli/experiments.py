@@ -51,11 +51,11 @@ def tour(
     resume: Resume = False,
     fresh: Fresh = False,
 ) -> None:
-    """Take a first look: a table, a figure and what they show, in about a minute.
+    """Take a first look: two tables, a figure and what they show, in about a minute.
 
     The default policy beside the paper's algorithms, exact OFUL and a uniform choice: regret, reward, time
-    and memory, on handwritten digits and on a synthetic stream with 500 features. Nothing is tuned, nothing
-    is downloaded. Then the paper's claims that a short run can judge.
+    and memory, on handwritten digits and on a synthetic stream with 500 features. Then the paper's claims
+    that a short run can judge. Nothing is tuned, nothing is downloaded.
 
     Example: `sketchbandit tour`
 
@@ -282,7 +282,7 @@ def _show(done: Report) -> None:
         for name in TOUR:
             print_table(done.results.experiments[name].title, *table(done.results, name))
         _answer(done, "What this shows")
-        _verdicts("the paper's claims that a short run can judge", done.findings)
+        _verdicts("the paper's claims that a short run can judge, nothing tuned", done.findings)
         console.print(FULL_VERDICTS, highlight=False, markup=False)
     else:
         _verdicts("the paper's claims", done.findings)

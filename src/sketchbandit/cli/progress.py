@@ -10,7 +10,7 @@ class Bar(LiveProgress, Watcher):
     """Told of stages and finished runs; draws one line for each stage."""
 
     def __init__(self) -> None:
-        super().__init__(TextColumn("{task.description:12}"), BarColumn(), MofNCompleteColumn())
+        super().__init__(TextColumn("{task.description:22}"), BarColumn(), MofNCompleteColumn())
         self._task: TaskID | None = None
         self._downloads: dict[str, TaskID] = {}
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-from sketchbandit.experiments import plan
+from sketchbandit.experiments import environments, plan
 from sketchbandit.experiments.chance import UNIFORM, is_chance
 from sketchbandit.experiments.definitions.tour import DEFAULT, EXACT, TOUR
 from sketchbandit.experiments.figures import DRAWN
@@ -16,6 +16,7 @@ from sketchbandit.experiments.figures.verdicts import verdict_bars
 from sketchbandit.experiments.profiles import TOUR as AMOUNT
 from sketchbandit.experiments.results import Results, estimate, summary
 from sketchbandit.experiments.verdicts import Findings, counts, judged, said_of
+from sketchbandit.policy.recipes import EXACT_UP_TO
 
 Line = dict[str, Any]
 
@@ -38,12 +39,17 @@ def is_tour(results: Results) -> bool:
 
 
 def of_tour(results: Results) -> Answer:
-    """Where the default stands, and what the exact algorithm costs where there are many features."""
+    """Where the default stands, and what it costs beside the exact algorithm with few and many features."""
     rounds = plan.rounds_of(results.experiments[TOUR[0]], results.profile)
-    standing = "; and ".join(_standing(results, name) for name in TOUR)
-    first = f"With nothing tuned, the default's regret over {rounds:,} rounds is {standing}."
+    sentences = [
+        "Regret is what a policy loses against the best choice of every round: lower is better. A run has "
+        f"{rounds:,} rounds, and nothing is tuned.",
+        *(_standing(results, name) for name in TOUR),
+        _overhead(results, TOUR[0]),
+        _price(results, TOUR[-1]),
+    ]
     panels = tuple(partial(side_by_side, results, [name]) for name in TOUR)
-    return Answer((first, _price(results, TOUR[-1])), lambda: side_by_side(results, TOUR), panels)
+    return Answer(tuple(filter(None, sentences)), lambda: side_by_side(results, TOUR), panels)
 
 
 def of_claims(results: Results, findings: Findings, ours: Findings) -> Answer:
@@ -90,26 +96,55 @@ def _standing(results: Results, name: str) -> str:
     """The regret of the default, and how it compares with the least."""
     lines = _learners(results, name)
     mine, best = _labelled(lines, DEFAULT), lines[0]
-    said = f"{_regret(mine):.1f} on {results.experiments[name].title}, {mine['worst']:.1f} at worst, "
+    seeds = _seeds(mine)
+    said = f"On {results.experiments[name].title} the default's regret is {_regret(mine):.1f}"
     if mine is best:
-        said += f"the least of all ({_name(lines[1])} is next with {_regret(lines[1]):.1f})"
-    else:
+        said += f", the least of all ({_name(lines[1])} is next with {_regret(lines[1]):.1f})"
+    elif _is_surely_more(mine, best):
         more = _regret(mine) / _regret(best) - 1.0
-        said += f"{more:.0%} more than the best ({_name(best)} with {_regret(best):.1f})"
-    return f"{said}, where a uniform choice has {_chance(results, name):,.0f}"
+        said += f", {more:.0%} more than the best ({_name(best)} with {_regret(best):.1f})"
+    else:
+        said += f"; the best is {_name(best)} with {_regret(best):.1f}, too close for {seeds} to tell apart"
+    worst = f"The worst of {seeds} has {mine['worst']:.1f}; a" if mine["permutations"] > 1 else "A"
+    return f"{said}. {worst} uniform choice has {_chance(results, name):,.0f}."
+
+
+def _overhead(results: Results, name: str) -> str:
+    """Why the default costs more than the exact algorithm where it is exact itself; empty if it does not."""
+    experiment = results.experiments[name]
+    columns = environments.build(plan.environment_of(experiment, results.profile), seed=0).dim + 1
+    time, space = _beside(results, name, DEFAULT, EXACT)
+    if columns > EXACT_UP_TO or max(time, space) <= 1.0:
+        return ""
+    return (
+        f"On {experiment.title} the default takes {time:.1f} times the time of OFUL and {space:.1f} times "
+        f"its memory: up to {EXACT_UP_TO} columns it is exact OFUL that also learns a scaling during a "
+        "warm-up and explores by Thompson sampling. Its sketch saves time and memory where there are more "
+        "features."
+    )
 
 
 def _price(results: Results, name: str) -> str:
     """What the exact algorithm costs beside the default, and what that buys."""
     lines = _learners(results, name)
     mine, exact = _labelled(lines, DEFAULT), _labelled(lines, EXACT)
-    time, space = (exact[what] / mine[what] for what in ("seconds_a_round", "kibibytes"))
+    time, space = _beside(results, name, EXACT, DEFAULT)
     change = _regret(exact) / _regret(mine) - 1.0
-    buys = f"{abs(change):.0%} {'less' if change < 0 else 'more'} regret"
+    if _is_surely_more(exact, mine) or _is_surely_more(mine, exact):
+        buys = f"for {abs(change):.0%} {'less' if change < 0 else 'more'} regret"
+    else:
+        buys = f"for a regret that {_seeds(mine)} cannot tell apart from the default's ({_regret(exact):.1f})"
     return (
         f"On {results.experiments[name].title} {_name(exact)} takes {time:.1f} times the time of the default "
-        f"and {space:.1f} times its memory, for {buys if round(change, 2) else 'the same regret'}."
+        f"and {space:.1f} times its memory, {buys}."
     )
+
+
+def _beside(results: Results, name: str, label: str, other: str) -> tuple[float, float]:
+    """How many times the time and the memory of another one takes."""
+    lines = _learners(results, name)
+    mine, its = _labelled(lines, label), _labelled(lines, other)
+    return mine["seconds_a_round"] / its["seconds_a_round"], mine["kibibytes"] / its["kibibytes"]
 
 
 def _winner(results: Results, name: str, lines: Sequence[Line]) -> str:
@@ -125,6 +160,10 @@ def _winner(results: Results, name: str, lines: Sequence[Line]) -> str:
     if any(is_chance(member) for _, members in results.series(name) for member in members):
         text += f". A uniform choice has {_chance(results, name):,.1f}"
     return text + "."
+
+
+def _seeds(line: Line) -> str:
+    return f"{line['permutations']} seed{'s' * (line['permutations'] > 1)}"
 
 
 def _runs(line: Line) -> str:

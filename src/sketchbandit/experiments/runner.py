@@ -1,7 +1,7 @@
 """Perform what is missing, and keep it: the engine below ``reproduce`` and ``compare``."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -85,8 +85,12 @@ def run(
     resume: bool = False,
     fresh: bool = False,
     watcher: Watcher | None = None,
+    stages: Mapping[str, Sequence[Experiment]] | None = None,
 ) -> Outcome:
-    """Tune, then play, whatever is not in ``out`` yet. What fails is reported and does not stop the rest."""
+    """Tune, then play, whatever is not in ``out`` yet. What fails is reported and does not stop the rest.
+
+    ``stages`` names what is played first and what follows, for the watcher; by default there is one stage.
+    """
     watcher = watcher or Watcher()
     settings = settings_of(experiments, profile, check(experiments, profile, watcher))
     if dask is None:
@@ -96,9 +100,8 @@ def run(
     with Store(out).open(settings, resume=resume, fresh=fresh) as store:
         failures = _perform("tuning", plan.tuning_runs(experiments, profile), store, perform, watcher)
         chosen = plan.choices(store.frame())
-        failures += _perform(
-            "playing", plan.final_runs(experiments, profile, chosen), store, perform, watcher
-        )
+        for name, played in (stages or {"playing": experiments}).items():
+            failures += _perform(name, plan.final_runs(played, profile, chosen), store, perform, watcher)
         return Outcome(store.frame(), failures)
 
 

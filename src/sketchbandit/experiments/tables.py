@@ -69,7 +69,10 @@ def _number(line: dict[str, Any], *, signed: bool) -> str:
 
 def plain(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
     """What a newcomer asks: how much was lost on average and at worst, how much was earned, at what cost."""
-    header = ["policy", "regret, mean", "regret, worst", "reward rate", "time a round", "memory"]
+    lines = summary(results, name)
+    seeds = max(line["permutations"] for line in lines)
+    worst = f"worst of {seeds} seeds" if seeds > 1 else "worst seed"
+    header = ["policy", "regret, mean", worst, "reward rate", "time a round", "memory"]
     rows = [
         [
             line["label"],
@@ -79,7 +82,7 @@ def plain(results: Results, name: str) -> tuple[list[str], list[list[str]]]:
             f"{1e6 * line['seconds_a_round']:,.0f} µs" if line["learns"] else "-",
             f"{line['kibibytes']:,.0f} KiB" if line["learns"] else "-",
         ]
-        for line in summary(results, name)
+        for line in lines
     ]
     return header, rows
 

@@ -93,8 +93,12 @@ def tour(
     Nothing is tuned and nothing downloaded. Then the paper's claims that a short run can judge. The
     parameters are those of ``reproduce``.
     """
-    chosen = [EXPERIMENTS[name] for name in (*definition.TOUR, *definition.JUDGED_BY)]
-    where = _where(jobs, dask)
+    stages = {
+        "for the table": [EXPERIMENTS[name] for name in definition.TOUR],
+        "for the paper's claims": [EXPERIMENTS[name] for name in definition.JUDGED_BY],
+    }
+    chosen = [experiment for stage in stages.values() for experiment in stage]
+    where = _where(jobs, dask) | {"stages": stages}
     return _run(chosen, TOUR, Path(out), where, resume=resume, fresh=fresh, watcher=watcher)
 
 

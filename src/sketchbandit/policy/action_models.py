@@ -208,9 +208,14 @@ class ActionModels(Learner):
     def __repr__(self) -> str:
         retired = f", {len(self._retired)} retired" if self._retired else ""
         return (
-            f"<{type(self).__name__}({len(self.actions)} actions{retired}, each {self._template!r}): "
+            f"<{type(self).__name__}({len(self.actions)} actions{retired}, each {self._said_of_each()}): "
             f"{self.rounds} rounds, {self.nbytes:,} bytes>"
         )
+
+    def _said_of_each(self) -> str:
+        """What kind of model an action has; the models differ in what they have learned."""
+        model = self._template
+        return f"{type(model).__name__} on {type(model.sketch).__name__}, explore={model.explore!r}"
 
     def _facts(self) -> Facts:
         shown = list(self._models)[:_SHOWN]
@@ -218,7 +223,7 @@ class ActionModels(Learner):
         retired = f", {len(self._retired):,} retired" if self._retired else ""
         return [
             ("actions", f"{len(self.actions):,}{retired}"),
-            ("each", repr(self._template)),
+            ("each", self._said_of_each()),
             ("rounds", f"{self.rounds:,}"),
             ("memory", amount(self.nbytes)),
             *((str(name), _told(self._models[name])) for name in shown),

@@ -42,7 +42,7 @@ class LinUCB(Policy):
         it. If a scaling has to be learned, the policy works with copies: read ``policy.sketch``.
     ridge : float
         lambda, the ridge parameter, in units of a squared arm norm.
-    beta : float, Confidence or "auto", optional
+    beta : float or Confidence or str, optional
         The confidence radius, short for ``explore=UCB(beta)``. A float is a constant radius, a ``Confidence``
         is that of the theorem, and "auto" follows the standard deviation of the rewards. Default 0.1.
     explore : Explore, optional
@@ -55,9 +55,9 @@ class LinUCB(Policy):
         How fast to forget old rounds, for rewards that drift. A number up to 1 is a factor per round, such as
         0.999. A number above 1 is a half-life in rounds, such as 700. None (the default) never forgets
         (docs/bandits.md).
-    scaling : {None, "rows", "columns", "auto"} or Scaling
-        How features are scaled (docs/scaling.md). The ``scaling`` of another policy can be given too.
-        Default None: features stay as they are.
+    scaling : str or Scaling or None
+        How features are scaled: "rows", "columns" or "auto" (docs/scaling.md). The ``scaling`` of another
+        policy can be given too. Default None: features stay as they are.
     intercept : bool or float
         Whether a constant feature is added to every arm. A float sets the length of that feature. The sketch
         then needs one column more than an arm has.

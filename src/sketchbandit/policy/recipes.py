@@ -47,7 +47,7 @@ def oful(
         Number of features of an arm.
     ridge : float
         lambda, the ridge parameter, in units of a squared arm norm.
-    beta : float, Confidence or "auto", optional
+    beta : float or Confidence or str, optional
         The confidence radius, short for ``explore=UCB(beta)``. A float is a constant radius, a ``Confidence``
         is that of the theorem, and "auto" follows the standard deviation of the rewards. Default 0.1.
     dtype : dtype
@@ -62,7 +62,7 @@ def oful(
         How fast to forget old rounds, for rewards that drift. A number up to 1 is a factor per round, such as
         0.999. A number above 1 is a half-life in rounds, such as 700. None (the default) never forgets
         (docs/bandits.md).
-    scaling : {None, "rows", "columns", "auto"} or Scaling
+    scaling : str or Scaling or None
         How features are scaled. None: not at all. "rows": every arm to length one. "columns": every column is
         centred and divided by its standard deviation. "auto": chosen from the first arms (docs/scaling.md).
     intercept : bool or float
@@ -228,7 +228,7 @@ def dbslinucb(
     --------
     >>> policy = dbslinucb(100, size=10, epsilon=2.0)
     >>> policy.health().sentence
-    'The spectral error is at most 0 and never exceeds 4: the regret bound of UCB stays sublinear.'
+    'The spectral error is 0 so far and never exceeds 4: the regret bound of UCB stays sublinear.'
 
     """
     sketch = DyadicBlockSketch(
@@ -294,7 +294,7 @@ def adaptive(
         The part of the loss that alpha gives back: 0 (none), 0.5 or 1 (all).
     ridge : float, optional
         lambda. Default 1; below 256 columns, their number divided by 256.
-    beta : float, Confidence or "auto", optional
+    beta : float or Confidence or str, optional
         As for ``oful``. If it is given, the default rule is ``UCB(beta)``.
     order : float, optional
         Use instead of a horizon. The error is then not bounded, but may grow as fast as a regret of
@@ -304,10 +304,18 @@ def adaptive(
         for float32 rounding.
     explore : Explore, optional
         The exploration rule. Default ``Thompson("auto")``.
-    rewards, forget
-        As for ``oful``. Set ``forget`` if rewards drift.
-    scaling, intercept
-        As for ``oful``, but the defaults are "auto" and True.
+    rewards : Estimate, optional
+        The reward model: ``Linear()`` (the default), ``Logistic()`` for clicks, ``Poisson()`` for counts,
+        ``Robust()`` for outliers (docs/beyond-linear.md).
+    forget : float, optional
+        How fast to forget old rounds. Set it if rewards drift: a number up to 1 is a factor per round, a
+        number above 1 is a half-life in rounds. None (the default) never forgets (docs/bandits.md).
+    scaling : str or Scaling or None
+        How features are scaled. "auto" (the default): chosen from the first arms. "rows": every arm to length
+        one. "columns": every column is centred and divided by its standard deviation. None: not at all
+        (docs/scaling.md).
+    intercept : bool or float
+        Whether a constant feature is added to every arm. A float sets its length relative to an arm.
     seed : int, optional
         Seed of the generator that random choices draw from, whatever the rule. By default the operating
         system provides it.
@@ -325,7 +333,7 @@ def adaptive(
     >>> policy.sketch.epsilon
     1.25
     >>> policy.health().sentence
-    'The spectral error is at most 0 and never exceeds 1.25: the regret bound of UCB stays sublinear.'
+    'The spectral error is 0 so far and never exceeds 1.25: the regret bound of UCB stays sublinear.'
 
     """
     columns = _columns(dim, intercept)

@@ -2,6 +2,7 @@
 
 import math
 
+from sketchbandit.showing import amount
 from sketchbandit.sketch import Sketch
 
 _SMALL = 128  # columns up to which an exact matrix needs no comment
@@ -30,8 +31,9 @@ def bounded_sentence(sketch: Sketch, error: float, most: float) -> str:
     """The sentence for an error that is bounded."""
     if most == 0.0:
         return "The sketch is exact: it loses nothing, so it adds no regret."
+    so_far = f"at most {error:.4g}" if error else "0 so far"
     return (
-        f"The spectral error is at most {error:.4g} and never exceeds {most:.4g}: "
+        f"The spectral error is {so_far} and never exceeds {most:.4g}: "
         "the regret bound of UCB stays sublinear." + _said_of_matrix(sketch)
     )
 
@@ -42,8 +44,9 @@ def _said_of_matrix(sketch: Sketch) -> str:
         return ""
     could_say = getattr(sketch, "horizon", 0) is None and getattr(sketch, "order", None) is None
     return (
-        " To keep this bound the sketch has become exact, a matrix of dim² numbers. If that is too much "
-        f"memory, allow a larger epsilon{' (or inflation), or give the horizon' if could_say else ''}."
+        " To keep this bound the sketch has become exact, a matrix of dim² numbers "
+        f"({amount(sketch.nbytes)}). To use less memory, allow a larger "
+        f"epsilon{' (or inflation), or give the horizon' if could_say else ''}."
     )
 
 
