@@ -36,8 +36,7 @@ def check(policy: Spec) -> None:
         choices = ", ".join([*named.RECIPES, chance.UNIFORM.name])
         hint = f"; {policy.name} is a rule of exploration: write oful:{rules.RULE}={policy.name}"
         raise InputError(
-            f"unknown policy {policy.name!r}; choose from {choices}"
-            + (hint if policy.name in RULES else "")
+            f"unknown policy {policy.name!r}; choose from {choices}" + (hint if policy.name in RULES else "")
         )
     if policy.get("dim") is not None:
         raise InputError(f"{policy}: dim comes from the log or the data; leave it out")
