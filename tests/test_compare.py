@@ -249,8 +249,11 @@ def test_columns_far_apart_are_said(tmp_path: Path, file: Path) -> None:
     done = CliRunner().invoke(app, [*arguments, "--out", str(out), "--jobs", "1"])
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
-    assert "Note: the columns of mine.csv are far apart in scale: entries of column 5" in said
+    assert "Note: the columns of mine.csv are far apart in scale: entries of column f are" in said
     assert "--standardize" in said
+    text = " ".join((out / "report.html").read_text(encoding="utf-8").split())
+    assert "beta and lambda as given; every row of length one, synthetic noise 0.1;" in text
+    assert "has its own target label" in text
     for page in ((out / "report.html"), report(out).path):
         assert "far apart in scale" in page.read_text(encoding="utf-8")
     assert not said_of_scales(load("digits"))

@@ -293,6 +293,7 @@ def test_a_bad_row_in_every_format(name: str, tmp_path: Path) -> None:
             r"words and numbers \(id, 2, 3, ...\): say --header if .*, --no-header if",
         ),
         ("a.csv", b"0,1,2\n1,2,3\n", "its first line is 0, 1, 2: names of columns, or a row. Say --header"),
+        ("a.csv", b"a,b,c\n1,2,3\n1,,3\n", "row 1 contains nan in column b; rows must be finite"),
         ("a.csv", b"NA,NA,NA\n1,2,3\n", "row 0 contains nan"),
         ("a.csv", b"1,2,3\r4,5,6\r", "a.csv: its first line cannot be read"),
         ("a.csv", b"\xff\xfe1,2", "not a text of numbers"),
@@ -503,6 +504,23 @@ def test_a_job_goes_on_with_the_columns_it_began_with(tmp_path: Path) -> None:
     found = outofcore.sketch(names, size=5, out=out, resume=True, drop=same, watcher=watcher)
     assert watcher.done > 0
     assert_same(found, oracle(np.tile(matrix(250), (4, 1))))
+
+
+def test_a_frame_is_no_path() -> None:
+    """Its columns are not taken for files."""
+    with pytest.raises(sb.InputTypeError, match=r"paths of files, got DataFrame; .*FrequentDirections"):
+        outofcore.sketch(frame())  # type: ignore[arg-type]
+
+
+def test_a_column_that_outweighs_all_others_is_said(tmp_path: Path) -> None:
+    """By its name, with the option that leaves it out; not where columns are alike."""
+    table = pd.DataFrame({"a": np.arange(9.0), "b": np.ones(9) * 5, "user id": 70_000 + np.arange(9)})
+    table.to_csv(tmp_path / "x.csv", index=False)
+    asked = ["sketch", str(tmp_path / "x.csv"), "--out", str(tmp_path / "s.safetensors"), "--jobs", "1"]
+    said = CliRunner().invoke(app, asked).output
+    assert "Note: column user id has over 99% of the mass" in said
+    assert "--drop 'user id'" in said
+    assert "Note" not in CliRunner().invoke(app, [*asked, "--drop", "user id"]).output
 
 
 def test_the_command_leaves_columns_out(tmp_path: Path) -> None:

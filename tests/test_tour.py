@@ -176,12 +176,36 @@ def test_a_race_says_who_is_ahead_and_whether_that_is_sure(results: Results) -> 
     rows = results.all_rows.copy()
     rows.loc[rows["contender"] != "uniform", "regret"] = 7.0
     same = Results(rows, results.profile, results.experiments.values())
-    assert "too close for" in answers.of_race(same, name).sentences[0]
+    tied = answers.of_race(same, name).sentences[0]
+    assert "too close for" in tied
+    assert " and OFUL (exact) have the least regret: 7.0 on average, 7.0 at worst" in tied
+    assert "follows" not in tied
     rows.loc[rows["run"].isin(results.of(name, member(name, "SOFUL"))["run"]), "regret"] = 1.0
     sure = Results(rows, results.profile, results.experiments.values())
     assert "too close for" not in answers.of_race(sure, name).sentences[0]
     slow = changed(results, "CBRAP", seconds=1000.0)
     assert "(CBRAP: " in answers.of_race(slow, name).sentences[1]
+
+
+def test_the_costs_of_a_race_name_ties() -> None:
+    """No one is compared with itself; who needs about the same is named together."""
+
+    def line(label: str, seconds: float, kibibytes: float) -> answers.Line:
+        return {"label": label, "seconds_a_round": seconds, "kibibytes": kibibytes}
+
+    costs = answers._costs
+    first, second = line("OFUL", 1.0, 2.0), line("Greedy", 3.0, 9.8)
+    assert costs([second, first]) == (
+        "OFUL takes the least time (Greedy: 3.0 times as much) and the least memory "
+        "(Greedy: 4.9 times as much)."
+    )
+    assert costs([first, line("SOFUL", 2.0, 2.01)]) == (
+        "OFUL takes the least time (SOFUL: 2.0 times as much). All take about the same memory."
+    )
+    assert costs([first, line("SOFUL", 1.01, 1.0), second]) == (
+        "OFUL and SOFUL take the least time (Greedy: 3.0 times as much). "
+        "SOFUL takes the least memory (Greedy: 9.8 times as much)."
+    )
 
 
 def test_the_report_of_the_tour(folder: Path, results: Results, tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ print(f"{matrix.nbytes / 1e6:.0f} MB on disk")
 # %% [markdown]
 # ## Sketch it in pieces
 #
-# `FrequentDirections` keeps fewer than `size` rows, and a buffer of as many more. `update` takes any number
-# of rows.
+# `FrequentDirections` keeps at most `size - 1` rows, and a buffer for new ones: until the next shrink there
+# are up to `2 * size` rows in all. `compress` shrinks at once. `update` takes any number of rows.
 
 # %%
 matrix = np.load(file, mmap_mode="r")

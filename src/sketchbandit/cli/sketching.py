@@ -14,9 +14,10 @@ from sketchbandit import outofcore
 from sketchbandit.cli.live import LiveProgress
 from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.errors import InputError
-from sketchbandit.outofcore.sources import names_in
+from sketchbandit.outofcore.sources import names_in, option
 from sketchbandit.sketch import Sketch, spectrum
 
+_HEAVY = 0.99  # of the mass
 _PICTURES = (".png", ".svg", ".pdf", ".jpg")
 _SCREE = "sketchbandit.outofcore.scree"  # draws with matplotlib
 
@@ -29,10 +30,16 @@ class RowBar(LiveProgress, outofcore.Watcher):
         self._task: TaskID | None = None
         self.columns: list[str] = []
         """Those that were left out."""
+        self.read: Sequence[str] = ()
+        """The names of those that are read, if they have any."""
 
     def left_out(self, columns: Sequence[str]) -> None:
         """To be printed when all is done."""
         self.columns = list(columns)
+
+    def names(self, columns: Sequence[str]) -> None:
+        """For the note on a column that outweighs all others."""
+        self.read = columns
 
     def begin(self, rows: int | None, done: int) -> None:
         """So many rows, some of them read before."""
@@ -64,6 +71,9 @@ def sketch_files(
         said = f"columns left out: {', '.join(bar.columns)}"
         console.print(said, soft_wrap=True, highlight=False, markup=False)
     _values(made, top)
+    note = _heavy(made, bar.read)
+    if note:
+        console.print(note, soft_wrap=True, highlight=False, markup=False)
     if not made.mass:
         console.print("no rows, or only zeros: there is nothing to plot")
     files = [out, *([picture] if made.mass else [])]
@@ -112,3 +122,19 @@ def _values(made: Sketch, top: int) -> None:
     ]
     header = ["i", "sigma at least", "sigma at most", "mass of the first i, at least"]
     print_table("leading singular values", header, rows)
+
+
+def _heavy(made: Sketch, names: Sequence[str]) -> str:
+    """A note if one column has nearly all the mass: the sketch never has more of a column than X has."""
+    if not made.mass:
+        return ""
+    squares = made.covariance().diagonal() if made.is_dense else (made.rows**2).sum(axis=0)
+    at = int(squares.argmax())
+    if squares[at] < _HEAVY * made.mass:
+        return ""
+    which = names[at] if names else f"{at} (counted from 0)"
+    remedy = f". Leave it out if it is an id: {option(names[at])}" if names else ""
+    return (
+        f"Note: column {which} has over {_HEAVY:.0%} of the mass, so the sketch says little about the others"
+        f"{remedy}"
+    )

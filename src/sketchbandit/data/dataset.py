@@ -16,6 +16,8 @@ class DataSet(NamedTuple):
     name: str
     features: Any
     labels: Labels
+    columns: tuple[str, ...] | None = None
+    """The names of the columns, if they have names."""
 
     @property
     def dim(self) -> int:
@@ -36,7 +38,12 @@ class DataSet(NamedTuple):
         return digest.hexdigest()
 
 
-def checked(name: str, features: Any, labels: Any) -> DataSet:
+def column_name(columns: tuple[str, ...] | None, column: int) -> str:
+    """How messages call a column: by its name, or by its number."""
+    return f"column {column} (counted from 0)" if columns is None else f"column {columns[column]}"
+
+
+def checked(name: str, features: Any, labels: Any, columns: tuple[str, ...] | None = None) -> DataSet:
     """Make a data set with labels numbered from 0. Raises an InputError that says what is wrong."""
     if not sparse.issparse(features):
         features = np.asarray(features, order="C")  # the last digits of sums depend on the layout
@@ -53,7 +60,7 @@ def checked(name: str, features: Any, labels: Any) -> DataSet:
         )
     stored = features.data if sparse.issparse(features) else features
     if stored.dtype.kind == "f" and not np.isfinite(stored).all():
-        raise InputError(f"{name}: {_where_not_finite(features)}; drop or impute such rows first")
+        raise InputError(f"{name}: {_where_not_finite(features, columns)}; drop or impute such rows first")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise InputError(f"{name}: row {int(np.argmin(np.isfinite(values)))} has no label")
     names, numbers = np.unique(values, return_inverse=True)
@@ -64,14 +71,14 @@ def checked(name: str, features: Any, labels: Any) -> DataSet:
         )
     if len(names) < 2:
         raise InputError(f"{name}: every row has the label {names[0]}; classification needs two or more")
-    return DataSet(name, features, numbers.astype(np.int64))
+    return DataSet(name, features, numbers.astype(np.int64), columns)
 
 
-def _where_not_finite(features: Any) -> str:
+def _where_not_finite(features: Any, columns: tuple[str, ...] | None) -> str:
     if sparse.issparse(features):
         return "the sparse features contain NaN or inf"
     row, column = np.argwhere(~np.isfinite(features))[0]
-    return f"row {row}, column {column} (counted from 0) is {features[row, column]}"
+    return f"row {row}, {column_name(columns, column)} is {features[row, column]}"
 
 
 def _arrays(features: Any) -> tuple[Any, ...]:

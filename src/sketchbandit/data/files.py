@@ -78,7 +78,7 @@ def _read_table(path: Path, label: str | None) -> DataSet:
             f"{path}: features must be numbers, but these columns are not: {_some(wrong)}; "
             "encode or drop them"
         )
-    return checked(path.name, frame.to_numpy(dtype=np.float64), labels.to_numpy())
+    return checked(path.name, frame.to_numpy(dtype=np.float64), labels.to_numpy(), tuple(frame.columns))
 
 
 def _label_column(path: Path, columns: list[str], label: str | None) -> str:

@@ -149,11 +149,16 @@ def _beside(results: Results, name: str, label: str, other: str) -> tuple[float,
 
 def _winner(results: Results, name: str, lines: Sequence[Line]) -> str:
     best = lines[0]
+    tied = [line for line in lines if f"{_regret(line):.1f}" == f"{_regret(best):.1f}"]
+    worst = max(line["worst"] for line in tied)
     text = (
-        f"{best['label']} has the least regret: {_regret(best):.1f} on average, {best['worst']:.1f} at worst"
+        f"{_listed([line['label'] for line in tied])} {'have' if len(tied) > 1 else 'has'} the least regret: "
+        f"{_regret(best):.1f} on average, {worst:.1f} at worst"
     )
-    if len(lines) > 1:
-        second = lines[1]
+    if len(tied) > 1 and not _is_surely_more(tied[-1], best):
+        text += f", too close for {_runs(best)} to tell apart"
+    if len(lines) > len(tied):
+        second = lines[len(tied)]
         text += f"; {second['label']} follows with {_regret(second):.1f}"
         if not _is_surely_more(second, best):
             text += f", too close for {_runs(best)} to tell apart"
@@ -181,14 +186,41 @@ def _is_surely_more(one: Line, other: Line) -> bool:
 def _costs(lines: Sequence[Line]) -> str:
     """The cheapest beside the dearest, in time and in memory."""
     time, memory = (_cheapest(lines, what) for what in ("seconds_a_round", "kibibytes"))
-    return f"{time[0]} takes the least time ({time[1]}), {memory[0]} the least memory ({memory[1]})."
+    if time.least == memory.least and time.beside and memory.beside:
+        return f"{time.who} the least time ({time.beside}) and the least memory ({memory.beside})."
+    return f"{_said(time, 'time')} {_said(memory, 'memory')}"
 
 
-def _cheapest(lines: Sequence[Line], what: str) -> tuple[str, str]:
+class _Cheapest(NamedTuple):
+    """Who needs the least, and beside them who needs the most; nothing where all need about the same."""
+
+    least: tuple[str, ...]
+    beside: str
+
+    @property
+    def who(self) -> str:
+        return f"{_listed(self.least)} {'take' if len(self.least) > 1 else 'takes'}"
+
+
+def _cheapest(lines: Sequence[Line], what: str) -> _Cheapest:
     """Who needs the least, and how many times that who needs the most."""
     in_order = sorted(lines, key=itemgetter(what))
     least, most = in_order[0], in_order[-1]
-    return least["label"], f"{most['label']}: {most[what] / least[what]:.1f} times as much"
+    alike = [line for line in in_order if round(line[what] / least[what], 1) <= 1.0]
+    times = f"{most['label']}: {most[what] / least[what]:.1f} times as much"
+    beside = times if len(alike) < len(lines) else ""
+    return _Cheapest(tuple(line["label"] for line in alike), beside)
+
+
+def _said(found: _Cheapest, what: str) -> str:
+    if not found.beside:
+        return f"All take about the same {what}."
+    return f"{found.who} the least {what} ({found.beside})."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _chance(results: Results, name: str) -> float:

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from sketchbandit.arrays import Vector
 from sketchbandit.data import DataSet
+from sketchbandit.data.dataset import column_name
 
 _FAR = 30.0  # times: pixels, word counts and moments stay below it
 _OFTEN = 0.01  # a column that is nearly always zero says little about its scale
@@ -45,10 +46,12 @@ def said_of_scales(data: DataSet) -> str:
     times = scales[large] / scales[small]
     if times < _FAR:
         return ""
+    one, other = (column_name(data.columns, column) for column in (large, small))
+    other = other.removesuffix(" (counted from 0)")  # said once
     return (
-        f"the columns of {data.name} are far apart in scale: entries of column {large} (counted from 0) are "
-        f"about {scales[large]:.3g}, of column {small} about {scales[small]:.3g}. The large ones decide "
-        "nearly everything; --standardize (standardize=True) brings all columns to one scale"
+        f"the columns of {data.name} are far apart in scale: entries of {one} are "
+        f"about {scales[large]:.3g}, of {other} about {scales[small]:.3g}. The large ones decide nearly "
+        "everything; --standardize (standardize=True) brings all columns to one scale"
     )
 
 

@@ -50,7 +50,8 @@ class Profile:
     @property
     def sentence(self) -> str:
         """What was shrunk, and how the paper was read, for figures and the report."""
-        return f"{self.amount}; {self.reading.words}"
+        tuned = bool(self.tuning_permutations)
+        return f"{self.amount}; {self.reading.words if tuned else self.reading.words_of_data}"
 
     @property
     def tunes(self) -> bool:

@@ -52,7 +52,12 @@ class Reading:
     @property
     def words(self) -> str:
         """What it does, for figures and the report."""
-        return f"{_NORMALISED[self.normalise]}, synthetic noise {self.noise:g}, {_TUNED[self.tuning]}"
+        return f"{self.words_of_data}, {_TUNED[self.tuning]}"
+
+    @property
+    def words_of_data(self) -> str:
+        """What it does with the data."""
+        return f"{_NORMALISED[self.normalise]}, synthetic noise {self.noise:g}"
 
     def environment(self, asked: Spec) -> Spec:
         """An environment as it is read; what it says itself it keeps."""

@@ -88,6 +88,7 @@ def write(results: Results, folder: Path, failures: Sequence[Failure] = ()) -> R
         failures=[(*_words(failure.run), failure.run.seed, failure.reason) for failure in failures],
         runs=results.all_rows["run"].nunique(),
         title=title,
+        has_targets=any(one.environment.name == "classification" for one in results.experiments.values()),
     )
     path = folder / "report.html"
     replace_file(path, page.encode())

@@ -12,7 +12,7 @@ from typing import Any
 
 from sketchbandit import errors
 from sketchbandit._version import __version__
-from sketchbandit.errors import FileError, InputError, SketchBanditError
+from sketchbandit.errors import FileError, InputError, InputTypeError, SketchBanditError
 from sketchbandit.outofcore.folder import PartsFolder
 from sketchbandit.outofcore.parts import Part, Plan, check_alike, divide
 from sketchbandit.outofcore.reading import read_into
@@ -30,6 +30,9 @@ class Watcher:
 
     def left_out(self, columns: Sequence[str]) -> None:
         """These columns are not read; told before ``begin``, if there are any."""
+
+    def names(self, columns: Sequence[str]) -> None:
+        """The columns that are read, if they have names; told before ``begin``."""
 
     def begin(self, rows: int | None, done: int) -> None:
         """There are so many rows, if that is known; some of them were read before."""
@@ -90,6 +93,11 @@ def sketch(
         Is told how the work goes, and which columns were left out.
 
     """
+    if hasattr(inputs, "shape"):
+        raise InputTypeError(
+            f"inputs are paths of files, got {type(inputs).__name__}; for rows in memory use "
+            "FrequentDirections(dim, size=100).update(rows)"
+        )
     size = check_count("size", size, at_least=2)
     epsilon = None if epsilon is None else check_real("epsilon", epsilon, above=0.0)
     jobs = (os.cpu_count() or 1) if jobs is None else check_count("jobs", jobs, at_least=1)
@@ -108,6 +116,9 @@ def sketch(
     watcher = watcher or Watcher()
     if left_out:
         watcher.left_out(left_out)
+    named = next((source.columns for source in sources if source.columns), None)
+    if named:
+        watcher.names(named)
     if names == [STANDARD_INPUT]:
         if resume:
             raise InputError("what came on standard input is gone: it cannot be resumed")
