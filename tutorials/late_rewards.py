@@ -5,8 +5,8 @@
 # helps meanwhile. About 8 minutes. Needs `pip install '.[experiments]'` (for matplotlib, and fast loops).*
 #
 # A shop shows one of 50 offers to every visitor. Some visitors buy, hours later. Most never do, and nobody
-# reports that. So there are three questions: when do we learn, what do we learn from silence, and how do we
-# choose while we know nothing?
+# reports that. These are delayed rewards, with three questions: when do we learn, what do we learn from
+# silence, and how do we choose while we know nothing?
 
 # %%
 import warnings

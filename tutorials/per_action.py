@@ -67,8 +67,10 @@ print("probabilities:", dict(zip(models.actions, chances.round(3).tolist(), stri
 # %% [markdown]
 # ## Actions come and go
 #
-# A new action starts with the widest uncertainty, so it is tried soon. A retired action is never chosen
-# again. Its model still learns, because rewards may come late. If you add it again, it knows what it knew.
+# A new action starts with the widest uncertainty. How soon it is tried depends on the rule. The rule
+# `sb.Thompson("auto")` explores little and may take long, so here `floor=0.05` helps. `sb.UCB(0.3)` tries it
+# sooner ([measured](../bandits.md#one-model-per-action)). A retired action is never chosen again. Its model
+# still learns, because of delayed rewards. If you add it again, it knows what it knew.
 
 # %%
 models.add("yellow")

@@ -22,8 +22,8 @@ class PerAction(ActionRanking):
     """One model per action (disjoint LinUCB): every action scores the same context with a model of its own.
 
     The models are disjoint: rewards of one action say nothing about another. A new action starts with the
-    width of the prior, so that it gets tried. If actions have features of their own, one policy over arms
-    learns faster.
+    width of the prior. ``UCB(0.3)`` tries it soon. ``Thompson("auto")``, the default of ``adaptive``, may
+    take long. If actions have features of their own, one policy over arms learns faster.
 
     ``merge`` adds up the actions that both sides have. Actions that only the other side has are copied, with
     their state (offered or retired). After a merge, models taken from ``policies`` before are out of date.
