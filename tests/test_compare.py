@@ -157,6 +157,7 @@ def test_every_policy_plays_and_learns_contextually(tmp_path: Path) -> None:
     tuned = compare(["oful"], rounds=40, permutations=1, tune=True, out=tmp_path / "tuned", **settings)
     assert (tuned.results.all_rows["kind"] == "tune").sum() == 45
     assert "labels as actions" in done.path.read_text(encoding="utf-8")
+    assert "target label" not in done.path.read_text(encoding="utf-8")
 
 
 def rates_of(results: Results) -> dict[str, float]:

@@ -176,12 +176,16 @@ def test_one_decision_has_no_interval(tmp_path: Path) -> None:
     assert (tmp_path / "forest.png").stat().st_size > 5000
 
 
-def test_equally_many_digits_in_a_row() -> None:
-    """The value and both ends, by the largest of them; a difference has its sign."""
+def test_equally_many_digits() -> None:
+    """The values and their ends, in all rows; a difference has its sign."""
     row = Estimate("p", "ips", 0.7, 0.0451, 0.849, 10.0)
-    assert tables.numbers(row) == ["0.7000", "0.0451 to 0.8490"]
-    assert tables.numbers(row._replace(value=7.0, high=12345.6)) == ["7", "0 to 12346"]
-    assert tables.numbers(row._replace(low=np.nan, high=np.nan)) == ["0.7000", "-"]
+    one, other = row._replace(high=1.2), row._replace(low=np.nan, high=np.nan)
+    assert tables.numbers([row, one, other]) == [
+        ["0.7000", "0.0451 to 0.8490"],
+        ["0.7000", "0.0451 to 1.2000"],
+        ["0.7000", "-"],
+    ]
+    assert tables.numbers([row._replace(value=7.0, high=12345.6)]) == [["7", "0 to 12346"]]
     less = Difference("p", "logged", "ips", 0.02, -0.001, 0.041)
     header, (shown,) = tables.differences([less], 0.95)
     assert dict(zip(header, shown, strict=True))["minus"] == "logged"

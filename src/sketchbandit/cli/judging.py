@@ -131,7 +131,7 @@ def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
         rows = [{**plain(life.estimate), "decisions": life.decisions} for life in lives.values()]
         typer.echo(json.dumps({"replay": rows, "verdicts": {n: r.verdict for n, r in lives.items()}}))
         return
-    header = ["policy", "rounds", "of decisions", "mean reward", "interval", "can be judged"]
+    header = ["policy", "rounds", "of decisions", "mean reward", "interval", "judged"]
     print_table(
         "while they learn",
         header,
@@ -140,10 +140,12 @@ def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
                 life.policy,
                 f"{life.rounds:,}",
                 f"{life.decisions:,}",
-                *tables.numbers(life.estimate),
+                *shown,
                 "no" if life.verdict else "yes",
             ]
-            for life in lives.values()
+            for life, shown in zip(
+                lives.values(), tables.numbers([life.estimate for life in lives.values()]), strict=True
+            )
         ],
     )
     _say({name: life.verdict for name, life in lives.items() if life.verdict})

@@ -71,12 +71,12 @@ def evaluate(
     >>> reward = 1.0 + arms[np.arange(4000), chosen] @ [0.3, -0.1, 0.2]
     >>> log = Log(arms=arms, chosen=chosen, reward=reward, probability=np.full(4000, 0.2))
     >>> evaluate(log, {"first": lambda arms: [1, 0, 0, 0, 0], "uniform": "uniform"}, methods=("snips", "dr"))
-    policy   method  value   95% interval      effective size
-    logged   mean    0.9958  0.9841 to 1.008   4,000
-    first    snips   0.9767  0.9513 to 1.002   825
-    first    dr      0.9874  0.9759 to 0.9989  825
-    uniform  snips   0.9958  0.9841 to 1.008   4,000
-    uniform  dr      1       0.9952 to 1.006   4,000
+    policy   method  value  95% interval    effective size
+    logged   mean    0.996  0.984 to 1.008  4,000
+    first    snips   0.977  0.951 to 1.002  825
+    first    dr      0.987  0.976 to 0.999  825
+    uniform  snips   0.996  0.984 to 1.008  4,000
+    uniform  dr      1.000  0.995 to 1.006  4,000
 
     """
     chosen = Settings(methods=tuple([methods] if isinstance(methods, str) else methods), **settings)

@@ -2,38 +2,39 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import median
 
 from sketchbandit.evaluation.results import Difference, Estimate
 from sketchbandit.evaluation.weights import Weights
 
 Table = tuple[list[str], list[list[str]]]
 """Header and rows."""
-_DIGITS = 4  # of the largest number in a row
+_DIGITS = 4  # of a usual number
 _DECIMALS = 9  # at most
 
 
 def estimates(found: Sequence[Estimate], level: float) -> Table:
     """One row per estimate."""
     header = ["policy", "method", "value", f"{level:.0%} interval", "effective size"]
-    rows = [[e.policy, e.method, *numbers(e), f"{e.effective_size:,.0f}"] for e in found]
-    return header, rows
+    pairs = zip(found, numbers(found), strict=True)
+    return header, [[e.policy, e.method, *shown, f"{e.effective_size:,.0f}"] for e, shown in pairs]
 
 
 def differences(found: Sequence[Difference], level: float) -> Table:
     """One row per difference, with whether it is clear."""
     header = ["policy", "minus", "method", "difference", f"{level:.0%} interval", "clear"]
-    return header, [_difference(row) for row in found]
+    pairs = zip(found, numbers(found, sign="+"), strict=True)
+    return header, [[row.policy, row.other, row.method, *shown, _clear(row)] for row, shown in pairs]
 
 
-def _difference(row: Difference) -> list[str]:
-    clear = "nothing can be said" if math.isnan(row.low) else "yes" if row.is_clear else "no"
-    return [row.policy, row.other, row.method, *numbers(row, sign="+"), clear]
+def _clear(row: Difference) -> str:
+    return "nothing can be said" if math.isnan(row.low) else "yes" if row.is_clear else "no"
 
 
 def diagnostics(found: Mapping[str, Weights]) -> Table:
     """One row per candidate, about its weights. The reasons why one cannot be judged are ``verdicts``."""
     header = ["policy", "effective size", "mean weight", "largest", "99 %", "top 1 % holds", "overlap"]
-    return [*header, "can be judged"], [_weights(name, row) for name, row in found.items()]
+    return [*header, "judged"], [_weights(name, row) for name, row in found.items()]
 
 
 def _weights(name: str, row: Weights) -> list[str]:
@@ -57,13 +58,17 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def numbers(row: Estimate | Difference, sign: str = "") -> list[str]:
-    """The value and its interval, with equally many decimals; a dash for what is not known."""
-    known = [abs(number) for number in (row.value, row.low, row.high) if math.isfinite(number)]
-    largest = max(known, default=0.0)
-    decimals = 4 if largest == 0.0 else min(max(_DIGITS - 1 - math.floor(math.log10(largest)), 0), _DECIMALS)
-    ends = (f"{end:.{decimals}f}" for end in (row.low, row.high))
+def numbers(found: Sequence[Estimate] | Sequence[Difference], sign: str = "") -> list[list[str]]:
+    """Value and interval of each row, all with equally many decimals; a dash for what is not known."""
+    largest = [
+        max(map(abs, filter(math.isfinite, (row.value, row.low, row.high))), default=0) for row in found
+    ]
+    usual = median(filter(None, largest)) if any(largest) else 1.0
+    decimals = min(max(_DIGITS - 1 - math.floor(math.log10(usual)), 0), _DECIMALS)
     return [
-        "-" if math.isnan(row.value) else f"{row.value:{sign}.{decimals}f}",
-        "-" if math.isnan(row.low) else " to ".join(ends),
+        [
+            "-" if math.isnan(row.value) else f"{row.value:{sign}.{decimals}f}",
+            "-" if math.isnan(row.low) else f"{row.low:.{decimals}f} to {row.high:.{decimals}f}",
+        ]
+        for row in found
     ]
