@@ -77,7 +77,7 @@ def test_it_renders_and_updates(server: ServerProcess, browser: Browser) -> None
     expect(page.locator("#decisions")).to_have_text("61")
     expect(page.locator("#rewards")).to_have_text("60")
     expect(page.locator("#open")).to_have_text("1")
-    expect(page.locator("#health")).to_contain_text("The spectral error is at most")
+    expect(page.locator("#health")).to_contain_text("The spectral error is 0 so far and never exceeds")
     expect(page.locator("#budget-text")).to_contain_text("Its budget now is")
     expect(page.locator("#recent tr")).to_have_count(20)
     expect(page.locator("#recent tr").first).to_contain_text("open")

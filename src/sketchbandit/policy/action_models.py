@@ -215,7 +215,8 @@ class ActionModels(Learner):
     def _said_of_each(self) -> str:
         """What kind of model an action has; the models differ in what they have learned."""
         model = self._template
-        return f"{type(model).__name__} on {type(model.sketch).__name__}, explore={model.explore!r}"
+        reader = "" if self._reader is None else f", {self._reader!r}"
+        return f"{type(model).__name__} on {type(model.sketch).__name__}, explore={model.explore!r}{reader}"
 
     def _facts(self) -> Facts:
         shown = list(self._models)[:_SHOWN]
