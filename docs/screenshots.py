@@ -49,7 +49,9 @@ def take(browser: Browser, url: str, width: int, colours: str) -> Image.Image:
     """What one window shows of a page."""
     window = browser.new_page(viewport={"width": width, "height": WIDTHS[width]})
     window.emulate_media(color_scheme="dark" if colours == "dark" else "light", reduced_motion="reduce")
-    window.goto(url)
+    answer = window.goto(url)
+    if answer is None or not answer.ok:
+        raise SystemExit(f"there is no page {url}; build the site first: make docs")
     window.wait_for_load_state("networkidle")
     taken = Image.open(io.BytesIO(window.screenshot(animations="disabled")))
     window.close()
