@@ -41,6 +41,11 @@ class Library(NamedTuple):
         return self.name == "numpy"
 
     @property
+    def place(self) -> str:
+        """The library, and the device where it has several."""
+        return self.name if self.on_host else f"{self.name}, {self.device}"
+
+    @property
     def widest(self) -> Any:
         """The widest real dtype available: float64, or else float32."""
         return _widest(self.xp, self.name, str(self.device))

@@ -13,8 +13,6 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.libraries import check_same_place, dtype_name, is_foreign, library_of
 from sketchbandit.showing import Facts, amount, card
 
-INTERACTIONS = ("product", "concatenate", "outer")
-
 
 class Offer:
     """The arms of a catalogue that one request offers: all or some, with or without a context.
@@ -204,17 +202,15 @@ class Catalogue(Offer):
 
     def __repr__(self) -> str:
         store = self.arms.store
-        place = (
-            store.library.name if store.library.on_host else f"{store.library.name}, {store.library.device}"
-        )
-        return f"<Catalogue: {len(self):,} arms of dim {self.dim:,}, {dtype_name(store.array)} ({place})>"
+        dtype, place = dtype_name(store.array), store.library.place
+        return f"<Catalogue: {len(self):,} arms of dim {self.dim:,}, {dtype} ({place})>"
 
     def _facts(self) -> Facts:
-        library = self.arms.store.library
+        store = self.arms.store
         return [
             *super()._facts(),
-            ("dtype", dtype_name(self.arms.store.array)),
-            ("place", library.name if library.on_host else f"{library.name}, {library.device}"),
+            ("dtype", dtype_name(store.array)),
+            ("place", store.library.place),
             ("memory", amount(self.nbytes)),
         ]
 

@@ -13,8 +13,10 @@ from sketchbandit.kernels import loops
 from sketchbandit.libraries import Library, check_real_dtype, dtype_name, half_product, library_of, unit_of
 
 _NUMBERS = 1 << 24  # of a piece that is worked on at a time
-_UP = 1.0 + 2.0**-20  # more than the rounding of a few operations in float32
-_HALF = 2.0**-20  # units above are of half precision
+UP = 1.0 + 2.0**-20
+"""A factor above the rounding of a few operations in float32."""
+HALF = 2.0**-20
+"""Units of roundoff above this are those of half precision."""
 _SHORTEST_SQUARE = 1e-28  # of an arm where float32 is all there is
 _LEVELS = 127.0  # of an entry in eight bits, to either side
 LEAST = 1e-30
@@ -110,13 +112,13 @@ class Store:
 
         Every value is off by at most a·norm + b·slack, whatever the order of the sums.
         """
-        library, length, coarse = self.library, float(np.linalg.norm(vector)) * _UP, self.coarse
+        library, length, coarse = self.library, float(np.linalg.norm(vector)) * UP, self.coarse
         if coarse is not None and coarse.steps is not None:
             share = 1.02 * (self.width + 4) * 2.0**-24
             return _of_codes(coarse, vector.astype(np.float32)), (share + 2.0**-23) * length, 1.02 * length
         if coarse is not None:
             found, unit = half_product(library, coarse.array, vector)
-        elif unit_of(self.array) > _HALF:
+        elif unit_of(self.array) > HALF:
             found, unit = half_product(library, self.array, vector)
         else:
             found = self._rough(library.put(vector, self.array.dtype))
@@ -146,7 +148,7 @@ class Store:
         It takes one pass over the arms. The bounds are an upper and a lower one.
         """
         library, largest = self.library, float(np.abs(weights).max(initial=0.0)) or 1.0
-        dtype = self.array.dtype if unit_of(self.array) <= _HALF else library.xp.float32
+        dtype = self.array.dtype if unit_of(self.array) <= HALF else library.xp.float32
         squared = np.square(weights / largest)
         unit = 3.0 * library.product_unit(dtype)
         rough, squares = self._in_one_pass(vector, squared, dtype)
@@ -155,7 +157,7 @@ class Store:
         )
         lost = self.norms * self.norms * 1e-37 + self.width * 2.0**-126  # values too small for float32
         factor = largest * largest
-        per_norm = (0.5 * share + unit + 2.0**-22) * float(np.linalg.norm(vector)) * _UP
+        per_norm = (0.5 * share + unit + 2.0**-22) * float(np.linalg.norm(vector)) * UP
         return (
             rough,
             per_norm,
@@ -187,11 +189,11 @@ class Store:
         """The same for every row of weights, shape (rows, K)."""
         squares = np.zeros((len(weights), BANDS))
         for band, columns in enumerate(band_slices(self.width)):
-            squares[:, band] = np.square(weights[:, columns]).max(axis=1, initial=0.0) * _UP
+            squares[:, band] = np.square(weights[:, columns]).max(axis=1, initial=0.0) * UP
         library = self.library
         products = library.product(library.put(squares, self.bands.dtype), self.bands.T)
         coarse = 1.0 + 3.0 * library.product_unit(self.bands.dtype) * 2.0
-        return library.xp.sqrt(products * (_UP * coarse)) * _UP
+        return library.xp.sqrt(products * (UP * coarse)) * UP
 
 
 def band_slices(width: int) -> list[slice]:
@@ -222,8 +224,8 @@ def make_store(arms: Any, *, half: bool, label: Any = None) -> Store:
         lengths_sq = library.xp.sum(squares, axis=1)
         _check_finite(bare, lengths_sq, label)
         single = library.xp.float32
-        norms = library.cast(library.xp.sqrt(lengths_sq), single) * _UP + LEAST
-        bare = replace(bare, norms=norms, bands=library.cast(squares, single) * _UP + LEAST)
+        norms = library.cast(library.xp.sqrt(lengths_sq), single) * UP + LEAST
+        bare = replace(bare, norms=norms, bands=library.cast(squares, single) * UP + LEAST)
         return replace(bare, coarse=_coarse_copy(bare) if half else None)
     except (RuntimeError, MemoryError) as error:
         if "memory" not in str(error).lower() and not isinstance(error, MemoryError):
@@ -291,7 +293,7 @@ def _coarse_copy(store: Store) -> Coarse:
         short = library.cast(rows, _bfloat16(library))
         off = rows - library.cast(short, dtype)
         arrays.append(short)
-        slacks.append(library.cast(xp.sqrt(xp.sum(off * off, axis=1)), xp.float32) * _UP)
+        slacks.append(library.cast(xp.sqrt(xp.sum(off * off, axis=1)), xp.float32) * UP)
     return Coarse(joined(library, arrays), None, joined(library, slacks))
 
 
@@ -307,7 +309,7 @@ def _in_eight_bits(store: Store) -> Coarse:
         codes[some] = np.clip(np.rint(rows / step[:, np.newaxis]), -_LEVELS, _LEVELS)
         off = rows - codes[some] * step[:, np.newaxis].astype(np.float64)
         off_sq[some] = np.einsum("ij,ij->i", off, off)
-    return Coarse(codes, steps, np.sqrt(off_sq).astype(np.float32) * np.float32(_UP))
+    return Coarse(codes, steps, np.sqrt(off_sq).astype(np.float32) * np.float32(UP))
 
 
 def _bfloat16(library: Library) -> Any:

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from sketchbandit.arms import OfferedArms
-from sketchbandit.arms.store import Store
+from sketchbandit.arms.store import UP, Store
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.precision import LowRankInverse, Precision
 
-_UP = 1.0 + 2.0**-20
 _MOST_TOLD = 1 << 26  # numbers of the arms that are told of: half a gigabyte in float64
 _NAME = "cuda"  # of what a store keeps for this module
 
@@ -139,8 +138,8 @@ def _is_quick(store: Store) -> bool:
 
 def bounds(space: Space, aim: Any, arms: OfferedArms, shift: float) -> CudaBounds:
     """Of the scores that the aim looks for."""
-    length = math.sqrt(float(aim.vector @ aim.vector)) * _UP
-    reach = aim.bonus / math.sqrt(shift) * _UP * (1.0 + 2.0 * aim.rounding)
+    length = math.sqrt(float(aim.vector @ aim.vector)) * UP
+    reach = aim.bonus / math.sqrt(shift) * UP * (1.0 + 2.0 * aim.rounding)
     share = 1.02 * (arms.store.width + 4) * 2.0**-24 + 2.0**-22 + aim.rounding
     return space.bounds(
         aim.vector, share * length + reach, 0.0 if arms.store.coarse is None else 1.02 * length

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.arms import OfferedArms
-from sketchbandit.arms.store import LEAST
+from sketchbandit.arms.store import LEAST, UP
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore import cuda_screen
 from sketchbandit.explore.cuda_screen import Space
@@ -18,7 +18,6 @@ _FEW = 64  # arms that are left: the host scores them at once
 _TIMES_WANTED = (2.0, 6.0, 30.0)  # arms that are looked at first, second and last, where many are wanted
 _SQUARED, _MULTIPLIED = 1e9, 1e12  # how far from one a factor may be whose square, which itself, is used
 _LEAST_SQUARE = 1e-28  # of an arm: less is not trusted in float32
-_UP = 1.0 + 2.0**-20  # more than the rounding of a few operations in float32
 
 
 class Aim(NamedTuple):
@@ -124,7 +123,7 @@ def _in_order(indices: AnyArray, low: Vector, high: Vector, count: int) -> Scree
 
 def _bounds(arms: OfferedArms, aim: Aim, precision: Precision) -> _Bounds:
     library, lens, store = arms.library, arms.lens, arms.store
-    reach = aim.bonus / math.sqrt(precision.shift) * _UP * (1.0 + 2.0 * aim.rounding)
+    reach = aim.bonus / math.sqrt(precision.shift) * UP * (1.0 + 2.0 * aim.rounding)
     is_linear = arms.is_linear and is_moderate(arms, aim, precision)
     if is_linear and not (len(lens) and lens[KIND] == ROWS):
         weights, shared = arms.folded(aim.vector)
@@ -141,7 +140,7 @@ def _bounds(arms: OfferedArms, aim: Aim, precision: Precision) -> _Bounds:
         return _Bounds(arms.taken(rough + (over + LEAST)), offset)
     if is_linear:
         return _bounds_of_rows(arms, aim, reach)
-    scores, longest = arms.products(aim.vector), library.xp.sqrt(arms.squares()) * _UP
+    scores, longest = arms.products(aim.vector), library.xp.sqrt(arms.squares()) * UP
     error = (8.0 * (arms.dim + 8) * _unit(library) + aim.rounding) * float(np.linalg.norm(aim.vector))
     return _Bounds(scores + longest * (reach + error), 0.0)
 
@@ -171,18 +170,18 @@ def _bounds_of_rows(arms: OfferedArms, aim: Aim, reach: float) -> _Bounds:
             top = top + store.coarse.slack * per_slack
         more = 0.0 if arms.interaction != "concatenate" or context is None else float(context @ context)
         factor = float(context @ context) if arms.interaction == "outer" and context is not None else 1.0
-        over = store.norms * store.norms * (factor * _UP) + more * _UP
+        over = store.norms * store.norms * (factor * UP) + more * UP
         under = store.norms * store.norms * (factor * (1.0 - store.norms_share)) + more * (1.0 - 2.0**-20)
-    longest = xp.sqrt(over) * _UP
+    longest = xp.sqrt(over) * UP
     is_known = under > _LEAST_SQUARE
     shortest = xp.sqrt(xp.where(is_known, under, xp.ones_like(under))) * (1.0 - 2.0**-20)
-    cap = float(np.linalg.norm(aim.vector)) * _UP
+    cap = float(np.linalg.norm(aim.vector)) * UP
     found = top / xp.where(top >= 0.0, shortest, longest)
     found = xp.where(is_known & (found < cap), found, xp.ones_like(found) * cap)
     constant = float(arms.lens[CONSTANT])
     more = reach * math.sqrt(1.0 + constant * constant) + (aim.rounding + 2.0**-20) * cap * (1.0 + constant)
     offset = constant * float(aim.vector[-1]) if constant else 0.0
-    return _Bounds(arms.taken(found + more * _UP), offset)
+    return _Bounds(arms.taken(found + more * UP), offset)
 
 
 def _unit(library: Library) -> float:
@@ -197,13 +196,13 @@ def _lengths(arms: OfferedArms, constant: float) -> Any:
     if arms.interaction == "product":
         norms = store.norms_of(context)
     elif arms.interaction == "outer" and context is not None:
-        norms = store.norms * (float(np.linalg.norm(context)) * _UP)
+        norms = store.norms * (float(np.linalg.norm(context)) * UP)
     else:
         norms = store.norms
     more = constant * constant
     if arms.interaction == "concatenate" and context is not None:
-        more += float(context @ context) * _UP
-    return norms if not more else store.library.xp.sqrt(norms * norms + more) * _UP
+        more += float(context @ context) * UP
+    return norms if not more else store.library.xp.sqrt(norms * norms + more) * UP
 
 
 def _shares(arms: OfferedArms, aim: Aim, precision: Precision) -> tuple[float, float]:
@@ -244,10 +243,10 @@ class Scorer:
         off = xp.sqrt(squares) * self.off
         if not self.bonus:
             return Intervals(means - off, means + off)
-        slack, most = squares * self.slack, squares * (_UP / self.precision.shift)
+        slack, most = squares * self.slack, squares * (UP / self.precision.shift)
         zero, low, high = xp.zeros_like(squares), quadratics - slack, quadratics + slack
         low, high = xp.sqrt(xp.where(low > 0.0, low, zero)), xp.sqrt(xp.where(high < most, high, most))
-        return Intervals(means - off + low * self.bonus, means + off + high * (self.bonus * _UP))
+        return Intervals(means - off + low * self.bonus, means + off + high * (self.bonus * UP))
 
 
 def largest_of(library: Library, values: Any, count: int) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.arms import OfferedArms
-from sketchbandit.arms.store import Store
+from sketchbandit.arms.store import HALF, UP, Store
 from sketchbandit.arrays import AnyArray, Matrix
 from sketchbandit.explore.screening import Aim, Scorer, is_moderate
 from sketchbandit.libraries import unit_of
@@ -14,8 +14,6 @@ from sketchbandit.precision import Precision
 
 _NUMBERS = 1 << 27  # bounds held at a time on a device
 _NUMBERS_ON_HOST = 1 << 23
-_HALF = 2.0**-20  # unit roundoffs above this are those of half precision
-_UP = 1.0 + 2.0**-20
 
 
 def can_share(offers: Sequence[OfferedArms], aim: Aim, precision: Precision) -> bool:
@@ -23,7 +21,7 @@ def can_share(offers: Sequence[OfferedArms], aim: Aim, precision: Precision) -> 
     store = offers[0].store
     return (
         len(offers) > 1
-        and unit_of(store.array) <= _HALF
+        and unit_of(store.array) <= HALF
         and all(
             one.store is store
             and one.places is None
@@ -82,8 +80,8 @@ def _bounds(store: Store, folded: Matrix, contexts: Matrix, aim: Aim, precision:
     unit = unit_of(store.array)
     lengths = np.linalg.norm(folded, axis=1)
     coarse = 3.0 * library.product_unit(store.array.dtype)
-    reach = aim.bonus / np.sqrt(precision.shift) * _UP * (1.0 + 2.0 * aim.rounding)
-    per_norm = (1.02 * (store.width + 4) * unit + coarse + 2.0**-22 + aim.rounding) * lengths * _UP
+    reach = aim.bonus / np.sqrt(precision.shift) * UP * (1.0 + 2.0 * aim.rounding)
+    per_norm = (1.02 * (store.width + 4) * unit + coarse + 2.0**-22 + aim.rounding) * lengths * UP
     upper = library.product(library.put(folded, store.array.dtype), store.array.T)
     longest = store.norms_of_each(contexts) * float(reach)
     return upper + (longest + store.norms[None, :] * library.put(per_norm, library.xp.float32)[:, None])
