@@ -558,25 +558,26 @@ def test_image_of_a_vector(dim: int, scale: float, backend: str) -> None:
 @pytest.mark.parametrize("scale", [1.0, 1e4])  # well conditioned, and so badly that it is refined
 @pytest.mark.parametrize("dim", [8, 60])  # through a matrix, and through rows
 def test_a_step_along_the_image(dim: int, scale: float, backend: str) -> None:
-    """theta + along·A^-1 x in one loop is the same as one after the other; nothing where it overflows."""
+    """Vectors plus along·A^-1 x in one loop are the same as one after the other; nothing where one overflows."""
     del backend
     rows = make_rows("gaussian", 12, dim, seed=6)
     sketch = sb.FrequentDirections(dim, size=10)
     precision = Precision(sketch, 0.5)
-    theta = np.linspace(-1.0, 1.0, dim)
+    thetas = np.linspace([-1.0, 2.0], [1.0, 3.0], dim).T.copy()
     for row in scale * rows:
         x = row + np.eye(dim)[0]
         norm_sq = float(x @ x)
         for vector in (x, SparseVector(np.arange(dim), x)):
             leverage = precision.leverage(vector, norm_sq)
-            moved = precision.moved(theta, 0.3, vector, leverage)
+            moved = precision.moved(thetas, np.array([0.3, 0.0]), vector, leverage)
             A = 0.5 * np.eye(dim) + sketch.rows.T @ sketch.rows
             assert moved is not None
-            expected = theta + 0.3 * np.linalg.solve(A, x)
+            expected = thetas + np.outer([0.3, 0.0], np.linalg.solve(A, x))
             np.testing.assert_allclose(moved, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
-            assert precision.moved(theta, 1e308, 1e10 * x, leverage.times(1e10)) is None
+            far = np.array([0.0, 1e308])
+            assert precision.moved(thetas, far, 1e10 * x, leverage.times(1e10)) is None
         sketch.update(row)
-    np.testing.assert_array_equal(theta, np.linspace(-1.0, 1.0, dim))
+    np.testing.assert_array_equal(thetas, np.linspace([-1.0, 2.0], [1.0, 3.0], dim).T)
 
 
 def test_what_is_handed_out_is_a_copy() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sketchbandit as sb
-from sketchbandit.policy.spread import STRENGTH, Spread
+from sketchbandit.estimate import STRENGTH, RewardScale
 from tests.policies import saved
 from tests.scalings import RECIPES, make, raw_rounds
 
@@ -118,7 +118,7 @@ def test_actions_explore_by_the_rewards_of_all(rule: str) -> None:
 )
 def test_the_deviation_is_that_of_the_rewards(rewards: list[float], cut: int) -> None:
     """As numpy has it, whether they came one by one or in two portions that were added."""
-    whole, first, second = Spread(), Spread(), Spread()
+    whole, first, second = RewardScale(), RewardScale(), RewardScale()
     for i, reward in enumerate(rewards):
         whole.see(reward)
         (first if i < cut else second).see(reward)

@@ -333,6 +333,8 @@ def test_compiled_loops_look_before_they_read() -> None:
     y, u, one = np.empty(5), np.empty(5), np.empty(1)
     factor, narrow = np.eye(5), np.ones((5, 7))
     sets, found = np.array([0, 2, 5]), np.empty(2, dtype=np.intp)
+    level = (0.0, 0.0, 0.0)
+    sums = (*(x.copy() for _ in range(4)), *level)
     wrong: list[Callable[[], Any]] = [
         lambda: compiled.norm_sq(x, short),
         lambda: compiled.project_arms(rows, np.ones((7, 3)), np.empty((5, 3))),
@@ -350,17 +352,19 @@ def test_compiled_loops_look_before_they_read() -> None:
         lambda: compiled.search_rows(rows, PLAIN, x, rows[:4], factor, 5, 1.0, 0.1, x.copy(), y, u, one),
         lambda: compiled.search_rows(rows, PLAIN, x, rows, factor, 5, 1.0, 0.1, short, y, u, one),
         lambda: compiled.search_rows(narrow, PLAIN, x, rows, factor, 5, 1.0, 0.1, x.copy(), y, u, one),
-        lambda: compiled.grow_rows(x, 1.0, rows, factor, 5, 1.0, 1.0, 1.0, u, x.copy(), x.copy()),
-        lambda: compiled.grow_rows(x, 1.0, rows, np.eye(6), 5, 1.0, 1.0, 1.0, u, short, x.copy()),
-        lambda: compiled.grow_rows(x, 1.0, rows[:4], np.eye(6), 5, 1.0, 1.0, 1.0, u, x.copy(), x.copy()),
+        lambda: compiled.grow_rows(x, 1.0, rows, factor, 5, 1.0, 1.0, 1.0, u, *sums),
+        lambda: compiled.grow_rows(x, 1.0, rows, np.eye(6), 5, 1.0, 1.0, 1.0, u, short, *sums[1:]),
+        lambda: compiled.grow_rows(x, 1.0, rows, np.eye(6), 5, 1.0, 1.0, 1.0, u, *sums[:3], short, *level),
+        lambda: compiled.grow_rows(x, 1.0, rows[:4], np.eye(6), 5, 1.0, 1.0, 1.0, u, *sums),
         lambda: compiled.leverage_dense(x, square[:7], rows, 5, x.copy(), u),
         lambda: compiled.leverage_dense(x, square, rows, 6, x.copy(), np.empty(6)),
         lambda: compiled.leverage_dense(x, square, rows, 5, x.copy(), u[:4]),
         lambda: compiled.search_dense(
             rows, PLAIN, x, square, narrow, 5, 1.0, 0.1, 9, x.copy(), x.copy(), u, one
         ),
-        lambda: compiled.grow_dense(x, 1.0, rows, 5, 1.0, 1.0, x.copy(), u, x.copy(), x.copy()),
-        lambda: compiled.grow_dense(x, 1.0, rows, 4, 1.0, 1.0, x.copy(), u, short, x.copy()),
+        lambda: compiled.grow_dense(x, 1.0, rows, 5, 1.0, 1.0, x.copy(), u, *sums),
+        lambda: compiled.grow_dense(x, 1.0, rows, 4, 1.0, 1.0, x.copy(), u, short, *sums[1:]),
+        lambda: compiled.grow_dense(x, 1.0, rows, 4, 1.0, 1.0, x.copy(), u, *sums[:3], short, *level),
         lambda: compiled.search_many_rows(rows, PLAIN, sets, x, rows[:4], factor, 5, 1.0, 0.1, found),
         lambda: compiled.search_many_rows(rows, PLAIN, sets + 1, x, rows, factor, 5, 1.0, 0.1, found),
         lambda: compiled.search_many_rows(

@@ -24,7 +24,8 @@ from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import FileError
 
 FORMAT = "sketchbandit"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+_OLDEST = 2
 _DTYPES = {
     "float64": "F64",
     "float32": "F32",
@@ -147,9 +148,9 @@ def _check_format(path: Path | str, metadata: dict[str, str]) -> None:
     version = metadata.get("format_version", "")
     if not version.isdecimal() or int(version) < 1:
         raise FileError(f"{path} is damaged: its format version is {version!r}")
-    if int(version) < FORMAT_VERSION:
+    if int(version) < _OLDEST:
         raise FileError(
-            f"{path} has format version {version}, of sketchbandit 0.1, and this one reads {FORMAT_VERSION}; "
+            f"{path} has format version {version}, of sketchbandit 0.1, and this one reads {_OLDEST} and up; "
             "load it with sketchbandit 0.1"
         )
     if int(version) > FORMAT_VERSION:

@@ -1,9 +1,21 @@
 """Reward models: what a policy estimates about the rewards."""
 
-from sketchbandit.estimate.base import Estimate
-from sketchbandit.estimate.fused import learn_fused
+from sketchbandit.estimate.base import AffineTheta, Estimate
+from sketchbandit.estimate.fused import can_fuse, learn_fused
 from sketchbandit.estimate.generalized import Logistic, Poisson
 from sketchbandit.estimate.linear import Linear
+from sketchbandit.estimate.reward_scale import STRENGTH, RewardScale
 from sketchbandit.estimate.robust import Robust
 
-__all__ = ["Estimate", "Linear", "Logistic", "Poisson", "Robust", "learn_fused"]
+__all__ = [
+    "STRENGTH",
+    "AffineTheta",
+    "Estimate",
+    "Linear",
+    "Logistic",
+    "Poisson",
+    "RewardScale",
+    "Robust",
+    "can_fuse",
+    "learn_fused",
+]

@@ -2,17 +2,28 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from sketchbandit.arms import Arms, Scan
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import InputError, MergeError
+from sketchbandit.estimate.reward_scale import RewardScale
 from sketchbandit.kinds import Kinds
 from sketchbandit.linalg import AnyVector, as_dense, dot
 from sketchbandit.precision import Leverage, Precision, Step
 from sketchbandit.theory import Confidence
+
+
+class AffineTheta(NamedTuple):
+    """theta as a function of the level of the rewards: theta - (level - at)·image."""
+
+    theta: Vector
+    image: Vector | None
+    """A^-1 times the sum of all arms: what theta loses when the level rises by one. None: nothing."""
+    at: float
+    """The level for which theta was computed."""
 
 
 class Estimate(Kinds, ABC):
@@ -45,6 +56,8 @@ class Estimate(Kinds, ABC):
     """Whether A is in units of the noise. Then a radius of one is one standard deviation."""
 
     precision: Precision
+    reward_scale: RewardScale
+    """Location and spread of the rewards. The policy sets it before it calls ``bind``."""
     most_weight: float = 1.0
     """An upper bound on all weights."""
     reward_mass: float = 0.0
@@ -57,12 +70,31 @@ class Estimate(Kinds, ABC):
         self.precision = precision
 
     @property
+    def takes_baseline(self) -> bool:
+        """Whether the model can learn from rewards less a baseline (``reward_scale.baseline``)."""
+        return False
+
+    def make_scale(self, *, baseline: bool) -> RewardScale:
+        """An empty scale for the rewards of this model."""
+        return RewardScale(baseline=baseline)
+
+    @property
+    def level(self) -> float:
+        """The location of the rewards less their origin, in the unit of the margin; 0 without a baseline."""
+        return 0.0
+
+    @property
+    def baseline(self) -> float:
+        """What margins are measured from: the margin of an arm is the baseline plus x'theta."""
+        return 0.0
+
+    @property
     @abstractmethod
     def theta(self) -> Vector:
         """The parameter vector. Do not write to it."""
 
     def scan(self, arms: Arms) -> Scan:
-        """The margin of every arm: x'theta, unless a subclass overrides it."""
+        """The margin of every arm less the baseline: x'theta, unless a subclass overrides it."""
         means, norms_sq = arms.scan(self.theta)
         return Scan(arms, means, norms_sq)
 
@@ -70,6 +102,12 @@ class Estimate(Kinds, ABC):
     def linear_theta(self) -> Vector | None:
         """theta, if it is known and margins are x'theta; else None. For loops that read arms themselves."""
         return None
+
+    @property
+    def affine_theta(self) -> "AffineTheta | None":
+        """``linear_theta`` as a function of the level, for loops that read many models."""
+        theta = self.linear_theta
+        return None if theta is None else AffineTheta(theta, None, 0.0)
 
     def expected(self, margins: Vector) -> Vector:
         """The mean rewards for given margins. They are equal, unless ``has_link``."""
@@ -114,7 +152,7 @@ class Estimate(Kinds, ABC):
         if type(self).scan is not Estimate.scan:
             return math.nan
         with np.errstate(over="ignore", invalid="ignore"):
-            margin = dot(self.theta, x)
+            margin = self.baseline + dot(self.theta, x)
             return float(self.expected(np.array([margin]))[0]) if self.has_link else margin
 
     def prepare(self, x: AnyVector) -> None:
@@ -159,8 +197,11 @@ class Estimate(Kinds, ABC):
             raise MergeError(f"{type(self).__name__} has no method add, so its policies cannot merge")
 
     def add(self, other: Any) -> None:
-        """Add what another model of this class has learned. The precision has done so already."""
+        """Add what another model of this class has learned. Precision and scale have done so already."""
         raise NotImplementedError(f"{type(self).__name__} cannot add {type(other).__name__}")
+
+    def move_origin(self, by: float) -> None:
+        """Note that rewards are measured from an origin that is larger by this much."""
 
     @property
     @abstractmethod

@@ -1,6 +1,7 @@
 """The update of a precision and of a linear model, fused into one compiled loop."""
 
 import math
+from typing import Any
 
 from sketchbandit.arrays import Vector
 from sketchbandit.estimate.base import Estimate
@@ -10,49 +11,87 @@ from sketchbandit.linalg import AnyVector, SparseVector
 from sketchbandit.precision import DenseInverse, Inverse, Leverage, LowRankInverse
 
 
-def learn_fused(
-    inverse: Inverse, estimate: Estimate, x: AnyVector, norm_sq: float, leverage: Leverage, reward: float
-) -> float | None:
-    """Do ``inverse.append`` and ``estimate.learn`` at once, and return reward - x'theta from before.
-
-    Returns None, and does nothing, if that is not possible.
-    """
-    compiled = kernels()
-    if compiled is None or isinstance(x, SparseVector) or type(estimate) is not Linear:
-        return None
-    theta = estimate.kept_theta
-    if theta is None:
-        return None
+def can_fuse(inverse: Inverse, estimate: Estimate, x: AnyVector) -> bool:
+    """Whether ``learn_fused`` knows this inverse, this estimate and this arm."""
+    if kernels() is None or isinstance(x, SparseVector) or type(estimate) is not Linear:
+        return False
+    if estimate.kept_theta is None:
+        return False
     if isinstance(inverse, LowRankInverse):
-        return _through_rows(inverse, x, norm_sq, leverage, reward, theta, estimate.b)
-    if isinstance(inverse, DenseInverse):
-        most = norm_sq / inverse.shift
-        pending, count = inverse.pending, inverse.pending_count
-        grown, error = compiled.grow_dense(
-            x, reward, pending, count, most, leverage.value, leverage.image, leverage.seen, theta, estimate.b
-        )
-        if grown >= 0.0:
-            inverse.count_row(grown)
-            return float(error)
-    return None
+        return inverse.plain_rows is not None
+    return isinstance(inverse, DenseInverse)
 
 
-def _through_rows(
-    inverse: LowRankInverse,
-    x: Vector,
+def learn_fused(
+    inverse: Inverse,
+    estimate: Linear,
+    x: AnyVector,
     norm_sq: float,
     leverage: Leverage,
     reward: float,
-    theta: Vector,
-    b: Vector,
+    level: float,
+) -> float | None:
+    """Do ``inverse.append`` and ``estimate.learn`` at once, and return the prediction error from before.
+
+    Returns None, and does nothing, if something overflows. ``level`` is that of the estimate before its scale
+    had counted this reward.
+    """
+    theta = estimate.kept_theta
+    assert theta is not None  # noqa: S101  (``can_fuse``)
+    before, value = estimate.kept_level, reward - estimate.reward_scale.origin
+    levels = before, level - before, estimate.level - before
+    vectors = theta, estimate.b, estimate.sum, estimate.image
+    through = _through_rows if isinstance(inverse, LowRankInverse) else _through_matrix
+    error = through(inverse, x, norm_sq, leverage, value, vectors, levels)
+    if error is not None:
+        estimate.kept_level = estimate.level
+    return error
+
+
+def _through_matrix(
+    inverse: Any,
+    x: AnyVector,
+    norm_sq: float,
+    leverage: Leverage,
+    value: float,
+    vectors: tuple[Vector, ...],
+    levels: tuple[float, float, float],
+) -> float | None:
+    most = norm_sq / inverse.shift
+    pending, count, image, seen = inverse.pending, inverse.pending_count, leverage.image, leverage.seen
+    grown, error = kernels().grow_dense(
+        x, value, pending, count, most, leverage.value, image, seen, *vectors, *levels
+    )
+    if grown < 0.0:
+        return None
+    inverse.count_row(grown)
+    return float(error)
+
+
+def _through_rows(
+    inverse: Any,
+    x: AnyVector,
+    norm_sq: float,
+    leverage: Leverage,
+    value: float,
+    vectors: tuple[Vector, ...],
+    levels: tuple[float, float, float],
 ) -> float | None:
     rows, factor = inverse.plain_rows, inverse.factor
-    if rows is None:
-        return None
     pivot = factor.begin_row(norm_sq, leverage.value)
     quadratic = leverage.value / factor.shift
     error: float = loops(rows.size).grow_rows(
-        x, reward, rows, factor.array, factor.count, pivot, quadratic, factor.shift, leverage.seen, theta, b
+        x,
+        value,
+        rows,
+        factor.array,
+        factor.count,
+        pivot,
+        quadratic,
+        factor.shift,
+        leverage.seen,
+        *vectors,
+        *levels,
     )
     if not math.isfinite(error):
         return None

@@ -77,11 +77,45 @@ class Generalized(OnePass):
         """mu(margin)."""
         return -self.pull(0.0, margin)[0]
 
+    # -- the baseline ---------------------------------------------------------------------------------
+
+    prior_weight: ClassVar[float] = 1.0
+    """How many rewards the mean at margin 0 counts for in the base rate, so that it is never at an end."""
+
+    def margin_at(self, mean: float) -> float:
+        """The margin with this mean reward, the inverse of mu. A model with a baseline needs it."""
+        raise NotImplementedError(f"{type(self).__name__} has no margin_at(mean), so it takes no baseline")
+
+    @property
+    def takes_baseline(self) -> bool:
+        """Unless a subclass has no ``margin_at``, or margins other than x'theta."""
+        return super().takes_baseline and type(self).margin_at is not Generalized.margin_at
+
+    @property
+    def level(self) -> float:
+        """The margin of the base rate, the mean of all rewards; 0 without a baseline."""
+        scale = self.reward_scale
+        if not scale.baseline:
+            return 0.0
+        weight = self.prior_weight
+        total = scale.count * scale.mean + weight * self.mean_at(0.0)
+        return self.margin_at(total / (scale.count + weight))
+
+    @property
+    def baseline(self) -> float:
+        """The margin of the base rate; 0 without a baseline."""
+        return self.level
+
+    def target_of(self, reward: float) -> float:
+        """The reward itself: margins have a link."""
+        return reward
+
     # -- learning -----------------------------------------------------------------------------------
 
     def decide(self, margin: float, quadratic: float, norm_sq: float, reward: float) -> Move:
         """The implicit step, limited to |x'theta| <= theta_norm·|x|, because theta* satisfies this."""
         self._follow_shift()
+        level = self.level
         step = self.step
         reach = step * quadratic
         pull = partial(self.pull, reward)
@@ -90,11 +124,12 @@ class Generalized(OnePass):
         along = step * slope
         if self.theta_norm is not None:
             most = self.theta_norm * math.sqrt(norm_sq)
-            if abs(new) > most and quadratic > 0.0:
-                new = math.copysign(most, new)
+            if abs(new - level) > most and quadratic > 0.0:
+                new = level + math.copysign(most, new - level)
                 along = (new - margin) / quadratic
                 weight = pull(new)[1]
-        return Move(along, weight, mix_cost(reach, weight, most_curvature=self.curvature_limit))
+        cost = mix_cost(reach, weight, most_curvature=self.curvature_limit)
+        return Move(along, weight, cost, step * weight / (1.0 + reach * weight))
 
     def _spend(self, move: Move) -> None:
         self.information += move.cost
@@ -103,7 +138,7 @@ class Generalized(OnePass):
         """A compensation of a adds at most a·|theta - theta*|² <= a·(|theta| + S)² to the potential."""
         shift = self.precision.shift
         if shift != self._seen_shift:
-            reach = float(np.linalg.norm(self._theta)) + (self.theta_norm or 0.0)
+            reach = float(np.linalg.norm(self._thetas[0])) + (self.theta_norm or 0.0)
             self._moved += max(shift - self._seen_shift, 0.0) * reach * reach
             self._seen_shift = shift
 
@@ -182,6 +217,10 @@ class Logistic(Generalized):
     kind = "logistic"
     curvature_limit = 0.25
 
+    def margin_at(self, mean: float) -> float:
+        """log(mean / (1 - mean))."""
+        return math.log(mean) - math.log1p(-mean)
+
     def check_reward(self, reward: float) -> None:
         """Raise unless the reward is from 0 to 1."""
         if not 0.0 <= reward <= 1.0:
@@ -227,6 +266,11 @@ class Poisson(Generalized):
 
     kind = "poisson"
     curvature_at = MOST_LOG_RATE
+    prior_weight = 0.5
+
+    def margin_at(self, mean: float) -> float:
+        """log(mean)."""
+        return math.log(mean)
 
     def check_confidence(self, confidence: Confidence) -> None:
         """Raise if margins may reach the tangent: the theorem is about the exponential."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from sketchbandit.arms import Arms, Scan, SparseArms
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
-from sketchbandit.estimate.base import Estimate
+from sketchbandit.estimate.base import AffineTheta, Estimate
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot
 from sketchbandit.precision import Leverage, LowRankInverse, Precision, Step
 
@@ -19,6 +19,11 @@ class Linear(Estimate):
 
     This is ridge regression, the default reward model. theta moves by one Sherman-Morrison step per round. If
     arms are sparse, W S b is kept instead of theta, so that a round touches nothing of length dim.
+
+    With a baseline m, the mean of the rewards so far, the mean reward is m + x'theta, and theta is what ridge
+    regression finds for rewards less m: theta = A^-1 (b - (m - origin)·s). Here b is the sum of
+    (reward - origin)·x, s the sum of x, and the origin is the first reward. When m moves, theta moves along
+    the image A^-1 s, which takes a Sherman-Morrison step of its own.
 
     Examples
     --------
@@ -35,47 +40,90 @@ class Linear(Estimate):
     def bind(self, precision: Precision) -> None:
         """Start with nothing learned."""
         super().bind(precision)
-        self.b: Vector = np.zeros(precision.sketch.dim)
+        dim = precision.sketch.dim
+        self.b: Vector = np.zeros(dim)
         self._is_plain = type(self).scan is Linear.scan  # False in subclasses with other means
         self._is_sparse = False  # whether W S b is kept rather than theta
         self.kept_theta: Vector | None = np.zeros_like(self.b)
-        """theta after the last step, unless W S b is kept instead."""
+        """theta for ``kept_level``, unless W S b is kept instead."""
+        self.kept_level = 0.0
+        """The level of the rewards after the last step."""
+        self.sum: Vector = np.zeros(dim if self.reward_scale.baseline else 0)
+        """The sum of all arms, s; empty without a baseline."""
+        self.image: Vector = np.zeros_like(self.sum)
+        """A^-1 s, unless W S s is kept instead; empty without a baseline."""
         self._weights: Vector | None = None  # W S b
-        self._theta_for_now: Vector | None = None  # if W S b is kept: valid until the next row
+        self._sum_weights: Vector = np.zeros(0)  # W S s
+        self._theta_for_now: tuple[float, Vector] | None = None  # its level, and theta, until the next row
         self._seen_rebuilds = precision.rebuilds
         self.most_reward_mass = _MOST_THETA * min(1.0, precision.ridge)
 
     # -- what it tells ------------------------------------------------------------------------------
 
     @property
+    def takes_baseline(self) -> bool:
+        """Unless a subclass has other means."""
+        return type(self).scan is Linear.scan
+
+    @property
+    def level(self) -> float:
+        """The mean of the rewards less their origin; 0 without a baseline."""
+        return self.reward_scale.shift if self.reward_scale.baseline else 0.0
+
+    @property
+    def baseline(self) -> float:
+        """The mean of the rewards; 0 without a baseline."""
+        return self.reward_scale.origin + self.level
+
+    @property
     def theta(self) -> Vector:
-        """A^-1 b."""
+        """A^-1 b for rewards less the baseline."""
         self.sync()
         if self.kept_theta is not None:
-            return self.kept_theta
-        if self._theta_for_now is None:
-            self._theta_for_now = self.precision.apply(self.b)
-        return self._theta_for_now
+            return self._for_level(self.kept_theta)
+        level = self.level
+        if self._theta_for_now is None or self._theta_for_now[0] != level:
+            self._theta_for_now = level, self.precision.apply(self._target(level))
+        return self._theta_for_now[1]
+
+    def _for_level(self, theta: Vector) -> Vector:
+        """theta for the level of now: that of a ``PerAction`` also moves by rewards of other actions."""
+        lag = self.level - self.kept_level
+        return theta - lag * self.image if lag else theta
+
+    def _target(self, level: float) -> Vector:
+        """b for rewards less this level."""
+        return self.b - level * self.sum if self.reward_scale.baseline else self.b
 
     @property
     def linear_theta(self) -> Vector | None:
         """theta, if it is kept and means are x'theta; else None."""
+        affine = self.affine_theta
+        return None if affine is None else self._for_level(affine.theta)
+
+    @property
+    def affine_theta(self) -> AffineTheta | None:
+        """theta and its image, if theta is kept and means are x'theta; else None."""
         precision = self.precision
         if (
             precision.sketch.tally.version != precision.seen_version
             or precision.rebuilds != self._seen_rebuilds
         ):
             self.sync()
-        return self.kept_theta if self._is_plain else None
+        if not self._is_plain or self.kept_theta is None:
+            return None
+        return AffineTheta(self.kept_theta, self.image if self.reward_scale.baseline else None, self.kept_level)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays held."""
-        held = (self.b, self.kept_theta, self._weights, self._theta_for_now)
-        return sum(array.nbytes for array in held if array is not None)
+        for_now = None if self._theta_for_now is None else self._theta_for_now[1]
+        optional = (self.kept_theta, self._weights, for_now)
+        held = (self.b, self.sum, self.image, self._sum_weights)
+        return sum(array.nbytes for array in (*held, *optional) if array is not None)
 
     def scan(self, arms: Arms) -> Scan:
-        """Means and norms: one pass over dense arms; for sparse arms, their columns of S."""
+        """Means less the baseline, and norms: one pass over dense arms; for sparse ones their columns of S."""
         self.sync()
         inverse = self.precision.inverse
         if (
@@ -84,7 +132,11 @@ class Linear(Estimate):
             and isinstance(inverse, LowRankInverse)
             and arms.nonzeros < len(self.b)
         ):
-            means, products = inverse.means_of_sparse(arms, self._weights, self.b)
+            level, weights, targets = self.level, self._weights, arms.times(self.b)
+            if self.reward_scale.baseline:
+                weights = weights - level * self._sum_weights
+                targets = targets - level * arms.times(self.sum)
+            means, products = inverse.means_of_sparse(arms, weights, targets)
             return Scan(arms, means, arms.norms_sq(), products)
         return super().scan(arms)
 
@@ -104,50 +156,92 @@ class Linear(Estimate):
             self._derive()
 
     def predict(self, x: AnyVector, leverage: Leverage) -> float:
-        """x'theta as of ``prepare``, even if the sketch has taken x since. It uses W S b if that is kept."""
+        """The mean reward as of ``prepare``, even if the sketch has taken x since. Uses W S b if it is kept."""
         if not self._is_plain:
             return math.nan
+        level = self.level
         with np.errstate(over="ignore", invalid="ignore"):
-            if self._weights is None:
-                return math.nan if self.kept_theta is None else dot(self.kept_theta, x)
-            seen = float(self._weights @ leverage.seen)
-            return (dot(self.b, x) - seen) / self.precision.inverse.shift
+            if self._weights is not None:
+                margin = self._margin_through_rows(self.b, self._weights, x, leverage)
+                if self.reward_scale.baseline:
+                    margin -= level * self._margin_through_rows(self.sum, self._sum_weights, x, leverage)
+            elif self.kept_theta is None:
+                return math.nan
+            else:
+                margin = dot(self.kept_theta, x)
+                if level != self.kept_level:
+                    margin -= (level - self.kept_level) * dot(self.image, x)
+        return self.reward_scale.origin + level + margin
+
+    def _margin_through_rows(
+        self, target: Vector, weights: Vector, x: AnyVector, leverage: Leverage
+    ) -> float:
+        """x'A^-1 target, for a target whose W S target is known."""
+        return (dot(target, x) - float(weights @ leverage.seen)) / self.precision.inverse.shift
 
     def learn(self, x: AnyVector, reward: float, step: Step | None) -> None:
-        """Update b, and theta by Sherman-Morrison: theta += A^-1 x (reward - x'theta) / (1 + x'A^-1 x)."""
-        self._theta_for_now = None
-        if step is None:
-            add_multiple(self.b, reward, x)
-        elif self._weights is not None:
-            add_multiple(self.b, reward, x)
-            seen = step.leverage.seen
-            self._weights += reward * seen
-            last = (dot(self.b, x) - float(self._weights @ seen)) / step.pivot
-            self._weights = np.append(self._weights, last)
-        else:
-            self._move(x, reward, step)
+        """Update b, and theta by Sherman-Morrison: theta += A^-1 x (reward - x'theta) / (1 + x'A^-1 x).
 
-    def _move(self, x: AnyVector, reward: float, step: Step) -> None:
+        The scale has counted the reward already.
+        """
+        self._theta_for_now = None
+        value, has_baseline = reward - self.reward_scale.origin, self.reward_scale.baseline
+        if step is not None and self._weights is None:
+            self._move(x, value, step)
+            return
+        add_multiple(self.b, value, x)
+        if has_baseline:
+            add_multiple(self.sum, 1.0, x)
+        if step is not None and self._weights is not None:
+            self._weights = _grown(self._weights, value, dot(self.b, x), step)
+            if has_baseline:
+                self._sum_weights = _grown(self._sum_weights, 1.0, dot(self.sum, x), step)
+        self.kept_level = self.level
+
+    def _move(self, x: AnyVector, value: float, step: Step) -> None:
         assert self.kept_theta is not None  # noqa: S101  (for the type checker)
+        before, has_baseline = self.kept_level, self.reward_scale.baseline
         with np.errstate(over="ignore", invalid="ignore"):
-            error = reward - dot(self.kept_theta, x)
-        add_multiple(self.b, reward, x)
-        if math.isfinite(error):
-            self.kept_theta += error * self.gain(x, step)
-        else:
+            error = value - before - dot(self.kept_theta, x)
+            rest = 1.0 - dot(self.image, x) if has_baseline else 0.0
+        add_multiple(self.b, value, x)
+        if has_baseline:
+            add_multiple(self.sum, 1.0, x)
+        self.kept_level = self.level
+        if not math.isfinite(error + rest):
             self._seen_rebuilds = -1  # theta is computed from b when it is asked for
+            return
+        gain = self.gain(x, step)
+        self.kept_theta += error * gain
+        if has_baseline:
+            self.image += rest * gain
+            self.kept_theta -= (self.kept_level - before) * self.image
 
     def learn_many(self, rows: Matrix, rewards: Vector) -> None:
         """Learn from many rewards, after the precision was computed again from all arms."""
-        self.b += rewards @ rows
+        self.b += (rewards - self.reward_scale.origin) @ rows
+        if self.reward_scale.baseline:
+            self.sum += rows.sum(axis=0)
+        self.kept_level = self.level
 
     def forget(self, factor: float) -> None:
-        """Multiply b by the factor. theta follows when it is computed again."""
+        """Multiply all sums by the factor. theta follows when it is computed again."""
         self.b *= factor
+        self.sum *= factor
 
     def add(self, other: "Linear") -> None:
-        """Add the other b to this b."""
+        """Add the other sums to these. The scale includes the other rewards already."""
         self.b += other.b
+        if self.reward_scale.baseline:
+            self.b += (other.reward_scale.origin - self.reward_scale.origin) * other.sum
+            self.sum += other.sum
+        self.kept_level = self.level
+        self._derive()
+
+    def move_origin(self, by: float) -> None:
+        """Measure rewards from an origin that is larger by this much. The baseline stays."""
+        self.b -= by * self.sum
+        self.kept_level -= by
         self._derive()
 
     # -- in step with the precision -------------------------------------------------------------------
@@ -165,8 +259,12 @@ class Linear(Estimate):
         inverse = self.precision.inverse
         if self._is_sparse and isinstance(inverse, LowRankInverse):
             self._weights = inverse.weights(self.b)
+            if self.reward_scale.baseline:
+                self._sum_weights = inverse.weights(self.sum)
         else:
-            self.kept_theta = self.precision.apply(self.b)
+            self.kept_theta = self.precision.apply(self._target(self.kept_level))
+            if self.reward_scale.baseline:
+                self.image = self.precision.apply(self.sum)
         self._seen_rebuilds = self.precision.rebuilds
 
     # -- files --------------------------------------------------------------------------------------
@@ -175,13 +273,25 @@ class Linear(Estimate):
         """JSON values and arrays that ``restore`` turns into the same estimate, to the bit."""
         self.sync()
         vectors = {"b": self.b, "theta": self.kept_theta, "weights": self._weights}
+        if self.reward_scale.baseline:
+            vectors |= {"sum": self.sum, "image": self.image, "sum_weights": self._sum_weights}
         arrays: dict[str, Any] = {name: vector for name, vector in vectors.items() if vector is not None}
-        return {"is_sparse": self._is_sparse}, arrays
+        return {"is_sparse": self._is_sparse, "level": self.kept_level}, arrays
 
     def restore(self, scalars: Scalars, arrays: Arrays) -> None:
         """Restore what ``dump`` returned."""
         self.b = arrays["b"]
         self._is_sparse = bool(scalars["is_sparse"])
         self.kept_theta, self._weights = arrays.get("theta"), arrays.get("weights")
+        if self.reward_scale.baseline:
+            self.kept_level = float(scalars["level"])
+            self.sum, self.image = arrays["sum"], arrays["image"]
+            self._sum_weights = arrays["sum_weights"]
         if self.kept_theta is None and self._weights is None:  # a file of 0.7
             self._derive()
+
+
+def _grown(weights: Vector, value: float, total: float, step: Step) -> Vector:
+    """W S b after one more row with this value. ``total`` is x'b with the row."""
+    weights = weights + value * step.leverage.seen
+    return np.append(weights, (total - float(weights @ step.leverage.seen)) / step.pivot)

@@ -5,6 +5,7 @@ import math
 from sketchbandit.arrays import Scalars
 from sketchbandit.errors import InputError
 from sketchbandit.estimate.one_pass import Move, OnePass
+from sketchbandit.estimate.reward_scale import RewardScale
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.theory import Confidence
 
@@ -63,11 +64,27 @@ class Robust(OnePass):
         sigma = max(self.scale, self.caution * width)
         w = width / sigma
         residual = (reward - margin) / sigma
+        free = residual
         if w > 0.0:
             grown = math.pow(self.count + 1, (2.0 - self.moment) / (2.0 * self.moment))
             tau = self.threshold * math.sqrt(1.0 + w * w) / w * grown
             residual = min(max(residual, -tau), tau)
-        return Move(residual / (sigma * (1.0 + w * w)), 1.0 / (sigma * sigma))
+        by = 1.0 / (sigma * (1.0 + w * w))
+        return Move(residual * by, 1.0 / (sigma * sigma), slope=by / sigma if residual == free else 0.0)
+
+    def make_scale(self, *, baseline: bool) -> RewardScale:
+        """A scale whose location outliers do not move."""
+        return RewardScale(baseline=baseline, robust=(self.scale, self.moment))
+
+    @property
+    def level(self) -> float:
+        """The robust location of the rewards less their origin; 0 without a baseline."""
+        return self.reward_scale.location if self.reward_scale.baseline else 0.0
+
+    @property
+    def baseline(self) -> float:
+        """The robust location of the rewards; 0 without a baseline."""
+        return self.reward_scale.origin + self.level if self.reward_scale.baseline else 0.0
 
     def check_confidence(self, confidence: Confidence) -> None:
         """Raise: the constants of the paper are too large to be useful, and none are proved for a sketch."""

@@ -20,10 +20,12 @@ class Candidates(ABC):
     Attributes
     ----------
     means : array of shape (K,)
-        The margin x'theta of every arm. For linear rewards this is the mean reward. Otherwise it is in the
-        same order as the mean rewards. Widths are in its unit.
+        The margin x'theta of every arm, less the baseline. For linear rewards this is the mean reward less
+        the baseline. Otherwise it is in the same order as the mean rewards. Widths are in its unit.
+    baseline : float
+        What margins are measured from; 0 for a policy without a baseline.
     rewards : array of shape (K,)
-        The mean reward of every arm, for rules that use differences of rewards.
+        The mean reward of every arm.
     radius : float
         beta, the factor on widths. With a model per action, an array of shape (K,).
     rounds : int
@@ -43,6 +45,7 @@ class Candidates(ABC):
     """
 
     means: Vector
+    baseline: float = 0.0
     radius: Any
     rounds: int
 
@@ -50,8 +53,18 @@ class Candidates(ABC):
         return len(self.means)
 
     @property
+    def margins(self) -> Vector:
+        """The baseline plus x'theta of every arm."""
+        return self.means + self.baseline if self.baseline else self.means
+
+    @property
     def rewards(self) -> Vector:
         """The mean reward of every arm."""
+        return self.margins
+
+    @property
+    def relative_rewards(self) -> Vector:
+        """The mean reward of every arm up to a constant: for differences, in which a baseline costs digits."""
         return self.means
 
     @abstractmethod
@@ -137,6 +150,11 @@ class Left(Candidates):
         """Those of the whole set."""
         return self._whole.rewards[self._indices]
 
+    @property
+    def relative_rewards(self) -> Vector:
+        """Those of the arms left."""
+        return self._whole.relative_rewards[self._indices]
+
     def width(self, index: int) -> float:
         """The width in the whole set."""
         return self._whole.width(int(self._indices[index]))
@@ -180,8 +198,9 @@ class ArmCandidates(Candidates):
         precision: Precision,
         radius: float,
         expected: Callable[[Vector], Vector] | None = None,
+        baseline: float = 0.0,
     ) -> None:
-        self.means = scan.means
+        self.means, self.baseline = scan.means, baseline
         self._expected = expected
         self.radius = radius
         self.rounds = precision.sketch.tally.count
@@ -196,7 +215,12 @@ class ArmCandidates(Candidates):
     @property
     def rewards(self) -> Vector:
         """The mean rewards, through the link of the model if it has one."""
-        return self.means if self._expected is None else self._expected(self.means)
+        return self.margins if self._expected is None else self._expected(self.margins)
+
+    @property
+    def relative_rewards(self) -> Vector:
+        """The mean rewards, less the baseline if there is no link."""
+        return self.means if self._expected is None else self.rewards
 
     def width(self, index: int) -> float:
         """The width of one arm: one pass over the sketch."""

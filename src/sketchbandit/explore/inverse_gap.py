@@ -89,7 +89,7 @@ class InverseGap(Explore):
 
     def probabilities(self, candidates: Candidates) -> Vector:
         """1 / (K + gamma·gap), where K counts the arms that were not eliminated."""
-        means, rewards, count = candidates.means, candidates.rewards, len(candidates)
+        means, rewards, count = candidates.means, candidates.relative_rewards, len(candidates)
         if self.eliminate is None:
             return inverse_gaps(rewards, self.gamma_now(candidates))
         bonuses = candidates.bonuses()

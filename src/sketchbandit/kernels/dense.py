@@ -37,17 +37,24 @@ def leverage_of_dense(x, inverse, pending, pending_count, image, seen):
 
 
 @compiled
-def grow_dense(x, reward, pending, pending_count, most, whole, image, seen, theta, b):
-    """Add a rank-one update to Q, and move theta and b.
+def grow_dense(
+    x, value, pending, pending_count, most, whole, image, seen, theta, b, summed, mean_image, level, lag, rise
+):
+    """Add a rank-one update to Q, and move theta and b, and with a baseline what they lose by its rise.
 
-    What log det A grows by, or -1 where theta'x overflows; and reward - theta'x before.
+    What log det A grows by, or -1 where theta'x overflows; and the prediction error before. ``value`` is the
+    reward less its origin, and theta is that for ``level``. The rewards were at ``level`` plus ``lag``, and
+    are at ``level`` plus ``rise`` now. ``summed`` and ``mean_image`` are empty without a baseline.
     """
     need(pending.shape[0] > pending_count and pending.shape[1] == len(x) == len(image))
     need(len(seen) >= pending_count and len(theta) == len(b) == len(x))
+    has_baseline = len(summed) > 0
+    need(not has_baseline or len(summed) == len(mean_image) == len(x))
     quadratic = min(max(whole, 0.0), most)
-    error = reward - dot(theta, x, len(x))
-    gain = error / (1.0 + quadratic)
-    if not isfinite(gain):
+    error = value - level - dot(theta, x, len(x))
+    rest = 1.0 - dot(mean_image, x, len(x)) if has_baseline else 0.0
+    gain, mean_gain = error / (1.0 + quadratic), rest / (1.0 + quadratic)
+    if not isfinite(gain + mean_gain):
         return -1.0, error
     row = pending[pending_count]
     row[:] = image
@@ -59,9 +66,15 @@ def grow_dense(x, reward, pending, pending_count, most, whole, image, seen, thet
     scale = 1.0 / sqrt(1.0 + quadratic)
     for j in range(len(x)):
         theta[j] += gain * row[j]
-        b[j] += reward * x[j]
+        b[j] += value * x[j]
+    if has_baseline:
+        for j in range(len(x)):
+            mean_image[j] += mean_gain * row[j]
+            theta[j] -= rise * mean_image[j]
+            summed[j] += x[j]
+    for j in range(len(x)):
         row[j] *= scale
-    return log1p(quadratic), error
+    return log1p(quadratic), error - lag * rest
 
 
 @compiled

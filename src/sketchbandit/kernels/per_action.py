@@ -14,15 +14,21 @@ _LOOK_EVERY = 16  # rows of P between two looks whether the model can still win
 
 
 @compiled
-def score_models(x, thetas, which, shifts, radii, means, bounds):
-    """Means and optimistic bounds of some models; which bound is largest (-1: one is infinite), and |x|²."""
-    need(thetas.shape[1] == len(x) and min(len(shifts), len(radii)) >= len(thetas))
+def score_models(x, thetas, images, lags, which, shifts, radii, means, bounds):
+    """Means and optimistic bounds of some models; which bound is largest (-1: one is infinite), and |x|².
+
+    The theta of model k is that of row k less its lag times its image. Models without a baseline have lag 0.
+    """
+    need(thetas.shape[1] == len(x) and min(len(shifts), len(radii), len(lags)) >= len(thetas))
+    need(images.shape[0] == 0 or images.shape == thetas.shape)
     need(len(which) > 0 and min(len(means), len(bounds)) >= len(which))
     first, norm_sq, are_finite = 0, 0.0, True
     for i in range(len(which)):
         k = which[i]
         need(0 <= k < len(thetas))
         means[i], norm_sq = dot_and_norm(x, thetas[k])
+        if lags[k] != 0.0 and len(images) > 0:
+            means[i] -= lags[k] * dot(images[k], x, len(x))
         bounds[i] = upper_bound_of(means[i], radii[k], norm_sq / shifts[k])
         are_finite = are_finite and isfinite(bounds[i])
         if bounds[i] > bounds[first]:

@@ -102,14 +102,23 @@ def finish_row(back, count, pivot):
 
 
 @compiled
-def grow_rows(x, reward, rows, factor, count, pivot, quadratic, shift, u, theta, b):
-    """Write the factor's row for x, and move theta and b by Sherman-Morrison; reward - theta'x before."""
+def grow_rows(
+    x, value, rows, factor, count, pivot, quadratic, shift, u, theta, b, summed, mean_image, level, lag, rise
+):
+    """Write the factor's row for x, and move theta and b by Sherman-Morrison; the prediction error before.
+
+    The arguments from ``value`` on are those of ``grow_dense``.
+    """
     need_rows(len(x), rows, factor, count, u, u)
     need(min(factor.shape) > count and len(theta) == len(b) == len(x))
-    error = reward - dot(theta, x, len(x))
-    if not isfinite(error):  # theta'x overflows
-        return error
-    gain = error / ((1.0 + quadratic) * shift)
+    has_baseline = len(summed) > 0
+    need(not has_baseline or len(summed) == len(mean_image) == len(x))
+    error = value - level - dot(theta, x, len(x))
+    rest = 1.0 - dot(mean_image, x, len(x)) if has_baseline else 0.0
+    if not isfinite(error + rest):  # theta'x overflows
+        return inf
+    by = 1.0 / ((1.0 + quadratic) * shift)
+    gain, mean_gain = error * by, rest * by
     back = factor[count]
     times_factor(u, factor, count, back)
     for start in range(0, len(x), _COLUMNS):
@@ -119,9 +128,15 @@ def grow_rows(x, reward, rows, factor, count, pivot, quadratic, shift, u, theta,
         moved, added, played = theta[start:stop], b[start:stop], x[start:stop]
         for j in range(stop - start):
             moved[j] += gain * part[j]
-            added[j] += reward * played[j]
+            added[j] += value * played[j]
+        if has_baseline:
+            of_mean, of_all = mean_image[start:stop], summed[start:stop]
+            for j in range(stop - start):
+                of_mean[j] += mean_gain * part[j]
+                moved[j] -= rise * of_mean[j]
+                of_all[j] += played[j]
     finish_row(back, count, pivot)
-    return error
+    return error - lag * rest
 
 
 @compiled
@@ -135,21 +150,25 @@ def write_row(u, factor, count, pivot):
 
 @compiled
 def moved_rows(x, theta, along, rows, factor, count, shift, u, moved):
-    """moved = theta + along·A^-1 x, A^-1 x = (x - S'W'u) / shift; whether all of it is finite."""
+    """moved = theta + along·A^-1 x, A^-1 x = (x - S'W'u) / shift; whether all of it is finite.
+
+    ``theta``, ``along`` and ``moved`` are several of each: rows of a matrix, and a number for each.
+    """
     need_rows(len(x), rows, factor, count, u, u)
-    need(len(theta) == len(moved) == len(x))
+    need(theta.shape == moved.shape and theta.shape[1] == len(x) and len(along) == len(theta))
     back = np.empty(count)
     times_factor(u, factor, count, back)
-    gain = along / shift
     total = 0.0
     for start in range(0, len(x), _COLUMNS):
         stop = min(start + _COLUMNS, len(x))
-        part, old = moved[start:stop], theta[start:stop]
-        part[:] = x[start:stop]
+        part = x[start:stop].copy()
         subtract_rows(part, rows, back, count, start)
-        for j in range(stop - start):
-            part[j] = old[j] + gain * part[j]
-            total += 0.0 * part[j]
+        for k in range(len(theta)):
+            gain = along[k] / shift
+            made, old = moved[k, start:stop], theta[k, start:stop]
+            for j in range(stop - start):
+                made[j] = old[j] + gain * part[j]
+                total += 0.0 * made[j]
     return isfinite(total)
 
 

@@ -11,38 +11,41 @@ from sketchbandit.explore.scores import upper_bound
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import row_norms_sq
 from sketchbandit.policy.learning import Policy
-from sketchbandit.policy.spread import Spread
 from sketchbandit.precision import DenseInverse, Leverage, LowRankInverse
 
 
 class Board:
     """The theta, shift and radius of every model. A row is read again whenever its model has changed.
 
+    With a baseline a model has theta for the level of the rewards after its own last one, and the image along
+    which theta moves by what the others have learned since.
+
     Attributes
     ----------
     policies : sequence of Policy
-        The models on offer, a part of ``everybody``.
+        The models on offer.
     thetas, shifts, radii : array
         Shapes (K, dim), (K,) and (K,), as of the last ``sync``.
 
     """
 
-    def __init__(self, policies: Sequence[Policy], everybody: Sequence[Policy]) -> None:
+    def __init__(self, policies: Sequence[Policy]) -> None:
         self.policies = policies
-        self._everybody = everybody
         count, dim = len(policies), policies[0].precision.sketch.dim if policies else 0
         self.thetas, self.shifts, self.radii = np.zeros((count, dim)), np.ones(count), np.zeros(count)
+        has_baseline = count > 0 and policies[0]._baseline
+        self._images = np.zeros((count if has_baseline else 0, dim))
+        self._levels, self._lags = np.zeros(count), np.zeros(count)
         self._tallies = [policy.precision.sketch.tally for policy in policies]
         self._versions = [-1] * count
-        is_auto = count > 0 and policies[0].beta == "auto" and not policies[0].estimate.is_normalised
-        self._rounds = -1 if is_auto else None  # rounds for which the radius was computed
         self._without: set[int] = set()
         self._inverses: list[Any] = [None] * count  # in the form that compiled loops read
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays held."""
-        return self.thetas.nbytes + self.shifts.nbytes + self.radii.nbytes
+        held = (self.thetas, self.shifts, self.radii, self._images, self._levels, self._lags)
+        return sum(array.nbytes for array in held)
 
     def sync(self) -> bool:
         """Read the models that have changed. Return whether all means are x'theta."""
@@ -52,19 +55,16 @@ class Board:
                 if now[k] != self._versions[k]:
                     self._read(k, policy)
             self._versions = now
-        if self._rounds is not None:
-            self._sync_radius()
+        if len(self.policies):
+            policy = self.policies[0]
+            if policy._confidence == "auto":  # the spread of the rewards of all actions
+                self.radii[:] = policy.radius
+            if len(self._images):
+                np.subtract(policy._estimate.level, self._levels, out=self._lags)
         return not self._without
 
-    def _sync_radius(self) -> None:
-        """Update the common radius from the rewards of all actions, including retired ones."""
-        rounds = sum(policy._rounds for policy in self._everybody)
-        if rounds != self._rounds:
-            spreads = np.array([policy._spread.dump() for policy in self._everybody])
-            self.radii[:], self._rounds = Spread.of_all(spreads).radius, rounds
-
     def _read(self, k: int, policy: Policy) -> None:
-        theta, precision = policy._estimate.linear_theta, policy._precision
+        found, precision = policy._estimate.affine_theta, policy._precision
         precision.sync()
         inverse = precision.inverse
         self.shifts[k] = inverse.shift
@@ -73,25 +73,31 @@ class Board:
             self._inverses[k] = inverse.plain_rows, inverse.factor.array, inverse.factor.count
         elif isinstance(inverse, DenseInverse):
             self._inverses[k] = inverse.inverse, inverse.pending, inverse.pending_count
-        if theta is None:
+        if found is None:
             self._without.add(k)
-        else:
-            self._without.discard(k)
-            self.thetas[k] = theta
+            return
+        self._without.discard(k)
+        self.thetas[k] = found.theta
+        if found.image is not None:
+            self._images[k], self._levels[k] = found.image, found.at
 
     def means(self, x: Vector, which: AnyArray) -> tuple[Vector, float]:
         """x'theta of some models, and |x|². Values that overflow are inf or NaN."""
         compiled = kernels()
         if compiled is None:
             with np.errstate(over="ignore", invalid="ignore"):
-                return np.vecdot(self.thetas[which], x), float(row_norms_sq(x[np.newaxis])[0])
+                means = np.vecdot(self.thetas[which], x)
+                if len(self._images):
+                    means -= self._lags[which] * np.vecdot(self._images[which], x)
+                return means, float(row_norms_sq(x[np.newaxis])[0])
         means, _, _, norm_sq = self._scored(compiled, x, which)
         return means, norm_sq
 
     def _scored(self, compiled: Any, x: Vector, which: AnyArray) -> tuple[Vector, Vector, int, float]:
         """Means, optimistic bounds, the index of the largest bound (-1: one is not finite), and |x|²."""
         means, bounds = np.empty(len(which)), np.empty(len(which))
-        first, norm_sq = compiled.score_models(x, self.thetas, which, self.shifts, self.radii, means, bounds)
+        models = self.thetas, self._images, self._lags, which, self.shifts, self.radii
+        first, norm_sq = compiled.score_models(x, *models, means, bounds)
         return means, bounds, first, norm_sq
 
     def search(self, x: Vector, which: AnyArray) -> int | None:

@@ -30,6 +30,7 @@ class ActionCandidates(Candidates):
                 self._scans = [policy._estimate.scan(context) for policy in self._policies]
             self.means = np.array([scan.means[0] for scan in self._scans])
             norm_sq = float(context.norms_sq()[0])
+        self.baseline = self._policies[0]._estimate.baseline
         self.radius, self._shifts = board.radii[which], board.shifts[which]
         self.rounds = rounds
         self._norms_sq = np.array([norm_sq])
@@ -55,8 +56,13 @@ class ActionCandidates(Candidates):
     @property
     def rewards(self) -> Vector:
         """The mean rewards. All models have the same link."""
-        rewards: Vector = self._policies[0]._estimate.expected(self.means)
+        rewards: Vector = self._policies[0]._estimate.expected(self.margins)
         return rewards
+
+    @property
+    def relative_rewards(self) -> Vector:
+        """The mean rewards, less the baseline if there is no link."""
+        return self.rewards if self._policies[0]._estimate.has_link else self.means
 
     def keep(self) -> None:
         """Keep the leverage of the last action looked at, for its update."""

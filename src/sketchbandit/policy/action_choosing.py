@@ -152,8 +152,8 @@ class ActionChoosing(ActionModels):
         return self._candidates(self._read(context), self._offer(actions)).rewards
 
     def margin(self, context: Any, actions: Any = None) -> Vector:
-        """x'theta of every action, with the theta of its model. For linear rewards, this is the mean."""
-        return self._candidates(self._read(context), self._offer(actions)).means
+        """The baseline plus x'theta of every action, by its model. For linear rewards, this is the mean."""
+        return self._candidates(self._read(context), self._offer(actions)).margins
 
     def width(self, context: Any, actions: Any = None) -> Vector:
         """The confidence width sqrt(x'A^-1 x) of every action, with the A of its model."""
@@ -162,7 +162,7 @@ class ActionChoosing(ActionModels):
     def ucb(self, context: Any, actions: Any = None) -> Vector:
         """The upper confidence bound, margin + radius·width, of every action."""
         candidates = self._candidates(self._read(context), self._offer(actions))
-        scores: Vector = candidates.means + candidates.bonuses()
+        scores: Vector = candidates.margins + candidates.bonuses()
         return scores
 
     # -- how ----------------------------------------------------------------------------------------
@@ -241,6 +241,6 @@ class ActionChoosing(ActionModels):
 
 def told(candidates: ActionCandidates, offer: Offer, index: int, probability: float) -> ActionChoice:
     """The ``ActionChoice`` that describes the action at ``index``."""
-    margin, width, bonus = float(candidates.means[index]), candidates.width(index), candidates.bonus(index)
+    margin, width, bonus = candidates.margins.item(index), candidates.width(index), candidates.bonus(index)
     mean = float(candidates.rewards[index])
     return ActionChoice(offer.names[index], probability, mean, width, margin + bonus)

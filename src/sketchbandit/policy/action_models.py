@@ -8,16 +8,19 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, taken_from
 from sketchbandit.errors import FileError, InputError
+from sketchbandit.estimate import RewardScale
 from sketchbandit.explore import Explore
 from sketchbandit.policy.action_board import Board
 from sketchbandit.policy.action_names import Action, check_action, read_names, some_of
 from sketchbandit.policy.exploring import Exploring, copy_of_rule
 from sketchbandit.policy.files import Part, content_of
+from sketchbandit.policy.forgetting import Clock
 from sketchbandit.policy.health import Health
 from sketchbandit.policy.learner import Learner
 from sketchbandit.policy.learning import Policy
 from sketchbandit.scaling import Reader
 from sketchbandit.showing import Facts, amount, certificate
+from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.columns import ColumnNames
 
 _SHOWN = 20  # actions in a notebook
@@ -41,10 +44,14 @@ class ActionModels(Learner):
         self, template: Policy, models: dict[Action, Policy], retired: set[Action], columns: ColumnNames
     ) -> None:
         self._template, self._models, self._retired, self._columns = template, models, retired, columns
+        self._reward_scale: RewardScale = template._reward_scale
         self._dim, self._dtype = template.dim, template.dtype
         self._plain_shape = (template._plain_dim,)  # of a context that needs no conversion
         self._reader = template._reader
         Exploring._explore_by(self, template._explore)
+        self._now = 0
+        """The round of the clock by which all models forget."""
+        self._clock = None if template.forget is None else Clock(template.forget)  # of the reward scale
         self._lock = self._make_lock()
         self._join(template, *models.values())
 
@@ -69,7 +76,11 @@ class ActionModels(Learner):
             policy._lock = policy._make_lock()
             policy._columns = self._columns
             policy._is_part = True
+            policy._measure_by(self._reward_scale)
             policy._read_by(self._reader, self._template._blank)
+            if policy._clock is not None and policy._clock.seen is None:
+                policy._clock.seen = self._now
+        self._next_sweep = self._now
         self._lens, self._is_warming = self._template._lens, self._template._is_warming
         self._everything: Offer | None = None
 
@@ -88,7 +99,7 @@ class ActionModels(Learner):
         if self._everything is None:
             names = tuple(name for name in self._models if name not in self._retired)
             self._places = {name: place for place, name in enumerate(names)}
-            board = Board([self._models[name] for name in names], list(self._models.values()))
+            board = Board([self._models[name] for name in names])
             self._everything = Offer(names, np.arange(len(names)), board)
         return self._everything
 
@@ -137,6 +148,9 @@ class ActionModels(Learner):
         Names and scaling stay. Models taken from ``policies`` before remain the ones in use.
         """
         names = self._models if action is None else (self._known(action),)
+        if action is None:
+            self._reward_scale = self._template._estimate.make_scale(baseline=self._template._baseline)
+            self._join(self._template, *self._models.values())
         for name in names:
             self._models[name]._reset()
         self._join(*self._models.values())
@@ -184,7 +198,7 @@ class ActionModels(Learner):
 
     @property
     def forget(self) -> float | None:
-        """The factor by which a model forgets per round of its own; None if nothing is forgotten."""
+        """The factor by which all models forget per round, whoever learns; None if nothing is forgotten."""
         return self._template.forget
 
     @property
@@ -241,7 +255,10 @@ class ActionModels(Learner):
             "actions": list(self._models),
             "retired": list(self.retired),
             "columns": self._columns.names,
+            "reward_scale": self._reward_scale.dump(),
         }
+        if self._clock is not None:
+            own |= {"now": self._now, "clock": self._clock.dump()}
         return {**own, **self._saved_chance(), "parts": parts}, arrays
 
     @classmethod
@@ -262,7 +279,15 @@ class ActionModels(Learner):
         if "reader" in scalars["parts"]:
             reader = Reader.undump(scalars["parts"]["reader"], taken_from("reader", arrays))
             template._read_by(reader, template._make_blank(reader))
+        if "reward_scale" in scalars:
+            template._reward_scale.restore(scalars["reward_scale"])
+        else:  # a file of 0.14 or before: every model has its own
+            for policy in models.values():
+                template._reward_scale.add(policy._reward_scale)
         made._set_up(template, models, retired, ColumnNames(scalars.get("columns")))
+        if "clock" in scalars:
+            made._now = check_count("the round of the clock", scalars["now"], at_least=0)
+            made._clock = Clock.undump(scalars["clock"])
         made._restore_chance(scalars)
         return made
 

@@ -60,7 +60,7 @@ class Clock:
     at least 2 % are to be forgotten, and otherwise once 10 % are. The rows in between have equal weights.
     """
 
-    __slots__ = ("_at_rebuild", "_at_the_latest", "factor", "last", "merges", "since")
+    __slots__ = ("_at_rebuild", "_at_the_latest", "factor", "last", "merges", "seen", "since")
 
     def __init__(self, factor: float) -> None:
         self.factor = factor
@@ -70,6 +70,8 @@ class Clock:
         """The number of rounds when forgetting was last applied."""
         self.merges = 1.0
         """The factor by which delta shrinks because of merges."""
+        self.seen: int | None = None
+        """The round of a shared clock up to which ``since`` counts; None if the clock is not shared."""
         self._at_rebuild, self._at_the_latest = (
             max(1, math.ceil(math.log(left) / math.log(factor))) for left in (_AT_A_REBUILD, _AT_THE_LATEST)
         )
@@ -83,6 +85,15 @@ class Clock:
         if self.since < self._at_rebuild:
             return False
         return self.since >= self._at_the_latest or (change.rebuilt and not sketch.is_dense)
+
+    def follow(self, now: int) -> None:
+        """Count the rounds of a shared clock up to now."""
+        self.since += now - (now if self.seen is None else self.seen)
+        self.seen = now
+
+    def rounds_left(self, now: int) -> int:
+        """The rounds of a shared clock until forgetting is due at the latest."""
+        return self._at_the_latest - self.since - (now - (now if self.seen is None else self.seen))
 
     def room(self, sketch: Sketch) -> int:
         """The number of rounds that can be learned at once before forgetting may be due."""
@@ -107,14 +118,17 @@ class Clock:
 
     def dump(self) -> Sequence[float]:
         """The values that ``undump`` takes."""
-        return self.factor, self.since, self.last, self.merges
+        own = self.factor, self.since, self.last, self.merges
+        return own if self.seen is None else (*own, self.seen)
 
     @classmethod
     def undump(cls, saved: Sequence[float]) -> "Clock":
         """The clock that ``dump`` described."""
-        factor, since, last, merges = saved
+        factor, since, last, merges, *seen = saved
         clock = cls(check_real("the factor of forgetting", factor, above=0.0, below=1.0))
         clock.since = check_count("rounds to be forgotten", since, at_least=0)
         clock.last = check_count("the round of the last forgetting", last, at_least=0)
         clock.merges = check_real("the share of delta for merges", merges, at_least=1.0)
+        if seen:  # not in files of 0.14
+            clock.seen = check_count("the round of the shared clock", seen[0], at_least=0)
         return clock

@@ -7,15 +7,15 @@ import numpy as np
 
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.estimate import Estimate
+from sketchbandit.estimate import STRENGTH, Estimate, RewardScale
 from sketchbandit.explore import Explore
 from sketchbandit.explore.base import Auto, check_strength
 from sketchbandit.kinds import setting_names
+from sketchbandit.policy.baseline import check_baseline, why_no_baseline
 from sketchbandit.policy.forgetting import Clock, check_can_forget
 from sketchbandit.policy.health import Health, HealthWatch, mass_to_look_at
 from sketchbandit.policy.learner import Learner
 from sketchbandit.policy.predictions import PredictionWatch
-from sketchbandit.policy.spread import STRENGTH, Spread
 from sketchbandit.policy.verdicts import following_sentence, world_sentence
 from sketchbandit.precision import Precision, Saved
 from sketchbandit.sharing import Lock
@@ -42,11 +42,13 @@ class JoinedPolicy(Learner):
         explore: Explore,
         estimate: Estimate,
         forget: float | None = None,
+        baseline: bool | None = None,
         saved: Saved | None = None,
     ) -> None:
         if forget is not None:
             check_can_forget(sketch, estimate)
         self._forget = forget
+        self._wants_baseline, self._baseline = baseline, False
         self._ridge = check_real("ridge", ridge, above=0.0)
         self._beta = check_strength("beta", beta)
         is_theorem = isinstance(self._beta, Confidence)
@@ -55,6 +57,8 @@ class JoinedPolicy(Learner):
         self._is_float64 = self._dtype == np.float64
         self._begin(sketch, estimate, with_determinant=is_theorem, saved=saved)
         self._explore_by(explore)
+        if baseline:
+            self._use_baseline()
         self._lock = self._make_lock()
         self._columns = ColumnNames()
 
@@ -65,22 +69,41 @@ class JoinedPolicy(Learner):
         *,
         with_determinant: bool = False,
         saved: Saved | None = None,
+        scale: RewardScale | None = None,
     ) -> None:
-        """Start with nothing learned."""
+        """Start with nothing learned, except for the scale of the rewards if it is given."""
         self._precision = Precision(sketch, self._ridge, with_determinant=with_determinant, saved=saved)
         self._estimate = estimate
         self._checks_rewards = type(estimate).check_reward is not Estimate.check_reward
+        self._measure_by(estimate.make_scale(baseline=self._baseline) if scale is None else scale)
         estimate.bind(self._precision)
         self._watch = HealthWatch()
         self._world = PredictionWatch()
         self._mass_to_look_at = mass_to_look_at(sketch, self._ridge)
         self._radius_at = (-1, -1)
-        self._spread = Spread()
         self._clock = None if self._forget is None else Clock(self._forget)
         self._rounds = 0
 
+    def _measure_by(self, scale: RewardScale) -> None:
+        """Measure rewards by this scale."""
+        self._reward_scale = self._estimate.reward_scale = scale
+
+    def _use_baseline(self) -> None:
+        """Learn from rewards less their mean. Nothing may be learned yet."""
+        check_baseline(self._explore, self._beta, self._estimate)
+        self._baseline = True
+        self._measure_by(self._estimate.make_scale(baseline=True))
+        self._estimate.bind(self._precision)
+
+    def _default_to_baseline(self) -> None:
+        """Use a baseline unless the policy was told not to, or cannot. Nothing may be learned yet."""
+        if self._wants_baseline is None and not why_no_baseline(self._explore, self._beta, self._estimate):
+            self._use_baseline()
+
     def _explore_by(self, rule: Explore) -> None:
         """Use this rule. If it has no beta of its own, the present beta stays."""
+        if self._baseline:
+            check_baseline(rule, self._beta if rule.beta is None else rule.beta, self._estimate)
         if rule.beta is None and "beta" in setting_names(type(rule)):
             rule.beta = self._beta
         beta = check_strength("beta", self._beta if rule.beta is None else rule.beta)
@@ -145,17 +168,35 @@ class JoinedPolicy(Learner):
 
     @property
     def theta(self) -> Vector:
-        """The parameter vector, shape (dim,): a copy. The margin of an arm is x'theta.
+        """The parameter vector, shape (dim,): a copy. The margin of an arm is ``baseline`` + x'theta.
 
-        For linear rewards, theta = A^-1 b.
+        For linear rewards, theta = A^-1 b, with b the sum of (reward - baseline)·x.
         """
         return self._estimate.theta.copy()
+
+    @property
+    def baseline(self) -> float:
+        """What margins are measured from: the margin of an arm is the baseline plus x'theta.
+
+        For linear rewards it is the mean of all rewards so far; with a link, the margin of their base rate. It
+        is 0 for a policy without a baseline (docs/bandits.md).
+
+        Examples
+        --------
+        >>> import sketchbandit as sb
+        >>> policy = sb.oful(1, baseline=True)
+        >>> policy.update([[1.0], [1.0]], [10.0, 12.0])
+        >>> policy.baseline, policy.mean([1.0])
+        (11.0, 11.0)
+
+        """
+        return self._estimate.baseline
 
     @property
     def radius(self) -> float:
         """The confidence radius beta_t of the next choice."""
         if self._confidence == "auto":
-            return STRENGTH if self._estimate.is_normalised else self._spread.radius
+            return STRENGTH if self._estimate.is_normalised else self._reward_scale.radius
         if self._confidence is not None:
             self._precision.sync()
             now = self._precision.rebuilds, self._rounds

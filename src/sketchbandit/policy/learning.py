@@ -155,7 +155,12 @@ class Policy(RankingPolicy):
                 self._estimate.check_reward(reward)
         self.sketch.tally.check(batch.mass * self._estimate.most_weight)
         with np.errstate(over="ignore"):
-            self._estimate.check(float(np.sqrt(batch.mass) * np.linalg.norm(rewards)))
+            if self._baseline and len(rewards):
+                far = max(rewards.tolist(), key=lambda reward: abs(reward - self._reward_scale.origin))
+                length = float(np.sqrt(batch.mass * len(rewards)))
+                self._estimate.check(self._reward_scale.reward_mass(far, length))
+            else:
+                self._estimate.check(float(np.sqrt(batch.mass) * np.linalg.norm(rewards)))
 
     def _learn_one(
         self, x: AnyVector, row: AnyArray, norm_sq: float, leverage: Leverage | None, reward: float
@@ -166,7 +171,6 @@ class Policy(RankingPolicy):
             self._estimate.check_reward(reward)
         world = self._world
         change = learn_one(self._precision, self._estimate, x, row, norm_sq, reward, leverage, world)
-        self._spread.see(reward)
         clock = self._clock
         if clock is not None and clock.is_due(1, change, self._precision.sketch):
             self._forget_now(clock, self._rounds + 1, orthogonal=change.orthogonal)
@@ -190,8 +194,6 @@ class Policy(RankingPolicy):
             if clock is not None:
                 some = min(some, clock.room(self._precision.sketch))
             change = learn_many(self._precision, self._estimate, rows[:some], norms_sq[:some], rewards[:some])
-            for reward in rewards[:some].tolist():
-                self._spread.see(reward)
             if clock is not None and clock.is_due(some, change, self._precision.sketch):
                 self._forget_now(clock, self._rounds + some, orthogonal=change.orthogonal)
             complaints += self._learned(some, lossy=not change.additive)
@@ -222,7 +224,8 @@ class Policy(RankingPolicy):
         """Apply the forgetting that the clock has gathered, after ``rounds`` rounds."""
         factor = clock.strike(rounds)
         forget(self._precision, self._estimate, factor, orthogonal=orthogonal)
-        self._spread.forget(factor)
+        if not self._is_part:  # a ``PerAction`` keeps the scale of all its models
+            self._reward_scale.forget(factor)
 
     # -- forgetting and merging -----------------------------------------------------------------------
 
@@ -248,7 +251,10 @@ class Policy(RankingPolicy):
     def _reset(self) -> None:
         sketch, estimate = self._precision.sketch._blank(), self._unbound_estimate()
         sketch._lock = self._lock
-        self._begin(sketch, estimate, with_determinant=isinstance(self._beta, Confidence))
+        with_determinant, scale = isinstance(self._beta, Confidence), self._reward_scale
+        self._begin(
+            sketch, estimate, with_determinant=with_determinant, scale=scale if self._is_part else None
+        )
 
     def _refuse(self, norm_sq: float, reward: float) -> None:
         if not math.isfinite(reward):
@@ -265,6 +271,7 @@ class Policy(RankingPolicy):
             ("beta", self._beta, other._beta),
             ("rewards", type(self._estimate), type(other._estimate)),
             ("forget", self._forget, other._forget),
+            ("baseline", self._baseline, other._baseline),
         ):
             if mine != theirs:
                 here, there = (v.__name__ if isinstance(v, type) else v for v in (mine, theirs))
@@ -289,11 +296,12 @@ class Policy(RankingPolicy):
             clock.add(other._clock, self._rounds + other._rounds)
         self.sketch.merge(other.sketch)  # raises before it changes anything
         self._precision.rebuild()
+        if not self._is_part:
+            self._reward_scale.add(other._reward_scale)
         self._estimate.add(other._estimate)
         self._estimate.reward_mass += other._estimate.reward_mass
         self._watch.add(other._watch)
         self._world.add(other._world)
-        self._spread.add(other._spread)
         self._columns = columns
         complaints = self._learned(other._rounds, lossy=True)
         self._kept += other._kept

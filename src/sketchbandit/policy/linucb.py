@@ -5,9 +5,10 @@ from typing import Any, Self
 
 from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.estimate import Estimate, Linear
+from sketchbandit.estimate import Estimate, Linear, RewardScale
 from sketchbandit.explore import DEFAULT_BETA, UCB, Explore
 from sketchbandit.explore.base import Auto
+from sketchbandit.policy.baseline import read_baseline
 from sketchbandit.policy.blank import Blank
 from sketchbandit.policy.exploring import copy_of_rule
 from sketchbandit.policy.files import Part, content_of, restored_parts
@@ -15,7 +16,6 @@ from sketchbandit.policy.forgetting import Clock, read_forget
 from sketchbandit.policy.health import HealthWatch
 from sketchbandit.policy.learning import Policy
 from sketchbandit.policy.predictions import PredictionWatch
-from sketchbandit.policy.spread import Spread
 from sketchbandit.scaling import Intercept, Kind, Reader
 from sketchbandit.showing import Facts, amount, certificate
 from sketchbandit.sketch import Sketch
@@ -55,6 +55,10 @@ class LinUCB(Policy):
         How fast to forget old rounds, for rewards that drift. A number up to 1 is a factor per round, such as
         0.999. A number above 1 is a half-life in rounds, such as 700. None (the default) never forgets
         (docs/bandits.md).
+    baseline : bool, optional
+        Whether to learn from rewards less their mean, so that a constant added to all rewards changes no
+        choice, and an arm that was never tried has the mean of all rewards (docs/bandits.md). Default: not,
+        except for ``adaptive`` and in a ``PerAction``.
     scaling : str or Scaling or None
         How features are scaled: "rows", "columns" or "auto" (docs/scaling.md). The ``scaling`` of another
         policy can be given too. Default None: features stay as they are.
@@ -89,6 +93,7 @@ class LinUCB(Policy):
         explore: Explore | None = None,
         rewards: Estimate | None = None,
         forget: float | None = None,
+        baseline: bool | None = None,
         scaling: Kind = None,
         intercept: Intercept = False,
     ) -> None:
@@ -115,13 +120,22 @@ class LinUCB(Policy):
             raise InputError(f"beta is {beta}, but explore={rule!r} has a beta of its own; leave out beta")
         radius = next(given for given in (rule.beta, beta, DEFAULT_BETA) if given is not None)
         reader = Reader.of(sketch.dim - bool(intercept), scaling, intercept)
-        self._set_up(sketch, ridge, radius, explore=rule, estimate=model, forget=read_forget(forget))
+        self._set_up(
+            sketch,
+            ridge,
+            radius,
+            explore=rule,
+            estimate=model,
+            forget=read_forget(forget),
+            baseline=read_baseline(baseline),
+        )
         self._read_by(reader, self._make_blank(reader))
 
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__}(ridge={self._ridge:g}, {self._said_rule()}{self._said_rewards()}"
-            f"{self._said_forget()}{self._said_scaling()}): "
+            f"{self._said_forget()}{self._said_baseline()}"
+            f"{self._said_scaling()}): "
             f"{self._rounds} rounds, "
             f"{type(self.sketch).__name__} of size {self.sketch.size}, "
             f"error <= {self.sketch.error_bound:.4g}, {self.nbytes:,} bytes>"
@@ -151,6 +165,9 @@ class LinUCB(Policy):
     def _said_forget(self) -> str:
         return "" if self._forget is None else f", forget={self._forget:.6g}"
 
+    def _said_baseline(self) -> str:
+        return f", baseline={self.baseline:.6g}" if self._baseline else ""
+
     def _said_scaling(self) -> str:
         return "" if self._reader is None else f", {self._reader!r}"
 
@@ -173,8 +190,11 @@ class LinUCB(Policy):
             "beta": beta,
             "rounds": self._rounds,
             "columns": self._columns.names,
-            "spread": self._spread.dump(),
+            "baseline": self._baseline,
+            "wants_baseline": self._wants_baseline,
         }
+        if not self._is_part:
+            own["reward_scale"] = self._reward_scale.dump()
         if self._clock is not None:
             own["clock"] = self._clock.dump()
         return {
@@ -201,8 +221,14 @@ class LinUCB(Policy):
             explore=parts.explore,
             estimate=parts.estimate,
             forget=None if clock is None else clock.factor,
+            baseline=bool(scalars.get("baseline", False)),  # not in files of 0.14
             saved=parts.precision,
         )
+        policy._wants_baseline = scalars.get("wants_baseline", False)
+        if "reward_scale" in scalars:
+            policy._reward_scale.restore(scalars["reward_scale"])
+        elif "spread" in scalars:  # a file of 0.10 to 0.14
+            policy._measure_by(RewardScale.of_moments(scalars["spread"]))
         policy._estimate.restore(*parts.learned)
         policy._estimate.reward_mass = float(scalars["reward_mass" if "reward_mass" in scalars else "reach"])
         policy._rounds = check_count("rounds", scalars["rounds"], at_least=0)
@@ -210,7 +236,6 @@ class LinUCB(Policy):
         if "world" in scalars:  # not in files of 0.12
             policy._world = PredictionWatch.undump(scalars["world"])
         policy._watch = HealthWatch.undump(scalars)
-        policy._spread = Spread(*scalars.get("spread", ()))  # not in files of 0.9
         policy._columns = ColumnNames(scalars.get("columns"))
         policy._restore_chance(scalars)
         blank = None if parts.blank is None else Blank(parts.blank, policy._unbound_estimate())

@@ -12,6 +12,7 @@ from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.explore import ActionChoice
 from sketchbandit.policy.action_names import Action, made_by, read_names
 from sketchbandit.policy.action_ranking import ActionRanking
+from sketchbandit.policy.forgetting import Clock
 from sketchbandit.policy.health import Complaints, say
 from sketchbandit.policy.learning import Policy
 from sketchbandit.sharing import holds_the_lock
@@ -21,9 +22,13 @@ from sketchbandit.sketch.columns import ColumnNames
 class PerAction(ActionRanking):
     """One model per action (disjoint LinUCB): every action scores the same context with a model of its own.
 
-    The models are disjoint: rewards of one action say nothing about another. A new action starts with the
-    width of the prior. ``UCB(0.3)`` tries it soon. ``Thompson("auto")``, the default of ``adaptive``, may
-    take long. If actions have features of their own, one policy over arms learns faster.
+    The models are disjoint: rewards of one action say nothing about another, except for their mean. The
+    models learn from rewards less the mean of all of them, the baseline. So an action without data has the
+    mean of all rewards and the width of the prior, and is tried soon. If actions have features of their own,
+    one policy over arms learns faster.
+
+    With ``forget``, every round makes all models forget, whichever action it was. So an abandoned action is
+    tried again after a while.
 
     ``merge`` adds up the actions that both sides have. Actions that only the other side has are copied, with
     their state (offered or retired). After a merge, models taken from ``policies`` before are out of date.
@@ -37,7 +42,7 @@ class PerAction(ActionRanking):
     factory : callable
         A function without arguments that returns a fresh policy. It is called once. Every action gets a copy,
         also an action that is added later. The exploration rule of that policy, and its seed, serve all
-        actions together.
+        actions together. Its ``baseline`` is on unless it is False or the radius is a ``Confidence``.
 
     Examples
     --------
@@ -50,8 +55,10 @@ class PerAction(ActionRanking):
     >>> models.select(context)
     'green'
     >>> models.add("blue")
-    >>> models.mean(context).round(2)
-    array([-0.56,  0.  ,  0.  ])
+    >>> models.mean(context)
+    array([-1., -1., -1.])
+    >>> models.width(context).round(2)
+    array([0.75, 1.12, 1.12])
 
     """
 
@@ -60,6 +67,7 @@ class PerAction(ActionRanking):
     def __init__(self, actions: Iterable[Action], factory: Callable[[], Policy]) -> None:
         names = read_names(actions)
         template = copy.deepcopy(made_by(factory))
+        template._default_to_baseline()
         self._set_up(template, {name: copy.deepcopy(template) for name in names}, set(), ColumnNames())
 
     # -- learning -----------------------------------------------------------------------------------
@@ -106,7 +114,13 @@ class PerAction(ActionRanking):
             and action in self._models
             and not self._is_warming
         ):
-            return _said_of(action, self._models[action]._learn(context, reward))
+            policy = self._models[action]
+            if self._clock is not None:
+                self._count_down(policy)
+            complaints = _said_of(action, policy._learn(context, reward))
+            if self._clock is not None:
+                self._count_up(policy, self._clock)
+            return complaints
         if isinstance(action, ActionChoice):
             raise InputTypeError("the action is an ActionChoice: give its name, choice.action")
         if is_scalar(action):
@@ -115,7 +129,7 @@ class PerAction(ActionRanking):
             if source.shape[0] != 1:
                 raise InputError(f"{source.shape[0]} contexts need as many actions, got one: {name!r}")
             value = read_reward(reward)
-            if self._is_warming:
+            if self._is_warming or self._clock is not None:
                 complaints = self._learn_many(source, [name], [value])
             else:
                 complaints = _said_of(name, self._models[name]._learn_any(source, value))
@@ -143,17 +157,62 @@ class PerAction(ActionRanking):
         if self._is_warming:
             return self._learn_warming_up(source, names, values)
         complaints: Complaints = ()
+        if self._in_order:
+            for place, name in enumerate(names):
+                policy = self._models[name]
+                self._count_down(policy)
+                complaints += _said_of(name, policy._learn_any(source[[place]], float(values[place])))
+                self._count_up(policy, self._clock)
+            return complaints
         for name, policy, rows, mine in parts:
             complaints += _said_of(name, policy._learn_any(rows, mine))
         return complaints
+
+    @property
+    def _in_order(self) -> bool:
+        """Whether what models learn depends on the order of rounds of different actions."""
+        template = self._template
+        return self._clock is not None or (template._baseline and template._estimate.weighs)
+
+    def _count_down(self, policy: Policy) -> None:
+        """Let a model that is about to learn count the rounds of the others."""
+        if policy._clock is not None:
+            policy._clock.follow(self._now)
+
+    def _count_up(self, policy: Policy, clock: Clock | None) -> None:
+        """Count a round that a model has learned, and forget where that is due."""
+        if clock is None or policy._clock is None:
+            return
+        self._now += 1
+        policy._clock.seen = self._now
+        clock.since += 1
+        if clock.rounds_left(self._now) <= 0:
+            self._reward_scale.forget(clock.strike(self._now))
+        if self._now >= self._next_sweep:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Let all models forget whose forgetting is due, though they learn nothing."""
+        waits = []
+        for policy in self._models.values():
+            clock = policy._clock
+            if clock is None or policy.sketch.mass <= _FORGOTTEN * policy.ridge:
+                continue
+            if clock.rounds_left(self._now) <= 0:
+                clock.follow(self._now)
+                policy._forget_now(clock, policy.rounds)
+            waits.append(clock.rounds_left(self._now))
+        self._next_sweep = self._now + max(1, min(waits, default=1))
 
     def _learn_warming_up(self, source: Any, names: list[Action], rewards: Vector) -> Complaints:
         """Learn one by one until the warm-up is over. Everything was checked before."""
         complaints: Complaints = ()
         kept = 0
         for row in self._to_be_kept(source):
-            name = names[kept]
-            complaints += _said_of(name, self._models[name]._learn_and_keep(row, float(rewards[kept])))
+            name, policy = names[kept], self._models[names[kept]]
+            self._count_down(policy)
+            complaints += _said_of(name, policy._learn_and_keep(row, float(rewards[kept])))
+            self._count_up(policy, self._clock)
             kept += 1
         if kept < len(names):
             complaints += self._learn_many(source[kept:], names[kept:], rewards[kept:])
@@ -166,22 +225,40 @@ class PerAction(ActionRanking):
         copy.deepcopy(self._template)._absorb(other._template)  # raises with the setting that differs
         self._check_same_scaling(other)
         columns = self._columns.merged(other._columns)
+        scale = copy.deepcopy(self._reward_scale)
+        scale.add(other._reward_scale)
         models = dict(self._models)
         complaints: Complaints = ()
-        for name, theirs in other._models.items():
+        for name, given in other._models.items():
+            theirs = _up_to_date(given, other._now)
             if name in models:
-                models[name] = copy.deepcopy(models[name])
+                models[name] = copy.deepcopy(_up_to_date(models[name], self._now))
+                models[name]._measure_by(scale)
                 complaints += _said_of(name, models[name]._absorb(theirs))
             else:
                 models[name] = copy.deepcopy(theirs)
+                models[name]._measure_by(scale)
+                models[name]._estimate.move_origin(scale.origin - other._reward_scale.origin)
         self._retired |= {name for name in other._retired if name not in self._models}
-        self._models, self._columns = models, columns
+        self._models, self._columns, self._reward_scale = models, columns, scale
         self._join(self._template, *models.values())
         self._merge_warm_up(other)
         return complaints
 
 
 _NAMES = (str, int)
+_FORGOTTEN = 1e-12  # times the ridge: a model with so little mass has nothing left to forget
+
+
+def _up_to_date(policy: Policy, now: int) -> Policy:
+    """The model, or a copy of it if it forgets, whose clock counts the rounds of the others up to now."""
+    if policy._clock is None:
+        return policy
+    made = copy.deepcopy(policy)
+    assert made._clock is not None  # noqa: S101  (for the type checker)
+    made._clock.follow(now)
+    made._clock.seen = None  # that of another ``PerAction`` has rounds of its own
+    return made
 
 
 def _said_of(action: Action, complaints: Complaints) -> Complaints:

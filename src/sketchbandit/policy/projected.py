@@ -54,7 +54,7 @@ class ProjectedLinUCB(LinUCB):
         Seed of the projection.
     dtype : dtype
         float64 or float32, in which the projection is stored.
-    explore, rewards, forget, scaling, intercept
+    explore, rewards, forget, baseline, scaling, intercept
         As for ``LinUCB``.
 
     Examples
@@ -82,6 +82,7 @@ class ProjectedLinUCB(LinUCB):
         explore: Explore | None = None,
         rewards: Estimate | None = None,
         forget: float | None = None,
+        baseline: bool | None = None,
         scaling: Kind = None,
         intercept: Intercept = False,
     ) -> None:
@@ -92,7 +93,13 @@ class ProjectedLinUCB(LinUCB):
         precise = check_dtype(dtype)
         draws = np.random.default_rng(seed).standard_normal((dim + bool(intercept), size))
         super().__init__(
-            ExactSketch(size), ridge=ridge, beta=beta, explore=explore, rewards=rewards, forget=forget
+            ExactSketch(size),
+            ridge=ridge,
+            beta=beta,
+            explore=explore,
+            rewards=rewards,
+            forget=forget,
+            baseline=baseline,
         )
         self._project_by((draws / np.sqrt(size)).astype(precise, copy=False), seed)
         self._read_by(reader, self._make_blank(reader))
@@ -139,7 +146,8 @@ class ProjectedLinUCB(LinUCB):
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__}(dim={self.dim}, size={self.size}, ridge={self.ridge:g}, "
-            f"{self._said_rule()}{self._said_rewards()}{self._said_forget()}{self._said_scaling()}, "
+            f"{self._said_rule()}{self._said_rewards()}{self._said_forget()}{self._said_baseline()}"
+            f"{self._said_scaling()}, "
             f"seed={self.seed}): {self.rounds} rounds, {self.nbytes:,} bytes>"
         )
 

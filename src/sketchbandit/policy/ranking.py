@@ -144,7 +144,7 @@ class RankingPolicy(Choosing):
         compiled.scan(*arm, theta, means, norms_sq)
         squares = inverse.quadratics_of(arm, norms_sq)
         radius = self._radius if self._confidence is None else self.radius
-        mean, norm_sq = means.item(), norms_sq.item()
+        mean, norm_sq = means.item() + self._estimate.baseline, norms_sq.item()
         if squares is None or not math.isfinite(abs(mean) + radius * math.sqrt(norm_sq / inverse.shift)):
             return None
         width = math.sqrt(squares.item())
@@ -154,7 +154,7 @@ class RankingPolicy(Choosing):
         places, candidates, read = self._ranked(arms, k, random, with_chances=with_chances)
         index, chances = np.array(places.indices, dtype=np.intp), np.array(places.chances)
         if candidates is not None and isinstance(read, DenseArms) and len(index) > _MOST_PICKED * len(read):
-            margin, width = candidates.means[index], candidates.widths()[index]
+            margin, width = candidates.margins[index], candidates.widths()[index]
             score = upper_bound(margin, candidates.radius, width)
             found = Ranking(index, chances, candidates.rewards[index], width, score)
         else:
@@ -165,7 +165,7 @@ class RankingPolicy(Choosing):
     def _scored(self, arms: Arms, index: AnyArray, chances: AnyArray) -> Ranking:
         """The ranking with exactly these arms."""
         candidates = self._candidates(arms)
-        margin, width = candidates.means, candidates.widths()
+        margin, width = candidates.margins, candidates.widths()
         score = upper_bound(margin, candidates.radius, width)
         return Ranking(index, chances, candidates.rewards, width, score)
 

@@ -34,6 +34,7 @@ def oful(
     explore: Explore | None = None,
     rewards: Estimate | None = None,
     forget: float | None = None,
+    baseline: bool | None = None,
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> LinUCB:
@@ -62,6 +63,9 @@ def oful(
         How fast to forget old rounds, for rewards that drift. A number up to 1 is a factor per round, such as
         0.999. A number above 1 is a half-life in rounds, such as 700. None (the default) never forgets
         (docs/bandits.md).
+    baseline : bool, optional
+        Whether to learn from rewards less their mean, so that a constant added to all rewards changes no
+        choice (docs/bandits.md). Default: not, as in the papers, except in a ``PerAction``.
     scaling : str or Scaling or None
         How features are scaled. None: not at all. "rows": every arm to length one. "columns": every column is
         centred and divided by its standard deviation. "auto": chosen from the first arms (docs/scaling.md).
@@ -88,6 +92,7 @@ def oful(
         explore=explore,
         rewards=rewards,
         forget=forget,
+        baseline=baseline,
         scaling=scaling,
         intercept=intercept,
     )
@@ -103,6 +108,7 @@ def soful(
     explore: Explore | None = None,
     rewards: Estimate | None = None,
     forget: float | None = None,
+    baseline: bool | None = None,
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> LinUCB:
@@ -115,7 +121,7 @@ def soful(
     ----------
     size : int
         l, the sketch size.
-    dim, ridge, beta, dtype, explore, rewards, forget, scaling, intercept
+    dim, ridge, beta, dtype, explore, rewards, forget, baseline, scaling, intercept
         As for ``oful``.
 
     Returns
@@ -137,6 +143,7 @@ def soful(
         explore=explore,
         rewards=rewards,
         forget=forget,
+        baseline=baseline,
         scaling=scaling,
         intercept=intercept,
     )
@@ -152,6 +159,7 @@ def cbscfd(
     explore: Explore | None = None,
     rewards: Estimate | None = None,
     forget: float | None = None,
+    baseline: bool | None = None,
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> LinUCB:
@@ -163,7 +171,7 @@ def cbscfd(
     ----------
     size : int
         l, the sketch size.
-    dim, ridge, beta, dtype, explore, rewards, forget, scaling, intercept
+    dim, ridge, beta, dtype, explore, rewards, forget, baseline, scaling, intercept
         As for ``oful``.
 
     Returns
@@ -185,6 +193,7 @@ def cbscfd(
         explore=explore,
         rewards=rewards,
         forget=forget,
+        baseline=baseline,
         scaling=scaling,
         intercept=intercept,
     )
@@ -202,6 +211,7 @@ def dbslinucb(
     explore: Explore | None = None,
     rewards: Estimate | None = None,
     forget: float | None = None,
+    baseline: bool | None = None,
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> LinUCB:
@@ -216,7 +226,7 @@ def dbslinucb(
         from a horizon and a regret order.
     compensation : float
         0 is DBSLinUCB-FD, 1 is DBSLinUCB-RFD.
-    dim, ridge, beta, dtype, explore, rewards, forget, scaling, intercept
+    dim, ridge, beta, dtype, explore, rewards, forget, baseline, scaling, intercept
         As for ``oful``.
 
     Returns
@@ -241,6 +251,7 @@ def dbslinucb(
         explore=explore,
         rewards=rewards,
         forget=forget,
+        baseline=baseline,
         scaling=scaling,
         intercept=intercept,
     )
@@ -261,14 +272,16 @@ def adaptive(
     explore: Explore | None = None,
     rewards: Estimate | None = None,
     forget: float | None = None,
+    baseline: bool | None = None,
     scaling: Kind = "auto",
     intercept: Intercept = True,
     seed: int | None = None,
 ) -> LinUCB:
     """The policy to start with: it takes features as they are and needs no tuning (docs/bakeoff.md).
 
-    The first arms offered set the scaling of the columns. A constant feature is added. Thompson sampling
-    explores, with a scale that follows the standard deviation of the rewards.
+    The first arms offered set the scaling of the columns. A constant feature is added. Rewards are learned
+    less their mean. Thompson sampling explores, with a scale that follows the standard deviation of the
+    rewards. So neither the unit nor the zero of the rewards matters.
 
     The adaptive sketch below it keeps only as many rows as its error bound needs. The error bound holds on
     every stream, with every rule. With ``beta=Confidence(...)`` (UCB) there is also a regret bound: that of
@@ -310,6 +323,10 @@ def adaptive(
     forget : float, optional
         How fast to forget old rounds. Set it if rewards drift: a number up to 1 is a factor per round, a
         number above 1 is a half-life in rounds. None (the default) never forgets (docs/bandits.md).
+    baseline : bool, optional
+        Whether to learn from rewards less their mean. Then a constant added to all rewards changes no choice,
+        and an arm that was never tried has the mean of all rewards (docs/bandits.md). Default: yes, unless a
+        ``Confidence`` asks for the radius of a theorem, which is about rewards as they are.
     scaling : str or Scaling or None
         How features are scaled. "auto" (the default): chosen from the first arms. "rows": every arm to length
         one. "columns": every column is centred and divided by its standard deviation. None: not at all
@@ -357,16 +374,19 @@ def adaptive(
         order=order,
         dtype=dtype,
     )
-    return LinUCB(
+    policy = LinUCB(
         sketch,
         ridge=ridge,
         beta=beta,
         explore=explore,
         rewards=rewards,
         forget=forget,
+        baseline=baseline,
         scaling=scaling,
         intercept=intercept,
     )
+    policy._default_to_baseline()
+    return policy
 
 
 def cbrap(
@@ -380,6 +400,7 @@ def cbrap(
     explore: Explore | None = None,
     rewards: Estimate | None = None,
     forget: float | None = None,
+    baseline: bool | None = None,
     scaling: Kind = None,
     intercept: Intercept = False,
 ) -> ProjectedLinUCB:
@@ -393,7 +414,7 @@ def cbrap(
         The number of Gaussian directions to project to.
     seed : int
         Seed of the projection. Policies to be merged need the same seed.
-    dim, ridge, beta, dtype, explore, rewards, forget, scaling, intercept
+    dim, ridge, beta, dtype, explore, rewards, forget, baseline, scaling, intercept
         As for ``oful``.
 
     Returns
@@ -417,6 +438,7 @@ def cbrap(
         explore=explore,
         rewards=rewards,
         forget=forget,
+        baseline=baseline,
         scaling=scaling,
         intercept=intercept,
     )

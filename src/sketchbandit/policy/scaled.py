@@ -62,7 +62,7 @@ class ScaledPolicy(JoinedPolicy):
     def _unbound_estimate(self) -> Estimate:
         """A copy that is bound to no precision and has learned nothing."""
         estimate = copy.copy(self._estimate)
-        del estimate.precision
+        del estimate.precision, estimate.reward_scale
         estimate.reward_mass = 0.0
         return copy.deepcopy(estimate)
 
@@ -164,11 +164,16 @@ class ScaledPolicy(JoinedPolicy):
             return
         sketch, estimate = copy.deepcopy(blank.sketch), copy.deepcopy(blank.estimate)
         sketch._lock = self._lock
-        self._begin(sketch, estimate, with_determinant=isinstance(self._beta, Confidence))
+        scale, is_theorem = self._reward_scale, isinstance(self._beta, Confidence)
+        self._begin(sketch, estimate, with_determinant=is_theorem, scale=scale)
         self._read_by(reader, blank)
         self._kept = kept if self._is_warming else []
-        for raw, reward in kept:
-            self._learn_any(raw, reward)
+        scale.is_held = True  # it has counted these rewards already
+        try:
+            for raw, reward in kept:
+                self._learn_any(raw, reward)
+        finally:
+            scale.is_held = False
         if not self._is_warming:
             self._watch.has_warned = self._watch.has_warned_of_digits = False  # the next look warns again
             self._blank = None

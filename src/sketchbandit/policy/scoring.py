@@ -35,11 +35,11 @@ class Scoring(ScaledPolicy):
         array([0.5, 0. ])
 
         """
-        means = self._estimate.expected(self._scan(self._read(arms)).means)
+        means = self._estimate.expected(self._scan(self._read(arms)).means + self._estimate.baseline)
         return float(means[0]) if is_vector(arms) else given_back(means, arms)
 
     def margin(self, arms: Any) -> Any:
-        """x'theta of every arm, shape (K,); a float for a single arm (dim,).
+        """The baseline plus x'theta of every arm, shape (K,); a float for a single arm (dim,).
 
         For linear rewards, this is the mean reward.
 
@@ -51,7 +51,7 @@ class Scoring(ScaledPolicy):
         (0.0, 0.5)
 
         """
-        margins = self._scan(self._read(arms)).means
+        margins = self._scan(self._read(arms)).means + self._estimate.baseline
         return float(margins[0]) if is_vector(arms) else given_back(margins, arms)
 
     def width(self, arms: Any) -> Any:
@@ -65,7 +65,7 @@ class Scoring(ScaledPolicy):
         For linear rewards the margin is the mean. Otherwise this is a bound on x'theta*, before the link.
         """
         candidates = self._candidates(self._read(arms))
-        scores = upper_bound(candidates.means, candidates.radius, candidates.widths())
+        scores = upper_bound(candidates.margins, candidates.radius, candidates.widths())
         return float(scores[0]) if is_vector(arms) else given_back(scores, arms)
 
     def _candidates(self, arms: Arms) -> ArmCandidates:
@@ -76,7 +76,7 @@ class Scoring(ScaledPolicy):
         if not math.isfinite(most):
             raise refuse(arms, scan.norms_sq, scan.means)
         expected = self._estimate.expected if self._estimate.has_link else None
-        return ArmCandidates(scan, self._precision, radius, expected)
+        return ArmCandidates(scan, self._precision, radius, expected, self._estimate.baseline)
 
     def _scan(self, arms: Arms) -> Scan:
         """Means and norms. Raises unless all of them are finite."""

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Vector
-from sketchbandit.estimate import Estimate, Linear, learn_fused
+from sketchbandit.estimate import Estimate, Linear, can_fuse, learn_fused
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.predictions import PredictionWatch
 from sketchbandit.precision import Leverage, Precision, take_weighted
@@ -27,9 +27,15 @@ def learn_one(
     ``row`` is x as the sketch stores it, shape (1, dim). ``leverage`` is that of x, if it is known. ``watch``
     is told how well the reward was predicted.
     """
-    added = abs(reward) * math.sqrt(norm_sq)
-    if not estimate.reward_mass + added < estimate.most_reward_mass:
-        estimate.check(added)  # raises, with the reason
+    scale, length = estimate.reward_scale, math.sqrt(norm_sq)
+    if scale.baseline:
+        added = 0.0
+        if not scale.reward_mass(reward, length) < estimate.most_reward_mass:
+            estimate.check(scale.reward_mass(reward, length))  # raises, with the reason
+    else:
+        added = abs(reward) * length
+        if not estimate.reward_mass + added < estimate.most_reward_mass:
+            estimate.check(added)
     sketch = precision.sketch
     if not sketch.tally.mass + norm_sq * estimate.most_weight <= sketch.tally.most_mass:
         sketch.tally.check(norm_sq * estimate.most_weight)
@@ -37,54 +43,41 @@ def learn_one(
     if not norm_sq:  # a zero arm: no direction to learn about
         change = sketch.take_one(row, norm_sq)
         precision.nothing_changed()
+        scale.see(reward)
         return change
     if leverage is None:
         leverage = precision.leverage(x, norm_sq)
     inverse = precision.inverse
-    if watch is not None and not isinstance(estimate, Linear):  # for linear rewards this happens below
-        error = reward - estimate.predict(x, leverage)
-        watch.see(reward, error, inverse.quadratic(leverage, norm_sq))
-        watch = None
+    error, quadratic = math.nan, 0.0 if watch is None else inverse.quadratic(leverage, norm_sq)
     if estimate.weighs:
+        if watch is not None:
+            error = reward - estimate.predict(x, leverage)
         weight = estimate.weight(x, norm_sq, reward, leverage)
         change = take_weighted(precision, x, row, norm_sq, weight=weight, leverage=leverage)
+        scale.see(reward, length)
         estimate.learn(x, reward, None)
     else:
-        change = _learn_plain(precision, estimate, x, row, norm_sq, reward, leverage, watch)
-    estimate.reward_mass += added
-    return change
-
-
-def _learn_plain(
-    precision: Precision,
-    estimate: Estimate,
-    x: AnyVector,
-    row: AnyArray,
-    norm_sq: float,
-    reward: float,
-    leverage: Leverage,
-    watch: PredictionWatch | None,
-) -> Change:
-    """Learn if the sketch takes x itself, with weight one."""
-    inverse = precision.inverse
-    if watch is not None:
-        quadratic = inverse.quadratic(leverage, norm_sq)
-    change = precision.sketch.take_one(row, norm_sq)
-    if inverse.follows(change, norm_sq):
-        step = None
-        error = learn_fused(inverse, estimate, x, norm_sq, leverage, reward)
-        if error is None:
-            error = reward - estimate.predict(x, leverage) if watch is not None else 0.0
-            step = inverse.append(x, norm_sq, leverage)
-        precision.grown(x, norm_sq, leverage, change)
-        if step is not None:
+        change = sketch.take_one(row, norm_sq)
+        follows = inverse.follows(change, norm_sq)
+        fused = estimate if follows and can_fuse(inverse, estimate, x) else None
+        if watch is not None and fused is None:
+            error = reward - estimate.predict(x, leverage)
+        level = estimate.level
+        scale.see(reward, length)
+        found = None
+        if isinstance(fused, Linear):
+            found = learn_fused(inverse, fused, x, norm_sq, leverage, reward, level)
+            error = math.nan if found is None else found
+        step = inverse.append(x, norm_sq, leverage) if follows and found is None else None
+        if follows:
+            precision.grown(x, norm_sq, leverage, change)
+        else:
+            precision.rebuild(orthogonal=change.orthogonal)
+        if found is None:
             estimate.learn(x, reward, step)
-    else:
-        error = reward - estimate.predict(x, leverage) if watch is not None else 0.0
-        precision.rebuild(orthogonal=change.orthogonal)
-        estimate.learn(x, reward, None)
     if watch is not None:
         watch.see(reward, error, quadratic)
+    estimate.reward_mass += added
     return change
 
 
@@ -108,6 +101,8 @@ def learn_many(
         return change
     change = precision.sketch.take(rows, norms_sq)
     precision.rebuild()
+    for norm_sq, reward in zip(norms_sq.tolist(), rewards.tolist(), strict=True):
+        estimate.reward_scale.see(reward, math.sqrt(norm_sq))
     estimate.learn_many(rows.astype(np.float64, copy=False), rewards)
     estimate.reward_mass += float(np.abs(rewards) @ np.sqrt(norms_sq))
     return change

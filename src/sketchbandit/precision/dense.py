@@ -151,9 +151,9 @@ class DenseInverse:
         image: Vector = leverage.image - leverage.seen[:count] @ self.pending[:count]
         return image
 
-    def moved(self, theta: Vector, along: float, x: AnyVector, leverage: Leverage) -> Vector | None:
-        """theta + along·A^-1 x; None if it overflows."""
-        return step_along(theta, along, self.image(x, leverage))
+    def moved(self, vectors: Matrix, along: Vector, x: AnyVector, leverage: Leverage) -> Matrix | None:
+        """Every row of ``vectors`` plus its ``along`` times A^-1 x; None if something overflows."""
+        return step_along(vectors, along, self.image(x, leverage))
 
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
         """Add the row q = A^-1 x / sqrt(1 + x'A^-1 x) to Q."""

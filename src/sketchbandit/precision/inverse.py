@@ -30,10 +30,10 @@ class Leverage(NamedTuple):
         return Leverage(factor * self.image, factor * self.seen, factor * factor * self.value)
 
 
-def step_along(theta: Vector, along: float, image: Vector) -> Vector | None:
-    """theta + along·image; None if it overflows."""
+def step_along(vectors: Matrix, along: Vector, image: Vector) -> Matrix | None:
+    """Every row of ``vectors`` plus its ``along`` times the image; None if something overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
-        moved = theta + along * image
+        moved = vectors + along[:, np.newaxis] * image
     return moved if np.isfinite(moved).all() else None
 
 
@@ -90,8 +90,8 @@ class Inverse(Protocol):
     def image(self, x: AnyVector, leverage: Leverage) -> Vector:
         """A^-1 x for an x with known leverage, as a new array."""
 
-    def moved(self, theta: Vector, along: float, x: AnyVector, leverage: Leverage) -> Vector | None:
-        """theta + along·A^-1 x for an x with known leverage, as a new array; None if it overflows."""
+    def moved(self, vectors: Matrix, along: Vector, x: AnyVector, leverage: Leverage) -> Matrix | None:
+        """Every row of ``vectors`` plus its ``along`` times A^-1 x, as a new array; None if it overflows."""
 
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
         """Add the row x."""

@@ -146,14 +146,16 @@ class LowRankInverse:
         """A^-1 x = (x - S'W'u) / shift: one pass over S."""
         return self._image(x, leverage.seen @ self.factor.matrix)
 
-    def moved(self, theta: Vector, along: float, x: AnyVector, leverage: Leverage) -> Vector | None:
-        """theta + along·A^-1 x; None if it overflows."""
+    def moved(self, vectors: Matrix, along: Vector, x: AnyVector, leverage: Leverage) -> Matrix | None:
+        """Every row of ``vectors`` plus its ``along`` times A^-1 x; None if something overflows."""
         compiled, rows = self._loops(1)
         if compiled is None or isinstance(x, SparseVector) or rows is None:
-            return step_along(theta, along, self.image(x, leverage))
-        made = np.empty_like(theta)
+            return step_along(vectors, along, self.image(x, leverage))
+        made = np.empty_like(vectors)
         factor, count = self.factor.array, self.factor.count
-        is_finite = compiled.moved_rows(x, theta, along, rows, factor, count, self.shift, leverage.seen, made)
+        is_finite = compiled.moved_rows(
+            x, vectors, along, rows, factor, count, self.shift, leverage.seen, made
+        )
         return made if is_finite else None
 
     def _image(self, x: AnyVector, back: Vector) -> Vector:
@@ -209,10 +211,10 @@ class LowRankInverse:
         weights: Vector = (self.factor.matrix @ project(self._parts, b / scale)) * scale
         return weights
 
-    def means_of_sparse(self, arms: SparseArms, weights: Vector, b: Vector) -> tuple[Vector, Matrix]:
-        """x'theta = (x'b - (S x)'W' (W S b)) / shift, and S X'."""
+    def means_of_sparse(self, arms: SparseArms, weights: Vector, targets: Vector) -> tuple[Vector, Matrix]:
+        """x'theta = (x'b - (S x)'W' (W S b)) / shift, and S X'. ``targets`` are the x'b."""
         products = project_sparse(self._parts, arms)
-        means: Vector = (arms.times(b) - (weights @ self.factor.matrix) @ products) / self.shift
+        means: Vector = (targets - (weights @ self.factor.matrix) @ products) / self.shift
         return means, products
 
     def for_device(self) -> Matrix:

@@ -134,11 +134,11 @@ class Precision:
                 return self.inverse.image(x, leverage)
             return self.inverse.solve(as_dense(x, self.sketch.dim))
 
-    def moved(self, theta: Vector, along: float, x: AnyVector, leverage: Leverage) -> Vector | None:
-        """theta + along·A^-1 x, as a new array; None if it overflows."""
+    def moved(self, vectors: Matrix, along: Vector, x: AnyVector, leverage: Leverage) -> Matrix | None:
+        """Every row of ``vectors`` plus its ``along`` times A^-1 x, as a new array; None if it overflows."""
         if self.sketch.tally.mass <= _BEARABLE * self.inverse.shift:
-            return self.inverse.moved(theta, along, x, leverage)
-        return step_along(theta, along, self.image(x, leverage))
+            return self.inverse.moved(vectors, along, x, leverage)
+        return step_along(vectors, along, self.image(x, leverage))
 
     @property
     def _is_well_conditioned(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from types import NoneType
 from typing import Any, Self
 
-from sketchbandit.errors import SketchBanditError
+from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import UCB, Explore
 from sketchbandit.explore.named import RULES
@@ -22,7 +22,7 @@ from sketchbandit.service.settings import MIB, Limits
 
 ESTIMATE, NONE = "estimate", "none"
 """What to do with propensities that take time: estimate them after the answer, or leave them out."""
-_KEPT = ("ridge", "scaling", "intercept")
+_KEPT = ("ridge", "scaling", "intercept", "baseline")
 _BESIDE = ("explore", "rewards", "forget")
 """Settings that clients give beside the parameters of the policy, not among them."""
 _WITHOUT_EFFECT = {("adaptive", "seed")}
@@ -141,6 +141,8 @@ class BanditConfig:
             wrong = f"has an unknown field {unknown[0]!r}" if unknown else "has no field 'dim'"
             raise SketchBanditError(f"the settings are not those of a bandit: {text!r:.80} {wrong}")
         made = cls(**{"defaults": _BEFORE, **saved})
+        if isinstance(made.defaults, dict):  # records of 0.14 and before have no baseline
+            made = replace(made, defaults={"baseline": False, **made.defaults})
         for name, kind in _KINDS.items():
             if not isinstance(getattr(made, name), kind) or isinstance(getattr(made, name), bool) != (
                 kind is bool
@@ -235,6 +237,8 @@ class BanditConfig:
         own = inspect.signature(recipe(self.policy).make).parameters
         unsaid = [name for name in _KEPT if name in own and name not in self.parameters]
         found = {name: own[name].default for name in unsaid}
+        if "baseline" not in self.parameters:
+            found["baseline"] = "baseline" not in own or self._can_have_baseline
         if "ridge" in found and found["ridge"] is None:  # it depends on the dimension
             found["ridge"] = build(self.policy, self.dim, **self._parameters()).ridge
         found = {name: value for name, value in found.items() if value is None or isinstance(value, _PLAIN)}
@@ -245,6 +249,15 @@ class BanditConfig:
             if build(self.policy, 2, **told).explore.is_like(rule):
                 found["explore"] = kept
         return found
+
+    @property
+    def _can_have_baseline(self) -> bool:
+        """Whether the policy can learn from rewards less their mean: then it does, if nothing else was said."""
+        try:
+            build(self.policy, 2, **{**self._settings(), "baseline": True})
+        except InputError:
+            return False
+        return True
 
     @property
     def _models(self) -> int:
@@ -296,7 +309,10 @@ class BanditConfig:
 
     def _build(self, dim: int) -> Any:
         def make() -> Any:
-            return build(self.policy, dim, **self._settings())
+            made = build(self.policy, dim, **self._settings())
+            if not self.defaults.get("baseline", True) and "baseline" not in self.parameters:
+                made._wants_baseline = False  # a recipe of the user's own may not know the setting
+            return made
 
         return make() if self.actions is None else PerAction(self.actions, make)
 

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateColumn
 
-FORMAT = 5
+FORMAT = 6
 
 _PAGE, _MOST_BYTES = 1000, 4 * 1024 * 1024  # rows and bytes read at once
 _ROW = 300  # bytes of a row without features and arms

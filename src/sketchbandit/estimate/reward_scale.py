@@ -1,0 +1,155 @@
+"""Where the rewards lie and how far they spread: the baseline, and the unit of a rule's strength."""
+
+import math
+import sys
+from bisect import insort
+from typing import Any, Self
+
+from sketchbandit.arrays import Scalars
+
+STRENGTH = 0.15
+"""The factor on the standard deviation of the rewards for ``beta="auto"`` and ``scale="auto"``."""
+_MOST = sys.float_info.max  # so that a reward of 1e160 does not make the radius infinite for ever
+_FIRST = 31  # rewards whose median a robust location starts from
+
+
+class RewardScale:
+    """Running location and deviation of the rewards. The models of one ``PerAction`` share it.
+
+    With a baseline, rewards are measured from the first one, the origin, so that a constant that all rewards
+    have in common costs no digits. Without a baseline the origin is 0.
+
+    Parameters
+    ----------
+    baseline : bool
+        Whether models learn from the rewards less their location.
+    robust : tuple of float, optional
+        The size of the noise and its moment, for a location that outliers do not move: the median of the
+        first rewards, then the mean of rewards that are clipped at size·count^(1/moment) around it.
+
+    """
+
+    def __init__(self, *, baseline: bool = False, robust: tuple[float, float] | None = None) -> None:
+        self.baseline = baseline
+        self.robust = robust
+        self.origin = 0.0
+        """What rewards are measured from."""
+        self.count = 0.0
+        """The weight of the rewards so far: their number, as far as they are not forgotten."""
+        self.shift = 0.0
+        """The mean of reward - origin."""
+        self.squares = 0.0
+        """The sum of (reward - mean)²."""
+        self.location = 0.0
+        """The robust location of reward - origin; the shift if the location is not robust."""
+        self.reach = 0.0
+        """The largest |reward - origin|."""
+        self.lengths = 0.0
+        """The sum of the lengths of the arms that were learned from."""
+        self.is_held = False
+        """Whether rewards are not counted now, because they were counted before."""
+        self._first: list[float] = []  # sorted; empty once the robust location has started
+        self._has_begun = False
+
+    @property
+    def mean(self) -> float:
+        """The mean of the rewards."""
+        return self.origin + self.shift
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the rewards."""
+        return math.sqrt(self.squares / self.count) if self.squares > 0.0 else 0.0
+
+    @property
+    def radius(self) -> float:
+        """The radius for "auto".
+
+        While all rewards are equal, their size replaces their deviation. With a baseline any number serves
+        then, because all means are equal, and a number that depends on the rewards would depend on what a
+        caller adds to them.
+        """
+        if self.squares > 0.0:
+            return STRENGTH * math.sqrt(self.squares / self.count)
+        return STRENGTH if self.baseline else STRENGTH * (abs(self.mean) or 1.0)
+
+    def reward_mass(self, reward: float, length: float) -> float:
+        """An upper bound on |sum of (reward - baseline)·arm|, with one more reward of an arm of this length."""
+        reach = abs(reward - self.origin) if self._has_begun else 0.0
+        return 2.0 * max(self.reach, reach) * (self.lengths + length)
+
+    def see(self, reward: float, length: float = 0.0) -> None:
+        """Count one reward, of an arm of this length. Batches do not change the result."""
+        if self.is_held:
+            return
+        if not self._has_begun:
+            self._has_begun = True
+            self.origin = reward if self.baseline else 0.0
+        value = reward - self.origin
+        self.reach, self.lengths = max(self.reach, abs(value)), self.lengths + length
+        self.count += 1
+        off = value - self.shift
+        self.shift += off / self.count
+        self.squares = min(self.squares + off * (value - self.shift), _MOST)
+        self.location = self.shift if self.robust is None else self._robust_location(value)
+
+    def _robust_location(self, value: float) -> float:
+        assert self.robust is not None  # noqa: S101  (for the type checker)
+        if len(self._first) < _FIRST:
+            insort(self._first, value)
+            middle = len(self._first) // 2
+            return (self._first[middle] + self._first[-1 - middle]) / 2.0
+        size, moment = self.robust
+        count = max(self.count, 1.0)
+        most = size * math.pow(count, 1.0 / moment)
+        return self.location + min(max(value - self.location, -most), most) / count
+
+    def forget(self, factor: float) -> None:
+        """Multiply the weight of the rewards so far by this factor."""
+        self.count *= factor
+        self.squares *= factor
+
+    def add(self, other: "RewardScale") -> None:
+        """Add the rewards of another scale."""
+        if not other.count:
+            return
+        if not self._has_begun:
+            self.restore(other.dump())
+            return
+        apart = other.origin - self.origin
+        total = self.count + other.count
+        off = other.shift - self.shift + apart
+        between = off * off * (self.count * other.count / total) if self.count else 0.0
+        self.squares = min(self.squares + other.squares + between, _MOST)
+        self.shift += off * (other.count / total)
+        self.location += (other.location - self.location + apart) * (other.count / total)
+        self.count = total
+        self.reach = max(self.reach, other.reach + abs(apart))
+        self.lengths += other.lengths
+
+    # -- files ----------------------------------------------------------------------------------------
+
+    def dump(self) -> Scalars:
+        """JSON values that ``restore`` takes."""
+        return {
+            "baseline": self.baseline,
+            "moments": [self.origin, self.count, self.shift, self.squares, self.location],
+            "bounds": [self.reach, self.lengths],
+            "first": self._first,
+            "has_begun": self._has_begun,
+        }
+
+    def restore(self, saved: Scalars) -> None:
+        """Restore what ``dump`` returned."""
+        self.baseline, self._has_begun = bool(saved["baseline"]), bool(saved["has_begun"])
+        self.origin, self.count, self.shift, self.squares, self.location = map(float, saved["moments"])
+        self.reach, self.lengths = map(float, saved["bounds"])
+        self._first = sorted(map(float, saved["first"]))
+
+    @classmethod
+    def of_moments(cls, moments: Any) -> Self:
+        """The scale of a file of 0.14 or before, which has count, mean and squares, and no baseline."""
+        made = cls()
+        count, mean, squares = (float(value) for value in moments) if moments else (0.0, 0.0, 0.0)
+        made.count, made.shift, made.squares, made._has_begun = count, mean, squares, count > 0.0
+        return made
