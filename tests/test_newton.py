@@ -558,7 +558,7 @@ def test_image_of_a_vector(dim: int, scale: float, backend: str) -> None:
 @pytest.mark.parametrize("scale", [1.0, 1e4])  # well conditioned, and so badly that it is refined
 @pytest.mark.parametrize("dim", [8, 60])  # through a matrix, and through rows
 def test_a_step_along_the_image(dim: int, scale: float, backend: str) -> None:
-    """Vectors plus along·A^-1 x in one loop are the same as one after the other; nothing where one overflows."""
+    """Vectors plus along·A^-1 x in one loop are as one after the other; nothing where one overflows."""
     del backend
     rows = make_rows("gaussian", 12, dim, seed=6)
     sketch = sb.FrequentDirections(dim, size=10)

@@ -154,7 +154,8 @@ def test_rewards_whose_squares_overflow() -> None:
 
 def test_rewards_of_retired_actions_count_and_equal_ones_leave_a_radius() -> None:
     """0.1 for each of three actions: no deviation, but a size; rewards of a retired one are rewards."""
-    models = sb.PerAction(["a", "b", "c"], lambda: sb.oful(2, explore=sb.Thompson("auto", seed=0)))
+    rule = sb.Thompson("auto", seed=0)
+    models = sb.PerAction(["a", "b", "c"], lambda: sb.oful(2, explore=rule, baseline=False))
     for action in models:
         models.update([1.0, 0.0], action, 0.1)
     models.select([1.0, 0.0])

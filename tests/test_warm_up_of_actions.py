@@ -44,7 +44,7 @@ def play(models: sb.PerAction, rows: Matrix, seed: int = 0) -> list[tuple[Matrix
 @pytest.mark.parametrize("wanted", ["columns", "auto", None])
 def test_after_the_warm_up_each_model_is_a_policy_that_had_the_scaling(name: str, wanted: Any) -> None:
     """Means, widths and theta of separate policies with that scaling, fed with the same."""
-    models = of_recipe(name, wanted)
+    models = of_recipe(name, wanted, baseline=False)
     pairs = play(models, contexts(WARM_UP - 1))
     assert models.arms_seen == WARM_UP - 1
     pairs += play(models, contexts(40, seed=1))

@@ -1,7 +1,7 @@
 """Reward models: what a policy estimates about the rewards."""
 
 from sketchbandit.estimate.base import AffineTheta, Estimate
-from sketchbandit.estimate.fused import can_fuse, learn_fused
+from sketchbandit.estimate.fused import learn_fused
 from sketchbandit.estimate.generalized import Logistic, Poisson
 from sketchbandit.estimate.linear import Linear
 from sketchbandit.estimate.reward_scale import STRENGTH, RewardScale
@@ -16,6 +16,5 @@ __all__ = [
     "Poisson",
     "RewardScale",
     "Robust",
-    "can_fuse",
     "learn_fused",
 ]

@@ -60,6 +60,8 @@ class Estimate(Kinds, ABC):
     """Location and spread of the rewards. The policy sets it before it calls ``bind``."""
     most_weight: float = 1.0
     """An upper bound on all weights."""
+    arm_lengths: float = 0.0
+    """The sum of |arm|."""
     reward_mass: float = 0.0
     """The sum of |reward|·|arm|."""
     most_reward_mass: float = math.inf
@@ -130,9 +132,27 @@ class Estimate(Kinds, ABC):
         """Raise an InputError with a remedy if no theorem covers this Confidence."""
         del confidence
 
-    def check(self, added: float) -> None:
-        """Raise if rewards would add so much to the reward mass that something could overflow."""
-        total = self.reward_mass + added
+    def mass_with(self, reward: float, length: float) -> float:
+        """A bound on |sum of (reward - baseline)·arm| with one more arm of this length."""
+        if self.reward_scale.baseline:
+            return 2.0 * self.reward_scale.reach_with(reward) * (self.arm_lengths + length)
+        return self.reward_mass + abs(reward) * length
+
+    def mass_with_all_of(self, other: Self) -> float:
+        """``mass_with`` all arms of another model that is to be merged."""
+        mine, theirs = self.reward_scale, other.reward_scale
+        if mine.baseline:
+            reach = max(mine.reach, theirs.reach + abs(theirs.origin - mine.origin))
+            return 2.0 * reach * (self.arm_lengths + other.arm_lengths)
+        return self.reward_mass + other.reward_mass
+
+    def count_mass(self, reward: float, length: float) -> None:
+        """Count an arm that was learned from, for ``mass_with``."""
+        self.arm_lengths += length
+        self.reward_mass += abs(reward) * length
+
+    def check_mass(self, total: float) -> None:
+        """Raise if something could overflow with so large a ``mass_with``."""
         if not total < self.most_reward_mass:
             raise InputError(
                 f"rewards times arms add up to {total:g}, too much for a ridge of {self.precision.ridge:g}: "

@@ -11,40 +11,31 @@ from sketchbandit.linalg import AnyVector, SparseVector
 from sketchbandit.precision import DenseInverse, Inverse, Leverage, LowRankInverse
 
 
-def can_fuse(inverse: Inverse, estimate: Estimate, x: AnyVector) -> bool:
-    """Whether ``learn_fused`` knows this inverse, this estimate and this arm."""
-    if kernels() is None or isinstance(x, SparseVector) or type(estimate) is not Linear:
-        return False
-    if estimate.kept_theta is None:
-        return False
-    if isinstance(inverse, LowRankInverse):
-        return inverse.plain_rows is not None
-    return isinstance(inverse, DenseInverse)
-
-
 def learn_fused(
-    inverse: Inverse,
-    estimate: Linear,
-    x: AnyVector,
-    norm_sq: float,
-    leverage: Leverage,
-    reward: float,
-    level: float,
+    inverse: Inverse, estimate: Estimate, x: AnyVector, norm_sq: float, leverage: Leverage, reward: float
 ) -> float | None:
     """Do ``inverse.append`` and ``estimate.learn`` at once, and return the prediction error from before.
 
-    Returns None, and does nothing, if something overflows. ``level`` is that of the estimate before its scale
-    had counted this reward.
+    Returns None, and does nothing, if that is not possible. The scale of the rewards counts this one later.
     """
+    if kernels() is None or isinstance(x, SparseVector) or type(estimate) is not Linear:
+        return None
     theta = estimate.kept_theta
-    assert theta is not None  # noqa: S101  (``can_fuse``)
-    before, value = estimate.kept_level, reward - estimate.reward_scale.origin
-    levels = before, level - before, estimate.level - before
+    if theta is None:
+        return None
+    scale, before = estimate.reward_scale, estimate.kept_level
+    after = scale.shift_after(reward) if scale.baseline else 0.0
+    levels = before, estimate.level - before, after - before
     vectors = theta, estimate.b, estimate.sum, estimate.image
-    through = _through_rows if isinstance(inverse, LowRankInverse) else _through_matrix
-    error = through(inverse, x, norm_sq, leverage, value, vectors, levels)
+    if isinstance(inverse, LowRankInverse):
+        through = _through_rows
+    elif isinstance(inverse, DenseInverse):
+        through = _through_matrix
+    else:
+        return None
+    error = through(inverse, x, norm_sq, leverage, reward - scale.origin, vectors, levels)
     if error is not None:
-        estimate.kept_level = estimate.level
+        estimate.kept_level = after
     return error
 
 
@@ -78,6 +69,8 @@ def _through_rows(
     levels: tuple[float, float, float],
 ) -> float | None:
     rows, factor = inverse.plain_rows, inverse.factor
+    if rows is None:
+        return None
     pivot = factor.begin_row(norm_sq, leverage.value)
     quadratic = leverage.value / factor.shift
     error: float = loops(rows.size).grow_rows(

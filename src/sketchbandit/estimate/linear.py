@@ -112,7 +112,8 @@ class Linear(Estimate):
             self.sync()
         if not self._is_plain or self.kept_theta is None:
             return None
-        return AffineTheta(self.kept_theta, self.image if self.reward_scale.baseline else None, self.kept_level)
+        image = self.image if self.reward_scale.baseline else None
+        return AffineTheta(self.kept_theta, image, self.kept_level)
 
     @property
     def nbytes(self) -> int:
@@ -123,7 +124,7 @@ class Linear(Estimate):
         return sum(array.nbytes for array in (*held, *optional) if array is not None)
 
     def scan(self, arms: Arms) -> Scan:
-        """Means less the baseline, and norms: one pass over dense arms; for sparse ones their columns of S."""
+        """Means less the baseline, and norms. One pass over dense arms; for sparse ones, over columns of S."""
         self.sync()
         inverse = self.precision.inverse
         if (
@@ -156,7 +157,7 @@ class Linear(Estimate):
             self._derive()
 
     def predict(self, x: AnyVector, leverage: Leverage) -> float:
-        """The mean reward as of ``prepare``, even if the sketch has taken x since. Uses W S b if it is kept."""
+        """The mean reward as of ``prepare``, even if the sketch has taken x since. It uses what is kept."""
         if not self._is_plain:
             return math.nan
         level = self.level

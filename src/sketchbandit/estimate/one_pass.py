@@ -61,7 +61,8 @@ class OnePass(Estimate):
     @property
     def theta(self) -> Vector:
         """The parameter vector. Do not write to it."""
-        return self._now[0]
+        theta: Vector = self._now[0]
+        return theta
 
     @property
     def _now(self) -> Matrix:
@@ -70,7 +71,8 @@ class OnePass(Estimate):
         if not rise:
             return self._thetas
         theta, image = self._thetas
-        return np.stack([theta - rise * image, image])
+        moved: Matrix = np.stack([theta - rise * image, image])
+        return moved
 
     @property
     def linear_theta(self) -> Vector | None:

@@ -29,6 +29,20 @@ class RewardScale:
 
     """
 
+    __slots__ = (
+        "_first",
+        "_has_begun",
+        "baseline",
+        "count",
+        "is_held",
+        "location",
+        "origin",
+        "reach",
+        "robust",
+        "shift",
+        "squares",
+    )
+
     def __init__(self, *, baseline: bool = False, robust: tuple[float, float] | None = None) -> None:
         self.baseline = baseline
         self.robust = robust
@@ -44,8 +58,6 @@ class RewardScale:
         """The robust location of reward - origin; the shift if the location is not robust."""
         self.reach = 0.0
         """The largest |reward - origin|."""
-        self.lengths = 0.0
-        """The sum of the lengths of the arms that were learned from."""
         self.is_held = False
         """Whether rewards are not counted now, because they were counted before."""
         self._first: list[float] = []  # sorted; empty once the robust location has started
@@ -73,24 +85,32 @@ class RewardScale:
             return STRENGTH * math.sqrt(self.squares / self.count)
         return STRENGTH if self.baseline else STRENGTH * (abs(self.mean) or 1.0)
 
-    def reward_mass(self, reward: float, length: float) -> float:
-        """An upper bound on |sum of (reward - baseline)·arm|, with one more reward of an arm of this length."""
-        reach = abs(reward - self.origin) if self._has_begun else 0.0
-        return 2.0 * max(self.reach, reach) * (self.lengths + length)
+    def reach_with(self, reward: float) -> float:
+        """``reach`` if this reward came next."""
+        return max(self.reach, abs(reward - self.origin)) if self._has_begun or not self.baseline else 0.0
 
-    def see(self, reward: float, length: float = 0.0) -> None:
-        """Count one reward, of an arm of this length. Batches do not change the result."""
-        if self.is_held:
-            return
+    def begin(self, reward: float) -> None:
+        """Set the origin if this is the first reward. It is counted later."""
         if not self._has_begun:
             self._has_begun = True
             self.origin = reward if self.baseline else 0.0
-        value = reward - self.origin
-        self.reach, self.lengths = max(self.reach, abs(value)), self.lengths + length
-        self.count += 1
-        off = value - self.shift
-        self.shift += off / self.count
-        self.squares = min(self.squares + off * (value - self.shift), _MOST)
+
+    def shift_after(self, reward: float) -> float:
+        """``shift`` as it will be when this reward is counted."""
+        if self.is_held:
+            return self.shift
+        return self.shift + (reward - self.origin - self.shift) / (self.count + 1.0)
+
+    def see(self, reward: float) -> None:
+        """Count one reward. Batches do not change the result."""
+        if self.is_held:
+            return
+        self.begin(reward)
+        value, shift = reward - self.origin, self.shift_after(reward)
+        self.reach = max(self.reach, abs(value))
+        self.count += 1.0
+        self.squares = min(self.squares + (value - self.shift) * (value - shift), _MOST)
+        self.shift = shift
         self.location = self.shift if self.robust is None else self._robust_location(value)
 
     def _robust_location(self, value: float) -> float:
@@ -125,7 +145,6 @@ class RewardScale:
         self.location += (other.location - self.location + apart) * (other.count / total)
         self.count = total
         self.reach = max(self.reach, other.reach + abs(apart))
-        self.lengths += other.lengths
 
     # -- files ----------------------------------------------------------------------------------------
 
@@ -134,7 +153,7 @@ class RewardScale:
         return {
             "baseline": self.baseline,
             "moments": [self.origin, self.count, self.shift, self.squares, self.location],
-            "bounds": [self.reach, self.lengths],
+            "reach": self.reach,
             "first": self._first,
             "has_begun": self._has_begun,
         }
@@ -143,7 +162,7 @@ class RewardScale:
         """Restore what ``dump`` returned."""
         self.baseline, self._has_begun = bool(saved["baseline"]), bool(saved["has_begun"])
         self.origin, self.count, self.shift, self.squares, self.location = map(float, saved["moments"])
-        self.reach, self.lengths = map(float, saved["bounds"])
+        self.reach = float(saved["reach"])
         self._first = sorted(map(float, saved["first"]))
 
     @classmethod

@@ -64,7 +64,7 @@ class Candidates(ABC):
 
     @property
     def relative_rewards(self) -> Vector:
-        """The mean reward of every arm up to a constant: for differences, in which a baseline costs digits."""
+        """The mean reward of every arm up to a constant, so that a baseline costs differences no digits."""
         return self.means
 
     @abstractmethod

@@ -33,7 +33,7 @@ class Board:
         self.policies = policies
         count, dim = len(policies), policies[0].precision.sketch.dim if policies else 0
         self.thetas, self.shifts, self.radii = np.zeros((count, dim)), np.ones(count), np.zeros(count)
-        has_baseline = count > 0 and policies[0]._baseline
+        has_baseline = count > 0 and policies[0]._has_baseline
         self._images = np.zeros((count if has_baseline else 0, dim))
         self._levels, self._lags = np.zeros(count), np.zeros(count)
         self._tallies = [policy.precision.sketch.tally for policy in policies]

@@ -8,7 +8,6 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, taken_from
 from sketchbandit.errors import FileError, InputError
-from sketchbandit.estimate import RewardScale
 from sketchbandit.explore import Explore
 from sketchbandit.policy.action_board import Board
 from sketchbandit.policy.action_names import Action, check_action, read_names, some_of
@@ -44,7 +43,7 @@ class ActionModels(Learner):
         self, template: Policy, models: dict[Action, Policy], retired: set[Action], columns: ColumnNames
     ) -> None:
         self._template, self._models, self._retired, self._columns = template, models, retired, columns
-        self._reward_scale: RewardScale = template._reward_scale
+        self._reward_scale = template._reward_scale
         self._dim, self._dtype = template.dim, template.dtype
         self._plain_shape = (template._plain_dim,)  # of a context that needs no conversion
         self._reader = template._reader
@@ -76,7 +75,7 @@ class ActionModels(Learner):
             policy._lock = policy._make_lock()
             policy._columns = self._columns
             policy._is_part = True
-            policy._measure_by(self._reward_scale)
+            policy._estimate.reward_scale = self._reward_scale
             policy._read_by(self._reader, self._template._blank)
             if policy._clock is not None and policy._clock.seen is None:
                 policy._clock.seen = self._now
@@ -149,7 +148,7 @@ class ActionModels(Learner):
         """
         names = self._models if action is None else (self._known(action),)
         if action is None:
-            self._reward_scale = self._template._estimate.make_scale(baseline=self._template._baseline)
+            self._reward_scale = self._template._estimate.make_scale(baseline=self._template._has_baseline)
             self._join(self._template, *self._models.values())
         for name in names:
             self._models[name]._reset()

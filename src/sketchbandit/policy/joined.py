@@ -48,14 +48,15 @@ class JoinedPolicy(Learner):
         if forget is not None:
             check_can_forget(sketch, estimate)
         self._forget = forget
-        self._wants_baseline, self._baseline = baseline, False
+        self._wants_baseline = baseline
         self._ridge = check_real("ridge", ridge, above=0.0)
         self._beta = check_strength("beta", beta)
         is_theorem = isinstance(self._beta, Confidence)
         self._dtype, self._dim = sketch.dtype, sketch.dim
         self._plain_dim = self._dim  # length of an arm that needs no conversion
         self._is_float64 = self._dtype == np.float64
-        self._begin(sketch, estimate, with_determinant=is_theorem, saved=saved)
+        scale = estimate.make_scale(baseline=False)
+        self._begin(sketch, estimate, scale, with_determinant=is_theorem, saved=saved)
         self._explore_by(explore)
         if baseline:
             self._use_baseline()
@@ -66,16 +67,16 @@ class JoinedPolicy(Learner):
         self,
         sketch: Sketch,
         estimate: Estimate,
+        scale: RewardScale,
         *,
         with_determinant: bool = False,
         saved: Saved | None = None,
-        scale: RewardScale | None = None,
     ) -> None:
-        """Start with nothing learned, except for the scale of the rewards if it is given."""
+        """Start with nothing learned, except for the scale of the rewards."""
         self._precision = Precision(sketch, self._ridge, with_determinant=with_determinant, saved=saved)
         self._estimate = estimate
         self._checks_rewards = type(estimate).check_reward is not Estimate.check_reward
-        self._measure_by(estimate.make_scale(baseline=self._baseline) if scale is None else scale)
+        estimate.reward_scale = scale
         estimate.bind(self._precision)
         self._watch = HealthWatch()
         self._world = PredictionWatch()
@@ -84,15 +85,24 @@ class JoinedPolicy(Learner):
         self._clock = None if self._forget is None else Clock(self._forget)
         self._rounds = 0
 
-    def _measure_by(self, scale: RewardScale) -> None:
-        """Measure rewards by this scale."""
-        self._reward_scale = self._estimate.reward_scale = scale
+    def _begin_again(self, sketch: Sketch, estimate: Estimate) -> None:
+        """Start again with nothing learned. A ``PerAction`` keeps the scale of all its models."""
+        sketch._lock = self._lock
+        scale = self._reward_scale if self._is_part else estimate.make_scale(baseline=self._has_baseline)
+        self._begin(sketch, estimate, scale, with_determinant=isinstance(self._beta, Confidence))
+
+    @property
+    def _reward_scale(self) -> RewardScale:
+        return self._estimate.reward_scale
+
+    @property
+    def _has_baseline(self) -> bool:
+        return self._estimate.reward_scale.baseline
 
     def _use_baseline(self) -> None:
         """Learn from rewards less their mean. Nothing may be learned yet."""
         check_baseline(self._explore, self._beta, self._estimate)
-        self._baseline = True
-        self._measure_by(self._estimate.make_scale(baseline=True))
+        self._estimate.reward_scale = self._estimate.make_scale(baseline=True)
         self._estimate.bind(self._precision)
 
     def _default_to_baseline(self) -> None:
@@ -102,7 +112,7 @@ class JoinedPolicy(Learner):
 
     def _explore_by(self, rule: Explore) -> None:
         """Use this rule. If it has no beta of its own, the present beta stays."""
-        if self._baseline:
+        if self._has_baseline:
             check_baseline(rule, self._beta if rule.beta is None else rule.beta, self._estimate)
         if rule.beta is None and "beta" in setting_names(type(rule)):
             rule.beta = self._beta
@@ -178,8 +188,8 @@ class JoinedPolicy(Learner):
     def baseline(self) -> float:
         """What margins are measured from: the margin of an arm is the baseline plus x'theta.
 
-        For linear rewards it is the mean of all rewards so far; with a link, the margin of their base rate. It
-        is 0 for a policy without a baseline (docs/bandits.md).
+        For linear rewards it is the mean of all rewards so far; with a link, the margin of their base rate.
+        It is 0 for a policy without a baseline (docs/bandits.md).
 
         Examples
         --------

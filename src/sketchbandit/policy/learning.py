@@ -33,7 +33,6 @@ from sketchbandit.precision import Leverage
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.change import ONE_APPENDED
 from sketchbandit.sketch.rows import RowBatch
-from sketchbandit.theory import Confidence
 
 
 class Policy(RankingPolicy):
@@ -155,12 +154,10 @@ class Policy(RankingPolicy):
                 self._estimate.check_reward(reward)
         self.sketch.tally.check(batch.mass * self._estimate.most_weight)
         with np.errstate(over="ignore"):
-            if self._baseline and len(rewards):
+            if len(rewards):
                 far = max(rewards.tolist(), key=lambda reward: abs(reward - self._reward_scale.origin))
                 length = float(np.sqrt(batch.mass * len(rewards)))
-                self._estimate.check(self._reward_scale.reward_mass(far, length))
-            else:
-                self._estimate.check(float(np.sqrt(batch.mass) * np.linalg.norm(rewards)))
+                self._estimate.check_mass(self._estimate.mass_with(far, length))
 
     def _learn_one(
         self, x: AnyVector, row: AnyArray, norm_sq: float, leverage: Leverage | None, reward: float
@@ -249,12 +246,7 @@ class Policy(RankingPolicy):
         self._reset()
 
     def _reset(self) -> None:
-        sketch, estimate = self._precision.sketch._blank(), self._unbound_estimate()
-        sketch._lock = self._lock
-        with_determinant, scale = isinstance(self._beta, Confidence), self._reward_scale
-        self._begin(
-            sketch, estimate, with_determinant=with_determinant, scale=scale if self._is_part else None
-        )
+        self._begin_again(self._precision.sketch._blank(), self._unbound_estimate())
 
     def _refuse(self, norm_sq: float, reward: float) -> None:
         if not math.isfinite(reward):
@@ -271,7 +263,7 @@ class Policy(RankingPolicy):
             ("beta", self._beta, other._beta),
             ("rewards", type(self._estimate), type(other._estimate)),
             ("forget", self._forget, other._forget),
-            ("baseline", self._baseline, other._baseline),
+            ("baseline", self._has_baseline, other._has_baseline),
         ):
             if mine != theirs:
                 here, there = (v.__name__ if isinstance(v, type) else v for v in (mine, theirs))
@@ -282,7 +274,7 @@ class Policy(RankingPolicy):
             )
         self._check_same_scaling(other)
         self._estimate.check_mergeable()
-        self._estimate.check(other._estimate.reward_mass)
+        self._estimate.check_mass(self._estimate.mass_with_all_of(other._estimate))
         columns = self._columns.merged(other._columns)
         clock = self._clock
         if clock is not None:
@@ -300,6 +292,7 @@ class Policy(RankingPolicy):
             self._reward_scale.add(other._reward_scale)
         self._estimate.add(other._estimate)
         self._estimate.reward_mass += other._estimate.reward_mass
+        self._estimate.arm_lengths += other._estimate.arm_lengths
         self._watch.add(other._watch)
         self._world.add(other._world)
         self._columns = columns

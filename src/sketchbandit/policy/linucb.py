@@ -166,7 +166,7 @@ class LinUCB(Policy):
         return "" if self._forget is None else f", forget={self._forget:.6g}"
 
     def _said_baseline(self) -> str:
-        return f", baseline={self.baseline:.6g}" if self._baseline else ""
+        return f", baseline={self.baseline:.6g}" if self._has_baseline else ""
 
     def _said_scaling(self) -> str:
         return "" if self._reader is None else f", {self._reader!r}"
@@ -190,7 +190,7 @@ class LinUCB(Policy):
             "beta": beta,
             "rounds": self._rounds,
             "columns": self._columns.names,
-            "baseline": self._baseline,
+            "baseline": self._has_baseline,
             "wants_baseline": self._wants_baseline,
         }
         if not self._is_part:
@@ -201,6 +201,7 @@ class LinUCB(Policy):
             **own,
             **self._saved_chance(),
             "reward_mass": self._estimate.reward_mass,
+            "arm_lengths": self._estimate.arm_lengths,
             **self._watch.dump(),
             "world": self._world.dump(),
             **scalars,
@@ -228,9 +229,10 @@ class LinUCB(Policy):
         if "reward_scale" in scalars:
             policy._reward_scale.restore(scalars["reward_scale"])
         elif "spread" in scalars:  # a file of 0.10 to 0.14
-            policy._measure_by(RewardScale.of_moments(scalars["spread"]))
+            policy._estimate.reward_scale = RewardScale.of_moments(scalars["spread"])
         policy._estimate.restore(*parts.learned)
         policy._estimate.reward_mass = float(scalars["reward_mass" if "reward_mass" in scalars else "reach"])
+        policy._estimate.arm_lengths = float(scalars.get("arm_lengths", 0.0))  # not in files of 0.14
         policy._rounds = check_count("rounds", scalars["rounds"], at_least=0)
         policy._clock = clock
         if "world" in scalars:  # not in files of 0.12

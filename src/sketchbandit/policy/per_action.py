@@ -172,7 +172,7 @@ class PerAction(ActionRanking):
     def _in_order(self) -> bool:
         """Whether what models learn depends on the order of rounds of different actions."""
         template = self._template
-        return self._clock is not None or (template._baseline and template._estimate.weighs)
+        return self._clock is not None or (template._has_baseline and template._estimate.weighs)
 
     def _count_down(self, policy: Policy) -> None:
         """Let a model that is about to learn count the rounds of the others."""
@@ -233,11 +233,11 @@ class PerAction(ActionRanking):
             theirs = _up_to_date(given, other._now)
             if name in models:
                 models[name] = copy.deepcopy(_up_to_date(models[name], self._now))
-                models[name]._measure_by(scale)
+                models[name]._estimate.reward_scale = scale
                 complaints += _said_of(name, models[name]._absorb(theirs))
             else:
                 models[name] = copy.deepcopy(theirs)
-                models[name]._measure_by(scale)
+                models[name]._estimate.reward_scale = scale
                 models[name]._estimate.move_origin(scale.origin - other._reward_scale.origin)
         self._retired |= {name for name in other._retired if name not in self._models}
         self._models, self._columns, self._reward_scale = models, columns, scale

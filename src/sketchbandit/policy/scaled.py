@@ -28,7 +28,6 @@ from sketchbandit.policy.joined import JoinedPolicy
 from sketchbandit.scaling import Reader
 from sketchbandit.scaling.sample import as_arrays, from_arrays, stacked
 from sketchbandit.sketch.rows import RowBatch, complaint, read_rows, row_source
-from sketchbandit.theory import Confidence
 
 _FEW_NUMBERS = 1 << 18  # arms on a device with at most so many numbers are copied to the host at once
 
@@ -63,7 +62,7 @@ class ScaledPolicy(JoinedPolicy):
         """A copy that is bound to no precision and has learned nothing."""
         estimate = copy.copy(self._estimate)
         del estimate.precision, estimate.reward_scale
-        estimate.reward_mass = 0.0
+        estimate.reward_mass = estimate.arm_lengths = 0.0
         return copy.deepcopy(estimate)
 
     @property
@@ -162,18 +161,15 @@ class ScaledPolicy(JoinedPolicy):
         if blank is None:  # nothing was learned so far
             self._read_by(reader, None)
             return
-        sketch, estimate = copy.deepcopy(blank.sketch), copy.deepcopy(blank.estimate)
-        sketch._lock = self._lock
-        scale, is_theorem = self._reward_scale, isinstance(self._beta, Confidence)
-        self._begin(sketch, estimate, with_determinant=is_theorem, scale=scale)
+        self._begin_again(copy.deepcopy(blank.sketch), copy.deepcopy(blank.estimate))
         self._read_by(reader, blank)
         self._kept = kept if self._is_warming else []
-        scale.is_held = True  # it has counted these rewards already
+        self._reward_scale.is_held = self._is_part  # that of a ``PerAction`` has counted these rewards
         try:
             for raw, reward in kept:
                 self._learn_any(raw, reward)
         finally:
-            scale.is_held = False
+            self._reward_scale.is_held = False
         if not self._is_warming:
             self._watch.has_warned = self._watch.has_warned_of_digits = False  # the next look warns again
             self._blank = None

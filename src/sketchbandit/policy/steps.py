@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Vector
-from sketchbandit.estimate import Estimate, Linear, can_fuse, learn_fused
+from sketchbandit.estimate import Estimate, learn_fused
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.predictions import PredictionWatch
 from sketchbandit.precision import Leverage, Precision, take_weighted
@@ -28,18 +28,14 @@ def learn_one(
     is told how well the reward was predicted.
     """
     scale, length = estimate.reward_scale, math.sqrt(norm_sq)
-    if scale.baseline:
-        added = 0.0
-        if not scale.reward_mass(reward, length) < estimate.most_reward_mass:
-            estimate.check(scale.reward_mass(reward, length))  # raises, with the reason
-    else:
-        added = abs(reward) * length
-        if not estimate.reward_mass + added < estimate.most_reward_mass:
-            estimate.check(added)
+    total = estimate.mass_with(reward, length)
+    if not total < estimate.most_reward_mass:
+        estimate.check_mass(total)  # raises, with the reason
     sketch = precision.sketch
     if not sketch.tally.mass + norm_sq * estimate.most_weight <= sketch.tally.most_mass:
         sketch.tally.check(norm_sq * estimate.most_weight)
     estimate.prepare(x)  # nothing is refused from here on
+    scale.begin(reward)
     if not norm_sq:  # a zero arm: no direction to learn about
         change = sketch.take_one(row, norm_sq)
         precision.nothing_changed()
@@ -54,31 +50,44 @@ def learn_one(
             error = reward - estimate.predict(x, leverage)
         weight = estimate.weight(x, norm_sq, reward, leverage)
         change = take_weighted(precision, x, row, norm_sq, weight=weight, leverage=leverage)
-        scale.see(reward, length)
+        scale.see(reward)
         estimate.learn(x, reward, None)
     else:
-        change = sketch.take_one(row, norm_sq)
-        follows = inverse.follows(change, norm_sq)
-        fused = estimate if follows and can_fuse(inverse, estimate, x) else None
-        if watch is not None and fused is None:
-            error = reward - estimate.predict(x, leverage)
-        level = estimate.level
-        scale.see(reward, length)
-        found = None
-        if isinstance(fused, Linear):
-            found = learn_fused(inverse, fused, x, norm_sq, leverage, reward, level)
-            error = math.nan if found is None else found
-        step = inverse.append(x, norm_sq, leverage) if follows and found is None else None
-        if follows:
-            precision.grown(x, norm_sq, leverage, change)
-        else:
-            precision.rebuild(orthogonal=change.orthogonal)
-        if found is None:
-            estimate.learn(x, reward, step)
+        change, error = _learn_plain(precision, estimate, x, row, norm_sq, reward, leverage, watch)
     if watch is not None:
         watch.see(reward, error, quadratic)
-    estimate.reward_mass += added
+    estimate.count_mass(reward, length)
     return change
+
+
+def _learn_plain(
+    precision: Precision,
+    estimate: Estimate,
+    x: AnyVector,
+    row: AnyArray,
+    norm_sq: float,
+    reward: float,
+    leverage: Leverage,
+    watch: PredictionWatch | None,
+) -> tuple[Change, float]:
+    """Learn if the sketch takes x itself, with weight one. Also returns the prediction error (NaN: not watched)."""
+    inverse = precision.inverse
+    change = precision.sketch.take_one(row, norm_sq)
+    follows = inverse.follows(change, norm_sq)
+    error = learn_fused(inverse, estimate, x, norm_sq, leverage, reward) if follows else None
+    if error is not None:
+        estimate.reward_scale.see(reward)
+        precision.grown(x, norm_sq, leverage, change)
+        return change, error
+    error = math.nan if watch is None else reward - estimate.predict(x, leverage)
+    estimate.reward_scale.see(reward)
+    step = inverse.append(x, norm_sq, leverage) if follows else None
+    if follows:
+        precision.grown(x, norm_sq, leverage, change)
+    else:
+        precision.rebuild(orthogonal=change.orthogonal)
+    estimate.learn(x, reward, step)
+    return change, error
 
 
 def forget(precision: Precision, estimate: Estimate, factor: float, *, orthogonal: bool = False) -> None:
@@ -87,6 +96,7 @@ def forget(precision: Precision, estimate: Estimate, factor: float, *, orthogona
     precision.rebuild(orthogonal=orthogonal)
     estimate.forget(factor)
     estimate.reward_mass *= factor
+    estimate.arm_lengths *= factor
 
 
 def learn_many(
@@ -102,7 +112,7 @@ def learn_many(
     change = precision.sketch.take(rows, norms_sq)
     precision.rebuild()
     for norm_sq, reward in zip(norms_sq.tolist(), rewards.tolist(), strict=True):
-        estimate.reward_scale.see(reward, math.sqrt(norm_sq))
+        estimate.reward_scale.see(reward)
+        estimate.count_mass(reward, math.sqrt(norm_sq))
     estimate.learn_many(rows.astype(np.float64, copy=False), rewards)
-    estimate.reward_mass += float(np.abs(rewards) @ np.sqrt(norms_sq))
     return change

@@ -252,7 +252,7 @@ class BanditConfig:
 
     @property
     def _can_have_baseline(self) -> bool:
-        """Whether the policy can learn from rewards less their mean: then it does, if nothing else was said."""
+        """Whether the policy can learn from rewards less their mean. If so, that is the default."""
         try:
             build(self.policy, 2, **{**self._settings(), "baseline": True})
         except InputError:
