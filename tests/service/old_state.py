@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import sketchbandit as sb
-from sketchbandit.policy.spread import Spread
+from sketchbandit.estimate import RewardScale
 from sketchbandit.service.storage.snapshots import Snapshot, SnapshotFolder
 from sketchbandit.service.vectors import encode
 
@@ -113,7 +113,7 @@ def as_format_2(state: Path) -> None:
     for bandit, seq in taken(state):
         snapshot = folder.read(bandit, seq)
         if isinstance(snapshot.policy, sb.LinUCB):
-            snapshot.policy._spread = Spread()
+            snapshot.policy._estimate.reward_scale = RewardScale()
             folder.write(bandit, snapshot)
 
 

@@ -17,12 +17,15 @@ from sketchbandit.policy.forgetting import Clock
 from sketchbandit.policy.health import Health
 from sketchbandit.policy.learner import Learner
 from sketchbandit.policy.learning import Policy
+from sketchbandit.policy.verdicts import untried_action_sentence
 from sketchbandit.scaling import Reader
 from sketchbandit.showing import Facts, amount, certificate
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.columns import ColumnNames
 
 _SHOWN = 20  # actions in a notebook
+_HARDLY = 2  # rewards: an action with no more was (nearly) never tried
+_ROUNDS_AN_ACTION, _FEW_ACTIONS = 50, 4  # it takes so many rounds to say so
 
 
 class Offer(NamedTuple):
@@ -48,6 +51,8 @@ class ActionModels(Learner):
         self._plain_shape = (template._plain_dim,)  # of a context that needs no conversion
         self._reader = template._reader
         Exploring._explore_by(self, template._explore)
+        self._added_at = dict.fromkeys(models, 0)
+        """The number of rounds when an action was added."""
         self._now = 0
         """The round of the clock by which all models forget."""
         self._clock = None if template.forget is None else Clock(template.forget)  # of the reward scale
@@ -119,11 +124,13 @@ class ActionModels(Learner):
         name = check_action(action)
         if name in self._retired:
             self._retired.remove(name)
+            self._added_at[name] = self.rounds
             self._join()
         elif name in self._models:
             raise InputError(f"action {name!r} is offered already")
         else:
             self._models[name] = copy.deepcopy(self._template)
+            self._added_at[name] = self.rounds
             self._join(self._models[name])
 
     def retire(self, action: Action) -> None:
@@ -137,6 +144,9 @@ class ActionModels(Learner):
     def remove(self, action: Action) -> None:
         """Delete an action, offered or retired, and its model. Its rewards are refused from now on."""
         name = self._known(action)
+        self._added_at = {
+            other: min(at, self.rounds) for other, at in self._added_at.items() if other != name
+        }
         del self._models[name]
         self._retired.discard(name)
         self._join()
@@ -152,6 +162,7 @@ class ActionModels(Learner):
             self._join(self._template, *self._models.values())
         for name in names:
             self._models[name]._reset()
+        self._added_at = dict.fromkeys(self._models, self.rounds)
         self._join(*self._models.values())
 
     def __getitem__(self, action: Action) -> Policy:
@@ -215,8 +226,14 @@ class ActionModels(Learner):
         return self._all_offered().board.nbytes + sum(policy.nbytes for policy in held) + reader
 
     def health(self) -> dict[Action, Health]:
-        """The ``Health`` of every model, by action."""
-        return {name: policy.health() for name, policy in self._models.items()}
+        """The ``Health`` of every model, by action. It says which actions were (nearly) never tried."""
+        rounds, found = self.rounds, {name: policy.health() for name, policy in self._models.items()}
+        for name in self.actions:
+            tried, since = self._models[name]._rounds, rounds - self._added_at[name]
+            if tried <= _HARDLY and since >= _ROUNDS_AN_ACTION * max(len(self.actions), _FEW_ACTIONS):
+                sentence = untried_action_sentence(name, tried, since)
+                found[name] = found[name]._replace(untried=(name,), sentence=sentence)
+        return found
 
     def __repr__(self) -> str:
         retired = f", {len(self._retired)} retired" if self._retired else ""
@@ -254,6 +271,7 @@ class ActionModels(Learner):
             "actions": list(self._models),
             "retired": list(self.retired),
             "columns": self._columns.names,
+            "added_at": list(self._added_at.values()),
             "reward_scale": self._reward_scale.dump(),
         }
         if self._clock is not None:
@@ -284,6 +302,8 @@ class ActionModels(Learner):
             for policy in models.values():
                 template._reward_scale.add(policy._reward_scale)
         made._set_up(template, models, retired, ColumnNames(scalars.get("columns")))
+        if "added_at" in scalars:  # not in files of 0.14
+            made._added_at = dict(zip(names, map(int, scalars["added_at"]), strict=True))
         if "clock" in scalars:
             made._now = check_count("the round of the clock", scalars["now"], at_least=0)
             made._clock = Clock.undump(scalars["clock"])

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sketchbandit.arrays import Scalars
 from sketchbandit.errors import SketchTooSmallWarning, TooFewDigitsWarning
@@ -63,6 +63,9 @@ class Health(NamedTuple):
         stays True until ``reset``, or until a policy that forgets has adapted.
     changed_at : int or None
         The number of rounds after which this was last noticed.
+    untried : tuple
+        What was (nearly) never tried, though there were many rounds. For a model of a ``PerAction``, the name
+        of its action. For the arms given to ``health``, their indices.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class Health(NamedTuple):
     effective_rounds: float = 0.0
     world_changed: bool = False
     changed_at: int | None = None
+    untried: tuple[Any, ...] = ()
 
 
 class Mark(NamedTuple):

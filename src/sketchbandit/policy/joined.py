@@ -16,7 +16,7 @@ from sketchbandit.policy.forgetting import Clock, check_can_forget
 from sketchbandit.policy.health import Health, HealthWatch, mass_to_look_at
 from sketchbandit.policy.learner import Learner
 from sketchbandit.policy.predictions import PredictionWatch
-from sketchbandit.policy.verdicts import following_sentence, world_sentence
+from sketchbandit.policy.verdicts import following_sentence, offset_sentence, world_sentence
 from sketchbandit.precision import Precision, Saved
 from sketchbandit.sharing import Lock
 from sketchbandit.sketch import Sketch
@@ -24,6 +24,7 @@ from sketchbandit.sketch.checks import check_real
 from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.theory import Confidence
 
+_FAR, _ENOUGH_REWARDS = 5.0, 100  # deviations from 0, and the number of rewards that it takes to say so
 _FOLLOWED = 3.0  # memory lengths after a change until a policy that forgets has adapted
 
 
@@ -230,7 +231,17 @@ class JoinedPolicy(Learner):
         """Report on the error bound and on the predictions, with a sentence that says what to do."""
         forgets = self._clock is not None
         found = self._watch.report(self.sketch, self._rounds, self._ridge, forgets=forgets)
+        if found.enough_digits and not found.heading_for_linear_regret and self._rewards_are_far_from_zero:
+            scale = self._reward_scale
+            found = found._replace(sentence=offset_sentence(scale.mean, scale.deviation))
         return found._replace(**self._health_of_world(found.sentence))
+
+    @property
+    def _rewards_are_far_from_zero(self) -> bool:
+        """Whether their mean is so many deviations that a policy without a baseline learns slowly."""
+        scale = self._reward_scale
+        is_likely = not scale.baseline and self._estimate.takes_baseline and scale.count >= _ENOUGH_REWARDS
+        return is_likely and 0.0 < _FAR * scale.deviation < abs(scale.mean)
 
     def _health_of_world(self, sentence: str) -> dict[str, Any]:
         """The fields of ``Health`` about the predictions, and the sentence."""

@@ -24,15 +24,19 @@ from sketchbandit.explore import Choice
 from sketchbandit.libraries import on_host
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.forgetting import Clock
-from sketchbandit.policy.health import Complaints, say
+from sketchbandit.policy.health import Complaints, Health, say
 from sketchbandit.policy.predictions import BLOCK, loss_of
 from sketchbandit.policy.ranking import RankingPolicy
 from sketchbandit.policy.steps import forget, learn_many, learn_one
-from sketchbandit.policy.verdicts import world_sentence
+from sketchbandit.policy.verdicts import untried_arms_sentence, world_sentence
 from sketchbandit.precision import Leverage
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.change import ONE_APPENDED
 from sketchbandit.sketch.rows import RowBatch
+
+
+_ROUNDS_AN_ARM, _FEW_ARMS = 50, 4  # it takes so many rounds before an arm can be said to be untried
+_KNOWN = 0.5  # of its largest width: an arm with a larger width is hardly known
 
 
 class Policy(RankingPolicy):
@@ -224,6 +228,44 @@ class Policy(RankingPolicy):
         if not self._is_part:  # a ``PerAction`` keeps the scale of all its models
             self._reward_scale.forget(factor)
 
+    # -- health ---------------------------------------------------------------------------------------
+
+    def health(self, arms: Any = None) -> Health:
+        """Report the error bound, how it grows, what it means for the regret, and on the predictions.
+
+        Parameters
+        ----------
+        arms : array of shape (K, dim), sparse matrix, DataFrame or Offer, optional
+            The arms on offer, if they are the same in every round. The report then names those that were
+            (nearly) never tried.
+
+        Returns
+        -------
+        Health
+            With a sentence that says what to do if something is wrong.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sketchbandit as sb
+        >>> policy = sb.oful(3)
+        >>> policy.update(np.eye(3)[[0, 1] * 100], [0.5, 0.7] * 100)
+        >>> policy.health(np.eye(3)).untried
+        (2,)
+
+        """
+        found = super().health()
+        if arms is None:
+            return found
+        candidates = self._candidates(self._read(arms))
+        if self._rounds < _ROUNDS_AN_ARM * max(len(candidates), _FEW_ARMS):
+            return found
+        most = _KNOWN * candidates.most_widths()
+        untried = tuple(np.flatnonzero(candidates.widths() > most).tolist())
+        if not untried:
+            return found
+        return found._replace(untried=untried, sentence=untried_arms_sentence(untried, self._rounds))
+
     # -- forgetting and merging -----------------------------------------------------------------------
 
     def reset(self) -> None:
@@ -231,6 +273,7 @@ class Policy(RankingPolicy):
 
         The scaling of the features and the column names stay. A warm-up that is not over goes on with the
         arms it has seen. The random generator continues from its present state.
+
         Examples
         --------
         >>> import sketchbandit as sb

@@ -241,6 +241,7 @@ class PerAction(ActionRanking):
                 models[name]._estimate.move_origin(scale.origin - other._reward_scale.origin)
         self._retired |= {name for name in other._retired if name not in self._models}
         self._models, self._columns, self._reward_scale = models, columns, scale
+        self._added_at = {name: self._added_at.get(name, 0) + other._added_at.get(name, 0) for name in models}
         self._join(self._template, *models.values())
         self._merge_warm_up(other)
         return complaints

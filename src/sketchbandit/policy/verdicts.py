@@ -1,10 +1,14 @@
 """The sentences of ``policy.health()``."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from sketchbandit.showing import amount
 from sketchbandit.sketch import Sketch
 
+_TRY = "To try everything now and then, give the rule a floor, for instance floor=0.02."
+_SHOWN = 10  # arms in a sentence
 _SMALL = 128  # columns up to which an exact matrix needs no comment
 
 
@@ -70,6 +74,29 @@ def world_sentence(noticed: int) -> str:
 def following_sentence(noticed: int) -> str:
     """The sentence for worse predictions if the policy forgets."""
     return f"The world has changed, noticed after {noticed} rounds. The policy forgets, so it adapts."
+
+
+def offset_sentence(mean: float, deviation: float) -> str:
+    """The sentence for rewards that are far from 0, if they are learned as they are."""
+    return (
+        f"Rewards lie around {mean:.4g}, with a deviation of only {deviation:.4g}. This policy expects 0 of "
+        "an arm that it has not tried, so learning is slow. Make it with baseline=True, or subtract a typical "
+        "reward."
+    )
+
+
+def untried_action_sentence(action: Any, times: int, rounds: int) -> str:
+    """The sentence for an action that was hardly ever tried."""
+    return (
+        f"Action {action!r} was tried {times} time{'s' * (times != 1)} in the {rounds:,} rounds since it was "
+        f"added, so its rewards are not known. {_TRY}"
+    )
+
+
+def untried_arms_sentence(arms: Sequence[int], rounds: int) -> str:
+    """The sentence for arms about which next to nothing is known."""
+    shown = ", ".join(map(str, arms[:_SHOWN])) + (f" and {len(arms) - _SHOWN} more" * (len(arms) > _SHOWN))
+    return f"In {rounds:,} rounds these arms, or any like them, were hardly ever tried: {shown}. {_TRY}"
 
 
 def forgetting_sentence(sketch: Sketch, error: float, most: float) -> str:

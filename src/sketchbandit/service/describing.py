@@ -22,9 +22,9 @@ class Described(NamedTuple):
 def describe(policy: Any) -> Described:
     """Describe a policy, or its worst model: an unhealthy one, or the one with the largest error."""
     if not isinstance(policy, PerAction):
-        return _of_one(policy)
-    models = policy.policies
-    found = {name: _of_one(model) for name, model in models.items()}
+        return _of_one(policy, policy.health())
+    models, healths = policy.policies, policy.health()
+    found = {name: _of_one(models[name], healths[name]) for name in models}
     worst = min(found, key=lambda name: (found[name].is_healthy, -(found[name].sketch["certificate"] or 0.0)))
     rows = sum(one.sketch["rows"] for one in found.values())
     is_exact = all(one.sketch["is_exact"] for one in found.values())
@@ -39,8 +39,8 @@ def _read_so(scaling: Scaling | None, health: Health) -> str:
     return f"{health.scaling or 'as they are'}{constant}"
 
 
-def _of_one(policy: Any) -> Described:
-    sketch, health = policy.sketch, policy.health()
+def _of_one(policy: Any, health: Health) -> Described:
+    sketch = policy.sketch
     certificate = health.certificate
     told = {
         "kind": type(sketch).__name__,
@@ -51,6 +51,6 @@ def _of_one(policy: Any) -> Described:
         "budget": sketch.budget if np.isfinite(certificate + sketch.budget) else None,
         "limit": sketch.error_limit if np.isfinite(certificate + sketch.error_limit) else None,
     }
-    is_healthy = not health.heading_for_linear_regret
+    is_healthy = not (health.heading_for_linear_regret or health.untried)
     read_so = _read_so(policy.scaling, health)
     return Described(told, health.sentence, is_healthy, read_so, health.effective_rounds)
