@@ -124,7 +124,7 @@ class Linear(Estimate):
         return sum(array.nbytes for array in (*held, *optional) if array is not None)
 
     def scan(self, arms: Arms) -> Scan:
-        """Means less the baseline, and norms. One pass over dense arms; for sparse ones, over columns of S."""
+        """Means less the baseline, and norms. One pass over dense arms; over columns of S for sparse ones."""
         self.sync()
         inverse = self.precision.inverse
         if (

@@ -34,7 +34,6 @@ from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.change import ONE_APPENDED
 from sketchbandit.sketch.rows import RowBatch
 
-
 _ROUNDS_AN_ARM, _FEW_ARMS = 50, 4  # it takes so many rounds before an arm can be said to be untried
 _KNOWN = 0.5  # of its largest width: an arm with a larger width is hardly known
 

@@ -129,10 +129,10 @@ class ProjectedLinUCB(LinUCB):
         """Bytes of all arrays held, including the projection."""
         return super().nbytes + self._projection.nbytes
 
-    def health(self) -> Health:
+    def health(self, arms: Any = None) -> Health:
         """Report on the predictions. Nothing is certified, because the projection error is not known."""
         sentence = "A random projection certifies nothing: whether the regret is sublinear is not known."
-        found = super().health()
+        found = super().health(arms)
         inf, nan = float("inf"), float("nan")
         return found._replace(
             certificate=inf,

@@ -80,8 +80,8 @@ def offset_sentence(mean: float, deviation: float) -> str:
     """The sentence for rewards that are far from 0, if they are learned as they are."""
     return (
         f"Rewards lie around {mean:.4g}, with a deviation of only {deviation:.4g}. This policy expects 0 of "
-        "an arm that it has not tried, so learning is slow. Make it with baseline=True, or subtract a typical "
-        "reward."
+        "an arm that it has not tried, so learning is slow. Make it with baseline=True, or subtract a "
+        "typical reward."
     )
 
 
