@@ -271,7 +271,7 @@ def test_policies_that_merge_agree_on_the_mean() -> None:
 def earned_by_actions(
     seed: int, pays: list[float], more: float | None = None, **settings: Any
 ) -> sb.PerAction:
-    """300 rounds of actions that pay so much, give or take 0.1; one that pays ``more`` comes in the middle."""
+    """300 rounds: actions that pay so much, give or take 0.1. One that pays ``more`` comes midway."""
     random = np.random.default_rng(seed)
     names = [str(pay) for pay in pays]
     models = sb.PerAction(names, lambda: sb.adaptive(10, seed=seed, **settings))

@@ -70,7 +70,7 @@ def _learn_plain(
     leverage: Leverage,
     watch: PredictionWatch | None,
 ) -> tuple[Change, float]:
-    """Learn if the sketch takes x itself, with weight one. Also returns the prediction error, NaN if unwatched."""
+    """Learn if the sketch takes x itself, with weight one. Returns the prediction error too, or NaN."""
     inverse = precision.inverse
     change = precision.sketch.take_one(row, norm_sq)
     follows = inverse.follows(change, norm_sq)
