@@ -47,7 +47,9 @@ def elsewhere(worker: Worker, condition: Condition = PLAIN, limit: float = 30.0,
     return play_elsewhere(worker, request, ENVIRONMENT, 40, condition)
 
 
-@pytest.mark.parametrize("condition", [PLAIN, LATE, CONDITIONS["times 100"]], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "condition", [PLAIN, LATE, CONDITIONS["times 100"], CONDITIONS["plus 10"]], ids=lambda one: one.name
+)
 def test_a_rival_elsewhere_plays_as_it_would_here(worker: Worker, condition: Condition) -> None:
     """Choices follow from the rewards that have come: late ones late, and the last not at all."""
     player = FirstArm()
@@ -55,7 +57,7 @@ def test_a_rival_elsewhere_plays_as_it_would_here(worker: Worker, condition: Con
     for number, drawn in enumerate(ENVIRONMENT.rounds(40)):
         chosen = player.choose(number, drawn.arms)
         regret += drawn.regret(chosen)
-        on_their_way.append((number, drawn.reward(chosen)))
+        on_their_way.append((number, float(condition.rewards(drawn)[chosen])))
         if number >= condition.delay:
             player.learn(*on_their_way[number - condition.delay])
     played = elsewhere(worker, condition)

@@ -43,7 +43,7 @@ def marks() -> list[Result]:
     return [result(UNIFORM, 100.0, target) for target in range(3)]
 
 
-GOOD = {"plain": (10.0, 50.0), "late": (12.0, 60.0), "times 100": (10.0, 52.0)}
+GOOD = {"plain": (10.0, 50.0), "late": (12.0, 60.0), "times 100": (10.0, 52.0), "plus 10": (10.0, 52.0)}
 """By condition: the default's regret on two permutations."""
 
 
@@ -51,12 +51,13 @@ GOOD = {"plain": (10.0, 50.0), "late": (12.0, 60.0), "times 100": (10.0, 52.0)}
     ("changes", "broken"),
     [
         ({}, None),
-        ({"plain": (10.0, 60.5), "times 100": (10.0, 60.5)}, 1),
-        ({"plain": (31.0, 50.0), "times 100": (31.0, 52.0)}, 0),
+        ({"plain": (10.0, 60.5), "times 100": (10.0, 60.5), "plus 10": (10.0, 60.5)}, 1),
+        ({"plain": (31.0, 50.0), "times 100": (31.0, 52.0), "plus 10": (31.0, 52.0)}, 0),
         ({"times 100": (10.0, 54.0)}, 2),
-        ({"late": (30.0, 60.0)}, 3),
+        ({"plus 10": (10.0, 54.0)}, 3),
+        ({"late": (30.0, 60.0)}, 4),
     ],
-    ids=["all hold", "a disaster", "a better rival", "another unit", "late"],
+    ids=["all hold", "a disaster", "a better rival", "another unit", "another zero", "late"],
 )
 def test_each_claim_can_fail(changes: dict[str, tuple[float, float]], broken: int | None) -> None:
     """Each rule fails alone, by a little too much."""

@@ -10,7 +10,7 @@ from benchmarks.bakeoff.contestants import DEFAULT, RIVALS, UNIFORM
 WORST_SHARE = 0.6
 """Of uniform's mean regret: what no run of the default may exceed."""
 SCALE_TOLERANCE = 0.05
-"""By how much the mean regret may change when rewards are multiplied by 100."""
+"""By how much the mean regret may change when rewards have another unit or another zero."""
 
 
 class Verdict(NamedTuple):
@@ -45,10 +45,10 @@ def no_disaster(board: Board, data: str) -> Verdict:
     return Verdict(data, mine.worst <= limit, f"worst run {mine.worst:,.0f}, limit {limit:,.0f}")
 
 
-def same_in_any_unit(board: Board, data: str) -> Verdict:
-    """With rewards times 100 the default's mean regret, in units of the reward, changes by at most 5 %."""
-    ratio = board.ratio(DEFAULT, DEFAULT, data, "times 100", "plain")
-    if failed := _failed(board, data, "times 100"):
+def same_under(board: Board, data: str, condition: str) -> Verdict:
+    """The default's mean regret, in units of the reward, changes by at most 5 %."""
+    ratio = board.ratio(DEFAULT, DEFAULT, data, condition, "plain")
+    if failed := _failed(board, data, condition):
         return failed
     if math.isnan(ratio):
         return Verdict(data, None, "nothing to compare")
@@ -63,7 +63,12 @@ def _failed(board: Board, data: str, condition: str) -> Verdict | None:
 CLAIMS: dict[str, Callable[[Board, str], Verdict]] = {
     "The default's mean regret is at most that of every rival": beats_rivals,
     "No run of the default is worse than 0.6 times uniform's mean": no_disaster,
-    "Rewards times 100 change the default's mean regret by at most 5 %": same_in_any_unit,
+    "Rewards times 100 change the default's mean regret by at most 5 %": lambda board, data: same_under(
+        board, data, "times 100"
+    ),
+    "Rewards plus 10 change the default's mean regret by at most 5 %": lambda board, data: same_under(
+        board, data, "plus 10"
+    ),
     "With rewards 100 rounds late, still at most that of every rival": lambda board, data: beats_rivals(
         board, data, "late"
     ),

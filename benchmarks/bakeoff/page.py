@@ -27,6 +27,7 @@ make bakeoff    # plays what is missing, measures speed, writes this page
 - Regret is the number of rewards missed.
 - *Late*: a reward comes 100 rounds after its choice.
 - *Times 100*: rewards are 100 instead of 1, and regret is divided by 100.
+- *Plus 10*: rewards are 11 and 10 instead of 1 and 0.
 
 Two marks show what is possible. `uniform` learns nothing. `classifier` is a logistic regression that was
 trained on every label of the data set: about what a linear model can reach.
@@ -43,7 +44,7 @@ _MEASURES = """| column | what it is |
 | regret | the mean ± half of a 95 % interval (Student's t over the runs) |
 | worst | the regret of the worst run |
 | ÷ uniform | the mean divided by that of `uniform` |
-| late, times 100 | the mean regret under these conditions |
+| late, times 100, plus 10 | the mean regret under these conditions |
 | rounds/s | choosing and learning, and turning the arms into what the library takes; one thread, {machine} |
 | KiB | the arrays of our policies, the table of weights of Vowpal Wabbit, the pickled model of the others |
 

@@ -38,7 +38,7 @@ def play(
     def offered() -> Iterator[tuple[Any, Any]]:
         for drawn in environment.rounds(rounds):
             means.append(drawn.means)
-            yield drawn.arms, condition.times * (drawn.means + drawn.noise)
+            yield drawn.arms, condition.rewards(drawn)
 
     chosen = loop.choices(player, offered(), condition.delay, time.monotonic() + limit)
     return Played(_regret(means, chosen), *player.cost())
@@ -51,7 +51,7 @@ def play_elsewhere(
     drawn = list(environment.rounds(rounds))
     sets = [one.arms for one in drawn]
     arms = sparse.vstack(sets, format="csr") if sparse.issparse(sets[0]) else np.concatenate(sets)
-    rewards = condition.times * np.array([one.means + one.noise for one in drawn])
+    rewards = np.array([condition.rewards(one) for one in drawn])
     asked = {**request, "dim": environment.dim, "delay": condition.delay}
     answer = worker.ask(asked, arms, rewards)
     regret = _regret([one.means for one in drawn], answer["chosen"])

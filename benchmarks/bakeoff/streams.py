@@ -16,10 +16,22 @@ class Condition(NamedTuple):
     delay: int = 0
     times: float = 1.0
     """What rewards are multiplied by; regret is divided by it again."""
+    plus: float = 0.0
+    """What is then added to every reward; regret does not change."""
+
+    def rewards(self, drawn: Any) -> Any:
+        """The rewards of all arms of a round, as the players see them."""
+        return self.times * (drawn.means + drawn.noise) + self.plus
 
 
 CONDITIONS = {
-    one.name: one for one in (Condition("plain"), Condition("late", 100), Condition("times 100", 0, 100.0))
+    one.name: one
+    for one in (
+        Condition("plain"),
+        Condition("late", delay=100),
+        Condition("times 100", times=100.0),
+        Condition("plus 10", plus=10.0),
+    )
 }
 
 

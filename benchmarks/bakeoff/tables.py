@@ -7,6 +7,7 @@ from benchmarks.bakeoff.board import Board, Cell
 from benchmarks.bakeoff.contestants import CEILING, CONTESTANTS, DEFAULT, UNIFORM, Contestant
 from benchmarks.bakeoff.judging import WORST_SHARE, Verdict
 from benchmarks.bakeoff.libraries import LIBRARIES
+from benchmarks.bakeoff.streams import CONDITIONS
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -37,8 +38,9 @@ def summary(board: Board) -> str:
     rows.append(["worst run of the default", *(_number(board.cell(DEFAULT, data).worst) for data in sets)])
     limits = [WORST_SHARE * board.cell(UNIFORM, data).mean for data in sets]
     rows.append([f"{WORST_SHARE} times uniform's mean", *(_number(limit) for limit in limits)])
-    units = [board.ratio(DEFAULT, DEFAULT, data, "times 100", "plain") for data in sets]
-    rows.append(["rewards times 100 ÷ plain", *(_ratio(unit) for unit in units)])
+    for how in ("times 100", "plus 10"):
+        ratios = [board.ratio(DEFAULT, DEFAULT, data, how, "plain") for data in sets]
+        rows.append([f"rewards {how} ÷ plain", *(_ratio(ratio) for ratio in ratios)])
     return table(["mean regret", *sets], rows)
 
 
@@ -59,7 +61,7 @@ def details(board: Board, data: str) -> str:
     most = max(len(board.cell(one.name, data).regrets) for one in CONTESTANTS)
     rows = []
     for one in CONTESTANTS:
-        plain, late, hundred = (board.cell(one.name, data, how) for how in ("plain", "late", "times 100"))
+        plain, *others = (board.cell(one.name, data, how) for how in CONDITIONS)
         if not plain.regrets:
             continue
         rows.append(
@@ -68,13 +70,12 @@ def details(board: Board, data: str) -> str:
                 _mean(plain) + _half_width(plain) + _runs(plain, most),
                 _number(plain.worst),
                 f"{plain.mean / uniform:.2f}" if uniform else "-",
-                _mean(late) + _runs(late, most),
-                _mean(hundred) + _runs(hundred, most),
+                *(_mean(cell) + _runs(cell, most) for cell in others),
                 _number(board.rate(one.name, data)),
                 f"{plain.bytes / 1024:,.0f}" if plain.bytes else "-",
             ]
         )
-    return table(["", "regret", "worst", "÷ uniform", "late", "times 100", "rounds/s", "KiB"], rows)
+    return table(["", "regret", "worst", "÷ uniform", *list(CONDITIONS)[1:], "rounds/s", "KiB"], rows)
 
 
 def failures(board: Board) -> str:
@@ -82,7 +83,7 @@ def failures(board: Board) -> str:
     rows = []
     for one in CONTESTANTS:
         for data in board.sets():
-            cells = [board.cell(one.name, data, how) for how in ("plain", "late", "times 100")]
+            cells = [board.cell(one.name, data, how) for how in CONDITIONS]
             errors = [error for cell in cells for error in cell.errors]
             if errors:
                 tried = len(errors) + sum(len(cell.regrets) for cell in cells)
