@@ -355,11 +355,31 @@ def test_which_policies_have_a_baseline() -> None:
     """On in ``adaptive`` and ``PerAction``, off in the paper's recipes, and as the user says."""
     assert sb.adaptive(2)._has_baseline
     assert not sb.adaptive(2, baseline=False)._has_baseline
+    assert not sb.adaptive(2, intercept=False)._has_baseline
+    assert sb.adaptive(2, intercept=False, baseline=True)._has_baseline
     for recipe in (sb.oful, sb.soful, sb.cbscfd, sb.dbslinucb, sb.cbrap):
         assert not recipe(3)._has_baseline
         assert recipe(3, baseline=True)._has_baseline
     assert of_actions()["a"]._has_baseline
     assert not of_actions(baseline=False)["a"]._has_baseline
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_default_is_as_good_as_without_a_baseline_where_rewards_are_linear(intercept: bool) -> None:
+    """Linear rewards around 0: nothing to gain. A baseline without an intercept has four times the regret."""
+    regret = {}
+    for baseline in (None, False):
+        regret[baseline] = 0.0
+        for seed in range(3):
+            random = np.random.default_rng(seed)
+            policy = sb.adaptive(10, intercept=intercept, baseline=baseline, seed=seed)
+            theta = random.standard_normal(10) / np.sqrt(10)
+            for arms in random.standard_normal((400, 10, 10)):
+                means = arms @ theta
+                index = policy.select(arms)
+                policy.update(arms[index], float(means[index] + 0.3 * random.standard_normal()))
+                regret[baseline] += float(means.max() - means[index])
+    assert regret[None] < 1.5 * regret[False]
 
 
 def test_a_theorem_has_no_baseline() -> None:
