@@ -110,7 +110,7 @@ def test_regret_counts_wrong_answers(tmp_path: Path) -> None:
 
 def test_models_per_action_are_one_policy_over_blocks(tmp_path: Path) -> None:
     """The oracle: OFUL over arms that hold the context in the block of their action chooses alike."""
-    blocks, regret = sb.oful(18), 0.0
+    blocks, regret = sb.oful(18, baseline=True), 0.0
     for drawn in contextual(seed=1).rounds(200):
         arms = np.kron(np.eye(3), drawn.arms)
         chosen = blocks.select(arms)

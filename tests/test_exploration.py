@@ -406,7 +406,7 @@ def test_a_rule_is_replaced_not_changed() -> None:
     with pytest.raises(sb.InputError, match=r"belongs to a PerAction; set the rule there: models\.explore"):
         models["a"].explore = sb.UCB(2.0)
     models.explore = sb.UCB(2.0)
-    assert models.ucb(ARMS["one"][0]).tolist() == pytest.approx([0.5 + np.sqrt(2.0), 2.0])
+    assert models.ucb(ARMS["one"][0]).tolist() == pytest.approx([1.0 + np.sqrt(2.0), 1.0 + 2.0])
 
 
 def test_likely_slips() -> None:

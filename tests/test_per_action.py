@@ -49,9 +49,9 @@ def contexts(count: int, dim: int = DIM, seed: int = 0) -> Matrix:
     return unit(np.random.default_rng(seed).standard_normal((count, dim)))
 
 
-def of_rule(rule: sb.Explore, names: Any = NAMES) -> sb.PerAction:
+def of_rule(rule: sb.Explore, names: Any = NAMES, *, baseline: bool | None = None) -> sb.PerAction:
     """Exact models."""
-    return sb.PerAction(names, lambda: sb.oful(DIM, ridge=0.7, explore=rule))
+    return sb.PerAction(names, lambda: sb.oful(DIM, ridge=0.7, explore=rule, baseline=baseline))
 
 
 def play(models: sb.PerAction, count: int, seed: int = 0) -> sb.PerAction:
@@ -70,8 +70,8 @@ def play(models: sb.PerAction, count: int, seed: int = 0) -> sb.PerAction:
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, np.ndarray.tolist])
 def test_each_model_is_a_ridge_regression_of_its_own(form: Callable[[Any], Any]) -> None:
-    """Means and widths are those of separate dense systems."""
-    models = of_rule(sb.UCB(0.4))
+    """Means and widths are those of separate dense systems. ``test_baseline`` has them with a baseline."""
+    models = of_rule(sb.UCB(0.4), baseline=False)
     systems = {name: (0.7 * np.eye(DIM), np.zeros(DIM)) for name in NAMES}
     random = np.random.default_rng(1)
     for x in contexts(150):
@@ -96,10 +96,10 @@ def test_each_model_is_a_ridge_regression_of_its_own(form: Callable[[Any], Any])
 )
 @pytest.mark.parametrize("name", EVERY)
 def test_ucb_is_policies_asked_one_by_one(name: str, form: Any, dtype: Any) -> None:
-    """Choices, scores and everything that is learned are those of separate policies, to the bit."""
+    """Choices, scores and all that is learned are those of policies without a baseline, to the bit."""
 
     def make() -> Any:
-        return EVERY[name](30, size=4, ridge=0.5, beta=0.3, dtype=dtype)
+        return EVERY[name](30, size=4, ridge=0.5, beta=0.3, dtype=dtype, baseline=False)
 
     models, apart = sb.PerAction(NAMES, make), {action: make() for action in NAMES}
     random = np.random.default_rng(0)
@@ -127,16 +127,19 @@ def test_ties_go_to_the_first() -> None:
     assert models.select(np.zeros(DIM)) == "a"
 
 
+@pytest.mark.parametrize("baseline", [False, True])
 @pytest.mark.parametrize("name", EVERY)
-def test_select_is_the_first_argmax(name: str) -> None:
-    """Pruned or not, to the bit; with models that are equal, too."""
+def test_select_is_the_first_argmax(name: str, baseline: bool) -> None:
+    """Pruned or not, to the bit; with models that are equal, too. A baseline can only round into a tie."""
     random = np.random.default_rng(0)
     for dim, beta in ((1, 0.1), (9, 3.0), (33, 0.3), (60, 0.05)):
-        models = sb.PerAction(range(9), partial(EVERY[name], dim, size=4, ridge=0.3, beta=beta))
+        models = sb.PerAction(range(9), partial(EVERY[name], dim, size=4, ridge=0.3, beta=beta, baseline=baseline))
         for x in contexts(40, dim, seed=dim):
-            scores = models.ucb(x)
-            assert models.select(x) == int(scores.argmax())
-            assert models.top(x, 9) == np.argsort(-scores, kind="stable").tolist()
+            scores, order = models.ucb(x), models.top(x, 9)
+            assert order[0] == models.select(x)
+            assert (np.diff(scores[order]) <= 0.0).all()
+            if not baseline:
+                assert order == np.argsort(-scores, kind="stable").tolist()
             reward = float(random.standard_normal())
             models.update([x, x, x], [int(random.integers(7)), 7, 8], [reward] * 3)
 
@@ -351,7 +354,7 @@ def test_a_new_action_is_tried() -> None:
     x = contexts(1)[0]
     assert models.actions == ("a", "b", "new")
     assert models.width(x)[2] == pytest.approx(1.0)
-    assert models.mean(x)[2] == 0.0
+    assert models.mean(x)[2] == models["a"].baseline != 0.0
     assert models.select(x) == "new"
     assert models["new"].rounds == 0
 

@@ -150,7 +150,7 @@ def test_an_arm_without_information_leaves_the_sketch_alone() -> None:
     """A click that was certain weighs nothing; it counts as a round all the same."""
     for dtype, margin in ((np.float64, 1000.0), (np.float32, 1000.0), (np.float32, 90.0)):
         policy = sb.LinUCB(sb.FrequentDirections(2, size=2, dtype=dtype), rewards=sb.Logistic())
-        policy.estimate._theta = np.array([margin, 0.0])
+        policy.estimate._thetas = np.array([[margin, 0.0]])
         policy.update(np.array([1.0, 0.0], dtype=dtype), 1.0)
         assert (policy.rounds, policy.sketch.count, policy.sketch.mass) == (1, 1, 0.0)
         assert policy.width([1.0, 0.0]) == 1.0
@@ -307,7 +307,7 @@ def test_a_model_for_every_action(rule: str) -> None:
     """Each is a policy by itself; means are probabilities, and the choice says so."""
 
     def made() -> sb.LinUCB:
-        return sb.soful(6, size=3, explore=RULES[rule](), rewards=sb.Logistic())
+        return sb.soful(6, size=3, explore=RULES[rule](), rewards=sb.Logistic(), baseline=False)
 
     models, alone = sb.PerAction(["a", "b"], made), {"a": made(), "b": made()}
     random = np.random.default_rng(0)

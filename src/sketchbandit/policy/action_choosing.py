@@ -162,7 +162,7 @@ class ActionChoosing(ActionModels):
     def ucb(self, context: Any, actions: Any = None) -> Vector:
         """The upper confidence bound, margin + radius·width, of every action."""
         candidates = self._candidates(self._read(context), self._offer(actions))
-        scores: Vector = candidates.margins + candidates.bonuses()
+        scores: Vector = candidates.means + candidates.bonuses() + candidates.baseline
         return scores
 
     # -- how ----------------------------------------------------------------------------------------
@@ -241,6 +241,6 @@ class ActionChoosing(ActionModels):
 
 def told(candidates: ActionCandidates, offer: Offer, index: int, probability: float) -> ActionChoice:
     """The ``ActionChoice`` that describes the action at ``index``."""
-    margin, width, bonus = candidates.margins.item(index), candidates.width(index), candidates.bonus(index)
-    mean = float(candidates.rewards[index])
-    return ActionChoice(offer.names[index], probability, mean, width, margin + bonus)
+    mean, width = float(candidates.rewards[index]), candidates.width(index)
+    score = candidates.means.item(index) + candidates.bonus(index) + candidates.baseline
+    return ActionChoice(offer.names[index], probability, mean, width, score)

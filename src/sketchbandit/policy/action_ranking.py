@@ -84,7 +84,7 @@ class ActionRanking(ActionChoosing):
             places, candidates = self._ranked(context, k, offer, random, with_chances=probabilities)
         index = np.array(places.indices, dtype=np.intp)
         width = np.array([candidates.width(place) for place in places.indices])
-        score = candidates.margins[index] + candidates.radius[index] * width
+        score = candidates.means[index] + candidates.radius[index] * width + candidates.baseline
         return Ranking(index, np.array(places.chances), candidates.rewards[index], width, score)
 
     def _ranked_one(

@@ -416,6 +416,6 @@ def _shared(flat: Vector, bounds: AnyArray, share: float) -> Vector:
 
 def told(candidates: Candidates, index: int, probability: float) -> Choice:
     """The ``Choice`` that describes the arm at ``index``."""
-    margin, width = float(candidates.means[index]) + candidates.baseline, candidates.width(index)
-    mean, score = float(candidates.rewards[index]), upper_bound(margin, candidates.radius, width)
+    width, mean = candidates.width(index), float(candidates.rewards[index])
+    score = upper_bound(float(candidates.means[index]), candidates.radius, width) + candidates.baseline
     return Choice(index, probability, mean, width, score)

@@ -144,18 +144,18 @@ class RankingPolicy(Choosing):
         compiled.scan(*arm, theta, means, norms_sq)
         squares = inverse.quadratics_of(arm, norms_sq)
         radius = self._radius if self._confidence is None else self.radius
-        mean, norm_sq = means.item() + self._estimate.baseline, norms_sq.item()
+        mean, norm_sq, baseline = means.item(), norms_sq.item(), self._estimate.baseline
         if squares is None or not math.isfinite(abs(mean) + radius * math.sqrt(norm_sq / inverse.shift)):
             return None
         width = math.sqrt(squares.item())
-        return _of_one(index, mean, width, upper_bound(mean, radius, width), 0.0)
+        return _of_one(index, mean + baseline, width, upper_bound(mean, radius, width) + baseline, 0.0)
 
     def _rank_many(self, arms: Any, k: int, random: Random | None, *, with_chances: bool) -> Ranking:
         places, candidates, read = self._ranked(arms, k, random, with_chances=with_chances)
         index, chances = np.array(places.indices, dtype=np.intp), np.array(places.chances)
         if candidates is not None and isinstance(read, DenseArms) and len(index) > _MOST_PICKED * len(read):
-            margin, width = candidates.margins[index], candidates.widths()[index]
-            score = upper_bound(margin, candidates.radius, width)
+            mean, width = candidates.means[index], candidates.widths()[index]
+            score = upper_bound(mean, candidates.radius, width) + candidates.baseline
             found = Ranking(index, chances, candidates.rewards[index], width, score)
         else:
             found = self._scored(read.some(index), index, chances)
@@ -165,8 +165,8 @@ class RankingPolicy(Choosing):
     def _scored(self, arms: Arms, index: AnyArray, chances: AnyArray) -> Ranking:
         """The ranking with exactly these arms."""
         candidates = self._candidates(arms)
-        margin, width = candidates.margins, candidates.widths()
-        score = upper_bound(margin, candidates.radius, width)
+        width = candidates.widths()
+        score = upper_bound(candidates.means, candidates.radius, width) + candidates.baseline
         return Ranking(index, chances, candidates.rewards, width, score)
 
     def _ranked(

@@ -65,7 +65,8 @@ class Scoring(ScaledPolicy):
         For linear rewards the margin is the mean. Otherwise this is a bound on x'theta*, before the link.
         """
         candidates = self._candidates(self._read(arms))
-        scores = upper_bound(candidates.margins, candidates.radius, candidates.widths())
+        bounds = upper_bound(candidates.means, candidates.radius, candidates.widths())
+        scores = bounds + candidates.baseline  # last, so that the order is that of the choice
         return float(scores[0]) if is_vector(arms) else given_back(scores, arms)
 
     def _candidates(self, arms: Arms) -> ArmCandidates:
