@@ -107,7 +107,7 @@ async def test_bandits_of_0_9_mean_what_they_meant(tmp_path: Path, has_snapshots
     """Without a word of it: features as they are, UCB, a ridge of 1, whatever is usual now."""
     state = tmp_path / "state"
     async with service(state) as found:
-        plain = {**PLAIN, "parameters": {**AS_THEY_ARE, "ridge": 1.0}}
+        plain = {**PLAIN, "parameters": {**AS_THEY_ARE, "ridge": 1.0, "baseline": False}}
         await found.create(**plain)
         await found.create("models", actions=["a", "b"], **plain)
         await found.play(6)

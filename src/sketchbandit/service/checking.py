@@ -253,11 +253,17 @@ def _recorded(policy: Any) -> tuple[Scalars, Arrays]:
 
 
 def _stripped(saved: Any) -> Any:
-    """The state without the arms of a warm-up, and without an unused deviation of the rewards.
+    """The state without what a snapshot of an earlier version cannot have, as far as nothing depends on it.
 
-    The deviation is unused if no radius depends on it. Snapshots of 0.9 do not have it.
+    These are the arms of a warm-up, when actions were added, and the default for a baseline that is on or off
+    already. Without a baseline, these are also the moments of the rewards, which up to 0.14 each action had
+    for itself, and the lengths of the arms.
     """
     if not isinstance(saved, dict):
         return saved
-    left_out = ("sample",) if saved.get("beta") == "auto" else ("sample", "spread")
+    left_out = {"sample", "added_at", "wants_baseline"}
+    if not saved.get("baseline", True):
+        left_out |= {"reward_scale", "arm_lengths"}
+    elif not saved.get("reward_scale", {}).get("baseline", True):  # of models for actions
+        left_out.add("reward_scale")
     return {name: _stripped(value) for name, value in saved.items() if name not in left_out}
