@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning, WorldChangedWarning
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.costs import learn_cost
-from sketchbandit.service.describing import Described, describe
+from sketchbandit.service.describing import Described, Stored, describe
 from sketchbandit.service.held_back import HeldBack
 from sketchbandit.service.valuing import Value, Valued
 from sketchbandit.service.weighed import Weighed, weighed
@@ -30,9 +30,9 @@ class About(NamedTuple):
     described: Described
 
 
-def about(policy: Any) -> About:
-    """Describe this policy."""
-    return About(policy.rounds, policy.nbytes, describe(policy))
+def about(policy: Any, stored: Stored | None = None) -> About:
+    """Describe this policy. ``stored`` are all arms that there are to choose from, if that is known."""
+    return About(policy.rounds, policy.nbytes, describe(policy, stored))
 
 
 class Candidate:

@@ -88,9 +88,9 @@ class BanditConfig:
     actions: list[str] | None = None
     """The actions it begins with. None: it chooses among arms."""
     defaults: dict[str, Any] = field(default_factory=dict)
-    """Ridge, scaling, intercept, baseline and rule of the policy where the client gave none, as they were when
-    the bandit was created. Later versions may have other defaults. For anything missing here the policy has
-    its own. ``one_clock``, with actions: whether each reward makes the models of all actions forget."""
+    """Ridge, scaling, intercept, baseline and rule of the policy where the client gave none, as they were
+    when the bandit was created. Later versions may have other defaults. For anything missing here the policy
+    has its own. ``one_clock``, with actions: whether each reward makes the models of all actions forget."""
     rewards: Any = None
     """In the form of ``reward_models.kept_model``. None: the default; up to version 0.12 that is linear."""
     forget: float | None = None
@@ -223,8 +223,8 @@ class BanditConfig:
             )
         if not isinstance(baseline := self.parameters.get("baseline", False), bool):
             raise Invalid(
-                "baseline must be true (learn from rewards less their mean) or false (learn from them as they "
-                f"are), got {baseline!r:.80}; leave it out for the default"
+                "baseline must be true (learn from rewards less their mean) or false (learn from them as "
+                f"they are), got {baseline!r:.80}; leave it out for the default"
             )
         _check_numbers("parameters", self.parameters)
         self._check_size()
