@@ -177,7 +177,10 @@ async def test_a_better_action_that_is_added_is_adopted(tmp_path: Path, seed: in
 async def test_the_stats_name_what_was_never_tried(tmp_path: Path) -> None:
     """An action, and stored arms by their ids; the sentence says what to do."""
     async with service(tmp_path) as found:
-        greedy = {"explore": "greedy", "parameters": {"baseline": False, "scaling": None, "intercept": False}}
+        greedy: dict[str, Any] = {
+            "explore": "greedy",
+            "parameters": {"baseline": False, "scaling": None, "intercept": False},
+        }
         await found.create(actions=["good", "new"], **greedy)
         pays = {"good": 1.0, "new": 2.0}
         assert set(await earned(found, pays, 210)) == {"good"}
@@ -194,7 +197,10 @@ async def test_the_stats_name_what_was_never_tried(tmp_path: Path) -> None:
 async def test_the_stats_name_stored_arms_that_were_hardly_tried(tmp_path: Path) -> None:
     """By their ids, unless decisions have a context: then nobody knows which arms there are."""
     async with service(tmp_path) as found:
-        greedy = {"explore": "greedy", "parameters": {"baseline": False, "scaling": None, "intercept": False}}
+        greedy: dict[str, Any] = {
+            "explore": "greedy",
+            "parameters": {"baseline": False, "scaling": None, "intercept": False},
+        }
         arms = {name: np.eye(DIM)[place].tolist() for place, name in enumerate("wxyz")}
         for name in ("plain", "users"):
             await found.create(name, **greedy)

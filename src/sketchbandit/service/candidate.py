@@ -158,6 +158,13 @@ def settings_of(config: BanditConfig, reward_range: Sequence[float]) -> str:
     return json.dumps({"policy": config.of_policy, "reward_range": list(reward_range)}, sort_keys=True)
 
 
+def candidate_of(saved: Mapping[str, Any], config: BanditConfig) -> Candidate:
+    """Read a candidate from what ``dump`` has written, except for its policy and what it refused."""
+    made = candidate_from(saved["number"], saved["name"], saved["settings"], config, created=saved["created"])
+    made.undump(saved)
+    return made
+
+
 def candidate_from(
     number: int, name: str, settings: str, config: BanditConfig, *, created: float
 ) -> Candidate:
