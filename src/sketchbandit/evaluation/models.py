@@ -34,7 +34,8 @@ class Ridge:
     """Ridge regression on a sketch, with an intercept: one pass, O(size·dim) memory.
 
     It predicts the mean of the rewards plus what ridge regression finds for rewards less their mean, so a
-    constant added to all rewards is added to all predictions. Up to ``size`` features it is exact. Up to 16·size features there is only one cut, to ``size`` directions.
+    constant added to all rewards is added to all predictions. Up to ``size`` features it is exact. Up to
+    16·size features there is only one cut, to ``size`` directions.
 
     Parameters
     ----------
