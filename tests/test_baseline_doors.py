@@ -158,3 +158,17 @@ def test_partitions_of_dask_agree_on_the_mean(make: Any) -> None:
             whole.update(rows, rewards)
             np.testing.assert_allclose(policy.theta, whole.theta, atol=1e-8)
     assert chosen[0] == chosen[1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "rewards"),
+    [([[1.0] * DIM], [1.7e308]), ([[1.0] * DIM] * 2, [-1e300, 1e300]), ([[1e150] * DIM], [1e200])],
+)
+def test_a_first_reward_of_absurd_size_is_refused(rows: Any, rewards: list[float]) -> None:
+    """It would be what all others are measured from, so that none of them could be learned any more."""
+    policy = sb.oful(DIM, baseline=True)
+    with pytest.raises(sb.InputError, match="too much for a ridge"):
+        policy.update(rows, rewards)
+    assert policy.rounds == 0
+    policy.update([1.0] * DIM, 1.0)
+    assert policy.baseline == 1.0
