@@ -110,9 +110,9 @@ async def promoted(found: Service) -> None:
 async def decided(state: Path, change: Change, **settings: Any) -> list[Any]:
     """All decisions of three lives: after a replay, from a snapshot on, and of a promoted candidate."""
     played = Played(state, change, **settings)
-    await played.live(range(12))
-    await played.live(range(12, 24), expired, changed, snapshot)
-    await played.live(range(24, 36), promoted, partial(played.play, rounds=range(36, 42)))
+    await played.live(range(9))
+    await played.live(range(9, 18), expired, changed, snapshot)
+    await played.live(range(18, 27), promoted, partial(played.play, rounds=range(27, 33)))
     assert all(finding.is_good for finding in check(state))
     return played.chosen
 
@@ -137,8 +137,8 @@ async def test_the_unit_of_rewards_changes_no_decision(tmp_path: Path, rule: str
     found = []
     for number, (k, c) in enumerate(((1.0, 0.0), (1e-3, 2.5), (1e5, -1e7))):
         played = Played(tmp_path / str(number), lambda reward, k=k, c=c: k * reward + c, explore=RULES[rule])  # type: ignore[misc]
-        await played.live(range(15), expired)
-        await played.live(range(15, 27))
+        await played.live(range(12), expired)
+        await played.live(range(12, 21))
         found.append(played.chosen)
     assert found[0] == found[1] == found[2]
 
@@ -165,55 +165,62 @@ async def test_a_better_action_that_is_added_is_adopted(tmp_path: Path, seed: in
     pays = {"a": 0.5, "b": 0.7, "c": 0.9, "better": 1.2}
     async with service(tmp_path) as found:
         await found.create(actions=NAMES, propensities="none")
-        before = await earned(found, pays, 150, seed)
-        assert before[100:].count("c") > 40
+        before = await earned(found, pays, 60, seed)
+        assert before[40:].count("c") > 15
         await found.http.post("/v1/bandits/b/actions", json={"actions": ["better"]})
-        after = await earned(found, pays, 150, seed + 100)
+        after = await earned(found, pays, 60, seed + 100)
         assert "better" in after[:20]
-        assert after[100:].count("better") > 40
+        assert after[40:].count("better") > 15
+
+
+GREEDY: dict[str, Any] = {
+    "explore": "greedy",
+    "parameters": {"baseline": False, "scaling": None, "intercept": False},
+}
+
+
+async def at_once(found: Service, body: dict[str, Any], count: int, name: str = "b") -> None:
+    """So many equal decisions, each with a reward of 1."""
+    asked = {"decisions": [body] * count}
+    answer = (await found.http.post(f"/v1/bandits/{name}/decide/batch", json=asked)).json()
+    given = {"rewards": [{"decision": one["decision"], "reward": 1.0} for one in answer["decisions"]]}
+    done = (await found.http.post(f"/v1/bandits/{name}/reward/batch", json=given)).json()
+    assert {one["status"] for one in done["rewards"]} == {"learned"}
 
 
 @in_loop
-async def test_the_stats_name_what_was_never_tried(tmp_path: Path) -> None:
-    """An action, and stored arms by their ids; the sentence says what to do."""
+async def test_the_stats_name_an_action_that_was_never_tried(tmp_path: Path) -> None:
+    """The sentence says what to do, and the bandit is not healthy, unlike a candidate that is new."""
     async with service(tmp_path) as found:
-        greedy: dict[str, Any] = {
-            "explore": "greedy",
-            "parameters": {"baseline": False, "scaling": None, "intercept": False},
-        }
-        await found.create(actions=["good", "new"], **greedy)
-        pays = {"good": 1.0, "new": 2.0}
-        assert set(await earned(found, pays, 210)) == {"good"}
+        await found.create(actions=["good", "new"], **GREEDY)
+        await at_once(found, {"context": [1.0] * DIM}, 210)
+        await found.http.put("/v1/bandits/b/candidates/now", json={})
         stats = await found.stats()
         assert (stats["untried"], stats["is_healthy"], stats["baseline"]) == (["new"], False, None)
         assert "Action 'new' was tried 0 times in the 210 rounds since it was added" in stats["health"]
         assert "floor" in stats["health"]
-        await found.http.put("/v1/bandits/b/candidates/now", json={})
-        await earned(found, pays, 1)
-        assert [one["is_healthy"] for one in (await found.stats())["candidates"]] == [True]
+        assert [one["is_healthy"] for one in stats["candidates"]] == [True]
+        await found.http.post("/v1/bandits/b/actions", json={"actions": ["x", "y"]})
+        await at_once(found, {"context": [1.0] * DIM}, 210)
+        stats = await found.stats()
+        assert stats["untried"] == ["new", "x", "y"]
+        assert stats["health"].endswith("Hardly ever tried, too: 'x', 'y'.")
 
 
 @in_loop
 async def test_the_stats_name_stored_arms_that_were_hardly_tried(tmp_path: Path) -> None:
     """By their ids, unless decisions have a context: then nobody knows which arms there are."""
     async with service(tmp_path) as found:
-        greedy: dict[str, Any] = {
-            "explore": "greedy",
-            "parameters": {"baseline": False, "scaling": None, "intercept": False},
-        }
         arms = {name: np.eye(DIM)[place].tolist() for place, name in enumerate("wxyz")}
         for name in ("plain", "users"):
-            await found.create(name, **greedy)
+            await found.create(name, **GREEDY)
             await found.http.put(f"/v1/bandits/{name}/arms", json={"arms": arms})
-        for name, body in (("plain", {}), ("users", {"context": [2.0, 2.0, 1.0, 1.0]})):
-            for _ in range(205):
-                decided = (await found.http.post(f"/v1/bandits/{name}/decide", json=body)).json()
-                await found.reward(decided["decision"], 1.0, name)
+        await at_once(found, {}, 205, "plain")
+        await at_once(found, {"context": [2.0, 2.0, 1.0, 1.0]}, 205, "users")
         plain, users = await found.stats("plain"), await found.stats("users")
         assert (plain["untried"], users["untried"]) == (["x", "y", "z"], [])
-        assert (
-            "In 205 rounds these arms, or any like them, were hardly ever tried: x, y, z." in plain["health"]
-        )
+        said = "In 205 rounds these arms, or any like them, were hardly ever tried: x, y, z."
+        assert said in plain["health"]
         assert (plain["is_healthy"], users["is_healthy"]) == (True, True)
         assert "hardly ever" not in users["health"]
 
