@@ -212,10 +212,14 @@ async def test_the_stats_name_stored_arms_that_were_hardly_tried(tmp_path: Path)
     """By their ids, unless decisions have a context: then nobody knows which arms there are."""
     async with service(tmp_path) as found:
         arms = {name: np.eye(DIM)[place].tolist() for place, name in enumerate("wxyz")}
-        for name in ("plain", "users"):
+        hashed = {name: {"indices": [place], "values": [1.0]} for place, name in enumerate("wxyz")}
+        for name in ("plain", "sparse", "users"):
             await found.create(name, **GREEDY)
-            await found.http.put(f"/v1/bandits/{name}/arms", json={"arms": arms})
+            stored = {"arms": hashed if name == "sparse" else arms}
+            assert (await found.http.put(f"/v1/bandits/{name}/arms", json=stored)).status_code == 200
         await at_once(found, {}, 205, "plain")
+        await at_once(found, {}, 205, "sparse")
+        assert (await found.stats("sparse"))["untried"] == ["x", "y", "z"]
         await at_once(found, {"context": [2.0, 2.0, 1.0, 1.0]}, 205, "users")
         plain, users = await found.stats("plain"), await found.stats("users")
         assert (plain["untried"], users["untried"]) == (["x", "y", "z"], [])
