@@ -62,7 +62,8 @@ def test_all_numbers_shown_are_those_of_the_model(rewards: Any, form: str) -> No
     rankings = [policy.rank(given, k, probabilities=told) for k in (1, 3) for told in (False, True)]
     for ranking in rankings:
         assert ranking.index.tolist() == order[: len(ranking.index)].tolist()
-    for shown in (*choices, *rankings):
+    numbers: list[Any] = [*choices, *rankings]
+    for shown in numbers:
         np.testing.assert_allclose(shown.mean, means[shown.index])
         np.testing.assert_allclose(shown.score, scores[shown.index])
 
@@ -86,7 +87,8 @@ def test_all_numbers_shown_are_those_of_the_models_of_actions(rewards: Any) -> N
         np.testing.assert_allclose(shown.mean, means[shown.index])
         np.testing.assert_allclose(shown.score, scores[shown.index])
     for choice, index in zip((models.choose(x), *models.slate(x, 3)), (order[0], *order), strict=True):
-        assert (choice.action, choice.mean) == ("abc"[index], pytest.approx(means[index]))
+        assert choice.action == "abc"[index]
+        assert choice.mean == pytest.approx(means[index])
         assert choice.score == pytest.approx(scores[index])
 
 
@@ -114,7 +116,7 @@ def test_a_rule_sees_margins_with_the_baseline_at_every_place() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_arms_of_another_library_do_not_lose_digits(library: str, dtype: type) -> None:
     """A million added to all rewards: the same choices from a catalogue there, in either precision."""
-    arms = arms_of(count=3_000).astype(dtype)
+    arms: Matrix = arms_of(count=3_000).astype(dtype)
     catalogue = sb.Catalogue(array_in(library, arms))
     found = []
     for added in (0.0, 1e6):
