@@ -136,15 +136,37 @@ def test_models_help(model: object) -> None:
 
 
 def test_the_ridge_is_the_ridge() -> None:
-    """(X'X + ridge I)^-1 X'r with a column of ones, dense."""
+    """m + x'(X'X + ridge I)^-1 X'(r - m) with a column of ones and the mean reward m, dense."""
     random = np.random.default_rng(6)
-    rows, rewards = random.standard_normal((200, 5)), random.random(200)
+    rows, rewards = random.standard_normal((200, 5)), 50.0 + random.random(200)
     model = Ridge(0.7)
     for some in np.array_split(np.arange(200), 3):
         model.learn(rows[some], rewards[some])
     wide = np.hstack([rows, np.ones((200, 1))])
-    theta = np.linalg.solve(wide.T @ wide + 0.7 * np.eye(6), wide.T @ rewards)
-    assert np.allclose(model.finish()(rows), wide @ theta, atol=1e-10)
+    mean = rewards.mean()
+    theta = np.linalg.solve(wide.T @ wide + 0.7 * np.eye(6), wide.T @ (rewards - mean))
+    assert np.allclose(model.finish()(rows), mean + wide @ theta, atol=1e-10)
+
+
+@pytest.mark.parametrize("added", [-7.5, 1e6])
+def test_a_constant_is_added_to_every_estimate(added: float) -> None:
+    """Rewards r + c: policies learn to choose the same, and estimates and intervals move by c."""
+    random = np.random.default_rng(2)
+    arms, chosen, reward = contexts(600, random), random.integers(ARMS, size=600), random.random(600)
+    reward += arms[np.arange(600), chosen] @ THETA
+    log, moved = (
+        Log(arms=arms, chosen=chosen, reward=reward + c, probability=np.full(600, 1 / ARMS))
+        for c in (0.0, added)
+    )
+    makers = {
+        "adaptive": lambda: sb.adaptive(len(THETA), explore=sb.UCB("auto")),
+        "floor": lambda: sb.adaptive(len(THETA), explore=sb.EpsilonGreedy(0.2)),
+    }
+    methods = ("snips", "dm", "dr", "switch-dr", "drs")
+    for before, after in zip(*(train_and_judge(one, makers, methods) for one in (log, moved)), strict=True):
+        shown = [after.value, after.low, after.high]
+        wanted = [before.value, before.low, before.high]
+        assert [value - added for value in shown] == pytest.approx(wanted, abs=1e-6)
 
 
 # -- intervals ----------------------------------------------------------------------------------------

@@ -43,7 +43,8 @@ _TOP = '[{"index": 1, "arm": null, "score": 0.5}, {"index": 0, "arm": null, "sco
 def write(state: Path) -> sb.LinUCB:
     """Write the folder, with a bandit ``b`` of five decisions, four of them rewarded; what it has learned."""
     state.mkdir()
-    alone = sb.adaptive(DIM, explore=sb.UCB(0.5, floor=0.25), ridge=1.0, scaling=None, intercept=False)
+    rule = sb.UCB(0.5, floor=0.25)
+    alone = sb.adaptive(DIM, explore=rule, ridge=1.0, scaling=None, intercept=False, baseline=False)
     connection = sqlite3.connect(state / "journal.sqlite")
     connection.execute("PRAGMA journal_mode=WAL")
     with connection:

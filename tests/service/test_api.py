@@ -63,7 +63,7 @@ async def test_create_list_show_delete(tmp_path: Path) -> None:
 async def test_decisions_are_those_of_the_policy(tmp_path: Path, policy: str) -> None:
     """The service chooses, scores and learns as the library does, whichever the policy."""
     parameters = {} if policy == "oful" else {"size": 5}
-    alone = getattr(sb, policy)(20, beta=0.3, **parameters)
+    alone = getattr(sb, policy)(20, beta=0.3, baseline=True, **parameters)
     random = np.random.default_rng(1)
     async with service(tmp_path) as found:
         await found.http.put(

@@ -35,8 +35,8 @@ CANDIDATES: dict[str, dict[str, Any]] = {
 def by_hand() -> dict[str, Any]:
     """The same policies, of the library."""
     return {
-        "small": sb.soful(DIM, size=2, explore=sb.UCB(0.3)),
-        "clicks": sb.oful(DIM, rewards=sb.Logistic(), explore=sb.EpsilonGreedy(0.0)),
+        "small": sb.soful(DIM, size=2, explore=sb.UCB(0.3), baseline=True),
+        "clicks": sb.oful(DIM, rewards=sb.Logistic(), explore=sb.EpsilonGreedy(0.0), baseline=True),
         "auto": sb.adaptive(DIM, forget=40),
     }
 
@@ -117,7 +117,7 @@ async def choices(found: Service, policy: Any, rounds: range) -> None:
 @in_loop
 async def test_a_promoted_candidate_decides(tmp_path: Path, has_snapshot: bool) -> None:
     """From then on, after a kill too; the one before goes on as a candidate, and comes back to the bit."""
-    small, first = by_hand()["small"], sb.oful(DIM)
+    small, first = by_hand()["small"], sb.oful(DIM, baseline=True)
 
     async def work(found: Service) -> None:
         await found.create(policy="oful", **PLAIN)
@@ -347,7 +347,7 @@ async def test_candidates_are_asked_as_they_were(tmp_path: Path, monkeypatch: py
     async with service(tmp_path) as found:
         await found.create(policy="oful", explore="ucb", exploration=0.5, reward_timeout=None)
         await put(found, "ucb", policy="oful", explore={"rule": "ucb", "beta": 0.1})
-        alone, random = sb.oful(DIM, explore=sb.UCB(0.1)), np.random.default_rng(3)
+        alone, random = sb.oful(DIM, explore=sb.UCB(0.1), baseline=True), np.random.default_rng(3)
         expected = []
         for _ in range(30):
             arms = random.standard_normal((5, DIM))

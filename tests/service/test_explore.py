@@ -144,7 +144,10 @@ async def test_bad_rules_are_refused(tmp_path: Path, explore: Any, says: str) ->
         ({"parameters": {"explore": "ucb"}}, "explore is a setting of its own"),
         ({"parameters": {"explore.floor": 0.1}}, "explore is a setting of its own"),
         ({"parameters": {"scale": 0.1}, "explore": "thompson"}, "adaptive has no setting 'scale'"),
-        ({"parameters": {"sise": 3}, "policy": "oful"}, "can be ridge, beta, dtype, scaling, intercept"),
+        (
+            {"parameters": {"sise": 3}, "policy": "oful"},
+            "can be ridge, beta, dtype, baseline, scaling, intercept",
+        ),
         ({"parameters": {"beta": 0.1}, "explore": "thompson"}, "leave out beta"),
         ({"propensities": "guess"}, "propensities"),
         ({"exploration": 1.5}, "exploration"),

@@ -1,6 +1,7 @@
 """State folders of the version before open, and go on."""
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.exporting import export
 from sketchbandit.service.storage import tables
 from sketchbandit.service.storage.snapshots import SnapshotFolder
+from tests.files.write_state import KINDS, answers, rounds
 from tests.service import old_state
 from tests.service.harness import AS_THEY_ARE, PLAIN, Service, crashing, in_loop, service
 
@@ -107,7 +109,7 @@ async def test_bandits_of_0_9_mean_what_they_meant(tmp_path: Path, has_snapshots
     """Without a word of it: features as they are, UCB, a ridge of 1, whatever is usual now."""
     state = tmp_path / "state"
     async with service(state) as found:
-        plain = {**PLAIN, "parameters": {**AS_THEY_ARE, "ridge": 1.0}}
+        plain = {**PLAIN, "parameters": {**AS_THEY_ARE, "ridge": 1.0, "baseline": False}}
         await found.create(**plain)
         await found.create("models", actions=["a", "b"], **plain)
         await found.play(6)
@@ -175,6 +177,41 @@ async def test_a_folder_of_0_12_opens(tmp_path: Path) -> None:
         assert new.json()["from"]["rewards"] == 10
         await found.play(3)
     assert all(finding.is_good for finding in check(tmp_path))
+
+
+@pytest.mark.parametrize("has_snapshots", [True, False])
+@in_loop
+async def test_a_folder_of_0_14_goes_on(tmp_path: Path, has_snapshots: bool) -> None:
+    """Its policies say what they said: no baseline, and each action forgets by its own rewards."""
+    state = tmp_path / "state"
+    shutil.copytree(Path(__file__).parents[1] / "files" / "0.14.0" / "state", state)
+    wanted = json.loads((state / "answers.json").read_text(encoding="utf-8"))
+    for path in state.glob("snapshots/*/*"):
+        if not has_snapshots:
+            path.unlink()
+    async with service(state) as found:
+        said = answers(found)
+        assert said.keys() == wanted.keys()
+        for name, one in wanted.items():
+            assert said[name]["rounds"] == one["rounds"], name
+            for which in ("theta", "ucb"):
+                np.testing.assert_allclose(said[name][which], one[which], rtol=1e-8, atol=1e-10)
+        told = [(await found.http.get(f"/v1/bandits/{name}")).json()["defaults"] for name in KINDS]
+        assert [one["baseline"] for one in told] == [False] * 3
+        assert [one.get("one_clock") for one in told] == [None, None, False]
+        await rounds(found, 40, 50)
+        assert [(await found.stats(name))["baseline"] for name in KINDS] == [None] * 3
+        answer = await found.http.put("/v1/bandits/new", json={"dim": 12, "from": "arms"})
+        assert answer.json()["defaults"]["baseline"] is True
+        assert (await found.stats("new"))["baseline"] > 5.0
+        before = answers(found)
+    assert all(finding.is_good for finding in check(state))
+    for path in state.glob("snapshots/*/*"):
+        path.unlink()
+    async with service(state) as found:
+        now = answers(found)
+        for name, one in before.items():
+            np.testing.assert_allclose(now[name]["theta"], one["theta"], rtol=1e-8, atol=1e-10)
 
 
 @in_loop

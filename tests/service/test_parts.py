@@ -122,7 +122,8 @@ def test_decision_ids(seq: int, tag: str) -> None:
 
 def test_configs_round_trip() -> None:
     """As they stand in the journal."""
-    config = BanditConfig(7, parameters={"beta": {"noise": 0.1}, "size": 3}, reward_timeout=None)
+    parameters = {"beta": {"noise": 0.1}, "size": 3}
+    config = BanditConfig(7, parameters=parameters, reward_timeout=None, defaults={"baseline": False})
     assert BanditConfig.from_json(config.to_json()) == config
 
 

@@ -49,7 +49,7 @@ async def played(found: Service, alone: Any, rounds: range, arms_at_once: int = 
 @in_loop
 async def test_a_bandit_is_the_policy_fed_by_hand(tmp_path: Path, name: str) -> None:
     """To the bit: live, after a kill with a snapshot behind it, and from the journal alone."""
-    alone = sb.soful(DIM, size=2, explore=sb.UCB(0.3), rewards=model_of(SETTINGS[name]))
+    alone = sb.soful(DIM, size=2, explore=sb.UCB(0.3), rewards=model_of(SETTINGS[name]), baseline=True)
     settings: dict[str, Any] = {
         "policy": "soful",
         "parameters": {"size": 2},
@@ -134,7 +134,8 @@ async def test_what_is_forgotten_is_forgotten_after_a_restart(
 
     def one() -> sb.LinUCB:
         model = model_of(settings.get("rewards", "linear"))
-        return sb.soful(DIM, size=2, explore=sb.UCB(0.3), rewards=model, forget=settings["forget"])
+        forget = settings["forget"]
+        return sb.soful(DIM, size=2, explore=sb.UCB(0.3), rewards=model, forget=forget, baseline=True)
 
     alone: Any = one() if actions is None else sb.PerAction(actions, one)
 

@@ -46,7 +46,7 @@ class Client:
     def create(self, name: str, dim: int, **settings: Any) -> "Bandit":
         """Create a bandit. If it exists with the same settings, nothing changes.
 
-        ``settings``: policy; parameters (of the policy: ``{"scaling": "auto", "intercept": True}``, ...);
+        ``settings``: policy; parameters (of the policy: ``{"scaling": "auto", "baseline": True}``, ...);
         rewards (the reward model: ``"logistic"`` for clicks, ...); forget, reward_timeout, default_reward,
         max_open, explore, exploration, propensities, slates, actions, log_arms, arm_dim.
         ``from_`` is the name of another bandit: the new one first learns from its whole log.

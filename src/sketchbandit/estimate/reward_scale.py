@@ -86,8 +86,8 @@ class RewardScale:
         return STRENGTH if self.baseline else STRENGTH * (abs(self.mean) or 1.0)
 
     def reach_with(self, reward: float) -> float:
-        """``reach`` if this reward came next."""
-        return max(self.reach, abs(reward - self.origin)) if self._has_begun or not self.baseline else 0.0
+        """``reach`` if this reward came next. The first is measured from 0, so it cannot be of any size."""
+        return max(self.reach, abs(reward - self.origin))
 
     def begin(self, reward: float) -> None:
         """Set the origin if this is the first reward. It is counted later."""

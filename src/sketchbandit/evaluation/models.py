@@ -33,7 +33,9 @@ class RewardModel(Protocol):
 class Ridge:
     """Ridge regression on a sketch, with an intercept: one pass, O(size·dim) memory.
 
-    Up to ``size`` features it is exact. Up to 16·size features there is only one cut, to ``size`` directions.
+    It predicts the mean of the rewards plus what ridge regression finds for rewards less their mean, so a
+    constant added to all rewards is added to all predictions. Up to ``size`` features it is exact. Up to
+    16·size features there is only one cut, to ``size`` directions.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ class Ridge:
     >>> model = Ridge(1.0, size=50)
     >>> model.learn(np.eye(3), np.array([1.0, 2.0, 3.0]))
     >>> model.finish()(np.eye(3)).round(2)
-    array([1.1, 1.6, 2.1])
+    array([1.5, 2. , 2.5])
 
     """
 
@@ -55,24 +57,34 @@ class Ridge:
         self.ridge = check_real("ridge", ridge, above=0.0)
         self.size = check_count("size", size, at_least=2)
         self._bulk: BulkReader | None = None
-        self._b: Vector = np.zeros(0)
+        self._b: Vector = np.zeros(0)  # the sum of (reward - origin)·x, ...
+        self._sum: Vector = np.zeros(0)  # ... of x, ...
+        self._total, self._count, self._origin = 0.0, 0, 0.0  # ... and of reward - origin
 
     def learn(self, rows: Any, rewards: Vector) -> None:
-        """Add the rows to the sketch, and r·x to b."""
+        """Add the rows to the sketch, and their rewards to the sums."""
+        if not len(rewards):
+            return
         one = np.ones((rows.shape[0], 1))
         wide = sparse.hstack([rows, one], format="csr") if sparse.issparse(rows) else np.hstack([rows, one])
         if self._bulk is None:
             self._bulk = BulkReader(FrequentDirections(wide.shape[1], size=self.size, compensation=1.0))
-            self._b = np.zeros(wide.shape[1])
+            self._b, self._sum = np.zeros(wide.shape[1]), np.zeros(wide.shape[1])
+            self._origin = float(rewards[0])
         self._bulk.update(wide)
-        self._b += wide.T @ rewards
+        values = rewards - self._origin
+        self._b += wide.T @ values
+        self._sum += wide.T @ np.ones(len(values))
+        self._total, self._count = self._total + float(values.sum()), self._count + len(values)
 
     def finish(self) -> Callable[[Any], Vector]:
-        """A function that predicts x'theta + intercept; zero if nothing was learned."""
+        """A function that predicts mean + x'theta + intercept; zero if nothing was learned."""
         if self._bulk is None:
             return lambda rows: np.zeros(rows.shape[0])
-        theta = Precision(self._bulk.finish(), self.ridge).apply(self._b)
-        return lambda rows: np.asarray(rows @ theta[:-1]) + theta[-1]
+        shift = self._total / self._count
+        theta = Precision(self._bulk.finish(), self.ridge).apply(self._b - shift * self._sum)
+        mean = self._origin + shift
+        return lambda rows: np.asarray(rows @ theta[:-1]) + theta[-1] + mean
 
 
 class Regressor:

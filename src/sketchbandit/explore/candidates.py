@@ -141,6 +141,7 @@ class Left(Candidates):
 
     def __init__(self, whole: Candidates, indices: AnyArray) -> None:
         self.means = whole.means[indices]
+        self.baseline = whole.baseline
         self.radius = whole.radius if isinstance(whole.radius, float) else whole.radius[indices]
         self.rounds = whole.rounds
         self._whole, self._indices = whole, indices

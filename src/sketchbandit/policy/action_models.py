@@ -55,7 +55,8 @@ class ActionModels(Learner):
         """The number of rounds when an action was added."""
         self._now = 0
         """The round of the clock by which all models forget."""
-        self._clock = None if template.forget is None else Clock(template.forget)  # of the reward scale
+        self._clock = None if template.forget is None else Clock(template.forget)
+        """The clock of the reward scale. None: nothing is forgotten, or each model has a clock of its own."""
         self._lock = self._make_lock()
         self._join(template, *models.values())
 
@@ -65,6 +66,10 @@ class ActionModels(Learner):
             policy._explore_by(copy_of_rule(rule))
         super()._explore_by(self._template._explore)
         self._join()
+
+    def _forget_apart(self) -> None:
+        """Let each model forget by its own rounds, as in 0.14. Nothing may be learned yet."""
+        self._clock = None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -307,6 +312,8 @@ class ActionModels(Learner):
         if "clock" in scalars:
             made._now = check_count("the round of the clock", scalars["now"], at_least=0)
             made._clock = Clock.undump(scalars["clock"])
+        else:
+            made._forget_apart()
         made._restore_chance(scalars)
         return made
 

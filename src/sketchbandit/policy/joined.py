@@ -106,10 +106,26 @@ class JoinedPolicy(Learner):
         self._estimate.reward_scale = self._estimate.make_scale(baseline=True)
         self._estimate.bind(self._precision)
 
+    @property
+    def _can_have_baseline(self) -> bool:
+        """Whether the policy was not told otherwise, and its parts can learn from rewards less their mean."""
+        return self._wants_baseline is not False and not why_no_baseline(
+            self._explore, self._beta, self._estimate
+        )
+
     def _default_to_baseline(self) -> None:
         """Use a baseline unless the policy was told not to, or cannot. Nothing may be learned yet."""
-        if self._wants_baseline is None and not why_no_baseline(self._explore, self._beta, self._estimate):
+        if self._wants_baseline is None and self._can_have_baseline:
             self._use_baseline()
+
+    def _set_baseline(self, baseline: bool) -> None:
+        """Use a baseline, or none, whatever the recipe has chosen. Nothing may be learned yet."""
+        self._wants_baseline = baseline
+        if baseline and not self._has_baseline:
+            self._use_baseline()
+        elif self._has_baseline and not baseline:
+            self._estimate.reward_scale = self._estimate.make_scale(baseline=False)
+            self._estimate.bind(self._precision)
 
     def _explore_by(self, rule: Explore) -> None:
         """Use this rule. If it has no beta of its own, the present beta stays."""

@@ -93,7 +93,7 @@ def untried_action_sentence(action: Any, times: int, rounds: int) -> str:
     )
 
 
-def untried_arms_sentence(arms: Sequence[int], rounds: int) -> str:
+def untried_arms_sentence(arms: Sequence[object], rounds: int) -> str:
     """The sentence for arms about which next to nothing is known."""
     shown = ", ".join(map(str, arms[:_SHOWN])) + (f" and {len(arms) - _SHOWN} more" * (len(arms) > _SHOWN))
     return f"In {rounds:,} rounds these arms, or any like them, were hardly ever tried: {shown}. {_TRY}"

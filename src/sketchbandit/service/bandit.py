@@ -22,6 +22,7 @@ from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.candidate import Candidate
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.costs import rescale_cost
+from sketchbandit.service.describing import Stored
 from sketchbandit.service.learner import Learner, Learning, owned
 from sketchbandit.service.origin import Origin
 from sketchbandit.service.problems import Busy
@@ -40,12 +41,14 @@ from sketchbandit.service.storage.records import (
 )
 from sketchbandit.service.storage.snapshots import Snapshot
 from sketchbandit.service.valuing import Valued
+from sketchbandit.service.vectors import encode
 
 Last = dict[str, tuple[int, str | float]]
 """The last decision and the last reward, by table: the record, and its tag or its time."""
 
 _COPY_CALLS, _COPY_BYTE = 3e-4, 1e-9  # seconds to copy a policy: per model, and per byte
 _RESCALE = 1e-4  # seconds per model to apply another scaling
+_LOOKED_AT = 1_000_000  # numbers that may be read to see which stored arms were never tried
 _OVERHEAD = 800  # bytes of a waiting arm without its features
 
 
@@ -112,6 +115,18 @@ class Bandit(Learner):
         """
         self.snapshots: deque[Snapshotted] = deque()
         """Snapshots written by this process, the newest last."""
+
+    @property
+    def stored(self) -> Stored | None:
+        """The stored arms, if they are few and the last decisions among them had no context."""
+        arms, recent = self.arms, self.accounts.recent.copy()
+        if not 0 < len(arms) * self.shape.width_numbers <= _LOOKED_AT:
+            return None
+        shown = [(one.row.arm_id, one.row.features) for one in recent if one.row.arm_id is not None]
+        known = [(arm, features) for arm, features in shown if arm in arms]
+        if not known or any(encode(arms.row(arm)) != features for arm, features in known):
+            return None
+        return Stored(arms.ids(), arms.choose_from(None).matrix)
 
     # -- bounds ---------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning, WorldChangedWarning
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.costs import learn_cost
-from sketchbandit.service.describing import Described, describe
+from sketchbandit.service.describing import Described, Stored, describe
 from sketchbandit.service.held_back import HeldBack
 from sketchbandit.service.valuing import Value, Valued
 from sketchbandit.service.weighed import Weighed, weighed
@@ -30,9 +30,9 @@ class About(NamedTuple):
     described: Described
 
 
-def about(policy: Any) -> About:
-    """Describe this policy."""
-    return About(policy.rounds, policy.nbytes, describe(policy))
+def about(policy: Any, stored: Stored | None = None) -> About:
+    """Describe this policy. ``stored`` are all arms that there are to choose from, if that is known."""
+    return About(policy.rounds, policy.nbytes, describe(policy, stored))
 
 
 class Candidate:
@@ -156,6 +156,13 @@ class Candidate:
 def settings_of(config: BanditConfig, reward_range: Sequence[float]) -> str:
     """The settings in the record of a new candidate."""
     return json.dumps({"policy": config.of_policy, "reward_range": list(reward_range)}, sort_keys=True)
+
+
+def candidate_of(saved: Mapping[str, Any], config: BanditConfig) -> Candidate:
+    """Read a candidate from what ``dump`` has written, except for its policy and what it refused."""
+    made = candidate_from(saved["number"], saved["name"], saved["settings"], config, created=saved["created"])
+    made.undump(saved)
+    return made
 
 
 def candidate_from(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from types import NoneType
 from typing import Any, Self
 
-from sketchbandit.errors import InputError, SketchBanditError
+from sketchbandit.errors import SketchBanditError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import UCB, Explore
 from sketchbandit.explore.named import RULES
@@ -22,7 +22,7 @@ from sketchbandit.service.settings import MIB, Limits
 
 ESTIMATE, NONE = "estimate", "none"
 """What to do with propensities that take time: estimate them after the answer, or leave them out."""
-_KEPT = ("ridge", "scaling", "intercept", "baseline")
+_KEPT = ("ridge", "scaling", "intercept")
 _BESIDE = ("explore", "rewards", "forget")
 """Settings that clients give beside the parameters of the policy, not among them."""
 _WITHOUT_EFFECT = {("adaptive", "seed")}
@@ -88,9 +88,9 @@ class BanditConfig:
     actions: list[str] | None = None
     """The actions it begins with. None: it chooses among arms."""
     defaults: dict[str, Any] = field(default_factory=dict)
-    """Ridge, scaling, intercept and rule of the policy where the client gave none, as they were when the
-    bandit was created. Later versions may have other defaults. For anything missing here the policy has its
-    own."""
+    """Ridge, scaling, intercept, baseline and rule of the policy where the client gave none, as they were
+    when the bandit was created. Later versions may have other defaults. For anything missing here the policy
+    has its own. ``one_clock``, with actions: whether each reward makes the models of all actions forget."""
     rewards: Any = None
     """In the form of ``reward_models.kept_model``. None: the default; up to version 0.12 that is linear."""
     forget: float | None = None
@@ -141,8 +141,9 @@ class BanditConfig:
             wrong = f"has an unknown field {unknown[0]!r}" if unknown else "has no field 'dim'"
             raise SketchBanditError(f"the settings are not those of a bandit: {text!r:.80} {wrong}")
         made = cls(**{"defaults": _BEFORE, **saved})
-        if isinstance(made.defaults, dict):  # records of 0.14 and before have no baseline
-            made = replace(made, defaults={"baseline": False, **made.defaults})
+        if isinstance(made.defaults, dict) and "baseline" not in {**made.defaults, **dict(made.parameters)}:
+            before = {"baseline": False, **({"one_clock": False} if made._has_clocks else {})}
+            made = replace(made, defaults={**before, **made.defaults})  # a record of 0.14 or before
         for name, kind in _KINDS.items():
             if not isinstance(getattr(made, name), kind) or isinstance(getattr(made, name), bool) != (
                 kind is bool
@@ -220,6 +221,11 @@ class BanditConfig:
                 "intercept must be true, false or a number (the constant) from 0 to "
                 f"{limits.magnitude:g}, got {intercept!r:.80}"
             )
+        if not isinstance(baseline := self.parameters.get("baseline", False), bool):
+            raise Invalid(
+                "baseline must be true (learn from rewards less their mean) or false (learn from them as "
+                f"they are), got {baseline!r:.80}; leave it out for the default"
+            )
         _check_numbers("parameters", self.parameters)
         self._check_size()
         self.check_memory(limits, self._models)
@@ -237,8 +243,10 @@ class BanditConfig:
         own = inspect.signature(recipe(self.policy).make).parameters
         unsaid = [name for name in _KEPT if name in own and name not in self.parameters]
         found = {name: own[name].default for name in unsaid}
-        if "baseline" not in self.parameters:
-            found["baseline"] = "baseline" not in own or self._can_have_baseline
+        if self._has_clocks:
+            found["one_clock"] = True
+        if "baseline" not in self.parameters:  # recipes of users need not know it
+            found["baseline"] = build(self.policy, 2, **self._settings())._can_have_baseline
         if "ridge" in found and found["ridge"] is None:  # it depends on the dimension
             found["ridge"] = build(self.policy, self.dim, **self._parameters()).ridge
         found = {name: value for name, value in found.items() if value is None or isinstance(value, _PLAIN)}
@@ -251,13 +259,9 @@ class BanditConfig:
         return found
 
     @property
-    def _can_have_baseline(self) -> bool:
-        """Whether the policy can learn from rewards less their mean. If so, that is the default."""
-        try:
-            build(self.policy, 2, **{**self._settings(), "baseline": True})
-        except InputError:
-            return False
-        return True
+    def _has_clocks(self) -> bool:
+        """Whether several models forget."""
+        return self.actions is not None and self.forget is not None
 
     @property
     def _models(self) -> int:
@@ -310,11 +314,16 @@ class BanditConfig:
     def _build(self, dim: int) -> Any:
         def make() -> Any:
             made = build(self.policy, dim, **self._settings())
-            if not self.defaults.get("baseline", True) and "baseline" not in self.parameters:
-                made._wants_baseline = False  # a recipe of the user's own may not know the setting
+            if "baseline" in self.defaults:
+                made._set_baseline(self.defaults["baseline"])
             return made
 
-        return make() if self.actions is None else PerAction(self.actions, make)
+        if self.actions is None:
+            return make()
+        made = PerAction(self.actions, make)
+        if not self.defaults.get("one_clock", True):
+            made._forget_apart()
+        return made
 
     def with_rule(self, policy: Any) -> Any:
         """Give the policy the rule of these settings. Snapshots of earlier versions do not hold it."""
@@ -324,7 +333,8 @@ class BanditConfig:
         return policy
 
     def _settings(self) -> dict[str, Any]:
-        taken = {name: value for name, value in self.defaults.items() if name in parameters(self.policy)}
+        own = [name for name in parameters(self.policy) if name != "baseline"]  # see ``_build``
+        taken = {name: value for name, value in self.defaults.items() if name in own}
         if self.explore is not None or self.exploration or "explore" in taken:
             taken["explore"] = self.rule
         return {**taken, **self._parameters()}

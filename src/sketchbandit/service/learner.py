@@ -4,6 +4,7 @@ Everything here runs in the bandit's queue in the order of the journal, except f
 """
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -12,6 +13,7 @@ from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarnin
 from sketchbandit.service.candidate import About, Candidate, about
 from sketchbandit.service.config import ESTIMATE, BanditConfig
 from sketchbandit.service.costs import learn_cost
+from sketchbandit.service.describing import Stored
 from sketchbandit.service.exploring import reaches_all
 from sketchbandit.service.ordering import SHORT, Lane
 from sketchbandit.service.problems import Invalid
@@ -32,7 +34,7 @@ def owned(policy: Any) -> Any:
     return policy
 
 
-class Learner:
+class Learner(ABC):
     """A policy that decides, and others that learn beside it."""
 
     lane: Lane
@@ -149,10 +151,15 @@ class Learner:
     def look(self) -> None:
         """Ask the policies for their description."""
         self._has_news = False
-        self._about = about(self.policy)
+        self._about = about(self.policy, self.stored)
         for candidate in self.shadows:
             if candidate.policy is not None:  # otherwise it is about to be made
                 candidate.look()
+
+    @property
+    @abstractmethod
+    def stored(self) -> Stored | None:
+        """All arms that there are to choose from, if they are few and the same in every decision."""
 
     @property
     def _models(self) -> int:

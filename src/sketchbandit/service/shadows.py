@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sketchbandit.service.candidate import Candidate, Settled, candidate_from
+from sketchbandit.service.candidate import Candidate, Settled, candidate_from, candidate_of
 from sketchbandit.service.chances import Chance, decode, encode
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.storage.records import CandidateRow, ChanceRow
@@ -137,8 +137,7 @@ class Shadows:
         """Restore from a snapshot of a bandit with these settings. Earlier versions have nothing here."""
         self.by_name, self._chances, self._unjudged = {}, {}, {}
         for one in saved.get("candidates", ()):
-            made = candidate_from(one["number"], one["name"], one["settings"], config, created=one["created"])
-            made.undump(one)
+            made = candidate_of(one, config)
             made.policy, made.refused = policies[made.number], one["refused"]
             self.by_name[made.name] = made
         for chance in decode(saved["chances"].tobytes()) if self.by_name else ():

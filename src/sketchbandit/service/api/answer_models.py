@@ -150,8 +150,8 @@ class BanditAnswer(BaseModel):
     defaults: Annotated[
         dict[str, Any],
         Field(
-            description="Ridge, scaling, intercept and rule, where the request gave none. They stay as they "
-            "were when the bandit was created. No rule: UCB."
+            description="Ridge, scaling, intercept, baseline and rule, where the request gave none. They "
+            "stay as they were when the bandit was created. No rule: UCB."
         ),
     ]
     rewards: Annotated[
@@ -289,6 +289,13 @@ class StatsAnswer(BaseModel):
     explore: Annotated[str, Field(description="The rule that chooses arms.")]
     reward_model: Annotated[str, Field(description="linear, logistic, poisson or robust.")]
     forget: Annotated[float | None, Field(description="As given. null: nothing is forgotten.")]
+    baseline: Annotated[
+        float | None,
+        Field(
+            description="The mean of the rewards learned, which an arm without data is expected to pay. "
+            "null: rewards are learned as they are."
+        ),
+    ]
     dim: int
     now: float
     decisions: int
@@ -308,6 +315,10 @@ class StatsAnswer(BaseModel):
     open_bytes: int
     health: str
     is_healthy: bool
+    untried: Annotated[
+        list[str],
+        Field(description="Actions or stored arms that were (nearly) never tried, after many rewards."),
+    ]
     range: Annotated[str, Field(description="Time range of the next four fields: hour, day, week or all.")]
     history: HistoryAnswer
     comparison: Annotated[

@@ -89,8 +89,9 @@ class BanditRequest(RequestModel):
             max_length=20,
             description="Parameters of the policy: ridge, beta, size, epsilon, ... scaling says how features "
             "are scaled: auto, rows, columns, or null for no scaling. intercept adds a constant feature: "
-            "true, or the constant.",
-            examples=[{"scaling": "auto", "intercept": True}],
+            "true, or the constant. baseline: whether rewards are learned less their mean; by default they "
+            "are.",
+            examples=[{"scaling": "auto", "intercept": True, "baseline": True}],
         ),
     ] = {}
     reward_timeout: Annotated[
@@ -133,7 +134,7 @@ class BanditRequest(RequestModel):
             gt=0,
             description="How fast to forget. Up to 1: the weight of old rewards is multiplied by this factor "
             "at each new reward, such as 0.999. Above 1: the half-life in rewards, such as 700. null: "
-            "nothing is forgotten. With actions, each action forgets by its own rewards.",
+            "nothing is forgotten. With actions, each reward makes the models of all actions forget.",
         ),
     ] = None
     propensities: Annotated[

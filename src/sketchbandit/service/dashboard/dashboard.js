@@ -66,8 +66,10 @@ function showStats(stats) {
     (stats.stored_arms ? `, ${whole.format(stats.stored_arms)} stored arms` : "") +
     (stats.actions === null ? "" : ` of a context, ${whole.format(stats.actions)} actions`));
   setText("health", stats.health);
-  setText("scaling", `Scaling of the features: ${stats.scaling}.` + (stats.forget === null ? "" :
-    ` Of ${whole.format(stats.rounds)} rewards learned from, ${compact.format(stats.effective_rounds)} still count.`));
+  setText("scaling", `Scaling of the features: ${stats.scaling}.` +
+    (stats.baseline === null ? "" : ` Rewards are learned less their mean, ${compact.format(stats.baseline)}.`) +
+    (stats.forget === null ? "" :
+      ` Of ${whole.format(stats.rounds)} rewards learned from, ${compact.format(stats.effective_rounds)} still count.`));
   byId("health").dataset.healthy = String(stats.is_healthy);
   byId("alarm").hidden = stats.is_healthy;
   setText("alarm", stats.is_healthy ? "" : stats.health);
