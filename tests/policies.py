@@ -15,26 +15,38 @@ Matrix = NDArray[np.float64]
 Beta = float | sb.Confidence
 
 
-def rfd(dim: int, *, size: int, ridge: float, beta: Beta, dtype: DTypeLike = np.float64) -> sb.LinUCB:
+def rfd(
+    dim: int, *, size: int, ridge: float, beta: Beta, dtype: DTypeLike = np.float64, **more: Any
+) -> sb.LinUCB:
     """The compensation that has no recipe of its own: half of the loss, Luo et al.'s RFD."""
     sketch = sb.FrequentDirections(dim, size=size, compensation=0.5, dtype=dtype)
-    return sb.LinUCB(sketch, ridge=ridge, beta=beta)
+    return sb.LinUCB(sketch, ridge=ridge, beta=beta, **more)
 
 
-def oful(dim: int, *, size: int, ridge: float, beta: Beta, dtype: DTypeLike = np.float64) -> sb.LinUCB:
+def oful(
+    dim: int, *, size: int, ridge: float, beta: Beta, dtype: DTypeLike = np.float64, **more: Any
+) -> sb.LinUCB:
     """OFUL has no size."""
     del size
-    return sb.oful(dim, ridge=ridge, beta=beta, dtype=dtype)
+    return sb.oful(dim, ridge=ridge, beta=beta, dtype=dtype, **more)
 
 
-def dbs_fd(dim: int, *, size: int, ridge: float, beta: Beta, dtype: DTypeLike = np.float64) -> sb.LinUCB:
+def dbs_fd(
+    dim: int, *, size: int, ridge: float, beta: Beta, dtype: DTypeLike = np.float64, **more: Any
+) -> sb.LinUCB:
     """DBSLinUCB-FD with an epsilon that a few dozen unit arms fill."""
-    return sb.dbslinucb(dim, size=size, epsilon=6.0, compensation=0.0, ridge=ridge, beta=beta, dtype=dtype)
+    return sb.dbslinucb(
+        dim, size=size, epsilon=6.0, compensation=0.0, ridge=ridge, beta=beta, dtype=dtype, **more
+    )
 
 
-def dbs_rfd(dim: int, *, size: int, ridge: float, beta: Beta, dtype: DTypeLike = np.float64) -> sb.LinUCB:
+def dbs_rfd(
+    dim: int, *, size: int, ridge: float, beta: Beta, dtype: DTypeLike = np.float64, **more: Any
+) -> sb.LinUCB:
     """DBSLinUCB-RFD likewise."""
-    return sb.dbslinucb(dim, size=size, epsilon=6.0, compensation=1.0, ridge=ridge, beta=beta, dtype=dtype)
+    return sb.dbslinucb(
+        dim, size=size, epsilon=6.0, compensation=1.0, ridge=ridge, beta=beta, dtype=dtype, **more
+    )
 
 
 def adaptive(
@@ -45,12 +57,13 @@ def adaptive(
     beta: Beta,
     compensation: float = 1.0,
     dtype: DTypeLike = np.float64,
+    **more: Any,
 ) -> sb.LinUCB:
     """The adaptive sketch with a budget that lets it lose something in a few dozen unit arms."""
     sketch = sb.AdaptiveSketch(
         dim, size=size, epsilon=8.0, horizon=300, compensation=compensation, dtype=dtype
     )
-    return sb.LinUCB(sketch, ridge=ridge, beta=beta)
+    return sb.LinUCB(sketch, ridge=ridge, beta=beta, **more)
 
 
 CERTIFIED: dict[str, Callable[..., sb.LinUCB]] = {
@@ -143,5 +156,20 @@ def design_radius(confidence: sb.Confidence, sketch: Any, ridge: float) -> float
 
 def saved(policy: Any) -> tuple[str, dict[str, bytes]]:
     """Everything a policy would save, to be compared bit for bit."""
+    return _comparable(*policy.dump())
+
+
+def learned(policy: Any) -> tuple[str, dict[str, bytes]]:
+    """The same, less the scale of the rewards: that of a ``PerAction`` belongs to all its models."""
     scalars, arrays = policy.dump()
+    return _comparable(_without_scale(scalars), arrays)
+
+
+def _without_scale(saved: Any) -> Any:
+    if not isinstance(saved, dict):
+        return saved
+    return {name: _without_scale(value) for name, value in saved.items() if name != "reward_scale"}
+
+
+def _comparable(scalars: dict[str, Any], arrays: dict[str, Any]) -> tuple[str, dict[str, bytes]]:
     return json.dumps(scalars, sort_keys=True), {name: array.tobytes() for name, array in arrays.items()}

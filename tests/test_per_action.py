@@ -19,7 +19,7 @@ from scipy.stats import chisquare
 
 import sketchbandit as sb
 from sketchbandit.kernels import kernels
-from tests.policies import EVERY, Matrix, saved, unit
+from tests.policies import EVERY, Matrix, learned, saved, unit
 from tests.test_threads import all_at_once, switching_often
 
 pytestmark = [
@@ -114,7 +114,7 @@ def test_ucb_is_policies_asked_one_by_one(name: str, form: Any, dtype: Any) -> N
         reward = float(random.standard_normal())
         for learner in (models.update(given, chosen, reward), apart[chosen].update(given, reward)):
             assert learner is None
-    assert all(saved(models[action]) == saved(apart[action]) for action in NAMES)
+    assert all(learned(models[action]) == learned(apart[action]) for action in NAMES)
     assert repr(models.health()) == repr({action: policy.health() for action, policy in apart.items()})
 
 
@@ -133,7 +133,9 @@ def test_select_is_the_first_argmax(name: str, baseline: bool) -> None:
     """Pruned or not, to the bit; with models that are equal, too. A baseline can only round into a tie."""
     random = np.random.default_rng(0)
     for dim, beta in ((1, 0.1), (9, 3.0), (33, 0.3), (60, 0.05)):
-        models = sb.PerAction(range(9), partial(EVERY[name], dim, size=4, ridge=0.3, beta=beta, baseline=baseline))
+        models = sb.PerAction(
+            range(9), partial(EVERY[name], dim, size=4, ridge=0.3, beta=beta, baseline=baseline)
+        )
         for x in contexts(40, dim, seed=dim):
             scores, order = models.ucb(x), models.top(x, 9)
             assert order[0] == models.select(x)
@@ -494,7 +496,7 @@ def test_what_it_is_made_of_is_checked() -> None:
 
 def test_scores_that_overflow_name_the_action() -> None:
     """Rather than to choose between infinities."""
-    models = sb.PerAction(["a", "b"], lambda: sb.oful(2, ridge=1e-3))
+    models = sb.PerAction(["a", "b"], lambda: sb.oful(2, ridge=1e-3, baseline=False))
     models.update([1.0, 0.0], "b", 1e290)
     with pytest.raises(sb.InputError, match="score of action 'b' overflows"):
         models.select([1e100, 0.0])
@@ -748,13 +750,16 @@ def test_compiled_loops_look_before_they_read() -> None:
     """Arrays of the wrong size are refused, not read past their end."""
     compiled = kernels()
     x, thetas, which, two, room = np.ones(8), np.ones((2, 8)), np.array([0, 1]), np.ones(2), np.empty(2)
+    images, lags = np.ones((2, 8)), np.zeros(2)
     rows, factor, y = np.ones((5, 8)), np.eye(5), np.empty(5)
     calls: tuple[Callable[[], Any], ...] = (
-        lambda: compiled.score_models(x[:7], thetas, which, two, two, room, room),
-        lambda: compiled.score_models(x, thetas, which + 1, two, two, room, room),
-        lambda: compiled.score_models(x, thetas, which - 1, two, two, room, room),
-        lambda: compiled.score_models(x, thetas, which, two[:1], two, room, room),
-        lambda: compiled.score_models(x, thetas, which, two, two, room[:1], room),
+        lambda: compiled.score_models(x[:7], thetas, images, lags, which, two, two, room, room),
+        lambda: compiled.score_models(x, thetas, images[:, :7].copy(), lags, which, two, two, room, room),
+        lambda: compiled.score_models(x, thetas, images, lags[:1], which, two, two, room, room),
+        lambda: compiled.score_models(x, thetas, images, lags, which + 1, two, two, room, room),
+        lambda: compiled.score_models(x, thetas, images, lags, which - 1, two, two, room, room),
+        lambda: compiled.score_models(x, thetas, images, lags, which, two[:1], two, room, room),
+        lambda: compiled.score_models(x, thetas, images, lags, which, two, two, room[:1], room),
         lambda: compiled.may_win_dense(x, 8.0, 0.0, 1.0, 0.0, np.eye(7), rows, 5, 1.0),
         lambda: compiled.may_win_dense(x, 8.0, 0.0, 1.0, 0.0, np.eye(8), rows, 6, 1.0),
         lambda: compiled.may_win_dense(x, 8.0, 0.0, 1.0, 0.0, np.eye(8), rows[:, :7].copy(), 5, 1.0),

@@ -50,7 +50,7 @@ def test_after_the_warm_up_each_model_is_a_policy_that_had_the_scaling(name: str
     pairs += play(models, contexts(40, seed=1))
     assert not models.is_warming_up
     assert models.rounds == len(pairs)
-    apart = {action: make(name, DIM, models.scaling, intercept=1.0) for action in NAMES}
+    apart = {action: make(name, DIM, models.scaling, intercept=1.0, baseline=False) for action in NAMES}
     for x, action, reward in pairs:
         apart[action].update(x, reward)
     for action in NAMES:

@@ -175,9 +175,16 @@ class PerAction(ActionRanking):
         return self._clock is not None or (template._has_baseline and template._estimate.weighs)
 
     def _count_down(self, policy: Policy) -> None:
-        """Let a model that is about to learn count the rounds of the others."""
-        if policy._clock is not None:
-            policy._clock.follow(self._now)
+        """Let a model that is about to learn count the rounds of the others.
+
+        What it knows is forgotten before it learns, if that is due: its next reward is new.
+        """
+        clock = policy._clock
+        if clock is not None:
+            is_due = clock.rounds_left(self._now) <= 0
+            clock.follow(self._now)
+            if is_due:
+                policy._forget_now(clock, policy.rounds)
 
     def _count_up(self, policy: Policy, clock: Clock | None) -> None:
         """Count a round that a model has learned, and forget where that is due."""
