@@ -87,10 +87,9 @@ def offset_sentence(mean: float, deviation: float) -> str:
 
 def untried_action_sentence(action: Any, times: int, rounds: int) -> str:
     """The sentence for an action that was hardly ever tried."""
-    return (
-        f"Action {action!r} was tried {times} time{'s' * (times != 1)} in the {rounds:,} rounds since it was "
-        f"added, so its rewards are not known. {_TRY}"
-    )
+    tried = f"tried {times} time{'s' * (times != 1)}" if times else "never tried"
+    known = "little of its rewards is known" if times else "its rewards are not known"
+    return f"Action {action!r} was {tried} in the {rounds:,} rounds since it was added: {known}. {_TRY}"
 
 
 def untried_arms_sentence(arms: Sequence[object], rounds: int) -> str:
