@@ -274,6 +274,7 @@ def test_bad_settings(arguments: dict[str, Any], error: type[Exception]) -> None
     assert isinstance(caught.value, sb.SketchBanditError)
 
 
+@pytest.mark.cores
 def test_merging_adds_certificates_and_keeps_the_blocks_legal() -> None:
     """e <= 2·epsilon for each sketch merged, and never more blocks than one sketch may have."""
     rows = make_rows("gaussian", 900, 60, 0)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Matrix, Vector
+from sketchbandit.linalg.inner import row_norms_sq
 
 SUM_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """The part of a sum of squares that float64 may get wrong."""
@@ -20,7 +21,7 @@ def normalised(rows: AnyArray) -> Matrix:
     array([[0.6, 0.8]])
 
     """
-    unit: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Matrix = rows / np.sqrt(row_norms_sq(rows))[:, np.newaxis]
     return unit
 
 

@@ -200,7 +200,7 @@ def _check_bandit(
         is_same = same(bandit.policy, snapshot.policy) and _same_candidates(bandit, snapshot)
         details = f"{'equals' if is_same else 'differs from'} the journal from {origin} on, bit by bit"
         if not is_same:
-            details += f"; find out which of the two was changed: {_BACKUP}"
+            details += f"; check it on the machine that wrote it, or find out which was changed: {_BACKUP}"
         yield Finding(f"{bandit.name}: snapshot at record {snapshot.seq}", is_same, details)
         start = Since(snapshot.seq)
     replay(connection, {bandit.number: bandit}, {bandit.number: start})
