@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
-.PHONY: help run serve test test-device lint bench bakeoff soak tutorials docs clean
+.PHONY: help run serve test test-cores test-device lint bench bakeoff soak tutorials docs clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,12 @@ $(BROWSER): $(READY)
 
 test: $(READY) $(BROWSER)  ## run the tests
 	$(BIN)/python -m pytest -n 2
+
+# OPENBLAS_CORETYPE chooses the kernels of numpy's OpenBLAS on x86-64; elsewhere the same ones are played again.
+CORES := Prescott Sandybridge
+test-cores: $(READY)  ## the tests on which last digits matter, with the BLAS kernels of other CPUs (a minute)
+	for core in $(CORES); do OPENBLAS_CORETYPE=$$core \
+	  $(BIN)/python -m pytest -n 2 -q -m cores $$(grep -l mark.cores tests/*.py) || exit 1; done
 
 # On a machine with a GPU, with its own Python: torch, numpy, scipy, safetensors and pytest are enough.
 test-device:  ## the tests that need torch, on the GPU there is

@@ -224,6 +224,7 @@ def test_singular_values_sq(stream: Stream) -> None:
     assert np.allclose(dense, from_sparse, atol=1e-9 * dense.max(initial=1.0))
 
 
+@pytest.mark.cores
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_row_norms_do_not_depend_on_the_neighbours(dtype: DTypeLike) -> None:
     """A row alone and the same row in a matrix have the same squared norm to the bit, in float64."""

@@ -98,7 +98,13 @@ def test_exported_names() -> None:
     assert all(hasattr(sb, name) for name in sb.__all__)
 
 
-@pytest.mark.parametrize("page", ["README.md", *sorted(p.name for p in (ROOT / "docs").glob("*.md"))])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param("README.md", marks=pytest.mark.cores),
+        *sorted(p.name for p in (ROOT / "docs").glob("*.md")),
+    ],
+)
 def test_python_examples_run(page: str, tmp_path: Path) -> None:
     """Every python block of the README and the docs runs, in order, in one interpreter."""
     path = ROOT / page if page == "README.md" else ROOT / "docs" / page

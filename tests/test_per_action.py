@@ -597,6 +597,7 @@ def test_a_warning_names_the_action() -> None:
 # -- files, copies, merging, threads -----------------------------------------------------------------------
 
 
+@pytest.mark.cores
 @pytest.mark.parametrize("rule", RULES)
 def test_load_then_continue(rule: str, tmp_path: Path) -> None:
     """Bit for bit, retired and new actions included; and a copy or a pickle does."""

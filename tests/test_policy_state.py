@@ -50,6 +50,7 @@ def test_merge_adds_the_statistics(name: str) -> None:
     assert one.rounds == 2 * before
 
 
+@pytest.mark.cores
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("dim", [9, 40])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
@@ -91,6 +92,7 @@ def test_asking_changes_nothing(name: str, form: Any) -> None:
         assert saved(asked) == saved(silent)
 
 
+@pytest.mark.cores
 @pytest.mark.parametrize("name", [n for n in EVERY if n != "cbrap"])
 @pytest.mark.parametrize("dim", [1, 2, 3, 7, 8, 17, 33, 57, 64, 100, 131])
 def test_what_a_choice_has_computed_is_what_an_update_would(name: str, dim: int) -> None:

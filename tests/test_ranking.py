@@ -56,6 +56,7 @@ def assert_same(found: Ranking, index: Any, told: list[Any]) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.cores
 @pytest.mark.parametrize("name", POLICIES)
 @pytest.mark.parametrize("rule", RULES)
 def test_a_ranking_is_select_or_top_and_the_numbers_of_those_arms(name: str, rule: str) -> None:

@@ -156,6 +156,7 @@ def test_a_set_that_cannot_be_used_is_named(name: str) -> None:
 # -- float32 -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cores
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("name", EVERY)
 def test_float32_arms_are_what_their_float64_copies_are(name: str) -> None:

@@ -43,6 +43,7 @@ def learned(policy: Any) -> tuple[str, Any]:
     return json.dumps(found), arrays
 
 
+@pytest.mark.cores
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize(("wanted", "intercept"), LEARNED)
 @pytest.mark.parametrize("form", ["float64", "csr"])
@@ -65,6 +66,7 @@ def test_after_the_warm_up_nothing_tells_that_there_was_one(
     assert learned(policy) == learned(twin)
 
 
+@pytest.mark.cores
 @pytest.mark.parametrize("name", ["oful", "soful", "cbrap"])
 @pytest.mark.parametrize(("size", "dtype"), [(3, np.float64), (40, np.float32)])
 def test_blocks_are_single_arms_through_the_warm_up(name: str, size: int, dtype: Any) -> None:

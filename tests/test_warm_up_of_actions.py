@@ -40,6 +40,7 @@ def play(models: sb.PerAction, rows: Matrix, seed: int = 0) -> list[tuple[Matrix
     return pairs
 
 
+@pytest.mark.cores
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("wanted", ["columns", "auto", None])
 def test_after_the_warm_up_each_model_is_a_policy_that_had_the_scaling(name: str, wanted: Any) -> None:
@@ -60,6 +61,7 @@ def test_after_the_warm_up_each_model_is_a_policy_that_had_the_scaling(name: str
     assert np.allclose(models.ucb(x), [policy.ucb(x)[0] for policy in apart.values()], rtol=1e-9)
 
 
+@pytest.mark.cores
 @pytest.mark.parametrize("explore", [sb.UCB(0.3), sb.Thompson("auto", seed=2)], ids=repr)
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 def test_load_then_continue(explore: sb.Explore, form: Any, tmp_path: Path) -> None:

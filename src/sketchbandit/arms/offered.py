@@ -10,6 +10,7 @@ from sketchbandit.arms.store import Store, joined, make_store
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.kernels.view import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, PLAIN, ROWS, View
 from sketchbandit.libraries import Library
+from sketchbandit.linalg import inner, product
 
 HOST = Library(np, "numpy", "cpu")
 
@@ -113,8 +114,8 @@ class OfferedArms:
             return context * vector[:width], 0.0
         if self.interaction == "concatenate":
             size = len(context)
-            return vector[size : size + width], float(context @ vector[:size])
-        return context @ vector[: len(context) * width].reshape(len(context), width), 0.0
+            return vector[size : size + width], inner(context, vector[:size])
+        return product(context, vector[: len(context) * width].reshape(len(context), width)), 0.0
 
     def times(self, vector: Vector) -> Vector:
         """z'v of every arm, on the host."""

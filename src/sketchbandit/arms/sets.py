@@ -8,7 +8,7 @@ import numpy as np
 from sketchbandit.arms.views import View, row_of, rows_of
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.kernels import kernels, loops
-from sketchbandit.linalg import AnyVector, SparseVector, row_norms_sq
+from sketchbandit.linalg import AnyVector, SparseVector, inner_rows, product, row_norms_sq
 
 if TYPE_CHECKING:
     from sketchbandit.arms.offered import OfferedArms
@@ -62,8 +62,7 @@ class DenseArms:
         """x'v and |x|² for every arm x, in one pass."""
         compiled = loops(self.given.size)
         if compiled is None:
-            products: Vector = np.vecdot(self.array, vector)
-            return products, row_norms_sq(self.array)
+            return inner_rows(self.array, vector), row_norms_sq(self.array)
         means, norms_sq = np.empty(len(self)), np.empty(len(self))
         compiled.scan(*self.view, vector, means, norms_sq)
         return means, norms_sq
@@ -233,6 +232,17 @@ def norm_sq_of(x: AnyArray) -> float:
         return float(row_norms_sq(x[np.newaxis])[0])
 
 
+def norms_sq_of(rows: AnyArray) -> Vector:
+    """|x|² of every row, as ``norm_sq_of`` gives it, so that a block of arms is learned like single ones."""
+    compiled = loops(rows.size)
+    if compiled is None or not len(rows):
+        return row_norms_sq(rows)
+    wide = rows.astype(np.float64, copy=False)
+    products, norms_sq = np.empty(len(rows)), np.empty(len(rows))
+    compiled.scan(*View(wide), wide[0], products, norms_sq)
+    return norms_sq
+
+
 def project_arms(arms: AnyArray, projection: AnyArray) -> Matrix | None:
     """``arms @ projection``, computed per arm, so that equal arms have equal images to the bit.
 
@@ -245,7 +255,7 @@ def project_arms(arms: AnyArray, projection: AnyArray) -> Matrix | None:
     wide = projection.astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
         for arm, image in zip(arms, images, strict=True):
-            image[:] = arm.astype(np.float64, copy=False) @ wide
+            image[:] = product(arm.astype(np.float64, copy=False), wide)
     return images if np.isfinite(images).all() else None
 
 

@@ -11,6 +11,7 @@ from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError, RowError
 from sketchbandit.kernels import loops
 from sketchbandit.libraries import Library, check_real_dtype, dtype_name, half_product, library_of, unit_of
+from sketchbandit.linalg import length_of
 
 _NUMBERS = 1 << 24  # of a piece that is worked on at a time
 UP = 1.0 + 2.0**-20
@@ -112,7 +113,7 @@ class Store:
 
         Every value is off by at most a·norm + b·slack, whatever the order of the sums.
         """
-        library, length, coarse = self.library, float(np.linalg.norm(vector)) * UP, self.coarse
+        library, length, coarse = self.library, length_of(vector) * UP, self.coarse
         if coarse is not None and coarse.steps is not None:
             share = 1.02 * (self.width + 4) * 2.0**-24
             return _of_codes(coarse, vector.astype(np.float32)), (share + 2.0**-23) * length, 1.02 * length
@@ -157,7 +158,7 @@ class Store:
         )
         lost = self.norms * self.norms * 1e-37 + self.width * 2.0**-126  # values too small for float32
         factor = largest * largest
-        per_norm = (0.5 * share + unit + 2.0**-22) * float(np.linalg.norm(vector)) * UP
+        per_norm = (0.5 * share + unit + 2.0**-22) * length_of(vector) * UP
         return (
             rough,
             per_norm,

@@ -11,6 +11,7 @@ from scipy import sparse
 from sketchbandit.arrays import Vector
 from sketchbandit.environment.base import Environment, Round
 from sketchbandit.errors import InputError
+from sketchbandit.linalg import row_norms_sq
 from sketchbandit.sketch.checks import check_count
 
 Normalise = Literal["rows", "largest"] | None
@@ -157,4 +158,4 @@ def _norms(features: Any) -> Vector:
         squares = features.astype(np.float64).power(2).sum(axis=1)
         return np.asarray(np.sqrt(squares), dtype=np.float64).ravel()
     parts = [features[i : i + 4096].astype(np.float64) for i in range(0, len(features), 4096)]
-    return np.concatenate([np.linalg.norm(part, axis=1) for part in parts])
+    return np.concatenate([np.sqrt(row_norms_sq(part)) for part in parts])

@@ -12,6 +12,7 @@ from sketchbandit.arrays import Arrays, Scalars, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.estimate.implicit import implicit_margin
 from sketchbandit.estimate.one_pass import Move, OnePass
+from sketchbandit.linalg import length_of
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.theory import Confidence, mix_cost
@@ -138,7 +139,7 @@ class Generalized(OnePass):
         """A compensation of a adds at most a·|theta - theta*|² <= a·(|theta| + S)² to the potential."""
         shift = self.precision.shift
         if shift != self._seen_shift:
-            reach = float(np.linalg.norm(self._thetas[0])) + (self.theta_norm or 0.0)
+            reach = length_of(self._thetas[0]) + (self.theta_norm or 0.0)
             self._moved += max(shift - self._seen_shift, 0.0) * reach * reach
             self._seen_shift = shift
 

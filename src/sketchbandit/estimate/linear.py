@@ -8,7 +8,7 @@ import numpy as np
 from sketchbandit.arms import Arms, Scan, SparseArms
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.estimate.base import AffineTheta, Estimate
-from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot
+from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot, inner, product
 from sketchbandit.precision import Leverage, LowRankInverse, Precision, Step
 
 _MOST_THETA = 1e300  # limit for the sum of |reward|·|arm| / ridge, which bounds theta: no overflow
@@ -178,7 +178,7 @@ class Linear(Estimate):
         self, target: Vector, weights: Vector, x: AnyVector, leverage: Leverage
     ) -> float:
         """x'A^-1 target, for a target whose W S target is known."""
-        return (dot(target, x) - float(weights @ leverage.seen)) / self.precision.inverse.shift
+        return (dot(target, x) - inner(weights, leverage.seen)) / self.precision.inverse.shift
 
     def learn(self, x: AnyVector, reward: float, step: Step | None) -> None:
         """Update b, and theta by Sherman-Morrison: theta += A^-1 x (reward - x'theta) / (1 + x'A^-1 x).
@@ -220,7 +220,7 @@ class Linear(Estimate):
 
     def learn_many(self, rows: Matrix, rewards: Vector) -> None:
         """Learn from many rewards, after the precision was computed again from all arms."""
-        self.b += (rewards - self.reward_scale.origin) @ rows
+        self.b += product(rewards - self.reward_scale.origin, rows)
         if self.reward_scale.baseline:
             self.sum += rows.sum(axis=0)
         self.kept_level = self.level
@@ -295,4 +295,4 @@ class Linear(Estimate):
 def _grown(weights: Vector, value: float, total: float, step: Step) -> Vector:
     """W S b after one more row with this value. ``total`` is x'b with the row."""
     weights = weights + value * step.leverage.seen
-    return np.append(weights, (total - float(weights @ step.leverage.seen)) / step.pivot)
+    return np.append(weights, (total - inner(weights, step.leverage.seen)) / step.pivot)

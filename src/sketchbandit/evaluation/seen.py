@@ -9,6 +9,7 @@ from scipy import sparse
 from sketchbandit.errors import InputError
 from sketchbandit.evaluation.chunk import Chunk
 from sketchbandit.evaluation.log import Log
+from sketchbandit.linalg import row_norms_sq
 from sketchbandit.policy import PerAction, Policy
 
 _seen: "WeakKeyDictionary[Any, list[tuple[str, int, int]]]" = WeakKeyDictionary()
@@ -93,5 +94,5 @@ def _has_mass_of(policy: Policy, log: Log) -> bool:
     total = 0.0
     for chunk in log.chunks():
         rows = chunk.chosen_rows
-        total += float(rows.multiply(rows).sum() if hasattr(rows, "multiply") else np.vdot(rows, rows))
+        total += float(rows.multiply(rows).sum() if hasattr(rows, "multiply") else row_norms_sq(rows).sum())
     return bool(np.isclose(mass, total, rtol=1e-9, atol=0.0)) and total > 0.0

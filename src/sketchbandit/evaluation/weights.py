@@ -7,6 +7,7 @@ import numpy as np
 from sketchbandit.arrays import Vector
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.terms import Terms
+from sketchbandit.linalg import inner
 
 LEAST_SIZE = 30.0
 """Below this effective sample size nothing is said."""
@@ -43,7 +44,7 @@ class Weights(NamedTuple):
 
 def effective_size(weight: Vector) -> float:
     """(sum w)² / sum w² (Kish); zero if there is no weight."""
-    squares = float(weight @ weight)
+    squares = inner(weight, weight)
     return float(weight.sum()) ** 2 / squares if squares > 0.0 else 0.0
 
 

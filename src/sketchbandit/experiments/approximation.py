@@ -9,7 +9,7 @@ from sketchbandit import data
 from sketchbandit.arrays import Matrix
 from sketchbandit.errors import InputError
 from sketchbandit.experiments.specs import Spec
-from sketchbandit.linalg import covariance_error, fd_bound, normalised
+from sketchbandit.linalg import covariance_error, fd_bound, normalised, row_norms_sq
 from sketchbandit.sketch import DyadicBlockSketch, FrequentDirections, Sketch
 
 
@@ -47,7 +47,7 @@ def matrix(environment: Spec, count: int, seed: int) -> Matrix:
         if not isinstance(stored, np.ndarray):
             raise InputError(f"{name} is sparse; its covariance would not fit: choose a dense data set")
         rows = stored.astype(np.float64)
-        rows = rows[np.linalg.norm(rows, axis=1) > 0.0]
+        rows = rows[row_norms_sq(rows) > 0.0]
         rows = rows[random.permutation(len(rows))[:count]]
     return normalised(rows)
 

@@ -10,6 +10,7 @@ import numpy as np
 from sketchbandit.arms import Arms, DenseArms, OfferedArms, Scan, SparseArms, own_copy
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError
+from sketchbandit.linalg import symmetric_root
 from sketchbandit.precision import Leverage, Precision
 from sketchbandit.theory import Confidence, regression_bound
 
@@ -256,8 +257,7 @@ class ArmCandidates(Candidates):
             gram = self._precision.gram(self._scan)
             if gram is None:
                 return self.along(self._precision.half(random))
-            values, vectors = np.linalg.eigh(gram)
-            self._root = vectors * np.sqrt(np.maximum(values, 0.0))
+            self._root = symmetric_root(gram)
         off = (self._root @ random.standard_normal(len(self)))[
             self.first_copies()
         ]  # equal arms get equal draws

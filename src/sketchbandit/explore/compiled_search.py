@@ -8,7 +8,7 @@ from sketchbandit.arms import View, rows_of
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.scores import upper_bound
 from sketchbandit.kernels import kernels, loops
-from sketchbandit.linalg import row_norms_sq
+from sketchbandit.linalg import length_of, product, row_norms_sq
 from sketchbandit.precision import DenseInverse, Inverse, Leverage, LowRankInverse, Precision
 
 _TOGETHER = 1024  # arms in one product
@@ -90,7 +90,7 @@ def _close_to_best(arms: View, theta: Vector, inverse: DenseInverse, radius: flo
     for start in range(0, len(scores), _TOGETHER):
         some = rows_of(arms, slice(start, start + _TOGETHER)).astype(np.float64, copy=False)
         widths = np.sqrt(inverse.quadratics(some))
-        scores[start : start + _TOGETHER] = upper_bound(some @ theta, radius, widths)
+        scores[start : start + _TOGETHER] = upper_bound(product(some, theta), radius, widths)
         longest = max(longest, math.sqrt(float(row_norms_sq(some).max())))
-    reach = longest * (float(np.linalg.norm(theta)) + radius / math.sqrt(inverse.shift))
+    reach = longest * (length_of(theta) + radius / math.sqrt(inverse.shift))
     return np.flatnonzero(scores >= scores.max() - 1e-5 * reach)

@@ -11,6 +11,7 @@ import numpy as np
 from sketchbandit.arms import OfferedArms
 from sketchbandit.arms.store import UP, Store
 from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.linalg import length_of
 from sketchbandit.precision import LowRankInverse, Precision
 
 _MOST_TOLD = 1 << 26  # numbers of the arms that are told of: half a gigabyte in float64
@@ -138,7 +139,7 @@ def _is_quick(store: Store) -> bool:
 
 def bounds(space: Space, aim: Any, arms: OfferedArms, shift: float) -> CudaBounds:
     """Of the scores that the aim looks for."""
-    length = math.sqrt(float(aim.vector @ aim.vector)) * UP
+    length = length_of(aim.vector) * UP
     reach = aim.bonus / math.sqrt(shift) * UP * (1.0 + 2.0 * aim.rounding)
     share = 1.02 * (arms.store.width + 4) * 2.0**-24 + 2.0**-22 + aim.rounding
     return space.bounds(

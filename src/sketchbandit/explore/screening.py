@@ -12,6 +12,7 @@ from sketchbandit.explore import cuda_screen
 from sketchbandit.explore.cuda_screen import Space
 from sketchbandit.kernels.view import CONSTANT, KIND, ROWS
 from sketchbandit.libraries import Library
+from sketchbandit.linalg import inner, length_of
 from sketchbandit.precision import Precision
 
 _FEW = 64  # arms that are left: the host scores them at once
@@ -129,7 +130,7 @@ def _bounds(arms: OfferedArms, aim: Aim, precision: Precision) -> _Bounds:
         weights, shared = arms.folded(aim.vector)
         rough, per_norm, per_slack = store.screen(weights)
         constant = float(lens[CONSTANT]) if len(lens) else 0.0
-        per_norm += aim.rounding * float(np.linalg.norm(weights))
+        per_norm += aim.rounding * length_of(weights)
         is_plain = arms.context is None and not constant
         over = store.norms * (per_norm + (reach if is_plain else 0.0))
         if not is_plain:
@@ -141,14 +142,14 @@ def _bounds(arms: OfferedArms, aim: Aim, precision: Precision) -> _Bounds:
     if is_linear:
         return _bounds_of_rows(arms, aim, reach)
     scores, longest = arms.products(aim.vector), library.xp.sqrt(arms.squares()) * UP
-    error = (8.0 * (arms.dim + 8) * _unit(library) + aim.rounding) * float(np.linalg.norm(aim.vector))
+    error = (8.0 * (arms.dim + 8) * _unit(library) + aim.rounding) * length_of(aim.vector)
     return _Bounds(scores + longest * (reach + error), 0.0)
 
 
 def is_moderate(arms: OfferedArms, aim: Aim, precision: Precision) -> bool:
     """Whether all products and squares of a screen are far from the limits of float32."""
-    context = 1.0 if arms.context is None else math.sqrt(float(arms.context @ arms.context))
-    length, reach = math.sqrt(float(aim.vector @ aim.vector)), aim.bonus / math.sqrt(precision.shift)
+    context = 1.0 if arms.context is None else length_of(arms.context)
+    length, reach = length_of(aim.vector), aim.bonus / math.sqrt(precision.shift)
     return (
         1.0 / _SQUARED < arms.store.longest < _SQUARED
         and 1.0 / _SQUARED < context < _SQUARED
@@ -168,14 +169,14 @@ def _bounds_of_rows(arms: OfferedArms, aim: Aim, reach: float) -> _Bounds:
         top = rough + store.norms * per_norm + (shared + 2.0**-22 * abs(shared))
         if store.coarse is not None:
             top = top + store.coarse.slack * per_slack
-        more = 0.0 if arms.interaction != "concatenate" or context is None else float(context @ context)
-        factor = float(context @ context) if arms.interaction == "outer" and context is not None else 1.0
+        more = 0.0 if arms.interaction != "concatenate" or context is None else inner(context, context)
+        factor = inner(context, context) if arms.interaction == "outer" and context is not None else 1.0
         over = store.norms * store.norms * (factor * UP) + more * UP
         under = store.norms * store.norms * (factor * (1.0 - store.norms_share)) + more * (1.0 - 2.0**-20)
     longest = xp.sqrt(over) * UP
     is_known = under > _LEAST_SQUARE
     shortest = xp.sqrt(xp.where(is_known, under, xp.ones_like(under))) * (1.0 - 2.0**-20)
-    cap = float(np.linalg.norm(aim.vector)) * UP
+    cap = length_of(aim.vector) * UP
     found = top / xp.where(top >= 0.0, shortest, longest)
     found = xp.where(is_known & (found < cap), found, xp.ones_like(found) * cap)
     constant = float(arms.lens[CONSTANT])
@@ -196,19 +197,19 @@ def _lengths(arms: OfferedArms, constant: float) -> Any:
     if arms.interaction == "product":
         norms = store.norms_of(context)
     elif arms.interaction == "outer" and context is not None:
-        norms = store.norms * (float(np.linalg.norm(context)) * UP)
+        norms = store.norms * (length_of(context) * UP)
     else:
         norms = store.norms
     more = constant * constant
     if arms.interaction == "concatenate" and context is not None:
-        more += float(context @ context) * UP
+        more += inner(context, context) * UP
     return norms if not more else store.library.xp.sqrt(norms * norms + more) * UP
 
 
 def _shares(arms: OfferedArms, aim: Aim, precision: Precision) -> tuple[float, float]:
     """The errors in the widest dtype: of a mean relative to |x|, and of a squared width relative to |x|²."""
     unit, shift = _unit(arms.library), precision.shift
-    off = (8.0 * (arms.dim + 8) * unit + aim.rounding) * float(np.linalg.norm(aim.vector))
+    off = (8.0 * (arms.dim + 8) * unit + aim.rounding) * length_of(aim.vector)
     # W S x cancels, by up to the square root of the condition number of A.
     share = 16.0 * (arms.dim + precision.sketch.row_count + 8) * unit + 4.0 * aim.rounding
     return off, share * math.sqrt(1.0 + precision.sketch.mass / shift) / shift

@@ -10,6 +10,7 @@ from sketchbandit.arms.store import HALF, UP, Store
 from sketchbandit.arrays import AnyArray, Matrix
 from sketchbandit.explore.screening import Aim, Scorer, is_moderate
 from sketchbandit.libraries import unit_of
+from sketchbandit.linalg import row_norms_sq
 from sketchbandit.precision import Precision
 
 _NUMBERS = 1 << 27  # bounds held at a time on a device
@@ -78,7 +79,7 @@ def _bounds(store: Store, folded: Matrix, contexts: Matrix, aim: Aim, precision:
     """Upper bounds on the score of every arm for every request, shape (requests, K)."""
     library = store.library
     unit = unit_of(store.array)
-    lengths = np.linalg.norm(folded, axis=1)
+    lengths = np.sqrt(row_norms_sq(folded))
     coarse = 3.0 * library.product_unit(store.array.dtype)
     reach = aim.bonus / np.sqrt(precision.shift) * UP * (1.0 + 2.0 * aim.rounding)
     per_norm = (1.02 * (store.width + 4) * unit + coarse + 2.0**-22 + aim.rounding) * lengths * UP

@@ -14,11 +14,13 @@ from sketchbandit.explore.candidates import Candidates
 from sketchbandit.explore.largest import largest
 from sketchbandit.explore.screening import Aim
 from sketchbandit.kernels import kernels, loops
+from sketchbandit.linalg import symmetric_root
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.theory import Confidence
 
 _TOGETHER = 1_000_000  # numbers drawn at once
+_SEED_STEPS = 2.0**24  # in the unit of the scores: far more than rounding
 _MOST_ARMS = 2_000  # for which the joint distribution is computed: this takes some seconds
 
 
@@ -184,12 +186,18 @@ def _of_different(means: Vector, covariance: Matrix, samples: int) -> Vector:
             return one_hot(0 if ahead >= 0.0 else 1, 2)
         won = float(ndtr(ahead / math.sqrt(spread_sq)))
         return np.array([won, float(ndtr(-ahead / math.sqrt(spread_sq)))])
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    random = np.random.default_rng(zlib.crc32(means.tobytes() + covariance.tobytes()))
+    root, random = symmetric_root(covariance), np.random.default_rng(_seed_of(means, covariance))
     wins = np.zeros(count)
     for start in range(0, samples, max(1, _TOGETHER // count)):
         some = min(samples - start, max(1, _TOGETHER // count))
-        scores = random.standard_normal((some, count)) @ root.T + means
+        scores = random.standard_normal((some, count)) @ root + means
         wins += np.bincount(scores.argmax(axis=1), minlength=count)
     return (wins + 1.0 / count) / (samples + 1.0)
+
+
+def _seed_of(means: Vector, covariance: Matrix) -> int:
+    """A seed that belongs to these scores, whatever their location and scale. Rounding does not change it."""
+    ahead = means - means[0]
+    unit = max(float(np.abs(ahead).max()), math.sqrt(float(np.abs(covariance).max()))) or 1.0
+    whole = np.rint(_SEED_STEPS * np.append(ahead / unit, covariance / unit / unit))
+    return zlib.crc32(whole.astype(np.int64).tobytes())

@@ -1,8 +1,9 @@
 """Linear algebra without state: each function is tested on its own against a dense oracle."""
 
 from sketchbandit.linalg.covariance import Factor, add_rows_to_covariance, factor_of_covariance
+from sketchbandit.linalg.inner import inner, inner_rows, length_of, product, row_norms_sq
 from sketchbandit.linalg.inverses import InverseAndDeterminant, invert_lower, invert_positive, invert_unscaled
-from sketchbandit.linalg.norms import SCALING_ROUNDING, SUM_ROUNDING, normalised, row_norms_sq, running_sums
+from sketchbandit.linalg.norms import SCALING_ROUNDING, SUM_ROUNDING, normalised, oriented, running_sums
 from sketchbandit.linalg.packed import PackedSymmetric
 from sketchbandit.linalg.shrink import Shrinkage, shrink, storing_error
 from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
@@ -13,6 +14,7 @@ from sketchbandit.linalg.spectral import (
     gram_spectrum,
     singular_values_sq,
     spectral_error,
+    symmetric_root,
 )
 from sketchbandit.linalg.vectors import (
     AnyVector,
@@ -45,10 +47,15 @@ __all__ = [
     "factor_of_covariance",
     "fd_bound",
     "gram_spectrum",
+    "inner",
+    "inner_rows",
     "invert_lower",
     "invert_positive",
     "invert_unscaled",
+    "length_of",
     "normalised",
+    "oriented",
+    "product",
     "rank_tolerance",
     "row_norms_sq",
     "row_space",
@@ -59,5 +66,6 @@ __all__ = [
     "singular_values_sq",
     "spectral_error",
     "storing_error",
+    "symmetric_root",
     "times_rows",
 ]

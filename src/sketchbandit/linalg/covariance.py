@@ -6,6 +6,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from sketchbandit.arrays import AnyArray, Matrix
+from sketchbandit.linalg.inner import product
 
 
 def add_rows_to_covariance(covariance: Matrix, rows: AnyArray, scratch: Matrix) -> None:
@@ -23,7 +24,7 @@ def add_rows_to_covariance(covariance: Matrix, rows: AnyArray, scratch: Matrix) 
 
     """
     wide = np.ascontiguousarray(rows, dtype=np.float64)
-    covariance += np.matmul(wide.T, wide, out=scratch)
+    covariance += product(wide.T, wide) if len(covariance) == 1 else np.matmul(wide.T, wide, out=scratch)
 
 
 class Factor(NamedTuple):

@@ -1,29 +1,15 @@
-"""Row norms, squared and summed, and rows of length one."""
+"""What rounding may change in sums of squares, running sums, and rows of length one with a sign."""
 
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Matrix, Vector
+from sketchbandit.linalg.inner import row_norms_sq
 
 SUM_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 """The part of a sum of squares that float64 may get wrong."""
 SCALING_ROUNDING = 0.5 * SUM_ROUNDING
 """Of |S|_F²: what rounding may change in S'S where S is multiplied by the root of a factor."""
-
-
-def row_norms_sq(rows: AnyArray) -> Vector:
-    """Squared Euclidean norm of every row, in float64 whatever the dtype of ``rows``.
-
-    A row's value does not depend on how many rows stand beside it, so that a stream read row by row
-    and the same stream read in blocks have the same mass to the last bit.
-
-    Examples
-    --------
-    >>> row_norms_sq(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    array([25.,  0.])
-
-    """
-    norms_sq: Vector = np.vecdot(rows, rows, dtype=np.float64)
-    return norms_sq
+_NEARLY_LARGEST = 0.83
 
 
 def normalised(rows: AnyArray) -> Matrix:
@@ -35,8 +21,31 @@ def normalised(rows: AnyArray) -> Matrix:
     array([[0.6, 0.8]])
 
     """
-    unit: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Matrix = rows / np.sqrt(row_norms_sq(rows))[:, np.newaxis]
     return unit
+
+
+def oriented(directions: AnyArray) -> Matrix:
+    """Rows that are known up to their sign (eigenvectors), with a sign that no rounding changes.
+
+    The first entry above 0.83 of the largest is positive. (Not the largest: in data that repeat, two of
+    opposite signs are often equally large, and rounding would choose.) So machines whose eigenvectors differ
+    in sign have the same sketch to rounding, and draw the same from it.
+
+    Examples
+    --------
+    >>> oriented(np.array([[0.6, -0.8], [1.0, 0.0]]))
+    array([[-0.6,  0.8],
+           [ 1. ,  0. ]])
+
+    """
+    if not directions.size:
+        return directions
+    sizes = np.abs(directions)
+    first = (sizes > _NEARLY_LARGEST * sizes.max(axis=1, keepdims=True)).argmax(axis=1)
+    signs = np.copysign(1.0, np.take_along_axis(directions, first[:, np.newaxis], axis=1))
+    turned: Matrix = directions * signs
+    return turned
 
 
 def running_sums(start: float, values: Vector) -> Vector:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Matrix
+from sketchbandit.linalg.inner import product
 
 _PANEL = 32  # rows of the triangle that are stored, and multiplied, together
 
@@ -41,7 +42,7 @@ class PackedSymmetric:
         rows = rows.astype(np.float64, copy=False)
         for start, panel in self._panels():
             height, width = panel.shape
-            panel[:] += rows[:, start : start + height].T @ rows[:, :width]
+            panel[:] += product(rows[:, start : start + height].T, rows[:, :width])
 
     def add(self, other: "PackedSymmetric") -> None:
         """Add another matrix of the same size."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Matrix
+from sketchbandit.linalg.inner import product, row_norms_sq
 
 _PANEL_ELEMENTS = 1 << 18  # 2 MiB of float64: stays in the cache, wide enough for full BLAS speed
 
@@ -27,11 +28,10 @@ def column_panels(rows: AnyArray) -> Iterator[tuple[slice, Matrix]]:
 def gram(rows: AnyArray) -> Matrix:
     """``rows @ rows.T`` in float64."""
     if rows.dtype == np.float64:
-        products: Matrix = rows @ rows.T
-        return products
+        return product(rows, rows.T)
     total = np.zeros((len(rows), len(rows)))
     for _, panel in column_panels(rows):
-        total += panel @ panel.T
+        total += product(panel, panel.T)
     return total
 
 
@@ -39,13 +39,13 @@ def multiply_in_place(weights: Matrix, rows: AnyArray) -> None:
     """Overwrite the first ``len(weights)`` rows with ``weights @ rows``."""
     kept = len(weights)
     for columns, panel in column_panels(rows):
-        rows[:kept, columns] = weights @ panel
+        rows[:kept, columns] = product(weights, panel)
 
 
 def residual_norm_sq(vectors: Matrix, rows: AnyArray) -> float:
     """Squared Frobenius norm of ``rows - V'V rows`` for orthonormal rows V, without cancellation."""
     total = 0.0
     for _, panel in column_panels(rows):
-        residual = panel - vectors.T @ (vectors @ panel)
-        total += float(np.vdot(residual, residual))
+        residual = panel - vectors.T @ product(vectors, panel)
+        total += float(row_norms_sq(residual).sum())
     return total

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from sketchbandit.arrays import AnyArray, Matrix
+from sketchbandit.linalg.norms import oriented
 from sketchbandit.linalg.panels import multiply_in_place, residual_norm_sq
 
 _CLEARLY = 1e-8  # of the largest: a Cholesky pivot of a Gram matrix is accurate to far less
@@ -128,5 +129,5 @@ def _keep(rows: AnyArray, sigma_sq: Matrix, left: Matrix, amount: float, head: i
     alive = min(present, max(head, int(np.count_nonzero(sigma_sq > amount))))
     factors = np.sqrt(1.0 - amount / sigma_sq[:alive])
     factors[:head] = 1.0
-    multiply_in_place(factors[:, np.newaxis] * left[:alive], rows)
+    multiply_in_place(factors[:, np.newaxis] * oriented(left[:alive]), rows)
     return Reduction(alive, amount)

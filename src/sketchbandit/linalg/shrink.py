@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Matrix
-from sketchbandit.linalg.norms import row_norms_sq
+from sketchbandit.linalg.inner import row_norms_sq
 from sketchbandit.linalg.panels import gram
 from sketchbandit.linalg.reduction import Limits, all_exceed, reduce_spectrum
 
@@ -142,5 +142,5 @@ def _frobenius(products: Matrix) -> float:
     """|QQ'|_F of a Gram matrix whose squares may overflow, or underflow."""
     largest = float(products.diagonal().max())
     if 1e-100 < largest < 1e100:
-        return math.sqrt(float(np.vdot(products, products)))
+        return math.sqrt(float(row_norms_sq(products).sum()))
     return largest * math.sqrt(float(np.square(products / (largest or 1.0)).sum()))

@@ -5,7 +5,7 @@ from numpy.typing import DTypeLike
 from scipy import linalg
 
 from sketchbandit.arrays import AnyArray, Matrix
-from sketchbandit.linalg.norms import row_norms_sq
+from sketchbandit.linalg.inner import length_of, product, row_norms_sq
 from sketchbandit.linalg.panels import gram
 
 _CLEARLY_INDEPENDENT = 1e-4  # a Cholesky pivot of a Gram matrix is accurate to about 1e-8
@@ -53,7 +53,8 @@ def extend_span(basis: Matrix, rows: AnyArray, limit: int) -> tuple[int, Matrix]
     """
     tolerance = rank_tolerance(rows.dtype)
     directions = _normalised(rows)
-    residual = directions - (directions @ basis.T) @ basis  # to sort the clear cases out, all at once
+    # To sort the clear cases out, all at once.
+    residual = directions - product(product(directions, basis.T), basis)
     distance = np.sqrt(row_norms_sq(residual))
     start = 0
     while True:
@@ -67,17 +68,17 @@ def extend_span(basis: Matrix, rows: AnyArray, limit: int) -> tuple[int, Matrix]
             if len(basis) >= limit:
                 return start, basis
             direction, _ = _distance(basis, direction / outside)  # once more, for orthogonality
-            direction /= np.linalg.norm(direction)
+            direction /= length_of(direction)
             basis = np.vstack([basis, direction])
-            residual[start:] -= np.outer(residual[start:] @ direction, direction)
+            residual[start:] -= np.outer(product(residual[start:], direction), direction)
             distance[start:] = np.sqrt(row_norms_sq(residual[start:]))
         start += 1
 
 
 def _distance(basis: Matrix, row: Matrix) -> tuple[Matrix, float]:
     """What is left of the row outside the span of the basis, and its length."""
-    left = row - (basis @ row) @ basis
-    return left, float(np.linalg.norm(left))
+    left = row - product(product(basis, row), basis)
+    return left, length_of(left)
 
 
 def are_independent(rows: AnyArray) -> bool:

@@ -7,6 +7,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from sketchbandit.arrays import AnyArray, Matrix
+from sketchbandit.linalg.inner import product
 
 _DENSE_UP_TO = 600  # columns; beyond, Lanczos is faster and needs no dim x dim matrix
 
@@ -14,8 +15,7 @@ _DENSE_UP_TO = 600  # columns; beyond, Lanczos is faster and needs no dim x dim 
 def covariance_of(rows: AnyArray) -> Matrix:
     """S'S for S = ``rows``, (dim, dim), in float64 whatever the dtype of rows."""
     wide = rows.astype(np.float64, copy=False)
-    product: Matrix = wide.T @ wide
-    return product
+    return product(wide.T, wide)
 
 
 def covariance_error(covariance: Matrix, rows: AnyArray, alpha: float = 0.0) -> float:
@@ -40,8 +40,9 @@ def spectral_error(data: Any, rows: AnyArray, alpha: float = 0.0) -> float:
     data = data.tocsr() if sparse.issparse(data) else np.asarray(data, dtype=np.float64)
     dim = data.shape[1]
     if dim <= _DENSE_UP_TO:
-        product = data.T @ data
-        return covariance_error(product.toarray() if sparse.issparse(product) else product, rows, alpha)
+        covariance = data.T @ data
+        dense = covariance.toarray() if sparse.issparse(covariance) else covariance
+        return covariance_error(dense, rows, alpha)
     sketch = rows.astype(np.float64, copy=False)
 
     def apply(vector: Matrix) -> Matrix:
@@ -79,6 +80,24 @@ def gram_spectrum(data: Any) -> Matrix:
     small = data.T @ data if data.shape[0] > data.shape[1] else data @ data.T
     dense = small.toarray() if sparse.issparse(small) else small
     return np.maximum(np.linalg.eigvalsh(dense.astype(np.float64))[::-1], 0.0)
+
+
+def symmetric_root(matrix: Matrix) -> Matrix:
+    """The positive semidefinite root of a symmetric matrix, whose negative eigenvalues count as zero.
+
+    There is only one, whatever signs or rotations its eigenvectors have: draws with it are the same to
+    rounding on every machine.
+
+    Examples
+    --------
+    >>> symmetric_root(np.diag([9.0, 4.0]))
+    array([[3., 0.],
+           [0., 2.]])
+
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    root: Matrix = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return root
 
 
 def fd_bound(sigma_sq: Matrix, size: int) -> float:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.linalg.inner import inner, product
 from sketchbandit.linalg.panels import column_panels
 
 
@@ -31,8 +32,8 @@ def as_dense(x: AnyVector, dim: int) -> Vector:
 def dot(vector: Vector, x: AnyVector) -> float:
     """``vector' x``."""
     if isinstance(x, SparseVector):
-        return float(vector[x.indices] @ x.values)
-    return float(vector @ x)
+        return inner(vector[x.indices], x.values)
+    return inner(vector, x)
 
 
 def add_multiple(vector: Vector, factor: float, x: AnyVector) -> None:
@@ -55,20 +56,18 @@ def same_vector(one: AnyVector, other: AnyVector) -> bool:
 def rows_times(rows: AnyArray, x: Vector) -> Vector:
     """``rows @ x``."""
     if rows.dtype == np.float64:
-        product: Vector = rows @ x
-        return product
-    product = np.zeros(len(rows))
+        return product(rows, x)
+    made = np.zeros(len(rows))
     for columns, panel in column_panels(rows):
-        product += panel @ x[columns]
-    return product
+        made += product(panel, x[columns])
+    return made
 
 
 def times_rows(weights: Vector, rows: AnyArray) -> Vector:
     """``weights' rows``."""
     if rows.dtype == np.float64:
-        product: Vector = weights @ rows
-        return product
-    product = np.empty(rows.shape[1])
+        return product(weights, rows)
+    made = np.empty(rows.shape[1])
     for columns, panel in column_panels(rows):
-        product[columns] = weights @ panel
-    return product
+        made[columns] = product(weights, panel)
+    return made

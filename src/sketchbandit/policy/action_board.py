@@ -9,7 +9,7 @@ import numpy as np
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.scores import upper_bound
 from sketchbandit.kernels import kernels
-from sketchbandit.linalg import row_norms_sq
+from sketchbandit.linalg import inner_rows, row_norms_sq
 from sketchbandit.policy.learning import Policy
 from sketchbandit.precision import DenseInverse, Leverage, LowRankInverse
 
@@ -86,9 +86,9 @@ class Board:
         compiled = kernels()
         if compiled is None:
             with np.errstate(over="ignore", invalid="ignore"):
-                means = np.vecdot(self.thetas[which], x)
+                means = inner_rows(self.thetas[which], x)
                 if len(self._images):
-                    means -= self._lags[which] * np.vecdot(self._images[which], x)
+                    means -= self._lags[which] * inner_rows(self._images[which], x)
                 return means, float(row_norms_sq(x[np.newaxis])[0])
         means, _, _, norm_sq = self._scored(compiled, x, which)
         return means, norm_sq

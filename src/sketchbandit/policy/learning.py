@@ -13,6 +13,7 @@ from sketchbandit.arms import (
     is_scalar,
     is_vector,
     norm_sq_of,
+    norms_sq_of,
     read_reward,
     read_rewards,
     refuse,
@@ -136,8 +137,8 @@ class Policy(RankingPolicy):
                 complaints += self._learn_arm(read, i, norm_sq, value)
             return complaints
         taken = 0
-        for rows, norms_sq in batch.chunks():
-            complaints += self._learn_chunk(rows, norms_sq, values[taken : taken + len(rows)])
+        for rows, _ in batch.chunks():
+            complaints += self._learn_chunk(rows, norms_sq_of(rows), values[taken : taken + len(rows)])
             taken += len(rows)
         return complaints
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from sketchbandit.arrays import Scalars
+from sketchbandit.linalg import inner
 from sketchbandit.sketch import Sketch
 
 BLOCK = 64
@@ -159,7 +160,7 @@ class PredictionWatch:
         added = [float(len(squares)), total, float(quadratics.sum()), 0.0, 0.0, 0.0, 0.0]
         if self._level > 0.0:
             square, gain = _scores(squares, of_guess, self._level)
-            added[3:] = map(float, (square.sum(), square @ square, gain.sum(), gain @ gain))
+            added[3:] = map(float, (square.sum(), inner(square, square), gain.sum(), inner(gain, gain)))
         self._sums = [a + b for a, b in zip(self._sums, added, strict=True)]
 
     def _mark(self, loss: float) -> None:

@@ -22,6 +22,7 @@ from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
 from sketchbandit.libraries import is_foreign
+from sketchbandit.linalg import product
 from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.precision.products import project_sparse
@@ -121,8 +122,7 @@ class ProjectedLinUCB(LinUCB):
     @property
     def theta(self) -> Vector:
         """R times the estimate in the small space, shape (dim,)."""
-        theta: Vector = self._projection @ self._estimate.theta
-        return theta
+        return product(self._projection, self._estimate.theta)
 
     @property
     def nbytes(self) -> int:

@@ -8,7 +8,15 @@ import numpy as np
 from sketchbandit.arms import View
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.kernels import loops
-from sketchbandit.linalg import AnyVector, SparseVector, invert_positive, invert_unscaled
+from sketchbandit.linalg import (
+    AnyVector,
+    SparseVector,
+    inner,
+    inner_rows,
+    invert_positive,
+    invert_unscaled,
+    product,
+)
 from sketchbandit.precision.factor import MOST_TRIES, least_jitter
 from sketchbandit.precision.inverse import Leverage, Step, step_along
 from sketchbandit.precision.root import UpdatedRoot
@@ -92,12 +100,12 @@ class DenseInverse:
         rows = self.pending[: self.pending_count]
         if isinstance(x, SparseVector):
             image = x.values @ self.inverse[x.indices]
-            seen = rows.take(x.indices, axis=1) @ x.values
-            return Leverage(image, seen, float(image[x.indices] @ x.values) - float(seen @ seen))
+            seen = product(rows.take(x.indices, axis=1), x.values)
+            return Leverage(image, seen, inner(image[x.indices], x.values) - inner(seen, seen))
         compiled = loops(self.inverse.size)
         if compiled is None:
-            image, seen = self.inverse @ x, rows @ x
-            return Leverage(image, seen, float(image @ x) - float(seen @ seen))
+            image, seen = self.inverse @ x, product(rows, x)
+            return Leverage(image, seen, inner(image, x) - inner(seen, seen))
         image, seen = np.empty(len(x)), np.empty(self.pending_count)
         value = compiled.leverage_dense(x, self.inverse, self.pending, self.pending_count, image, seen)
         return Leverage(image, seen, value)
@@ -118,22 +126,22 @@ class DenseInverse:
     def quadratics(self, arms: AnyArray) -> Vector:
         """x'A^-1 x of many arms in one product, up to rounding of the longest arm."""
         rows = self.pending[: self.pending_count]
-        quadratics: Vector = np.vecdot(arms @ self.inverse, arms)
+        quadratics = inner_rows(arms @ self.inverse, arms)
         if len(rows):
-            quadratics -= np.square(arms @ rows.T).sum(axis=1)
+            quadratics -= np.square(product(arms, rows.T)).sum(axis=1)
         return np.maximum(quadratics, 0.0)
 
     def solve(self, b: Vector, *, refine: bool = True) -> Vector:
         """A^-1 b."""
         del refine
         rows = self.pending[: self.pending_count]
-        solution: Vector = self.inverse @ b - (rows @ b) @ rows
+        solution: Vector = self.inverse @ b - product(rows, b) @ rows
         return solution
 
     def solve_all(self, vectors: Matrix) -> Matrix:
         """A^-1 x for every row x, in one product, up to rounding of the largest."""
         rows = self.pending[: self.pending_count]
-        solutions: Matrix = vectors @ self.inverse - (vectors @ rows.T) @ rows
+        solutions: Matrix = vectors @ self.inverse - product(vectors, rows.T) @ rows
         return solutions
 
     def half(self, random: np.random.Generator) -> Vector:

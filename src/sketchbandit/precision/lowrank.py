@@ -9,7 +9,7 @@ from sketchbandit.arms import SparseArms, View
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
 from sketchbandit.kernels import kernels, loops
 from sketchbandit.kernels.tolerance import CANCELLED
-from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, row_norms_sq
+from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, inner, product, row_norms_sq
 from sketchbandit.precision.factor import GrowingFactor
 from sketchbandit.precision.inverse import Leverage, Step, step_along
 from sketchbandit.precision.products import combine, gram_of_parts, project, project_sparse
@@ -92,13 +92,13 @@ class LowRankInverse:
     def leverage_of(self, y: Vector, x: AnyVector, norm_sq: float) -> Leverage:
         """The same where y = S x is known: O(r²), unless x lies almost in the span of S."""
         u = self.factor.matrix @ y
-        remainder = norm_sq - float(u @ u)
+        remainder = norm_sq - inner(u, u)
         if remainder < CANCELLED * norm_sq:
             # |x|² - |u|² = |x - S'g|² + shift |g|² with g = W'u, where the difference has no digits left.
             g = u @ self.factor.matrix
             outside = -combine(g, self._parts)
             add_multiple(outside, 1.0, x)
-            remainder = float(outside @ outside) + self.shift * float(g @ g)
+            remainder = inner(outside, outside) + self.shift * inner(g, g)
         return Leverage(y, u, remainder)
 
     def quadratic(self, leverage: Leverage, norm_sq: float) -> float:
@@ -121,7 +121,7 @@ class LowRankInverse:
         seen = self.factor.matrix @ images
         with np.errstate(over="ignore", invalid="ignore"):
             wide = arms.matrix.astype(np.float64, copy=False)
-            gram: Matrix = ((wide @ wide.T).toarray() - seen.T @ seen) / self.factor.shift
+            gram: Matrix = ((wide @ wide.T).toarray() - product(seen.T, seen)) / self.factor.shift
         return gram
 
     def append(self, x: AnyVector, norm_sq: float, leverage: Leverage) -> Step:
@@ -214,7 +214,7 @@ class LowRankInverse:
     def means_of_sparse(self, arms: SparseArms, weights: Vector, targets: Vector) -> tuple[Vector, Matrix]:
         """x'theta = (x'b - (S x)'W' (W S b)) / shift, and S X'. ``targets`` are the x'b."""
         products = project_sparse(self._parts, arms)
-        means: Vector = (targets - (weights @ self.factor.matrix) @ products) / self.shift
+        means: Vector = (targets - product(weights @ self.factor.matrix, products)) / self.shift
         return means, products
 
     def for_device(self) -> Matrix:

@@ -8,7 +8,7 @@ from sketchbandit.arms import Arms, DenseArms, OfferedArms, Scan, SparseArms, no
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.kernels import kernels
 from sketchbandit.libraries import Library
-from sketchbandit.linalg import AnyVector, SparseVector, as_dense, same_vector
+from sketchbandit.linalg import AnyVector, SparseVector, as_dense, inner, product, same_vector
 from sketchbandit.precision.dense import DenseInverse
 from sketchbandit.precision.determinant import DeterminantBound
 from sketchbandit.precision.inverse import Inverse, Leverage, step_along
@@ -223,7 +223,7 @@ class Precision:
             return None
         array = arms.array.astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the result
-            found: Matrix = self.inverse.solve_all(array - first) @ array.T
+            found: Matrix = product(self.inverse.solve_all(array - first), array.T)
         return found
 
     def measure(self, x: Vector) -> tuple[float, Leverage | None]:
@@ -288,7 +288,7 @@ class Precision:
 
 
 def _norm_sq(x: AnyVector) -> float:
-    return float(x.values @ x.values) if isinstance(x, SparseVector) else norm_sq_of(x)
+    return inner(x.values, x.values) if isinstance(x, SparseVector) else norm_sq_of(x)
 
 
 def _are_equal(one: AnyVector, other: AnyVector) -> bool:

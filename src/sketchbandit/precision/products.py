@@ -4,7 +4,7 @@ import numpy as np
 
 from sketchbandit.arms import SparseArms, sum_runs
 from sketchbandit.arrays import AnyArray, Matrix, Parts, Vector
-from sketchbandit.linalg import AnyVector, SparseVector, rows_times, times_rows
+from sketchbandit.linalg import AnyVector, SparseVector, product, rows_times, times_rows
 from sketchbandit.linalg.panels import column_panels, gram
 
 
@@ -58,10 +58,10 @@ def gram_of_parts(parts: Parts) -> Matrix:
 
 def _cross(one: AnyArray, other: AnyArray) -> Matrix:
     if one.dtype == other.dtype == np.float64:
-        return np.asarray(one @ other.T)
+        return product(one, other.T)
     products = np.zeros((len(one), len(other)))
     for columns, panel in column_panels(one):
-        products += panel @ other[:, columns].astype(np.float64, copy=False).T
+        products += product(panel, other[:, columns].astype(np.float64, copy=False).T)
     return products
 
 

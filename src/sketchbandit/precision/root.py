@@ -5,6 +5,7 @@ from scipy.linalg import solve_triangular
 
 from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.kernels import loops
+from sketchbandit.linalg import inner
 from sketchbandit.precision.factor import MOST_TRIES
 
 _CLOSEST = 1.0 - 1e-12  # to 1: |p|² of a row beyond which nothing would be left of its direction
@@ -36,10 +37,10 @@ class UpdatedRoot:
         if compiled is None:
             p[:] = solve_triangular(self._lower, row, lower=True, check_finite=False)
             for i in range(count):
-                p += self._back[i] * (self._rows[i] @ p) * self._rows[i]
+                p += self._back[i] * inner(self._rows[i], p) * self._rows[i]
         else:
             compiled.turn_row(self._lower, self._rows, self._back, count, row, p)
-        length_sq = float(p @ p)
+        length_sq = inner(p, p)
         if length_sq > _CLOSEST:  # rounding
             p *= np.sqrt(_CLOSEST / length_sq)
             length_sq = _CLOSEST
@@ -56,7 +57,7 @@ class UpdatedRoot:
             compiled.draw_dense(self._lower, self._rows, self._shares, self.count, noise, drawn)
             return drawn
         for i in reversed(range(self.count)):
-            noise -= self._shares[i] * (self._rows[i] @ noise) * self._rows[i]
+            noise -= self._shares[i] * inner(self._rows[i], noise) * self._rows[i]
         product: Vector = self._lower @ noise
         return product
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchbandit.arrays import Vector
-from sketchbandit.linalg import row_norms_sq
+from sketchbandit.linalg import length_of, row_norms_sq
 from sketchbandit.scaling.scaling import Scaling
 
 BOUND = 3.0
@@ -62,7 +62,7 @@ def _length(arms: Any) -> float:
     """The root mean square of the lengths."""
     unit = float(_power_of_two(_largest(arms).max(initial=0.0)))
     if sparse.issparse(arms):
-        return float(np.linalg.norm(arms.data / unit)) / math.sqrt(arms.shape[0]) * unit
+        return length_of(arms.data / unit) / math.sqrt(arms.shape[0]) * unit
     return float(np.sqrt(row_norms_sq(arms / unit).mean())) * unit
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sketchbandit.arms import Offer, OfferedArms, with_context
+from sketchbandit.linalg import length_of
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.offered import ArmSet
 from sketchbandit.service.problems import Invalid
@@ -44,7 +45,7 @@ def longest(interaction: str, arm_length: float, context: Floats) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         if interaction == PRODUCT:
             return arm_length * float(np.abs(context).max(initial=0.0))
-        norm = float(np.sqrt(np.vdot(context, context)))
+        norm = length_of(context)
         return float(np.hypot(norm, arm_length)) if interaction == CONCATENATE else norm * arm_length
 
 

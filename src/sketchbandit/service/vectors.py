@@ -112,7 +112,7 @@ def _csr(data: Any, columns: Any, ends: Any, dim: int) -> Any:
 
 def check(matrix: Matrix, magnitude: float, name: str | None = None) -> None:
     """Refuse NaN, inf, and arms so long that sums may overflow. ``name`` is for a single arm."""
-    if isinstance(matrix, np.ndarray) and np.vdot(matrix, matrix) <= magnitude**2:
+    if isinstance(matrix, np.ndarray) and np.vdot(matrix, matrix) <= magnitude**2:  # noqa: TID251  (quick)
         return  # even all of them together are not too long
     with np.errstate(over="ignore", invalid="ignore"):
         squares = (

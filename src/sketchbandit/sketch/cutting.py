@@ -6,6 +6,7 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray, Matrix
 from sketchbandit.libraries import Library
+from sketchbandit.linalg import oriented, row_norms_sq
 
 _UNIT = 2.0**-53
 
@@ -34,7 +35,7 @@ def cut(library: Library, gram: Any, rows: AnyArray, size: int, head: int) -> Cu
     kept_mass = 0.0
     if len(rows):
         wide = rows.astype(np.float64)
-        kept_mass = float(np.vdot(wide, wide))
+        kept_mass = float(row_norms_sq(wide).sum())
         given = library.put(wide)
         gram = gram + library.product(given.T, given)
     exponent = _exponent(float(xp.max(xp.abs(gram))))
@@ -54,7 +55,7 @@ def cut(library: Library, gram: Any, rows: AnyArray, size: int, head: int) -> Cu
     below = max(0.0, -float(values[-1]))
     summed = (dim + 16) * _UNIT * float(np.abs(values).sum())
     rounding = 1.001 * (residual + skew * (amount + below) + below + summed)
-    kept = np.ldexp(np.sqrt(left[:count])[:, np.newaxis] * directions, exponent)
+    kept = np.ldexp(np.sqrt(left[:count])[:, np.newaxis] * oriented(directions), exponent)
     amount, rounding = (float(np.ldexp(part, 2 * exponent)) for part in (amount, rounding))
     return Cut(np.ascontiguousarray(kept), amount, rounding + (len(rows) + 2) * _UNIT * kept_mass)
 

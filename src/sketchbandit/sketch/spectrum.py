@@ -7,6 +7,7 @@ import numpy as np
 
 from sketchbandit.arrays import Matrix
 from sketchbandit.errors import InputTypeError
+from sketchbandit.linalg import oriented
 from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.checks import check_count
 
@@ -89,7 +90,7 @@ def _spectrum(sketch: Sketch, count: int | None) -> Spectrum:
         rows = np.concatenate(sketch.views()).astype(np.float64, copy=False)
         _, sigma, directions = np.linalg.svd(rows, full_matrices=False)
         sigma_sq = sigma**2
-    sigma_sq, directions = sigma_sq[:count], np.ascontiguousarray(directions[:count])
+    sigma_sq, directions = sigma_sq[:count], oriented(np.ascontiguousarray(directions[:count]))
     if math.isfinite(sketch.error_bound):
         rounding = _ROUNDINGS * float(np.finfo(sketch.dtype).eps) * sketch.mass + sketch.uncounted
         lower = np.maximum(sigma_sq - rounding - sketch.rounding, 0.0)

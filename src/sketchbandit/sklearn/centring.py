@@ -9,7 +9,7 @@ from scipy import sparse
 
 from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.libraries import Library
-from sketchbandit.linalg import row_norms_sq
+from sketchbandit.linalg import inner, row_norms_sq
 
 _CHUNK_ELEMENTS = 1 << 20  # 8 MiB of float64
 
@@ -33,7 +33,7 @@ def mass_of(X: Any) -> float:
 
 def most_scatter(X: Any, mean: Vector) -> float:
     """An upper bound on what the rows of X add to a scatter centred at ``mean``."""
-    return 2.0 * (mass_of(X) + X.shape[0] * float(mean @ mean))
+    return 2.0 * (mass_of(X) + X.shape[0] * inner(mean, mean))
 
 
 class Centring:

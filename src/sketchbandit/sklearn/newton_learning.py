@@ -9,7 +9,7 @@ from scipy import sparse
 
 from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.errors import InputError
-from sketchbandit.linalg import AnyVector, SparseVector, row_norms_sq
+from sketchbandit.linalg import AnyVector, SparseVector, inner, row_norms_sq
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.rows import row_source
 from sketchbandit.sklearn.online_newton import OnlineNewton
@@ -57,9 +57,9 @@ class LearnedNewton:
             norms_sq = norms_sq + self._fit_intercept
             slope = first.loss.most_slope(first.bound, float(np.abs(targets).max()))
             omega = first.loss.most_weight if first.sigma is None else first.sigma * slope**2
-            added = omega * float(weights @ norms_sq)
+            added = omega * inner(weights, norms_sq)
             norms = np.sqrt(norms_sq)
-            reach = self._reach + slope * float(weights @ norms) / min(1.0, first.precision.ridge)
+            reach = self._reach + slope * inner(weights, norms) / min(1.0, first.precision.ridge)
             longest = reach * max(1.0, float(norms.max()))
         for output in self.outputs:
             output.sketch.tally.check(added)

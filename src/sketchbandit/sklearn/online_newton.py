@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, as_dense, dot
+from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, as_dense, dot, inner, length_of
 from sketchbandit.precision import Leverage, Precision, take_weighted
 from sketchbandit.sketch import Sketch
 from sketchbandit.sklearn.losses import Loss
@@ -82,13 +82,13 @@ class OnlineNewton:
         (alpha |v|² + the sum of g'(A + omega x x')^-1 g + the sum of a |w - v|²) / 2: Theorem N1 of
         docs/beyond-linear.md.
         """
-        moved = float(self._raised @ np.array([norm**2, 2.0 * norm, 1.0]))
+        moved = inner(self._raised, np.array([norm**2, 2.0 * norm, 1.0]))
         return 0.5 * (self.precision.ridge * norm**2 + self.spent + moved)
 
     def learn(self, x: AnyVector, y: float, weight: float = 1.0) -> None:
         """Learn from one checked row and its target. The loss is multiplied by ``weight``."""
         values = x.values if isinstance(x, SparseVector) else x
-        norm_sq = float(values @ values)
+        norm_sq = inner(values, values)
         if not norm_sq * weight:
             return  # no direction, or nothing to learn
         with self.sketch._lock:
@@ -107,8 +107,8 @@ class OnlineNewton:
             row = as_dense(x, self.sketch.dim).astype(self.sketch.dtype, copy=False)[np.newaxis]
             take_weighted(self.precision, x, row, norm_sq, weight=omega, leverage=leverage)
             if self.precision.shift > shift:
-                length = float(np.linalg.norm(self.theta))
-                self._raised += (self.precision.shift - shift) * np.array([1.0, length, length**2])
+                reach = length_of(self.theta)
+                self._raised += (self.precision.shift - shift) * np.array([1.0, reach, reach**2])
 
     def _move(self, x: AnyVector, norm_sq: float, leverage: Leverage, *, quadratic: float, by: float) -> None:
         """Lower the margin x'w along A^-1 x."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.libraries import is_foreign
+from sketchbandit.linalg import inner
 from sketchbandit.sketch import BulkReader, Sketch, spectrum
 from sketchbandit.sketch.gathering import device_norms_sq, device_rows, pieces
 from sketchbandit.sketch.rows import read_rows
@@ -62,7 +63,7 @@ class LearnedScatter:
             self.update(host)
             return
         mean = self.centring.mean
-        self._bulk.check_room(2.0 * (float(norms_sq.sum()) + len(norms_sq) * float(mean @ mean)))
+        self._bulk.check_room(2.0 * (float(norms_sq.sum()) + len(norms_sq) * inner(mean, mean)))
         self._principal = None
         for piece in pieces(rows, _ROWS_AT_ONCE):
             with self.centring.unless_it_fails():

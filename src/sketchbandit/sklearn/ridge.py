@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError
-from sketchbandit.linalg import row_norms_sq
+from sketchbandit.linalg import inner, product, row_norms_sq
 from sketchbandit.precision import Precision
 from sketchbandit.sketch import BulkReader, Sketch, Spectrum, spectrum
 from sketchbandit.sketch.checks import check_count, check_real
@@ -44,8 +44,8 @@ class _Learned:
             if self._fit_intercept:
                 joined = self.centring.centred(joined)
             self._bulk.update(np.ascontiguousarray(joined[:, :-1]))
-            self._b += joined[:, -1] @ joined[:, :-1]
-            self._targets_sq += float(joined[:, -1] @ joined[:, -1])
+            self._b += product(joined[:, -1], joined[:, :-1])
+            self._targets_sq += inner(joined[:, -1], joined[:, -1])
 
     @property
     def mean(self) -> Vector:
@@ -85,8 +85,8 @@ class _Learned:
         found = []
         for (rows,) in dense_chunks(X):
             centred = rows - self.mean
-            inside = centred @ directions.T
-            outside = centred - inside @ directions
+            inside = product(centred, directions.T)
+            outside = centred - product(inside, directions)
             found.append(row_norms_sq(outside) / shift + (inside**2 / (sigma_sq + shift)).sum(axis=1))
         return np.concatenate(found)
 
@@ -98,11 +98,9 @@ class _Learned:
         sketch, theta = self.sketch, self.theta
         if not np.isfinite(sketch.error_bound):
             return float("inf")
-        fitted = sketch.rows.astype(np.float64) @ theta
-        loss = sketch.error_bound * float(theta @ theta)
-        residual_sq = max(
-            0.0, self._targets_sq - 2.0 * float(theta @ self._b) + float(fitted @ fitted) + loss
-        )
+        fitted = product(sketch.rows.astype(np.float64), theta)
+        loss = sketch.error_bound * inner(theta, theta)
+        residual_sq = max(0.0, self._targets_sq - 2.0 * inner(theta, self._b) + inner(fitted, fitted) + loss)
         sigma_sq = self.spectrum.sigma_sq
         used = float((sigma_sq / (sigma_sq + self.precision.shift)).sum()) + self._fit_intercept
         return float(residual_sq / max(1.0, self.count - used))
@@ -218,7 +216,7 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
     def intercept_(self) -> float:
         """The prediction if all features are zero."""
         learned = self._fitted
-        return learned.target - float(learned.mean @ learned.theta)
+        return learned.target - inner(learned.mean, learned.theta)
 
     @property
     def noise_(self) -> float:
