@@ -10,10 +10,13 @@ from typing import Any
 from sketchbandit import files
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.outofcore.sources import Source
-from sketchbandit.sketch import AdaptiveSketch, BulkReader, FrequentDirections
+from sketchbandit.sketch import AdaptiveSketch, BulkReader, FrequentDirections, Sketch
+from sketchbandit.sketch.centring import CentredReader
 
 _KIND = "part-of-a-sketch"
 _PARTS = 16  # of what is there, if that makes parts neither small nor large
+Reader = BulkReader | CentredReader
+
 _LEAST_BYTES, _MOST_BYTES = 1 << 26, 1 << 30  # of a part, as float64
 
 
@@ -29,14 +32,18 @@ class Plan:
     header: bool | None
     drop: tuple[str, ...] = ()
     """Columns that are not read."""
+    center: bool = False
 
-    def reader(self) -> BulkReader:
+    def reader(self) -> Reader:
         """One for a part, or for everything."""
+        return (CentredReader if self.center else BulkReader)(self._sketch())
+
+    def _sketch(self) -> Sketch:
         common: dict[str, Any] = {"size": self.size, "compensation": 0.0, "dtype": self.dtype}
         if self.epsilon is None:
-            return BulkReader(FrequentDirections(self.dim, **common))
+            return FrequentDirections(self.dim, **common)
         horizon = self.rows or None  # that of all rows: the budgets of the parts add up to epsilon
-        return BulkReader(AdaptiveSketch(self.dim, epsilon=self.epsilon, horizon=horizon, **common))
+        return AdaptiveSketch(self.dim, epsilon=self.epsilon, horizon=horizon, **common)
 
 
 @dataclass(frozen=True)
@@ -93,12 +100,12 @@ class Part:
         plan = {**fields["plan"], "drop": tuple(fields["plan"]["drop"])}
         return cls(Plan(**plan), tuple(pieces), fields["out"])
 
-    def write(self, bulk: BulkReader) -> None:
+    def write(self, bulk: Reader) -> None:
         """Keep what was read."""
         scalars, arrays = bulk.dump()
         files.write(Path(self.out), _KIND, {"key": self.key, "bulk": scalars}, arrays)
 
-    def read(self) -> BulkReader | None:
+    def read(self) -> Reader | None:
         """What was kept; None if that is not there, or of another part."""
         path = Path(self.out)
         if not path.is_file():
@@ -106,7 +113,8 @@ class Part:
         contents = files.read(path)
         if contents.kind != _KIND or contents.scalars["key"] != self.key:
             return None
-        return BulkReader.undump(contents.scalars["bulk"], contents.arrays)
+        kind = CentredReader if self.plan.center else BulkReader
+        return kind.undump(contents.scalars["bulk"], contents.arrays)
 
 
 def stamp_of(source: str) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from sketchbandit.linalg import row_norms_sq
 from sketchbandit.precision import Precision
 from sketchbandit.sketch import BulkReader, Sketch, Spectrum, spectrum
 from sketchbandit.sketch.checks import check_count, check_real
-from sketchbandit.sklearn.centring import Centring, dense_chunks, most_scatter
+from sketchbandit.sketch.centring import Centring, dense_chunks, most_scatter
 from sketchbandit.sklearn.sketches import Choice, make_sketch
 from sketchbandit.sklearn.streaming import StreamingEstimator
 
