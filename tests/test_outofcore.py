@@ -241,7 +241,7 @@ def test_the_command_centres(tmp_path: Path) -> None:
     np.savetxt(tmp_path / "x.csv", rows, delimiter=",")
     payload = (tmp_path / "x.csv").read_bytes()
     centred = rows - rows.mean(axis=0)
-    for name, stdin in (("x.csv", None), ("-", payload)):
+    for name, stdin in (("x.csv", b""), ("-", payload)):
         done = command(name, "--center", "--size", "5", stdin=stdin, folder=tmp_path)
         assert done.returncode == 0, done.stderr
         assert f"{(centred**2).sum():.6g}" in done.stdout.decode()

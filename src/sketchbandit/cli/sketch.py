@@ -64,8 +64,8 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
     The rows of all files together are the matrix X. The result is a matrix S of at most size - 1 rows and a
     number e with S'S <= X'X <= S'S + e I: each squared singular value of X is at least that of S, and at most
     that plus e. With --center this holds for X less the mean of each column, so S'S / (n - 1) is the
-    covariance matrix, up to e / (n - 1). Files are read in chunks, by several processes; the result is the same for any number of
-    processes. An interrupted job continues with --resume.
+    covariance matrix, up to e / (n - 1). Files are read in chunks, by several processes; the result is the
+    same for any number of processes. An interrupted job continues with --resume.
 
     Example: `sketchbandit sketch big.npy --size 100 --out s.safetensors`
 

@@ -5,9 +5,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sketchbandit import files
+from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.outofcore.sources import Source
 from sketchbandit.sketch import AdaptiveSketch, BulkReader, FrequentDirections, Sketch
@@ -15,9 +16,27 @@ from sketchbandit.sketch.centring import CentredReader
 
 _KIND = "part-of-a-sketch"
 _PARTS = 16  # of what is there, if that makes parts neither small nor large
-Reader = BulkReader | CentredReader
-
 _LEAST_BYTES, _MOST_BYTES = 1 << 26, 1 << 30  # of a part, as float64
+
+
+class Reader(Protocol):
+    """Makes a sketch of rows that come in pieces."""
+
+    @property
+    def count(self) -> int:
+        """The number of rows read."""
+
+    def update(self, rows: Any) -> None:
+        """Add rows."""
+
+    def merge(self, other: Any) -> None:
+        """Add what another reader of the same class has read."""
+
+    def finish(self) -> Sketch:
+        """The sketch of everything read."""
+
+    def dump(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays from which the reader can be made again."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +52,16 @@ class Plan:
     drop: tuple[str, ...] = ()
     """Columns that are not read."""
     center: bool = False
+    """Whether the mean of each column is subtracted."""
 
     def reader(self) -> Reader:
         """One for a part, or for everything."""
-        return (CentredReader if self.center else BulkReader)(self._sketch())
+        return self.kind(self._sketch())
+
+    @property
+    def kind(self) -> type[BulkReader | CentredReader]:
+        """The class of the readers."""
+        return CentredReader if self.center else BulkReader
 
     def _sketch(self) -> Sketch:
         common: dict[str, Any] = {"size": self.size, "compensation": 0.0, "dtype": self.dtype}
@@ -113,8 +138,7 @@ class Part:
         contents = files.read(path)
         if contents.kind != _KIND or contents.scalars["key"] != self.key:
             return None
-        kind = CentredReader if self.plan.center else BulkReader
-        return kind.undump(contents.scalars["bulk"], contents.arrays)
+        return self.plan.kind.undump(contents.scalars["bulk"], contents.arrays)
 
 
 def stamp_of(source: str) -> tuple[int, int]:

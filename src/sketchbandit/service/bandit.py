@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.policy import PerAction
-from sketchbandit.service.accounts import Accounts, Recent
+from sketchbandit.service.accounts import Accounts
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.candidate import Candidate
 from sketchbandit.service.config import BanditConfig
@@ -167,7 +167,6 @@ class Bandit(Learner):
         self.open_bytes += waiting_bytes(row)
         if row.key is not None and row.request is not None:
             self.keys[row.key] = (row.first, row.request)
-        self.accounts.recent.append(Recent(kept))
 
     def _closed(self, row: RewardRow) -> Learning | None:
         """Note a committed reward, or the default in its place."""
