@@ -183,7 +183,7 @@ class PredictionWatch:
         count, squares, quadratics, *scored = self._sums
         self._reference = None
         if self._largest * count > _OUTLIER * squares:
-            self._suspect = count, squares, self._largest
+            self._suspect = float(BLOCK), self._largest, self._largest  # as if in the last block
         if squares > 0.0 and self._level > 0.0:
             square = _raised(count, scored[0], scored[1], _MOST_SQUARE)
             gain = _raised(count, scored[2], scored[3], _MOST_GAIN)

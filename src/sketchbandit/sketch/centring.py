@@ -34,15 +34,12 @@ def mass_of(X: Any) -> float:
     with np.errstate(over="ignore"):
         if sparse.issparse(X):
             return float(row_norms_sq(X.data[np.newaxis])[0])
-        total = 0.0
-        for (rows,) in dense_chunks(X):
-            total += float(row_norms_sq(rows).sum())
-        return total
+        return float(sum(row_norms_sq(rows).sum() for (rows,) in dense_chunks(X)))
 
 
 def most_scatter(X: Any, mean: Vector) -> float:
     """An upper bound on what the rows of X add to a scatter centred at ``mean``."""
-    return 2.0 * (mass_of(X) + X.shape[0] * float(mean @ mean))
+    return 2.0 * (mass_of(X) + float(X.shape[0]) * float(mean @ mean))
 
 
 class Centring:
