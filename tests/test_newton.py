@@ -336,6 +336,27 @@ def test_regret_is_within_its_bounds(
         assert realised <= bound_n2 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(("kind", "loss"), KINDS)
+def test_a_curvature_above_that_of_the_loss_has_no_bound(kind: Any, loss: Any) -> None:
+    """It was given a bound, which the regret exceeded. The smaller numbers keep theirs."""
+    X, _ = stream(kind, 150, 5)
+    y = np.where(np.arange(150) % 5, 1.0, -1.0)
+    voided = []
+    for curvature in (0.01, 0.1, 5.0, 500.0):
+        convex = Logistic() if loss is logistic else Squared()
+        newton = OnlineNewton(sb.ExactSketch(5), 0.1, convex, bound=2.0, sigma=curvature)
+        regret = sum(played(newton, X, y, loss)["losses"]) - 150.0 * float(loss(0.0, 1.0))
+        model = kind(0.1, sketch="exact", bound=2.0, curvature=curvature, fit_intercept=False).fit(X, y)
+        if curvature < 1.0:
+            assert regret <= model.regret_bound(0.0) == pytest.approx(newton.spent / 2.0)
+            continue
+        voided.append(regret > newton.spent / 2.0)
+        with pytest.raises(sb.InputError, match="times that of the loss"):
+            model.regret_bound(0.0)
+    assert any(voided)
+    assert model.set_params(curvature="local").fit(X, y).regret_bound(0.0) > 0.0  # a new start
+
+
 def test_the_bound_means_something() -> None:
     """On a stream that can be learned it is well below the loss of doing nothing."""
     X, y = stream(SketchedNewtonRegressor, 3000, 10)

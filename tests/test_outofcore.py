@@ -204,6 +204,55 @@ def test_epsilon_keeps_as_few_rows_as_it_can(tmp_path: Path) -> None:
     assert len(found.rows) == 12
 
 
+@pytest.mark.parametrize(
+    ("dim", "settings"), [(DIM, {}), (120, {"epsilon": 400.0}), (120, {"dtype": "float32"})]
+)
+def test_centred_rows(dim: int, settings: dict[str, Any], tmp_path: Path) -> None:
+    """S'S <= Xc'Xc <= S'S + e I for the dense Xc, summed up or as a stream; also if it was interrupted."""
+    rows = matrix(1200, dim) * 10.0 + np.linspace(-50.0, 50.0, dim) ** 3
+    np.save(tmp_path / "a.npy", rows[:300])
+    sparse.save_npz(tmp_path / "b.npz", sparse.csr_matrix(rows[300:900]))
+    np.savetxt(tmp_path / "c.csv", rows[900:901], delimiter=",")
+    np.save(tmp_path / "d.npy", rows[901:])
+    np.save(tmp_path / "e.npy", rows[:0])
+    names, out = [tmp_path / name for name in ("a.npy", "b.npz", "c.csv", "d.npy", "e.npy")], tmp_path / "s"
+    wanted: dict[str, Any] = {"size": 6, "center": True, **settings}
+    found = outofcore.sketch(names, jobs=1, **wanted)
+    centred = rows - rows.mean(axis=0)
+    assert found.count == 1200
+    assert found.mass == pytest.approx((centred**2).sum(), rel=1e-5 if "dtype" in settings else 1e-10)
+    gap = np.linalg.eigvalsh(centred.T @ centred - found.covariance())
+    rounding = (1e-5 if "dtype" in settings else 1e-12) * found.mass
+    assert gap[0] >= -rounding
+    assert gap[-1] <= found.error_bound + rounding
+    assert found.error_bound <= settings.get("epsilon", found.mass / 6)
+    if settings:
+        return
+    with pytest.raises(KeyboardInterrupt):
+        outofcore.sketch(names, out=out, jobs=1, watcher=Interrupting(700), **wanted)
+    with pytest.raises(sb.InputError, match="is of a job with center True, and this one has False"):
+        outofcore.sketch(names, out=out, resume=True, size=6)
+    assert_identical(outofcore.sketch(names, out=out, resume=True, jobs=2, **wanted), found)
+
+
+def test_the_command_centres(tmp_path: Path) -> None:
+    """The printed mass is that of the centred rows. A bad row is named as without it."""
+    rows = matrix() + 7.0
+    np.savetxt(tmp_path / "x.csv", rows, delimiter=",")
+    payload = (tmp_path / "x.csv").read_bytes()
+    centred = rows - rows.mean(axis=0)
+    for name, stdin in (("x.csv", b""), ("-", payload)):
+        done = command(name, "--center", "--size", "5", stdin=stdin, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert f"{(centred**2).sum():.6g}" in done.stdout.decode()
+        assert "mass (of the centred rows)" in done.stdout.decode()
+        made = sb.load(tmp_path / "sketch.safetensors", sb.Sketch)
+        assert made.error_bound == pytest.approx(oracle(centred).error_bound)
+    rows[3, 2] = np.nan
+    np.save(tmp_path / "x.npy", rows)
+    assert b"x.npy: row 3 contains nan" in command("x.npy", "--center", folder=tmp_path).stderr
+
+
 def test_float32_takes_half_the_space(tmp_path: Path) -> None:
     """And keeps the bracket to its precision."""
     rows = matrix()

@@ -137,11 +137,11 @@ def test_select_is_the_first_argmax(name: str, baseline: bool) -> None:
             range(9), partial(EVERY[name], dim, size=4, ridge=0.3, beta=beta, baseline=baseline)
         )
         for x in contexts(40, dim, seed=dim):
-            scores, order = models.ucb(x), models.top(x, 9)
+            scores, order = models.ucb(x), np.array(models.top(x, 9))
             assert order[0] == models.select(x)
             assert (np.diff(scores[order]) <= 0.0).all()
             if not baseline:
-                assert order == np.argsort(-scores, kind="stable").tolist()
+                assert order.tolist() == np.argsort(-scores, kind="stable").tolist()
             reward = float(random.standard_normal())
             models.update([x, x, x], [int(random.integers(7)), 7, 8], [reward] * 3)
 

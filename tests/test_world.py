@@ -1,5 +1,6 @@
 """health() watches the predictions: it notices a world that changes, and does not cry wolf."""
 
+import json
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -129,6 +130,78 @@ def test_false_alarms_are_as_rare_as_is_said(noise: str) -> None:
             if len(watch.pending) == BLOCK:
                 watch.close(1.0)
                 assert not watch.has_changed
+
+
+def revenue(count: int, seed: int, *, size: float, chance: float, arms: Any = None) -> Played:
+    """A large reward in few rounds, whatever is chosen, and else little noise."""
+    random = np.random.default_rng(seed)
+    for _ in range(count):
+        reward = size * (random.random() < chance) + 0.1 * random.standard_normal()
+        drawn = unit(random.standard_normal((6, 8))) if arms is None else arms
+        yield drawn, lambda _, reward=reward: float(reward)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["ucb", "default"])
+@pytest.mark.parametrize("arms", [None, np.eye(8)], ids=["drawn", "fixed"])
+@pytest.mark.parametrize(("size", "chance"), [(1000.0, 0.001), (100.0, 0.01)])
+def test_rare_large_rewards_are_no_news(size: float, chance: float, arms: Any, name: str) -> None:
+    """One spoils the predictions of hundreds of rounds: it was taken for a change, in most of these runs."""
+    for seed in range(4):
+        policy: Any = sb.oful(8, beta=0.3) if name == "ucb" else sb.adaptive(8, seed=seed)
+        play(policy, revenue(3000, seed, size=size, chance=chance, arms=arms))
+        assert policy.health().changed_at is None
+
+
+def flipped(count: int, seed: int, *, at: int, noise: Callable[[np.random.Generator], float]) -> Played:
+    """theta* changes its sign."""
+    random = np.random.default_rng(seed)
+    theta = unit(random.standard_normal((1, 10)))[0]
+    for number in range(count):
+        arms = unit(random.standard_normal((6, 10)))
+        means = (theta if number < at else -theta) @ arms.T
+        yield arms, partial(_entry, means + noise(random))
+
+
+@pytest.mark.parametrize(
+    ("at", "noise"),
+    [
+        (1200, lambda random: 0.1 * random.standard_normal()),
+        (2040, lambda random: 0.1 * random.standard_normal()),  # the reference ends with some rounds of it
+        (1200, lambda random: 0.1 * random.standard_t(3.0)),  # outliers before and after
+    ],
+)
+def test_a_flip_is_noticed_within_300_rounds(at: int, noise: Callable[[np.random.Generator], float]) -> None:
+    """Also just before a mark, and among outliers: there it was never noticed."""
+    for seed in range(3):
+        policy = sb.adaptive(10, seed=seed)
+        with pytest.warns(sb.WorldChangedWarning):
+            play(policy, flipped(at + 300, seed, at=at, noise=noise))
+        assert (policy.health().changed_at or 0) > at
+
+
+def test_a_watch_goes_on_as_if_never_stopped() -> None:
+    """To the bit, through JSON, after every block: an outlier that spoils 200 rounds, and later a change."""
+    noise = 0.1 * np.random.default_rng(0).standard_normal(4000)
+    noise[2200] = 50.0
+    errors = noise.copy()
+    errors[2201:2400] += 0.5
+    errors[3600:] += 0.5
+    watch, kept = PredictionWatch(), PredictionWatch()
+    noticed = []
+    for by, error in zip(noise.tolist(), errors.tolist(), strict=True):
+        for one in (watch, kept):
+            one.see(0.5 + by, error, 0.01)
+        if len(kept.pending) == BLOCK:
+            for one in (watch, kept):
+                one.close(1.0)
+            noticed.append(watch.has_changed)
+            kept = PredictionWatch.undump(json.loads(json.dumps(watch.dump())))
+            assert json.dumps(kept.dump()) == json.dumps(watch.dump())
+            assert kept.has_changed == watch.has_changed
+    assert 3600 < (noticed.index(True) + 1) * BLOCK <= 3800
+    old = watch.dump()
+    del old["suspects"]  # as in files of 0.14
+    assert PredictionWatch.undump(old).dump() == {**watch.dump(), "suspects": (0.0, 0.0, 0.0)}
 
 
 @pytest.mark.parametrize("name", ["ucb", "thompson"])

@@ -122,8 +122,9 @@ for half_life in (20, 150, 500, 1500):
 # %% [markdown]
 # ## Do not rely on the alarm alone
 #
-# The test behind it is careful: while nothing changes, it gives a false alarm once in a million rounds at
-# most, on average. So it misses changes that hide in the noise. With three times the noise:
+# The test behind it is careful: while nothing changes, [false alarms are
+# rare](../bandits.md#how-a-change-is-noticed). So it misses changes that hide in the noise. With three times
+# the noise:
 
 # %%
 noisy = [play(sudden(seed, noise=0.3), seed, starts_again=True)[1] for seed in range(repeats)]

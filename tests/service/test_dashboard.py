@@ -95,6 +95,31 @@ def test_it_renders_and_updates(server: ServerProcess, browser: Browser) -> None
     page.close()
 
 
+def test_the_curve_ends_where_only_defaults_arrive(server: ServerProcess, browser: Browser) -> None:
+    """Nobody asks any more, and decisions of before expire: that is no mean of 0."""
+    play(server.url, "good", 2, 40)
+    stats = httpx.get(f"{server.url}/v1/bandits/good/stats").json()
+    quiet, busy = [0] * 60, [10] * 60
+    stats["history"] = {
+        "start": stats["now"] - 120.0,
+        "width": 1.0,
+        "decisions": busy + quiet,
+        "rewards": [5] * 60 + [5] * 60,
+        "defaults": [1] * 60 + [5] * 60,
+        "reward_sum": [4.0] * 60 + [0.0] * 60,
+        "width_sum": busy + quiet,
+    }
+    page = browser.new_page()
+    page.route("**/v1/bandits/good/stats*", lambda route: route.fulfill(json=stats))
+    page.goto(f"{server.url}/#good")
+    expect(page.locator("#rate-summary")).to_contain_text("From 0.8 at the beginning to 0.8 at the end.")
+    last = page.locator("#curve tr").last
+    expect(last.locator("td").nth(2)).to_have_text("50")
+    expect(last.locator("td").nth(3)).to_have_text("\N{EN DASH}")
+    expect(page.locator("#rate")).to_have_text("0.4")  # of all rewards of the range
+    page.close()
+
+
 def test_candidates_are_shown(server: ServerProcess, browser: Browser) -> None:
     """What they would have earned beside what was earned, with intervals; their names are text."""
     name = EVIL[:40].replace("/", "")

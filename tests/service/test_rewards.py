@@ -11,7 +11,16 @@ import sketchbandit as sb
 from sketchbandit.service.ordering import Clock
 from sketchbandit.service.settings import Limits
 from sketchbandit.service.storage.database import StorageError
-from tests.service.harness import AS_THEY_ARE, DIM, PLAIN, error_of, in_loop, service
+from tests.service.harness import (
+    AS_THEY_ARE,
+    DIM,
+    PLAIN,
+    Service,
+    crashing,
+    error_of,
+    in_loop,
+    service,
+)
 
 
 class Time:
@@ -53,6 +62,40 @@ async def test_nobody_answers(tmp_path: Path) -> None:
         alone = sb.adaptive(DIM, **AS_THEY_ARE)
         alone.update(np.eye(DIM)[decided["index"]], -1.0)
         assert np.array_equal(found.engine.bandit("b").policy.theta, alone.theta)
+
+
+@in_loop
+async def test_the_last_decisions_outlive_a_restart(tmp_path: Path) -> None:
+    """From a snapshot, and from the journal alone: places of a slate, outcomes, propensities, open ones."""
+
+    async def work(found: Service) -> None:
+        await found.play(9)
+        await found.decide()
+
+    async with service(tmp_path) as found:
+        time = set_clock(found)
+        await found.create(explore="thompson", slates=True, reward_timeout=60.0, default_reward=0.0)
+        decided = (await found.decide(top=2)).json()
+        await found.rewards(decided["decision"], {"position": 1, "reward": 1.0})
+        time.at += 61.0
+        await found.upkeep.round()
+        await found.settle()
+        before = await found.stats()
+        assert [(one["position"], one["reward"], one["kind"]) for one in before["recent"]] == [
+            (1, 1.0, "given"),
+            (0, 0.0, "default"),
+        ]
+        assert sum(before["history"]["defaults"]) == 1
+        assert sum(before["history"]["rewards"]) == 2
+    async with service(tmp_path) as found:
+        again = await found.stats()
+        assert again["recent"] == before["recent"]
+        assert sum(again["history"]["defaults"]) == 1
+    await crashing(tmp_path, work)
+    async with service(tmp_path) as found:
+        told = (await found.stats())["recent"]
+        assert len(told) == 12
+        assert told[-2:] == before["recent"]
 
 
 @in_loop

@@ -29,6 +29,7 @@ class Offer:
     ['boot', 'pump']
     >>> sb.oful(3).select(offer)
     0
+
     """
 
     def __init__(self, arms: OfferedArms, ids: Sequence[Hashable]) -> None:

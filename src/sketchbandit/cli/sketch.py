@@ -42,6 +42,10 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
         bool,
         typer.Option("--drop-text", help="Leave out all columns that are not numbers, and list them."),
     ] = False,
+    center: Annotated[
+        bool,
+        typer.Option("--center", help="Subtract the mean of each column, in the same pass over the files."),
+    ] = False,
     float32: Annotated[
         bool, typer.Option("--float32", help="Store the sketch as float32, in half the space.")
     ] = False,
@@ -59,14 +63,17 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
 
     The rows of all files together are the matrix X. The result is a matrix S of at most size - 1 rows and a
     number e with S'S <= X'X <= S'S + e I: each squared singular value of X is at least that of S, and at most
-    that plus e. Files are read in chunks, by several processes; the result is the same for any number of
-    processes. An interrupted job continues with --resume.
+    that plus e. With --center this holds for X less the mean of each column, so S'S / (n - 1) is the
+    covariance matrix, up to e / (n - 1). Files are read in chunks, by several processes; the result is the
+    same for any number of processes. An interrupted job continues with --resume.
 
     Example: `sketchbandit sketch big.npy --size 100 --out s.safetensors`
 
     Example: `sketchbandit sketch "parts/*.parquet" --size 50 --epsilon 1000 --jobs 4 --out s.safetensors`
 
     Example: `sketchbandit sketch users.csv --drop id,joined --out s.safetensors`
+
+    Example: `sketchbandit sketch users.parquet --center --size 50 --out covariance.safetensors`
 
     Example: `zcat rows.csv.gz | sketchbandit sketch - --size 20 --out s.safetensors`
     """
@@ -79,6 +86,7 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
         top=top,
         size=size,
         epsilon=epsilon,
+        center=center,
         dtype="float32" if float32 else "float64",
         header=header,
         drop=drop or [],

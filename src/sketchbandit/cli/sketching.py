@@ -53,7 +53,14 @@ class RowBar(LiveProgress, outofcore.Watcher):
 
 
 def sketch_files(
-    inputs: list[str], *, drop: list[str], out: Path, plot: Path | None, top: int, **settings: Any
+    inputs: list[str],
+    *,
+    center: bool,
+    drop: list[str],
+    out: Path,
+    plot: Path | None,
+    top: int,
+    **settings: Any,
 ) -> None:
     """Sketch, print and draw; ``settings`` go to ``outofcore.sketch``."""
     picture = out.with_suffix(".png") if plot is None else plot
@@ -61,12 +68,14 @@ def sketch_files(
     kept = "Interrupted. What is finished is kept; continue with --resume."
     with complaints("Interrupted." if inputs == ["-"] else kept), RowBar() as bar:
         _check_picture(picture, out, inputs)
-        made = outofcore.sketch(inputs, drop=names_in(drop), out=out, watcher=bar, **settings)
+        made = outofcore.sketch(inputs, center=center, drop=names_in(drop), out=out, watcher=bar, **settings)
         seconds = time.perf_counter() - started
         if made.mass:
-            title = f"{made.count:,} rows of length {made.dim:,}, sketch size {made.size}"
+            title = (
+                f"{made.count:,} {'centred ' * center}rows of length {made.dim:,}, sketch size {made.size}"
+            )
             import_module(_SCREE).draw(made, title).savefig(picture, dpi=160)
-    _describe(made, seconds)
+    _describe(made, seconds, "of the centred rows" if center else "sum of squares")
     if bar.columns:
         said = f"columns left out: {', '.join(bar.columns)}"
         console.print(said, soft_wrap=True, highlight=False, markup=False)
@@ -94,14 +103,14 @@ def _check_picture(picture: Path, out: Path, inputs: list[str]) -> None:
         raise InputError(f"{picture} is read: the plot cannot be written over it")
 
 
-def _describe(made: Sketch, seconds: float) -> None:
+def _describe(made: Sketch, seconds: float, mass_of: str) -> None:
     kept = (
         f"{made.dim:,} x {made.dim:,}, all of X'X" if made.is_dense else f"{len(made.rows):,} x {made.dim:,}"
     )
     relative = f" ({made.error_bound / made.mass:.3g} of the mass)" if made.mass else ""
     rows = [
         ["rows read", f"{made.count:,} of length {made.dim:,}"],
-        ["mass (sum of squares)", f"{made.mass:.6g}"],
+        [f"mass ({mass_of})", f"{made.mass:.6g}"],
         ["kept", kept],
         ["certificate e", f"{made.error_bound:.6g}{relative}"],
         ["time", f"{seconds:.1f} s"],

@@ -58,6 +58,7 @@ def load(name: str, *, label: str | None = None, progress: openml.Progress | Non
     --------
     >>> load("digits").features.shape
     (1797, 64)
+
     """
     if name in CATALOGUE and label is not None:
         raise InputError(f"{name} has labels of its own; leave out label, which is for files")

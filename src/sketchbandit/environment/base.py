@@ -53,6 +53,7 @@ class Environment(ABC):
     >>> environment = sb.GaussianArms(dim=20, arms=5, seed=1)
     >>> isinstance(environment, sb.Environment), len(list(environment.rounds(10)))
     (True, 10)
+
     """
 
     dim: int

@@ -27,6 +27,7 @@ class Batched(NamedTuple):
     --------
     >>> import numpy as np
     >>> first = Batched(lambda arms: np.eye(arms.shape[1])[np.zeros(len(arms), dtype=int)])
+
     """
 
     function: Callable[[Any], Any]

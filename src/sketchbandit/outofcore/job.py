@@ -14,11 +14,11 @@ from sketchbandit import errors
 from sketchbandit._version import __version__
 from sketchbandit.errors import FileError, InputError, InputTypeError, SketchBanditError
 from sketchbandit.outofcore.folder import PartsFolder
-from sketchbandit.outofcore.parts import Part, Plan, check_alike, divide
+from sketchbandit.outofcore.parts import Part, Plan, Reader, check_alike, divide
 from sketchbandit.outofcore.reading import read_into
 from sketchbandit.outofcore.sources import STANDARD_INPUT, Source, find, leave_out, open_source
 from sketchbandit.processes import Answer, NoAnswer, ask_all
-from sketchbandit.sketch import BulkReader, Sketch
+from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
 
 WORKER = "sketchbandit.outofcore.worker"
@@ -46,6 +46,7 @@ def sketch(
     *,
     size: int = 100,
     epsilon: float | None = None,
+    center: bool = False,
     dtype: str = "float64",
     header: bool | None = None,
     drop: str | Sequence[str] = (),
@@ -70,6 +71,9 @@ def sketch(
     epsilon : float, optional
         What the certificate may be at most; then as many rows are kept as that takes, and ``size`` is the
         least size.
+    center : bool
+        Whether the mean of each column is subtracted, in the same single pass. Then the result is a sketch of
+        the centred rows Xc: S'S <= Xc'Xc <= S'S + e I. Xc'Xc / (n - 1) is the covariance matrix.
     dtype : str
         "float64", or "float32" for half the space of the result.
     header : bool, optional
@@ -112,7 +116,7 @@ def sketch(
     check_alike(sources)
     counts = [source.rows for source in sources if source.rows is not None]
     rows = sum(counts) if len(counts) == len(sources) else None
-    plan = Plan(sources[0].dim, rows, size, epsilon, check_dtype(dtype).name, header, left_out)
+    plan = Plan(sources[0].dim, rows, size, epsilon, check_dtype(dtype).name, header, left_out, center)
     watcher = watcher or Watcher()
     if left_out:
         watcher.left_out(left_out)
@@ -151,7 +155,7 @@ def _checked_target(path: Path, names: Sequence[str]) -> Path:
     return path
 
 
-def _from_standard_input(plan: Plan, source: Source, watcher: Watcher) -> BulkReader:
+def _from_standard_input(plan: Plan, source: Source, watcher: Watcher) -> Reader:
     bulk = plan.reader()
     watcher.begin(source.rows, 0)
     read_into(bulk, source, 0, source.rows or 0, watcher.advance)
@@ -160,7 +164,7 @@ def _from_standard_input(plan: Plan, source: Source, watcher: Watcher) -> BulkRe
 
 def _read_in_parts(
     plan: Plan, sources: Sequence[Source], folder: Path, jobs: int, watcher: Watcher
-) -> BulkReader:
+) -> Reader:
     parts = divide(plan, sources, folder)
     missing = [part for part in parts if not _is_done(part)]
     watcher.begin(plan.rows, sum(part.rows for part in parts) - sum(part.rows for part in missing))
@@ -168,7 +172,7 @@ def _read_in_parts(
     return _together(plan, parts)
 
 
-def _finish(bulk: BulkReader, target: Path | None) -> Sketch:
+def _finish(bulk: Reader, target: Path | None) -> Sketch:
     result = bulk.finish()
     result.compress()  # a stream's sketch may hold up to 2·size rows
     if target is not None:
@@ -220,7 +224,7 @@ def _error(reason: str) -> SketchBanditError:
     return SketchBanditError(message if is_of_the_system else reason)
 
 
-def _together(plan: Plan, parts: Sequence[Part]) -> BulkReader:
+def _together(plan: Plan, parts: Sequence[Part]) -> Reader:
     """The parts merged in their order, whoever read them."""
     total = plan.reader()
     for part in parts:

@@ -5,16 +5,38 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sketchbandit import files
+from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.outofcore.sources import Source
-from sketchbandit.sketch import AdaptiveSketch, BulkReader, FrequentDirections
+from sketchbandit.sketch import AdaptiveSketch, BulkReader, FrequentDirections, Sketch
+from sketchbandit.sketch.centring import CentredReader
 
 _KIND = "part-of-a-sketch"
 _PARTS = 16  # of what is there, if that makes parts neither small nor large
 _LEAST_BYTES, _MOST_BYTES = 1 << 26, 1 << 30  # of a part, as float64
+
+
+class Reader(Protocol):
+    """Makes a sketch of rows that come in pieces."""
+
+    @property
+    def count(self) -> int:
+        """The number of rows read."""
+
+    def update(self, rows: Any) -> None:
+        """Add rows."""
+
+    def merge(self, other: Any) -> None:
+        """Add what another reader of the same class has read."""
+
+    def finish(self) -> Sketch:
+        """The sketch of everything read."""
+
+    def dump(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays from which the reader can be made again."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +51,24 @@ class Plan:
     header: bool | None
     drop: tuple[str, ...] = ()
     """Columns that are not read."""
+    center: bool = False
+    """Whether the mean of each column is subtracted."""
 
-    def reader(self) -> BulkReader:
+    def reader(self) -> Reader:
         """One for a part, or for everything."""
+        return self.kind(self._sketch())
+
+    @property
+    def kind(self) -> type[BulkReader | CentredReader]:
+        """The class of the readers."""
+        return CentredReader if self.center else BulkReader
+
+    def _sketch(self) -> Sketch:
         common: dict[str, Any] = {"size": self.size, "compensation": 0.0, "dtype": self.dtype}
         if self.epsilon is None:
-            return BulkReader(FrequentDirections(self.dim, **common))
+            return FrequentDirections(self.dim, **common)
         horizon = self.rows or None  # that of all rows: the budgets of the parts add up to epsilon
-        return BulkReader(AdaptiveSketch(self.dim, epsilon=self.epsilon, horizon=horizon, **common))
+        return AdaptiveSketch(self.dim, epsilon=self.epsilon, horizon=horizon, **common)
 
 
 @dataclass(frozen=True)
@@ -93,12 +125,12 @@ class Part:
         plan = {**fields["plan"], "drop": tuple(fields["plan"]["drop"])}
         return cls(Plan(**plan), tuple(pieces), fields["out"])
 
-    def write(self, bulk: BulkReader) -> None:
+    def write(self, bulk: Reader) -> None:
         """Keep what was read."""
         scalars, arrays = bulk.dump()
         files.write(Path(self.out), _KIND, {"key": self.key, "bulk": scalars}, arrays)
 
-    def read(self) -> BulkReader | None:
+    def read(self) -> Reader | None:
         """What was kept; None if that is not there, or of another part."""
         path = Path(self.out)
         if not path.is_file():
@@ -106,7 +138,7 @@ class Part:
         contents = files.read(path)
         if contents.kind != _KIND or contents.scalars["key"] != self.key:
             return None
-        return BulkReader.undump(contents.scalars["bulk"], contents.arrays)
+        return self.plan.kind.undump(contents.scalars["bulk"], contents.arrays)
 
 
 def stamp_of(source: str) -> tuple[int, int]:

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.errors import InputError, InputTypeError, RowError
+from sketchbandit.outofcore.parts import Reader
 from sketchbandit.outofcore.sources import Source
-from sketchbandit.sketch import BulkReader
 
 
-def read_into(bulk: BulkReader, source: Source, start: int, stop: int, tell: Callable[[int], None]) -> None:
+def read_into(bulk: Reader, source: Source, start: int, stop: int, tell: Callable[[int], None]) -> None:
     """Read a range of rows; ``tell`` hears how many came with each chunk."""
     for chunk in source.chunks(start, stop):
         try:

@@ -18,7 +18,8 @@ _MOST_SQUARE, _MOST_GAIN = 9.0, 4.0  # in units of the level: the largest scores
 _WORSE, _BEYOND = 1.5, 0.25  # tolerated: squared errors 1.5 times as large, and a quarter of the level
 _NOVEL = 2.0  # times the reference: arms of larger x'A^-1 x are too little known, and are left out
 _LOST = 1.5  # times the reference: if the sketch has lost more, it may be the cause itself
-_OUTLIER = 60.0  # times the level: one such reward can spoil the predictions of many rounds
+_ISOLATED = 30.0  # times the mean of the worse rounds: a larger square is the cause itself
+_OUTLIER = 60.0  # times the mean of a reference: such a square may be felt in the next stretch
 _ERRORS, _EVENTS = 3.0, 2.0  # standard errors, and largest events, by which a reference is raised
 _DOUBT, _PATIENCE = 2.0, 1.5  # log of a bet above which a mark is delayed, and the longest delay
 _MOST_TOTAL = 1e290
@@ -53,6 +54,11 @@ class PredictionWatch:
 
     So no alarm is given for a model that was always wrong, nor for noise that grows because better arms are
     chosen.
+
+    An outlier can win both bets: what it has taught the model spoils the next predictions. In least squares
+    all these errors together have at most about x'A^-1 x times its own square, so it stands out among them. A
+    change makes many errors large. So an alarm needs rounds, since the last block as good as the reference,
+    whose largest square is at most 30 times their mean.
     """
 
     def __init__(self) -> None:
@@ -71,6 +77,7 @@ class PredictionWatch:
         self._largest = 0.0
         self._reference: Reference | None = None
         self._logs = (0.0, 0.0)
+        self._suspects = (0.0, 0.0, 0.0)  # rounds that may be worse: number, sum of squares, largest
 
     def see(self, reward: float, error: float, quadratic: float) -> None:
         """Record one round: the reward, the prediction error, and x'A^-1 x before it.
@@ -89,6 +96,7 @@ class PredictionWatch:
             "guess": self._guess,
             "reference": self._reference,
             "logs": self._logs,
+            "suspects": self._suspects,
         }
 
     @classmethod
@@ -105,6 +113,8 @@ class PredictionWatch:
         watch._reference = None if reference is None else Reference(*map(float, reference))
         first, second = (float(log) for log in scalars["logs"])
         watch._logs = first, second
+        count, total, largest = scalars.get("suspects", watch._suspects)  # files of 0.14 have none
+        watch._suspects = float(count), float(total), float(largest)
         return watch
 
     def add(self, other: "PredictionWatch") -> None:
@@ -131,6 +141,7 @@ class PredictionWatch:
         reference = self._reference
         if reference is not None and loss <= _LOST * reference.loss < math.inf:
             self._bet(reference, squares, of_guess, quadratics)
+        self._gather_suspects(squares, total)
         self._measure(squares, of_guess, quadratics, total)
         self._guess = mean if guess is None else 0.5 * (guess + mean)
         self._blocks += 1
@@ -150,10 +161,24 @@ class PredictionWatch:
             logs.append(min(won, 2.0 * _ENOUGH))
         self._logs = logs[0], logs[1]
 
+    def _gather_suspects(self, squares: Any, total: float) -> None:
+        """Add a block to the rounds that may be worse. A block as good as the reference starts them anew.
+
+        It is the first of them, because what is worse may have begun in it.
+        """
+        reference = self._reference
+        is_good = reference is None or (
+            max(self._logs) <= 0.0
+            and float(np.minimum(squares / reference.level, _MOST_SQUARE).mean()) <= reference.square
+        )
+        count, before, largest = (0.0, 0.0, 0.0) if is_good else self._suspects
+        self._suspects = count + len(squares), before + total, max(largest, float(squares.max()))
+
     @property
     def has_changed(self) -> bool:
-        """Whether both bets have won."""
-        return min(self._logs) >= _ENOUGH
+        """Whether both bets have won, and not by one outlier and what it did to the model."""
+        count, total, largest = self._suspects
+        return min(self._logs) >= _ENOUGH and count * largest <= _ISOLATED * total
 
     def _measure(self, squares: Any, of_guess: Any, quadratics: Any, total: float) -> None:
         self._largest = max(self._largest, float(squares.max()))
@@ -166,7 +191,9 @@ class PredictionWatch:
     def _mark(self, loss: float) -> None:
         count, squares, quadratics, *scored = self._sums
         self._reference = None
-        if 0.0 < self._largest <= _OUTLIER * squares / count and self._level > 0.0:
+        if self._largest * count > _OUTLIER * squares:
+            self._suspects = float(BLOCK), self._largest, self._largest  # as if in the last block
+        if squares > 0.0 and self._level > 0.0:
             square = _raised(count, scored[0], scored[1], _MOST_SQUARE)
             gain = _raised(count, scored[2], scored[3], _MOST_GAIN)
             mean = scored[0] / count

@@ -325,9 +325,10 @@ def adaptive(
         number above 1 is a half-life in rounds. None (the default) never forgets (docs/bandits.md).
     baseline : bool, optional
         Whether to learn from rewards less their mean. Then a constant added to all rewards changes no choice,
-        and an arm that was never tried has the mean of all rewards (docs/bandits.md). Default: as ``intercept``,
-        because without a constant feature the arms that are chosen cannot be told from the mean. Off where a
-        ``Confidence`` asks for the radius of a theorem, which is about rewards as they are.
+        and an arm that was never tried has the mean of all rewards (docs/bandits.md). Default: as
+        ``intercept``, because the arms that are chosen pay about the mean, so that a model without a constant
+        feature would learn too little from them. Off where a ``Confidence`` asks for the radius of a theorem,
+        which is about rewards as they are.
     scaling : str or Scaling or None
         How features are scaled. "auto" (the default): chosen from the first arms. "rows": every arm to length
         one. "columns": every column is centred and divided by its standard deviation. None: not at all

@@ -3,7 +3,8 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
+from zlib import crc32
 
 from sketchbandit.service.comparing import Unweighed
 from sketchbandit.service.config import ESTIMATE, BanditConfig
@@ -38,9 +39,32 @@ class Totals:
 class Recent:
     """One of the arms shown last, for the dashboard, and its outcome."""
 
-    row: DecisionRow
+    seq: int
+    position: int
+    tag: str
+    at: float
+    arm: str
+    arm_count: int
+    score: float
+    width: float | None
+    propensity: float
     reward: float | None = None
     kind: str | None = None
+    arm_id: str | None = None
+    features: int = 0
+    """A checksum of what was learned from, which tells whether it was a stored arm without a context."""
+
+    @classmethod
+    def of(cls, row: DecisionRow) -> Self:
+        """An arm that was shown just now."""
+        shown = (row.seq, row.position, row.tag, row.at, row.arm_name, row.arm_count)
+        scores = (row.score, row.width, row.propensity)
+        return cls(*shown, *scores, arm_id=row.arm_id, features=crc32(row.features))
+
+    @property
+    def first(self) -> int:
+        """The first row of its slate, which identifies the decision."""
+        return self.seq - self.position
 
 
 class Accounts:
@@ -66,6 +90,7 @@ class Accounts:
 
     def opened(self, row: DecisionRow) -> None:
         """Count a shown arm."""
+        self.recent.append(Recent.of(row))
         self.timeline.showed(row.at, row.arm_name)
         if row.position == 0:
             self.totals.decisions += 1
@@ -81,14 +106,15 @@ class Accounts:
             self.totals.rewards += 1
         if row.reward is not None:
             self.totals.reward_sum += row.reward
-            self.timeline.add(row.at, Bucket(rewards=1, reward_sum=row.reward))
+            happened = Bucket(rewards=1, reward_sum=row.reward, defaults=int(row.kind == DEFAULT))
+            self.timeline.add(row.at, happened)
             if row.position == 0:
                 counts_at = row.at if self._timeout is None else shown.at + self._timeout
                 unweighed = Unweighed(counts_at, row.reward, shown.arm_count)
                 self._compare(shown.first, unweighed, shown.propensity)
         self._release(row.at)
         for recent in self.recent:
-            if recent.row.seq == row.decision:
+            if recent.seq == row.decision:
                 recent.reward, recent.kind = row.reward, row.kind
 
     def estimated(self, row: EstimateRow) -> None:
@@ -96,8 +122,8 @@ class Accounts:
         if (rewarded := self._unweighed.pop(row.decision, None)) is not None:
             self._compare(row.decision, rewarded, row.propensity)
         for recent in self.recent:
-            if recent.row.seq == row.decision:
-                recent.row = recent.row._replace(propensity=row.propensity)
+            if recent.seq == row.decision:
+                recent.propensity = row.propensity
 
     def compared(self, view: View, now: float) -> Bucket:
         """Everything in a view, including what has become due since the last record."""
@@ -129,6 +155,7 @@ class Accounts:
             "history": self.timeline.dump(),
             "held": self._held.dump(),
             "unweighed": [[first, *rewarded] for first, rewarded in self._unweighed.items()],
+            "recent": [asdict(one) for one in self.recent],
         }
 
     def undump(self, saved: dict[str, Any]) -> None:
@@ -139,3 +166,4 @@ class Accounts:
             self._held.undump(saved["held"])
         unweighed = saved.get("unweighed", [])
         self._unweighed = {first: Unweighed(*rewarded) for first, *rewarded in unweighed}
+        self.recent.extend(Recent(**one) for one in saved.get("recent", []))

@@ -13,11 +13,12 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
 from sketchbandit.policy import PerAction
-from sketchbandit.service.accounts import Accounts, Recent
+from sketchbandit.service.accounts import Accounts
 from sketchbandit.service.arm_store import ArmStore
 from sketchbandit.service.candidate import Candidate
 from sketchbandit.service.config import BanditConfig
@@ -122,9 +123,10 @@ class Bandit(Learner):
         arms, recent = self.arms, self.accounts.recent.copy()
         if not 0 < len(arms) * self.shape.width_numbers <= _LOOKED_AT:
             return None
-        shown = [(one.row.arm_id, one.row.features) for one in recent if one.row.arm_id is not None]
-        known = [(arm, features) for arm, features in shown if arm in arms]
-        if not known or any(encode(arms.row(arm)) != features for arm, features in known):
+        known = [
+            (one.arm_id, one.features) for one in recent if one.arm_id is not None and one.arm_id in arms
+        ]
+        if not known or any(crc32(encode(arms.row(arm))) != features for arm, features in known):
             return None
         return Stored(arms.ids(), arms.choose_from(None).matrix)
 
@@ -182,7 +184,6 @@ class Bandit(Learner):
         self.open_bytes += waiting_bytes(row)
         if row.key is not None and row.request is not None:
             self.keys[row.key] = (row.first, row.request)
-        self.accounts.recent.append(Recent(kept))
 
     def _closed(self, row: RewardRow) -> Learning | None:
         """Note a committed reward, or the default in its place."""

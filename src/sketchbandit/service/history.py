@@ -26,6 +26,8 @@ class Bucket(NamedTuple):
     weight_sum: float = 0.0
     weight_squares: float = 0.0
     """... the sum of 1 / (arms · propensity), and the sum of its squares."""
+    defaults: int = 0
+    """Of the rewards, the defaults: no reward came in time."""
 
     def __add__(self, other: "Bucket") -> "Bucket":  # type: ignore[override]
         return Bucket(*map(add, self, other))

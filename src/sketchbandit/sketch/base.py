@@ -83,6 +83,7 @@ class Sketch(Telling):
         >>> sketch = sb.FrequentDirections(3, size=2)
         >>> sketch.update([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]).appended
         2
+
         """
         if is_foreign(rows):
             return self._update_foreign(rows)
@@ -159,6 +160,7 @@ class Sketch(Telling):
         >>> change = here.merge(there)
         >>> here.count, here.mass
         (2, 5.0)
+
         """
         self._check_same_kind(other)
         if other is self:

@@ -66,6 +66,11 @@ class BulkReader(Shared):
         return self._sketch.count + self._tally.count
 
     @property
+    def mass(self) -> float:
+        """The sum of the squared norms of the rows read."""
+        return self._sketch.mass + self._tally.mass
+
+    @property
     def gathers(self) -> bool:
         """Whether rows are summed up in X'X."""
         return self._covariance is not None
@@ -114,7 +119,7 @@ class BulkReader(Shared):
     def merge(self, other: "BulkReader") -> None:
         """Add what another reader has read."""
         with both_locks(self, other):
-            self.check_room(other._tally.mass + other._sketch.mass)
+            self.check_room(other.mass)
             self._sketch.merge(other._sketch)
             if self._covariance is not None and other._covariance is not None:
                 self._covariance += other._covariance

@@ -23,6 +23,7 @@ class Change(NamedTuple):
     >>> import sketchbandit as sb
     >>> sb.FrequentDirections(3, size=2).update([1.0, 0.0, 0.0])
     Change(appended=1, rebuilt=False, lossless=False, orthogonal=False)
+
     """
 
     appended: int = 0

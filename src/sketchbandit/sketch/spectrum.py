@@ -36,6 +36,7 @@ class Spectrum(NamedTuple):
     >>> change = sketch.update([[3.0, 0.0], [0.0, 1.0]])
     >>> spectrum(sketch).sigma_sq
     array([9., 1.])
+
     """
 
     sigma_sq: Matrix

@@ -46,7 +46,8 @@ class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
         bound the loss curves more, and learning is faster at first.
     curvature : str or float, default="local"
         "local": the largest curvature that the loss allows at each margin. "uniform": one constant for all
-        margins within the bound, about exp(-C), as in the paper. Or a number, the constant itself.
+        margins within the bound, about exp(-C), as in the paper. Or a number, the constant itself. A number
+        above the curvature of the loss makes steps shorter, but voids the theorem: ``regret_bound`` raises.
     fit_intercept : bool, default=True
         Whether to add a constant feature 1. alpha applies to it as to the others.
 
@@ -192,7 +193,7 @@ class SketchedNewtonRegressor(RegressorMixin, SketchedNewton):
         C: predictions are clipped to [-C, C]. None: no clipping.
     curvature : str or float, default="local"
         "local": that of the squared loss. "uniform": 1/(2C)², as in the paper; then targets must be within
-        the bound. Or a number.
+        the bound. Or a number; ``regret_bound`` raises if it was above the curvature of the loss.
 
     Attributes
     ----------

@@ -119,7 +119,8 @@ class SketchedNewton(StreamingEstimator):
 
         Losses are those of the margins before each row was learned, within the bound; of several classes,
         their sum. The fixed weights (for each class) have margins within the bound too. It is what the rows
-        seen made of the theorem in docs/beyond-linear.md, with the sketch's error in it.
+        seen made of the theorem in docs/beyond-linear.md, with the sketch's error in it. Raises
+        ``InputError`` if ``curvature`` is a number that was above the curvature of the loss in some round.
         """
         return float(self._fitted.regret_bound(check_real("norm", norm, at_least=0.0)))
 

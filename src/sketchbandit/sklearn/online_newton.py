@@ -4,12 +4,14 @@ import math
 
 import numpy as np
 
+from sketchbandit.errors import InputError
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, as_dense, dot, inner, length_of
 from sketchbandit.precision import Leverage, Precision, take_weighted
 from sketchbandit.sketch import Sketch
 from sketchbandit.sklearn.losses import Loss
 
 _DIGITS = 1e-3  # the relative accuracy to which x'A^-1 x must be known
+_ROUNDING = 1e-9  # by which a constant curvature may exceed that of the loss
 
 
 class OnlineNewton:
@@ -34,7 +36,8 @@ class OnlineNewton:
     bound : float
         C; inf: margins are as they come.
     sigma : float
-        A constant curvature; None: the largest that the loss has at the margin of the round.
+        A constant curvature; None: the largest that the loss has at the margin of the round. With a constant
+        above that, the steps are made, but there is no ``regret_bound``.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class OnlineNewton:
         """w, before it is projected for the next row."""
         self.spent = 0.0
         """The sum of g'(A + omega x x')^-1 g over all rounds. Half of it is in the regret bound."""
+        self._excess = 0.0  # the largest ratio of sigma to the curvature of the loss; 0 if never above 1
         self._raised = np.zeros(3)  # sums of a, a |w| and a |w|², where a was added to the diagonal of A
 
     @property
@@ -80,8 +84,14 @@ class OnlineNewton:
         """An upper bound on the regret against any v with |v| <= norm and |x'v| <= C.
 
         (alpha |v|² + the sum of g'(A + omega x x')^-1 g + the sum of a |w - v|²) / 2: Theorem N1 of
-        docs/beyond-linear.md.
+        docs/beyond-linear.md. It needs a sigma that is at most the curvature of the loss, in every round.
         """
+        if self._excess:
+            raise InputError(
+                f"no theorem bounds the regret with curvature={self.sigma:g}: in one round it is "
+                f"{self._excess:.3g} times that of the loss. Use curvature='local', 'uniform' or a smaller "
+                "number"
+            )
         moved = inner(self._raised, np.array([norm**2, 2.0 * norm, 1.0]))
         return 0.5 * (self.precision.ridge * norm**2 + self.spent + moved)
 
@@ -122,7 +132,11 @@ class OnlineNewton:
 
     def _omega(self, z: float, y: float) -> float:
         """sigma·l'(z)²."""
+        most = self.loss.local(z, self.bound)
         if self.sigma is None:
-            return self.loss.local(z, self.bound)
+            return most
         slope = self.loss.slope(z, y)
-        return self.sigma * slope * slope
+        omega = self.sigma * slope * slope
+        if omega > (1.0 + _ROUNDING) * most:
+            self._excess = max(self._excess, omega / most)
+        return omega

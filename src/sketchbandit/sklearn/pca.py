@@ -63,7 +63,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
     n_components_, n_features_in_, n_samples_seen_ : int
         The number of components, of features, and of rows seen.
     sketch_ : Sketch
-        The sketch of the centred rows. Each batch after the first adds one row, for the shift of the mean.
+        The sketch of the centred rows.
 
     Examples
     --------
@@ -195,7 +195,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
     @property
     def mean_(self) -> Vector:
         """The mean of all rows seen."""
-        return self._fitted.centring.mean
+        return self._fitted.mean
 
     @property
     def n_components_(self) -> int:

@@ -5,14 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.arrays import Matrix, Vector
-from sketchbandit.libraries import is_foreign
-from sketchbandit.linalg import inner
-from sketchbandit.sketch import BulkReader, Sketch, spectrum
-from sketchbandit.sketch.gathering import device_norms_sq, device_rows, pieces
-from sketchbandit.sketch.rows import read_rows
-from sketchbandit.sklearn.centring import Centring, dense_chunks, most_scatter
-
-_ROWS_AT_ONCE = 8192  # rows of a tensor
+from sketchbandit.sketch import Sketch, spectrum
+from sketchbandit.sketch.centring import CentredReader
 
 
 class Principal(NamedTuple):
@@ -28,15 +22,19 @@ class LearnedScatter:
     """The centred scatter of the stream so far. Principal directions are computed when they are needed."""
 
     def __init__(self, sketch: Sketch, components: int) -> None:
-        self.centring = Centring(sketch.dim)
         self.components = components
-        self._bulk = BulkReader(sketch)
+        self._reader = CentredReader(sketch)
         self._principal: Principal | None = None
 
     @property
     def count(self) -> int:
         """The number of rows seen."""
-        return self.centring.count
+        return self._reader.count
+
+    @property
+    def mean(self) -> Vector:
+        """The mean of all rows seen."""
+        return self._reader.mean
 
     @property
     def sketch(self) -> Sketch:
@@ -45,36 +43,14 @@ class LearnedScatter:
 
     def update(self, X: Any) -> None:
         """Learn from further rows, of numpy or of another library."""
-        if is_foreign(X):
-            self._update_on_device(X)
-            return
-        self._bulk.check_room(most_scatter(X, self.centring.mean))  # nothing is refused after this
+        self._reader.update(X)
         self._principal = None
-        for (rows,) in dense_chunks(X):
-            with self.centring.unless_it_fails():
-                self._bulk.update(self.centring.centred(rows))
-
-    def _update_on_device(self, X: Any) -> None:
-        library, rows = device_rows(X, len(self.centring.mean))
-        norms_sq = device_norms_sq(library, rows)
-        if library.widest != library.xp.float64 or not np.isfinite(norms_sq).all():
-            host = library.to_host(rows).astype(np.float64)
-            read_rows(host, host.shape[1], host.dtype)  # raises with the reason if a row cannot be used
-            self.update(host)
-            return
-        mean = self.centring.mean
-        self._bulk.check_room(2.0 * (float(norms_sq.sum()) + len(norms_sq) * inner(mean, mean)))
-        self._principal = None
-        for piece in pieces(rows, _ROWS_AT_ONCE):
-            with self.centring.unless_it_fails():
-                wide = library.cast(piece, library.widest)
-                self._bulk.update(self.centring.centred_on_device(library, wide))
 
     @property
     def principal(self) -> Principal:
         """The principal directions, computed once after the last ``update``."""
         if self._principal is None:
-            sketch = self._bulk.finish()
+            sketch = self._reader.finish()
             found = spectrum(sketch, self.components)
             self._principal = Principal(sketch, *_complete(found.directions, found.sigma_sq, self.components))
         return self._principal

@@ -27,7 +27,7 @@ def newton_regret(
     ridge : float
         alpha.
     curvature : float
-        sigma, the smallest one of all rounds.
+        sigma, the smallest one of all rounds. In each round it must be at most that of the loss.
     dim : int
         d, or the rank of the rows if it is known.
     mass : float

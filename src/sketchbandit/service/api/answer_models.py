@@ -245,6 +245,7 @@ class HistoryAnswer(BaseModel):
     width: Annotated[float, Field(description="Length of an interval in seconds.")]
     decisions: list[int]
     rewards: list[int]
+    defaults: Annotated[list[int], Field(description="Rewards that were the default: none came in time.")]
     reward_sum: list[float]
     width_sum: Annotated[list[float], Field(description="Sum of confidence widths of the first arms.")]
 

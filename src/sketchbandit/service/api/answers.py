@@ -115,7 +115,7 @@ def _why_unknown(bandit: Bandit) -> str | None:
     if bandit.policy.explore.exact_probabilities:
         return None
     arms, shown = len(bandit.arms), 1
-    if recent := [one.row for one in bandit.accounts.recent]:
+    if recent := bandit.accounts.recent:
         arms, shown = recent[-1].arm_count, sum(row.first == recent[-1].first for row in recent)
     if can_estimate(bandit, arms, shown):
         return None
@@ -235,6 +235,7 @@ def _history(history: Any) -> dict[str, Any]:
         "width": history.width,
         "decisions": [bucket.decisions for bucket in buckets],
         "rewards": [bucket.rewards for bucket in buckets],
+        "defaults": [bucket.defaults for bucket in buckets],
         "reward_sum": [bucket.reward_sum for bucket in buckets],
         "width_sum": [bucket.width_sum for bucket in buckets],
     }
@@ -266,16 +267,15 @@ def _shares(view: View) -> list[dict[str, Any]]:
 
 
 def _recent(recent: Recent) -> dict[str, Any]:
-    row = recent.row
     return {
-        "decision": decision_id(row.first, row.tag),
-        "position": row.position,
-        "at": row.at,
-        "arm": row.arm_name,
-        "arms": row.arm_count,
-        "score": row.score,
-        "width": row.width,
-        "propensity": row.propensity or None,
+        "decision": decision_id(recent.first, recent.tag),
+        "position": recent.position,
+        "at": recent.at,
+        "arm": recent.arm,
+        "arms": recent.arm_count,
+        "score": recent.score,
+        "width": recent.width,
+        "propensity": recent.propensity or None,
         "reward": recent.reward,
         "kind": recent.kind,
     }

@@ -77,19 +77,23 @@ function draw(svg, values, seconds, level = null) {
   return known;
 }
 
-// Merges intervals, so that each has some rewards and the curve shows more than noise.
+// Merges intervals, so that each has some rewards and the curve shows more than noise. When nobody asks any more,
+// only defaults arrive, of decisions of before: they say nothing about these intervals and have no mean.
 function gathered(history, most) {
+  const isTold = history.rewards.map((rewards, at) => history.decisions[at] > 0 || rewards > history.defaults[at]);
   const answered = history.rewards.reduce((a, b) => a + b, 0);
   const wanted = Math.max(1, Math.min(most, Math.floor(answered / 10)));
   const size = Math.max(1, Math.ceil(history.decisions.length / wanted));
   const groups = [];
   for (let at = 0; at < history.decisions.length; at += size) {
     const sum = (list) => list.slice(at, at + size).reduce((a, b) => a + b, 0);
+    const told = (list) => sum(list.map((value, place) => (isTold[place] ? value : 0)));
+    const counted = told(history.rewards);
     const stretches = Math.min(size, history.decisions.length - at);
     groups.push({
       until: history.start + (at + stretches) * history.width, seconds: stretches * history.width,
-      decisions: sum(history.decisions), rewards: sum(history.rewards), total: sum(history.reward_sum),
-      width: sum(history.width_sum),
+      decisions: sum(history.decisions), rewards: sum(history.rewards), width: sum(history.width_sum),
+      mean: counted ? told(history.reward_sum) / counted : null,
     });
   }
   return groups;

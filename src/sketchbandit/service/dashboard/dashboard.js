@@ -94,7 +94,7 @@ function showRange(stats) {
   const groups = gathered(history, 40);
   const finished = groups.length > 1 ? groups.slice(0, -1) : groups; // the last interval is not over yet
   const rewards = total(history.rewards), decisions = total(history.decisions);
-  const rates = finished.map((group) => (group.rewards ? group.total / group.rewards : null));
+  const rates = finished.map((group) => group.mean);
   const known = draw(byId("rate-chart"), rates, seconds, stats.comparison);
   setText("rate", rewards ? compact.format(total(history.reward_sum) / rewards) : "no rewards yet");
   setText("rate-count", rewards ? `of ${whole.format(rewards)} rewards` : "");
@@ -115,7 +115,7 @@ function showRange(stats) {
   setText("defaults", stats.defaults ? `${whole.format(stats.defaults)} ever without a reward in time` : "");
   byId("curve").replaceChildren(...gathered(history, 12).map((group) => row([
     clock(group.until), whole.format(group.decisions), whole.format(group.rewards),
-    group.rewards ? compact.format(group.total / group.rewards) : "–",
+    whenKnown(group.mean),
   ])));
 }
 
