@@ -141,7 +141,7 @@ def test_arms_of_another_library_do_not_lose_digits(library: str, dtype: type) -
     "make",
     [
         lambda dim: sb.oful(dim, baseline=True),
-        lambda dim: sb.adaptive(dim, scaling=None, intercept=False, explore=sb.UCB("auto")),
+        lambda dim: sb.adaptive(dim, scaling=None, intercept=False, baseline=True, beta="auto"),
         lambda dim: sb.soful(dim, size=2, baseline=True),
     ],
 )

@@ -197,7 +197,7 @@ async def test_the_stats_name_an_action_that_was_never_tried(tmp_path: Path) -> 
         await found.http.put("/v1/bandits/b/candidates/now", json={})
         stats = await found.stats()
         assert (stats["untried"], stats["is_healthy"], stats["baseline"]) == (["new"], False, None)
-        assert "Action 'new' was tried 0 times in the 210 rounds since it was added" in stats["health"]
+        assert "Action 'new' was never tried in the 210 rounds since it was added" in stats["health"]
         assert "floor" in stats["health"]
         assert [one["is_healthy"] for one in stats["candidates"]] == [True]
         await found.http.post("/v1/bandits/b/actions", json={"actions": ["x", "y"]})
