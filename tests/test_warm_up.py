@@ -458,7 +458,7 @@ def test_one_request_does_not_end_the_warm_up() -> None:
     policy, random = make("soful", DIM, "columns"), np.random.default_rng(0)
     for seen in (50, 100, 150):
         policy.select(random.standard_normal((1000, DIM)))
-        assert policy.arms_seen == seen
+        assert policy.requests_seen == seen
     policy.select(random.standard_normal((1000, DIM)))
     assert not policy.is_warming_up
 

@@ -46,7 +46,7 @@ def test_after_the_warm_up_each_model_is_a_policy_that_had_the_scaling(name: str
     """Means, widths and theta of separate policies with that scaling, fed with the same."""
     models = of_recipe(name, wanted, baseline=False)
     pairs = play(models, contexts(WARM_UP - 1))
-    assert models.arms_seen == WARM_UP - 1
+    assert models.requests_seen == WARM_UP - 1
     pairs += play(models, contexts(40, seed=1))
     assert not models.is_warming_up
     assert models.rounds == len(pairs)

@@ -107,10 +107,10 @@ async def test_snapshots_in_the_warm_up(tmp_path: Path, settings: dict[str, Any]
         async with service(tmp_path) as found:
             await found.create(**settings)
             policy = found.engine.bandit("b").policy
-            assert (policy.arms_seen, policy.rounds) == (seen, rounds)
+            assert (policy.requests_seen, policy.rounds) == (seen, rounds)
             await played(found, range(seed, seed + 5))
             await played(found, range(seed + 5, seed + 7), answered=False)
-            seen, rounds = policy.arms_seen, policy.rounds
+            seen, rounds = policy.requests_seen, policy.rounds
     assert seen == 28 * (1 if "actions" in settings else 5)
     findings = check(tmp_path)
     assert len(findings) == 7  # the modes, the file, the rows, three snapshots, the rest
@@ -235,7 +235,7 @@ async def test_rewards_alone_bring_a_scaling(tmp_path: Path) -> None:
             await found.engine.rewards.close(bandit, first, 0, "given", 1.0)
         await found.engine.journal.probe()
         assert [row.arms for row in await scalings(found)] == [1, 2, 4, 8]
-        assert (bandit.policy.arms_seen, bandit.policy.rounds) == (10, 10)
+        assert (bandit.policy.requests_seen, bandit.policy.rounds) == (10, 10)
     assert await replayed(tmp_path, bandit.policy)
 
 
