@@ -50,7 +50,7 @@ def test_after_the_warm_up_each_model_is_a_policy_that_had_the_scaling(name: str
     pairs += play(models, contexts(40, seed=1))
     assert not models.is_warming_up
     assert models.rounds == len(pairs)
-    apart = {action: make(name, DIM, models.scaling, intercept=1.0) for action in NAMES}
+    apart = {action: make(name, DIM, models.scaling, intercept=1.0, baseline=False) for action in NAMES}
     for x, action, reward in pairs:
         apart[action].update(x, reward)
     for action in NAMES:
@@ -189,5 +189,5 @@ def test_bytes_of_the_warm_up_are_counted() -> None:
     held = sum(policy.nbytes for policy in models.policies.values())
     assert models.nbytes >= before + 2 * rows.nbytes
     assert models.nbytes > held
-    assert f"{len(rows)} of {WARM_UP} arms seen" in repr(models)
+    assert f"{len(rows)} of {WARM_UP} requests seen" in repr(models)
     assert all("warming up" in str(health.scaling) for health in models.health().values())

@@ -63,7 +63,8 @@ def _far_apart(arms: Any) -> bool:
 class _Columns(NamedTuple):
     """The arms of a warm-up, and the centre and deviation of every column.
 
-    Of sparse arms these are 0 and the root mean square. A column that did not vary is scaled by its largest entry. A column that was always 0 has no known scale.
+    Of sparse arms these are 0 and the root mean square. A column that did not vary is scaled by its largest
+    entry. A column that was always 0 has no known scale.
     """
 
     arms: Any
@@ -96,9 +97,8 @@ class _Columns(NamedTuple):
         """
         most = self.spread[self.live].max()
         spread = np.full_like(self.spread, most) if alike else self.spread
-        unknown = (
-            self.spread[self.live].min() if sparse.issparse(self.arms) else 1.0
-        )  # a new word: like the rarest
+        is_sparse = sparse.issparse(self.arms)
+        unknown = self.spread[self.live].min() if is_sparse else 1.0  # a new word: like the rarest
         factor = 1.0 / np.where(spread > _SMALLEST, spread, unknown)
         length = _length(Scaling.columns(self.centre, factor, bound=bound).apply(self.arms))
         reach = _largest(Scaling.columns(self.centre, factor).apply(self.arms)) / length

@@ -27,7 +27,8 @@ earned."""
 class Reader:
     """Reads features through a scaling.
 
-    In a warm-up it is fitted again whenever there are 1.4 times as many requests. The models of one ``PerAction`` share a reader.
+    In a warm-up it is fitted again whenever there are 1.4 times as many requests. The models of one
+    ``PerAction`` share a reader.
     """
 
     def __init__(self, dim: int, wanted: str | None, intercept: float, scaling: Scaling | None) -> None:
@@ -68,7 +69,7 @@ class Reader:
             self.sample.add(arms)
 
     def learned(self, arm: Any) -> None:
-        """Note an arm (1, dim) with a reward. If there are more of them than arms offered, it is a request."""
+        """Note an arm (1, dim) with a reward. It is a request if there are more of them than arms offered."""
         if self.sample is not None:
             self.sample.learned += 1
             if self.sample.learned > self.sample.offered:
@@ -142,7 +143,7 @@ class Reader:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays held."""
-        return self.scaling.lens.nbytes + (0 if self.sample is None else self.sample.nbytes)
+        return self.scaling.nbytes + (0 if self.sample is None else self.sample.nbytes)
 
     # -- files --------------------------------------------------------------------------------------
 

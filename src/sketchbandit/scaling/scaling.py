@@ -182,6 +182,11 @@ class Scaling:
         """The number of features of z."""
         return self.dim + (self.constant != 0.0)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays held."""
+        return self.lens.nbytes + (0 if self.reach is None else self.reach.nbytes)
+
     def as_provisional(self) -> "Scaling":
         """A copy, marked as provisional."""
         marked = type(self)(self.dim, self.lens, self.reach)
