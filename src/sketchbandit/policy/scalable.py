@@ -1,4 +1,4 @@
-"""How features are scaled: learned from the first arms in a warm-up, then fixed."""
+"""How features are scaled: learned from the first requests in a warm-up, then fixed."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator

@@ -18,9 +18,9 @@ WIDE = 10.0
 """The same, where rewards are predicted better if less is clipped."""
 FAR_APART = 100.0
 """If a typical sparse arm has an entry above this times its lower quartile, "auto" scales columns."""
-COMPARABLE = 300.0
-"""If the largest deviation of a dense column is above this times the median one, columns have different
-units. With one scale for all, most would never be learned, so "auto" scales each of them by itself."""
+COMPARABLE, COMPARABLE_TO_LEAST = 300.0, 1e4
+"""If the largest deviation of a dense column is above this times the median or the least one, columns have
+different units. With one scale for all, many would never be learned: "auto" scales each of them by itself."""
 _SURE, _BETTER = 1.0, 0.02
 """Nats, in all and for every reward, by which another scaling must predict better than the default."""
 _ENOUGH, _MOST_REWARDS = 8, 256  # rewards to choose a scaling by
@@ -88,7 +88,8 @@ class _Columns(NamedTuple):
     def are_comparable(self) -> bool:
         """Whether columns may have the same unit."""
         spread = self.spread[self.live]
-        return bool(spread.max() <= COMPARABLE * np.median(spread))
+        most = min(COMPARABLE * np.median(spread), COMPARABLE_TO_LEAST * spread.min())
+        return bool(spread.max() <= most)
 
     def scaled(self, constant: float, *, bound: float = BOUND, alike: bool = False) -> Scaling:
         """Centre columns (unless sparse), divide each by its deviation, clip, and make arms of length one.

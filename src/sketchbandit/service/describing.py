@@ -51,6 +51,6 @@ def _of_one(policy: Any, health: Health) -> Described:
         "budget": sketch.budget if np.isfinite(certificate + sketch.budget) else None,
         "limit": sketch.error_limit if np.isfinite(certificate + sketch.error_limit) else None,
     }
-    is_healthy = not (health.heading_for_linear_regret or health.untried)
+    is_healthy = not (health.heading_for_linear_regret or health.untried or health.out_of_range)
     read_so = _read_so(policy.scaling, health)
     return Described(told, health.sentence, is_healthy, read_so, health.effective_rounds)
