@@ -463,7 +463,7 @@ def test_threads_share_a_warm_up() -> None:
 
 
 def test_one_request_does_not_end_the_warm_up() -> None:
-    """What differs from request to request has to be seen too: requests count, and some arms of each are kept."""
+    """What differs from request to request has to be seen too: requests count, and arms of each are kept."""
     policy, random = make("soful", DIM, "columns"), np.random.default_rng(0)
     for seen in range(1, WARM_UP):
         policy.select(random.standard_normal((1000, DIM)))

@@ -68,7 +68,8 @@ def oful(
         choice (docs/bandits.md). Default: not, as in the papers, except in a ``PerAction``.
     scaling : str or Scaling or None
         How features are scaled. None: not at all. "rows": every arm to length one. "columns": every column is
-        centred and divided by its standard deviation. "auto": chosen from the first requests (docs/scaling.md).
+        centred and divided by its standard deviation. "auto": learned from the first requests
+        (docs/scaling.md).
     intercept : bool or float
         Whether a constant feature is added to every arm. A float sets its length relative to an arm.
 
@@ -328,9 +329,9 @@ def adaptive(
         and an arm that was never tried has the mean of all rewards (docs/bandits.md). Default: yes, unless a
         ``Confidence`` asks for the radius of a theorem, which is about rewards as they are.
     scaling : str or Scaling or None
-        How features are scaled. "auto" (the default): chosen from the first requests. "rows": every arm to length
-        one. "columns": every column is centred and divided by its standard deviation. None: not at all
-        (docs/scaling.md).
+        How features are scaled. "auto" (the default): learned from the first requests. "rows": every arm to
+        length one. "columns": every column is centred and divided by its standard deviation. None: not at
+        all (docs/scaling.md).
     intercept : bool or float
         Whether a constant feature is added to every arm. A float sets its length relative to an arm.
     seed : int, optional

@@ -80,7 +80,9 @@ class _Columns(NamedTuple):
         if sparse.issparse(arms):
             centre, spread = np.zeros(arms.shape[1]), _root_mean_square(arms, unit)
         else:
-            centre, spread = (arms / unit).mean(axis=0) * unit, (arms / unit).std(axis=0) * unit
+            first = arms[0] / unit
+            beside = arms / unit - first  # so that an offset costs no digits
+            centre, spread = (first + beside.mean(axis=0)) * unit, beside.std(axis=0) * unit
         live = (spread > _CONSTANT * largest) & (spread > _SMALLEST)
         return cls(arms, centre, np.where(live, spread, largest), live)
 

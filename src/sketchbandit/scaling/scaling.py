@@ -16,7 +16,7 @@ from sketchbandit.sketch.rows import row_source
 NO_BOUND = sys.float_info.max
 
 _BEYOND, _RARE = 2.0, 20.0  # times what was seen, and times the bound if that is not known
-_ROUNDING = 8.0 * sys.float_info.epsilon  # times its offset: a column deviates so much by rounding alone
+_ROUNDING = 2.0 * sys.float_info.epsilon  # times its offset: a column deviates so much by rounding alone
 _NOTHING = 1e-9  # times the bound: a column that is scaled by its deviation goes further
 
 _NAMES: dict[float, str | None] = {AS_IS: None, ROWS: "rows", COLUMNS: "columns"}
