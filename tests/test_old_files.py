@@ -47,7 +47,7 @@ def test_a_file_of_an_earlier_version_goes_on(version: str, name: str, tmp_path:
     """
     wanted = answers_of(version)[name]
     _, feed, describe = FAMILIES[wanted["family"]]
-    thing = sb.load(FOLDER / version / f"{name}.safetensors")
+    thing: Any = sb.load(FOLDER / version / f"{name}.safetensors")
     assert thing.kind == wanted["kind"]
     rounding = 1e-5 if "float32" in name else 1e-9
     assert_same(describe(thing), wanted["saved"], rounding)

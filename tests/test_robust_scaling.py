@@ -187,7 +187,8 @@ def test_health_says_when_features_have_left_their_range(make: Any, tmp_path: Pa
     policy.save(tmp_path / "p")
     fed(fed(at_once, rows[:201]), rows[201:217])
     at_once.update(rows[217:900], np.arange(217, 900) % 2.0)
-    for other in (at_once, sb.load(tmp_path / "p")):
+    loaded: Any = sb.load(tmp_path / "p")
+    for other in (at_once, loaded):
         assert other.health().out_of_range == (2,)
         assert other._ranges.dump() == policy._ranges.dump()
     rows[900:, 2] -= 30.0
@@ -284,11 +285,12 @@ def test_the_reach_is_recorded() -> None:
 def test_equal_updates_after_a_load_in_a_warm_up(tmp_path: Path) -> None:
     """Requests of many arms are thinned alike before and after a file."""
     random, policy = np.random.default_rng(0), sb.adaptive(3, seed=0)
+    twin: Any = policy
     for number in range(90):
         if number % 20 == 9:
             policy.save(tmp_path / "p")
             twin = sb.load(tmp_path / "p")
         arms = random.standard_normal((40, 3))
-        for one in (policy, twin) if number > 9 else (policy,):
+        for one in (policy,) if twin is policy else (policy, twin):
             one.update(arms[one.select(arms)], float(arms[0, 0]))
     assert saved(twin) == saved(policy)
