@@ -9,6 +9,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from sketchbandit.kernels import kernels
+from sketchbandit.scaling import reader
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # some tests interrupt processes they start
@@ -27,3 +28,10 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     assert (kernels() is not None) == (request.param == "compiled")
     yield request.param
     kernels.cache_clear()
+
+
+@pytest.fixture
+def short_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warm-up of few requests, for what does not depend on their number."""
+    monkeypatch.setattr(reader, "WARM_UP", 30)
+    monkeypatch.setattr(reader, "MOST_REWARDS", 60)

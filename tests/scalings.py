@@ -83,6 +83,6 @@ def play(policy: Any, rounds: Iterator[Round], form: Callable[[Matrix], Any] = F
 
 
 def offer(policy: Any, arms: Any) -> None:
-    """In requests so small that every arm is looked at."""
-    for start in range(0, arms.shape[0], 50):
-        policy.select(arms[start : start + 50])
+    """Each arm in a request of its own, so that all are looked at."""
+    for place in range(arms.shape[0]):
+        policy.select(arms[[place]])

@@ -369,10 +369,10 @@ def test_probabilities_of_many_sets_while_a_scaling_warms_up_and_through_a_proje
     for policy in (sb.adaptive(6, explore=sb.UCB(0.2)), sb.cbrap(6, size=3), sb.oful(6, dtype=np.float32)):
         if learned:
             policy.update(rows[:learned], rewards[:learned])
-        before = policy.arms_seen
+        before = policy.requests_seen
         found = policy.probabilities_many(batch)
         assert np.allclose(found, [policy.probabilities(arms) for arms in batch], atol=1e-12)
-        assert policy.arms_seen == before
+        assert policy.requests_seen == before
 
 
 def test_all_ways_to_give_a_candidate_agree() -> None:

@@ -349,10 +349,10 @@ def test_reset_in_the_warm_up() -> None:
     policy: Any = sb.adaptive(3, seed=0)
     arms = np.random.default_rng(0).standard_normal((10, 3))
     policy.update(arms[policy.select(arms)], 1.0)
-    seen = policy.arms_seen
+    seen = policy.requests_seen
     policy.reset()
     assert policy.is_warming_up
-    assert (policy.rounds, policy.arms_seen, policy._kept) == (0, seen, [])
+    assert (policy.rounds, policy.requests_seen, policy._kept) == (0, seen, [])
     for _ in range(30):
         policy.update(arms[policy.select(arms)], 0.5)
     assert not policy.is_warming_up

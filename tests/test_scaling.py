@@ -79,6 +79,7 @@ def test_chance_falls_alike(kind: str, explore: sb.Explore) -> None:
     assert ours.random.bit_generator.state == theirs.random.bit_generator.state
 
 
+@pytest.mark.usefixtures("short_warm_up")
 @pytest.mark.parametrize("name", [name for name in RECIPES if name != "cbrap"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_the_certificate_holds_in_the_scaled_space(name: str, dtype: Any) -> None:

@@ -47,7 +47,7 @@ def test_after_the_warm_up_each_model_is_a_policy_that_had_the_scaling(name: str
     """Means, widths and theta of separate policies with that scaling, fed with the same."""
     models = of_recipe(name, wanted, baseline=False)
     pairs = play(models, contexts(WARM_UP - 1))
-    assert models.arms_seen == WARM_UP - 1
+    assert models.requests_seen == WARM_UP - 1
     pairs += play(models, contexts(40, seed=1))
     assert not models.is_warming_up
     assert models.rounds == len(pairs)
@@ -191,5 +191,5 @@ def test_bytes_of_the_warm_up_are_counted() -> None:
     held = sum(policy.nbytes for policy in models.policies.values())
     assert models.nbytes >= before + 2 * rows.nbytes
     assert models.nbytes > held
-    assert f"{len(rows)} of {WARM_UP} arms seen" in repr(models)
+    assert f"{len(rows)} of {WARM_UP} requests seen" in repr(models)
     assert all("warming up" in str(health.scaling) for health in models.health().values())

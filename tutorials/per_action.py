@@ -110,9 +110,7 @@ for start in (0, 100, 200):
 # *hybrid* model of Li et al. 2010).
 #
 # All features have the same scale here, so the policies read them as they are: `scaling=None,
-# intercept=False`. The default learns the scale of each column from the first 200 arms, which are only seven
-# visitors here, and cuts what lies beyond three deviations. In world A that makes the shared model lose
-# nearly nine times as much.
+# intercept=False`. Their rewards have mean 0, so they need no baseline either.
 
 # %%
 rounds = 6_000  # short: 300

@@ -28,7 +28,7 @@ from tests.service.harness import DIM, Service, crashing, error_of, in_loop, ser
 AUTO: dict[str, Any] = {"parameters": {"scaling": "auto", "intercept": True}, "propensities": "none"}
 NAMES = ["red", "green"]
 STAGES = (0, 1, 1, 2, 5, 11)
-"""Decisions of one life after another; a warm-up needs 200 arms, of which a kill loses some."""
+"""Decisions of one life after another; a short warm-up needs 30 requests, of which a kill loses some."""
 
 
 def features(seed: int, count: int = 5) -> Any:
@@ -64,6 +64,7 @@ async def scalings(found: Service) -> list[ScalingRow]:
     return [ScalingRow(*row[:-1]) for row in rows]  # without the checksum
 
 
+@pytest.mark.usefixtures("short_warm_up")
 @pytest.mark.parametrize("settings", [AUTO, {**AUTO, "actions": NAMES}])
 @in_loop
 async def test_killed_at_every_stage_of_the_warm_up(tmp_path: Path, settings: dict[str, Any]) -> None:
@@ -86,12 +87,12 @@ async def test_killed_at_every_stage_of_the_warm_up(tmp_path: Path, settings: di
         bandit = found.engine.bandit("b")
         assert same(bandit.policy, killed)
         assert bandit.policy.rounds == seed
-        await played(found, range(seed, seed + (200 if "actions" in settings else 40)))
+        await played(found, range(seed, seed + 40))
         rows = await scalings(found)
     assert not bandit.policy.is_warming_up
     assert [row.is_last for row in rows] == [False] * (len(rows) - 1) + [True]
     assert [row.arms for row in rows] == sorted({row.arms for row in rows})  # a kill makes none worse
-    assert 5 <= len(rows) <= 10
+    assert 5 <= len(rows) <= 12
     assert bandit.policy.scaling == decode(rows[-1].scaling, DIM)
     findings = check(tmp_path)
     assert all(finding.is_good for finding in findings), findings
@@ -107,16 +108,17 @@ async def test_snapshots_in_the_warm_up(tmp_path: Path, settings: dict[str, Any]
         async with service(tmp_path) as found:
             await found.create(**settings)
             policy = found.engine.bandit("b").policy
-            assert (policy.arms_seen, policy.rounds) == (seen, rounds)
+            assert (policy.requests_seen, policy.rounds) == (seen, rounds)
             await played(found, range(seed, seed + 5))
             await played(found, range(seed + 5, seed + 7), answered=False)
-            seen, rounds = policy.arms_seen, policy.rounds
-    assert seen == 28 * (1 if "actions" in settings else 5)
+            seen, rounds = policy.requests_seen, policy.rounds
+    assert seen == 28
     findings = check(tmp_path)
     assert len(findings) == 7  # the modes, the file, the rows, three snapshots, the rest
     assert all(finding.is_good for finding in findings), findings
 
 
+@pytest.mark.usefixtures("short_warm_up")
 @in_loop
 async def test_many_at_once(tmp_path: Path) -> None:
     """Decisions and rewards in flight together: one scaling at a time, and a replay has the same order."""
@@ -162,7 +164,7 @@ async def test_a_reward_beside_a_scaling(tmp_path: Path, is_first: bool) -> None
         await engine.journal.probe()
         query, rows = sa.select(tables.rewards.c.seq), await scalings(found)
         place = await engine.journal.read(lambda connection: connection.execute(query).scalar_one())
-        assert [row.arms for row in rows] == [5, 10]
+        assert [row.arms for row in rows] == [1, 2]
         assert (place < rows[1].seq) == is_first
     assert await replayed(tmp_path, bandit.policy)
 
@@ -185,7 +187,7 @@ async def test_a_scaling_that_cannot_be_written(tmp_path: Path, monkeypatch: pyt
         await found.upkeep.round()
         await played(found, range(1))
         (row,) = await scalings(found)
-        assert row.arms == 10
+        assert row.arms == 2
         assert policy.scaling == decode(row.scaling, DIM)
         assert policy.scaling != before
 
@@ -213,7 +215,7 @@ async def test_a_scaling_in_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (row,) = await scalings(found)
         assert policy.scaling == decode(row.scaling, DIM)
         await played(found, range(2))
-        assert [row.arms for row in await scalings(found)] == [5, 10]
+        assert [row.arms for row in await scalings(found)] == [1, 2, 3]
     assert await replayed(tmp_path, policy)
 
 
@@ -234,8 +236,8 @@ async def test_rewards_alone_bring_a_scaling(tmp_path: Path) -> None:
         for first in list(bandit.open):
             await found.engine.rewards.close(bandit, first, 0, "given", 1.0)
         await found.engine.journal.probe()
-        assert [row.arms for row in await scalings(found)] == [1, 2, 4, 8]
-        assert (bandit.policy.arms_seen, bandit.policy.rounds) == (10, 10)
+        assert [row.arms for row in await scalings(found)] == [1, 2, 3, 4, 5, 7, 9]
+        assert (bandit.policy.requests_seen, bandit.policy.rounds) == (10, 10)
     assert await replayed(tmp_path, bandit.policy)
 
 
@@ -246,10 +248,10 @@ async def test_what_it_says(tmp_path: Path) -> None:
         await found.create("plain", policy="oful")
         await found.create("rows", policy="oful", parameters={"scaling": "rows"})
         made = await found.create(**AUTO)
-        assert made.json()["scaling"] == "auto, warming up: 0 of 200 arms seen, and a constant of 1"
+        assert made.json()["scaling"] == "auto, warming up: 0 of 200 requests seen, and a constant of 1"
         await played(found, range(0, 60, 3))
-        assert (await found.stats())["scaling"].startswith("auto, warming up: 100 of 200 arms seen")
-        await played(found, range(0, 63, 3))
+        assert (await found.stats())["scaling"].startswith("auto, warming up: 20 of 200 requests seen")
+        await played(found, range(0, 540, 3))
         assert (await found.stats())["scaling"] == "columns, and a constant of 1"
         shown = {
             one["name"]: one["scaling"] for one in (await found.http.get("/v1/bandits")).json()["bandits"]
@@ -287,7 +289,7 @@ def test_a_warm_up_has_to_fit_too() -> None:
     limits = Limits(bandit_bytes=4 * MIB)
     wanted = {"size": 2, "scaling": "columns"}
     config = BanditConfig(2000, "soful", wanted)
-    with pytest.raises(TooLarge, match=r'11 MiB.*scaling to "rows"'):
+    with pytest.raises(TooLarge, match=r'14 MiB.*scaling to "rows"'):
         config.checked(limits)
     BanditConfig(2000, "soful", {**wanted, "scaling": "rows"}).checked(limits)
 

@@ -1,7 +1,7 @@
 """Actions and their models: which exist, which are offered, what they hold, and files."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from sketchbandit.policy.health import Health
 from sketchbandit.policy.learner import Learner
 from sketchbandit.policy.learning import Policy
 from sketchbandit.policy.verdicts import untried_action_sentence
-from sketchbandit.scaling import Reader
+from sketchbandit.scaling import Reader, Scaling
 from sketchbandit.showing import Facts, amount, certificate
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.columns import ColumnNames
@@ -96,6 +96,13 @@ class ActionModels(Learner):
     def _check_kept(self) -> None:
         for policy in self._models.values():
             policy._check_kept()
+
+    def _requests_of(self, arms: Any) -> Iterable[Any]:
+        """Every context is a request."""
+        return (arms[i : i + 1] for i in range(arms.shape[0]))
+
+    def _fit(self, reader: Reader) -> Scaling:
+        return reader.fit([policy._kept_rounds for policy in self._models.values()], self._template.ridge)
 
     def _start_anew(self) -> None:
         """Let every model learn its kept rounds again."""

@@ -66,6 +66,9 @@ class Health(NamedTuple):
     untried : tuple
         What was (nearly) never tried, though there were many rounds. For a model of a ``PerAction``, the name
         of its action. For the arms given to ``health``, their indices.
+    out_of_range : tuple
+        The columns of which most recent values lay far outside the range that their scaling was learned from:
+        their names, or their places (docs/scaling.md).
 
     Examples
     --------
@@ -90,6 +93,7 @@ class Health(NamedTuple):
     world_changed: bool = False
     changed_at: int | None = None
     untried: tuple[Any, ...] = ()
+    out_of_range: tuple[Any, ...] = ()
 
 
 class Mark(NamedTuple):

@@ -31,9 +31,10 @@ from sketchbandit.policy.ranking import RankingPolicy
 from sketchbandit.policy.steps import forget, learn_many, learn_one
 from sketchbandit.policy.verdicts import untried_arms_sentence, world_sentence
 from sketchbandit.precision import Leverage
+from sketchbandit.scaling import EVERY
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.change import ONE_APPENDED
-from sketchbandit.sketch.rows import RowBatch
+from sketchbandit.sketch.rows import RowBatch, row_source
 
 _ROUNDS_AN_ARM, _FEW_ARMS = 50, 4  # it takes so many rounds before an arm can be said to be untried
 _KNOWN = 0.5  # of its largest width: an arm with a larger width is hardly known
@@ -110,7 +111,11 @@ class Policy(RankingPolicy):
             norm_sq, leverage = self._precision.measure(x)
             if not norm_sq < math.inf:  # NaN ends here too
                 raise refuse(DenseArms(arm[np.newaxis]), np.array([norm_sq]))
-            return self._learn_one(x, row[np.newaxis], norm_sq, leverage, float(reward))
+            is_looked_at = self._watches_ranges and not self._rounds % EVERY
+            complaints = self._learn_one(x, row[np.newaxis], norm_sq, leverage, float(reward))
+            if is_looked_at and self._reader is not None:
+                self._ranges.look(arm, self._reader.scaling)
+            return complaints
         arm, reward = on_host(arm), on_host(reward)
         if isinstance(arm, Choice):
             raise InputTypeError("the arm is a Choice; give the arm itself: arms[choice.index]")
@@ -121,6 +126,14 @@ class Policy(RankingPolicy):
         return complaints
 
     def _learn_any(self, arm: Any, reward: Any) -> Complaints:
+        before = self._rounds
+        complaints = self._learn_all(arm, reward)
+        if self._watches_ranges and self._reader is not None and -before % EVERY < self._rounds - before:
+            source = row_source(self._columns.align(arm), self._dim, "arms")
+            self._ranges.look_at(source, before, self._reader.scaling)
+        return complaints
+
+    def _learn_all(self, arm: Any, reward: Any) -> Complaints:
         if is_scalar(reward) or is_vector(arm):
             arms = self._read(arm, may_be_empty=True)
             if len(arms) != 1:
@@ -208,7 +221,8 @@ class Policy(RankingPolicy):
         if lossy or is_long or self._rounds >= self._watch.next_mark:  # then the health may have changed
             if is_long:  # look again when the mass has doubled
                 self._mass_to_look_at = 2.0 * mass
-            return self._watch.look(sketch, self._rounds, self._ridge, forgets=self._clock is not None)
+            found = self._watch.look(sketch, self._rounds, self._ridge, forgets=self._clock is not None)
+            return found + self._complaints_of_dropped()
         return ()
 
     def _look_at_world(self) -> Complaints:
@@ -338,6 +352,7 @@ class Policy(RankingPolicy):
         self._estimate.arm_lengths += other._estimate.arm_lengths
         self._watch.add(other._watch)
         self._world.add(other._world)
+        self._ranges.add(other._ranges)
         self._columns = columns
         complaints = self._learned(other._rounds, lossy=True)
         self._kept += other._kept

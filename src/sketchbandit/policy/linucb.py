@@ -16,7 +16,7 @@ from sketchbandit.policy.forgetting import Clock, read_forget
 from sketchbandit.policy.health import HealthWatch
 from sketchbandit.policy.learning import Policy
 from sketchbandit.policy.predictions import PredictionWatch
-from sketchbandit.scaling import Intercept, Kind, Reader
+from sketchbandit.scaling import Intercept, Kind, RangeWatch, Reader
 from sketchbandit.showing import Facts, amount, certificate
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count
@@ -204,6 +204,7 @@ class LinUCB(Policy):
             "arm_lengths": self._estimate.arm_lengths,
             **self._watch.dump(),
             "world": self._world.dump(),
+            "ranges": self._ranges.dump(),
             **scalars,
             **kept,
         }, {**arrays, **rows}
@@ -237,6 +238,8 @@ class LinUCB(Policy):
         policy._clock = clock
         if "world" in scalars:  # not in files of 0.12
             policy._world = PredictionWatch.undump(scalars["world"])
+        if "ranges" in scalars:  # not in files of 0.14
+            policy._ranges = RangeWatch.undump(scalars["ranges"])
         policy._watch = HealthWatch.undump(scalars)
         policy._columns = ColumnNames(scalars.get("columns"))
         policy._restore_chance(scalars)

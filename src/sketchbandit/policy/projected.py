@@ -26,7 +26,7 @@ from sketchbandit.linalg import product
 from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.precision.products import project_sparse
-from sketchbandit.scaling import Intercept, Kind, Reader
+from sketchbandit.scaling import EVERY, Intercept, Kind, Reader
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch import ExactSketch
 from sketchbandit.sketch.checks import check_count, check_dtype
@@ -133,6 +133,7 @@ class ProjectedLinUCB(LinUCB):
         """Report on the predictions. Nothing is certified, because the projection error is not known."""
         sentence = "A random projection certifies nothing: whether the regret is sublinear is not known."
         found = super().health(arms)
+        is_telling = found.world_changed or found.untried or found.out_of_range or not found.enough_digits
         inf, nan = float("inf"), float("nan")
         return found._replace(
             certificate=inf,
@@ -140,7 +141,7 @@ class ProjectedLinUCB(LinUCB):
             growth=nan,
             limit=nan,
             heading_for_linear_regret=False,
-            sentence=self._health_of_world(sentence).get("sentence", sentence),
+            sentence=found.sentence if is_telling else sentence,
         )
 
     def __repr__(self) -> str:
@@ -172,8 +173,11 @@ class ProjectedLinUCB(LinUCB):
 
     def _learn(self, arm: Any, reward: Any) -> Complaints:
         if type(arm) is np.ndarray and arm.ndim == 1 and isinstance(reward, float) and not self._is_warming:
-            image = self._project(arm)
-            return self._learn_one(image[0], image, *self._precision.measure(image[0]), float(reward))
+            image, is_looked_at = self._project(arm), self._watches_ranges and not self._rounds % EVERY
+            complaints = self._learn_one(image[0], image, *self._precision.measure(image[0]), float(reward))
+            if is_looked_at and self._reader is not None:
+                self._ranges.look(arm, self._reader.scaling)
+            return complaints
         return super()._learn(arm, reward)
 
     def _read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:

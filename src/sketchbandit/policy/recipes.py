@@ -68,7 +68,8 @@ def oful(
         choice (docs/bandits.md). Default: not, as in the papers, except in a ``PerAction``.
     scaling : str or Scaling or None
         How features are scaled. None: not at all. "rows": every arm to length one. "columns": every column is
-        centred and divided by its standard deviation. "auto": chosen from the first arms (docs/scaling.md).
+        centred and divided by its standard deviation. "auto": learned from the first requests
+        (docs/scaling.md).
     intercept : bool or float
         Whether a constant feature is added to every arm. A float sets its length relative to an arm.
 
@@ -279,7 +280,7 @@ def adaptive(
 ) -> LinUCB:
     """The policy to start with: it takes features as they are and needs no tuning (docs/bakeoff.md).
 
-    The first arms offered set the scaling of the columns. A constant feature is added. Rewards are learned
+    The first requests set the scaling of the columns. A constant feature is added. Rewards are learned
     less their mean. Thompson sampling explores, with a scale that follows the standard deviation of the
     rewards. So neither the unit nor the zero of the rewards matters.
 
@@ -330,9 +331,9 @@ def adaptive(
         feature would learn too little from them. Off where a ``Confidence`` asks for the radius of a theorem,
         which is about rewards as they are.
     scaling : str or Scaling or None
-        How features are scaled. "auto" (the default): chosen from the first arms. "rows": every arm to length
-        one. "columns": every column is centred and divided by its standard deviation. None: not at all
-        (docs/scaling.md).
+        How features are scaled. "auto" (the default): learned from the first requests. "rows": every arm to
+        length one. "columns": every column is centred and divided by its standard deviation. None: not at
+        all (docs/scaling.md).
     intercept : bool or float
         Whether a constant feature is added to every arm. A float sets its length relative to an arm.
     seed : int, optional

@@ -1,7 +1,7 @@
-"""How features are scaled: learned from the first arms in a warm-up, then fixed."""
+"""How features are scaled: learned from the first requests in a warm-up, then fixed."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from sketchbandit.scaling import Reader, Scaling
 class Scalable(Exploring):
     """Base class of learners that read features through a scaling, if they have one.
 
-    A scaling that has to be learned takes means and standard deviations from the first arms offered. It is
-    fitted again each time the number of arms seen has doubled. Each time, the rounds so far are learned again
-    with the new scaling. After 200 arms the scaling is fixed, and never changes again.
+    A scaling that has to be learned takes means and standard deviations from the arms of the first requests.
+    It is fitted again whenever there are 1.4 times as many requests. Each time, the rounds so far are learned
+    again with the new scaling. After 200 requests the scaling is fixed, and never changes again.
     """
 
     _reader: Reader | None = None
@@ -56,22 +56,22 @@ class Scalable(Exploring):
 
     @property
     def scaling_due(self) -> tuple[Scaling, bool] | None:
-        """The scaling that the arms seen so far suggest, and whether it is the last; None if none is due.
+        """The scaling that the requests so far suggest, and whether it is the last; None if none is due.
 
         This is for callers that apply scalings themselves with ``read_by``.
         """
         reader = self._reader
-        return (reader.fit(), reader.is_last) if reader is not None and reader.is_due else None
+        return (self._fit(reader), reader.is_last) if reader is not None and reader.is_due else None
 
     @property
-    def arms_seen(self) -> int:
-        """The number of arms that the scaling is being learned from; 0 once it is fixed."""
+    def requests_seen(self) -> int:
+        """The number of requests that the scaling is being learned from; 0 once it is fixed."""
         return 0 if self._reader is None else self._reader.seen
 
     def read_by(self, scaling: Scaling, *, is_last: bool = True, seen: int | None = None) -> None:
         """Use the scaling that was due, and learn the rounds so far again with it.
 
-        ``seen`` is the value of ``arms_seen`` when the scaling was due, if it has changed since.
+        ``seen`` is the value of ``requests_seen`` when the scaling was due, if it has changed since.
         """
         if self._is_part:
             raise InputError("this model belongs to a PerAction; set the scaling there: models.scaling = ...")
@@ -104,17 +104,26 @@ class Scalable(Exploring):
         """Raise if the kept rounds could not be learned again with the present scaling."""
 
     @abstractmethod
+    def _fit(self, reader: Reader) -> Scaling:
+        """The scaling that fits the arms seen in the warm-up and the kept rounds."""
+
+    @abstractmethod
     def _start_anew(self) -> None:
         """Learn the rounds so far again, with the present scaling."""
 
     # -- the warm-up --------------------------------------------------------------------------------
 
     def _saw(self, *offered: Arms) -> None:
-        """Take note of arms that were offered, during the warm-up. The choice among them is already made."""
+        """Take note of requests, during the warm-up: the arms of each. The choices are already made."""
         if self._is_warming and self._reader is not None:
             for arms in offered:
-                self._reader.saw(arms.raw)
+                for request in self._requests_of(arms.raw):
+                    self._reader.saw(request)
             self._scale_if_due()
+
+    def _requests_of(self, arms: Any) -> Iterable[Any]:
+        """The requests that these arms (K, dim) belong to."""
+        return (arms,)
 
     def _to_be_kept(self, rows: Any) -> Iterator[Any]:
         """Yield a copy of each row of the warm-up. Learn from it before asking for the next."""
@@ -133,7 +142,7 @@ class Scalable(Exploring):
             return
         is_last = reader.is_last
         try:
-            self.read_by(reader.fit(), is_last=is_last)
+            self.read_by(self._fit(reader), is_last=is_last)
         except InputError:  # with such large numbers the new scaling would overflow: keep the present one
             reader.read_by(reader.scaling, is_last=is_last)
             self._start_anew()

@@ -19,13 +19,14 @@ from sketchbandit.arms import (
     read_rewards,
 )
 from sketchbandit.arrays import Arrays, Scalars, Vector, taken_from, under
-from sketchbandit.errors import InputError, RowError
+from sketchbandit.errors import InputError, RowError, TooFewDigitsWarning
 from sketchbandit.estimate import Estimate
 from sketchbandit.libraries import check_real_dtype, is_foreign, library_of
 from sketchbandit.policy.blank import Blank
 from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.joined import JoinedPolicy
-from sketchbandit.scaling import Reader
+from sketchbandit.policy.verdicts import dropped_sentence, out_of_range_sentence
+from sketchbandit.scaling import RangeWatch, Reader, Scaling
 from sketchbandit.scaling.sample import as_arrays, from_arrays, stacked
 from sketchbandit.sketch.rows import RowBatch, complaint, read_rows, row_source
 
@@ -37,11 +38,13 @@ class ScaledPolicy(JoinedPolicy):
 
     _blank: Blank | None = None  # the empty parts to start again with, during the warm-up
     _is_projected = False  # whether arms are projected before they are scored
+    _watches_ranges = False  # whether features are clipped, so that they can leave their range
     _kept: list[tuple[Any, float]]  # raw arms (1, dim) and their rewards, during the warm-up
 
     def _begin(self, *parts: Any, **options: Any) -> None:
         super()._begin(*parts, **options)
         self._kept = []
+        self._ranges = RangeWatch()
 
     def _read_by(self, reader: Reader | None, blank: Blank | None) -> None:
         """Read arms with this reader from now on."""
@@ -51,6 +54,7 @@ class ScaledPolicy(JoinedPolicy):
             self._plain_dim = reader.dim if self._plain_dim >= 0 else -1
             self._lens = reader.scaling.lens
             self._is_warming = reader.sample is not None
+            self._watches_ranges = reader.scaling.kind == "columns"
 
     def _make_blank(self, reader: Reader | None) -> Blank | None:
         """The empty parts for a later restart; None if there will be none. Nothing may be learned yet."""
@@ -79,8 +83,34 @@ class ScaledPolicy(JoinedPolicy):
 
     def health(self) -> Health:
         """Report the error bound, how it grows, and what this means for the regret (``Health``)."""
-        found = super().health()
-        return found if self._reader is None else found._replace(scaling=self._reader.said)
+        found, reader = super().health(), self._reader
+        if reader is None:
+            return found
+        found = found._replace(scaling=reader.said, out_of_range=self._named(self._ranges.left))
+        if reader.scaling.dropped and found.enough_digits:
+            return found._replace(sentence=self._said_of_dropped(reader.scaling), enough_digits=False)
+        if found.out_of_range and found.enough_digits and not found.heading_for_linear_regret:
+            sentence = out_of_range_sentence(found.out_of_range, self._dim)
+            return found._replace(
+                sentence=f"{sentence} {found.sentence}" if found.world_changed else sentence
+            )
+        return found
+
+    def _named(self, columns: tuple[int, ...]) -> tuple[Any, ...]:
+        """The names of columns, or their places if they have none."""
+        names = self._columns.names
+        return columns if names is None else tuple(names[column] for column in columns)
+
+    def _said_of_dropped(self, scaling: Scaling) -> str:
+        return dropped_sentence(self._named(scaling.dropped))
+
+    def _complaints_of_dropped(self) -> Complaints:
+        """The warning that columns are dropped, once the scaling is fixed; it comes once."""
+        reader, watch = self._reader, self._watch
+        if reader is None or self._is_warming or watch.has_warned_of_digits or not reader.scaling.dropped:
+            return ()
+        watch.has_warned_of_digits = True
+        return (TooFewDigitsWarning(self._said_of_dropped(reader.scaling)),)
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -152,8 +182,17 @@ class ScaledPolicy(JoinedPolicy):
     def _check_kept(self) -> None:
         """Raise if the kept rounds could not be learned again with the present scaling."""
         if self._kept:
-            rewards = np.array([reward for _, reward in self._kept])
-            self._check_many(self._read_rows(stacked([raw for raw, _ in self._kept], self._dim)), rewards)
+            arms, rewards = self._kept_rounds
+            self._check_many(self._read_rows(arms), rewards)
+
+    def _fit(self, reader: Reader) -> Scaling:
+        return reader.fit([self._kept_rounds], self._ridge)
+
+    @property
+    def _kept_rounds(self) -> tuple[Any, Vector]:
+        """The arms (n, dim) and the rewards that were learned from in the warm-up."""
+        arms, rewards = zip(*self._kept, strict=True) if self._kept else ((), ())
+        return stacked([*arms], self._dim), np.array(rewards)
 
     def _start_anew(self) -> None:
         """Learn the kept rounds again, with the present scaling."""

@@ -98,6 +98,32 @@ def untried_arms_sentence(arms: Sequence[object], rounds: int) -> str:
     return f"In {rounds:,} rounds these arms, or any like them, were hardly ever tried: {shown}. {_TRY}"
 
 
+def out_of_range_sentence(columns: Sequence[Any], dim: int) -> str:
+    """The sentence for columns that have left the range in which their scaling was learned."""
+    return (
+        f"{_counted(columns, dim)} far outside the range that the scaling was learned from: "
+        f"{_listed(columns)}. What lies outside is cut, so to the policy they are constant. Give features "
+        "that keep their range (an age instead of a date), or make a new policy, which learns a new scaling."
+    )
+
+
+def dropped_sentence(columns: Sequence[Any]) -> str:
+    """The sentence for columns whose offset leaves no digits for how they vary."""
+    return (
+        f"Columns that vary too little beside their size for float64 are taken as constant: "
+        f"{_listed(columns)}. Subtract a typical value from them before you offer the arms."
+    )
+
+
+def _counted(columns: Sequence[Any], dim: int) -> str:
+    return f"{len(columns)} of {dim:,} columns {'lies' if len(columns) == 1 else 'lie'}"
+
+
+def _listed(names: Sequence[Any]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, names[:_SHOWN])) + more
+
+
 def forgetting_sentence(sketch: Sketch, error: float, most: float) -> str:
     """The sentence for a policy that forgets. Sublinear regret is not promised: the memory is bounded."""
     remembered = f"{sketch.effective_count:.4g} rounds are remembered"

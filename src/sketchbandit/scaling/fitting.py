@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -13,20 +14,43 @@ from sketchbandit.scaling.scaling import Scaling
 
 BOUND = 3.0
 """Standard deviations at which entries are clipped."""
+WIDE = 10.0
+"""The same, where rewards are predicted better if less is clipped."""
 FAR_APART = 100.0
 """If a typical sparse arm has an entry above this times its lower quartile, "auto" scales columns."""
-_CONSTANT = 1e-12  # times its largest entry: a column that deviates less counts as constant
+COMPARABLE, COMPARABLE_TO_LEAST = 300.0, 1e4
+"""If the largest deviation of a dense column is above this times the median or the least one, columns have
+different units. With one scale for all, many would never be learned: "auto" scales each of them by itself."""
+_SURE, _BETTER = 1.0, 0.02
+"""Nats, in all and for every reward, by which another scaling must predict better than the default."""
+_ENOUGH, _MOST_REWARDS = 8, 256  # rewards to choose a scaling by
+_CONSTANT = 1e-14  # times its largest entry: a column that deviates less counts as constant
 _SMALLEST = 1e-300  # smallest standard deviation with a finite factor
+_INNER, _OUTLIER = 0.95, 10.0  # entries beyond ten times the 95 % quantile of the deviations are outliers
+
+Rounds = Sequence[tuple[Any, Vector]]
+"""The arms (n, dim) and rewards that each model has learned from."""
 
 
-def fitted(wanted: str | None, arms: Any, constant: float) -> Scaling:
-    """The scaling that was asked for. "auto" chooses by the look of the arms."""
+def fitted(
+    wanted: str | None, arms: Any, constant: float, rounds: Rounds = (), ridge: float = 1.0
+) -> Scaling:
+    """The scaling that was asked for. "auto" chooses by the look of the arms, and by their rewards so far."""
     dim = arms.shape[1]
     if wanted is None:
-        return Scaling.none(dim, constant=constant * (_length(arms) or 1.0))
+        return Scaling.none(dim, constant=constant * (_typical_length(arms) or 1.0))
     if wanted == "rows" or (wanted == "auto" and sparse.issparse(arms) and not _far_apart(arms)):
         return Scaling.rows(dim, constant=constant)
-    return by_column(arms, constant)
+    columns = _Columns.of(without_outliers(arms))
+    if not columns.live.any():  # there is only one arm, or all are equal
+        return Scaling.rows(dim, constant=constant)
+    first = columns.scaled(constant)
+    if wanted != "auto" or sparse.issparse(arms):
+        return first
+    others = [columns.scaled(constant, bound=WIDE)]
+    if columns.are_comparable:
+        others.append(columns.scaled(constant, bound=WIDE, alike=True))
+    return _most_likely(first, others, rounds, ridge)
 
 
 def _far_apart(arms: Any) -> bool:
@@ -36,26 +60,141 @@ def _far_apart(arms: Any) -> bool:
     return bool(ratios) and bool(np.median(ratios) > FAR_APART)
 
 
-def by_column(arms: Any, constant: float) -> Scaling:
-    """Scale columns: centre them (unless sparse), divide by the deviation, clip, and make arms of length one.
+class _Columns(NamedTuple):
+    """The arms of a warm-up, and the centre and deviation of every column.
 
-    The length is one on average. A column that did not vary is scaled by its largest entry. A column that
-    was always 0 has no known scale.
+    Of sparse arms these are 0 and the root mean square. A column that did not vary is scaled by its largest
+    entry. A column that was always 0 has no known scale.
     """
-    largest = _largest(arms)
-    unit = _power_of_two(largest)
+
+    arms: Any
+    centre: Vector
+    spread: Vector
+    live: Any
+    """Whether a column varied."""
+
+    @classmethod
+    def of(cls, arms: Any) -> "_Columns":
+        largest = _largest(arms)
+        unit = _power_of_two(largest)
+        if sparse.issparse(arms):
+            centre, spread = np.zeros(arms.shape[1]), _root_mean_square(arms, unit)
+        else:
+            first = arms[0] / unit
+            beside = arms / unit - first  # so that an offset costs no digits
+            centre, spread = (first + beside.mean(axis=0)) * unit, beside.std(axis=0) * unit
+        live = (spread > _CONSTANT * largest) & (spread > _SMALLEST)
+        return cls(arms, centre, np.where(live, spread, largest), live)
+
+    @property
+    def are_comparable(self) -> bool:
+        """Whether columns may have the same unit."""
+        spread = self.spread[self.live]
+        most = min(COMPARABLE * np.median(spread), COMPARABLE_TO_LEAST * spread.min())
+        return bool(spread.max() <= most)
+
+    def scaled(self, constant: float, *, bound: float = BOUND, alike: bool = False) -> Scaling:
+        """Centre columns (unless sparse), divide each by its deviation, clip, and make arms of length one.
+
+        The length is one on average. If columns are ``alike``, all are divided by the largest deviation.
+        """
+        most = self.spread[self.live].max()
+        spread = np.full_like(self.spread, most) if alike else self.spread
+        is_sparse = sparse.issparse(self.arms)
+        unknown = self.spread[self.live].min() if is_sparse else 1.0  # a new word: like the rarest
+        factor = 1.0 / np.where(spread > _SMALLEST, spread, unknown)
+        length = _length(Scaling.columns(self.centre, factor, bound=bound).apply(self.arms))
+        reach = _largest(Scaling.columns(self.centre, factor).apply(self.arms)) / length
+        return Scaling.columns(
+            self.centre, factor / length, bound=bound / length, constant=constant, reach=reach
+        )
+
+
+# -- rewards ----------------------------------------------------------------------------------------
+
+
+def _most_likely(first: Scaling, others: list[Scaling], rounds: Rounds, ridge: float) -> Scaling:
+    """The scaling with which the rewards so far are predicted best; the first unless it is clearly worse.
+
+    A small gain does not count: what is best for few rewards may lose in the long run.
+    """
+    rounds = [(arms[-_MOST_REWARDS:], rewards[-_MOST_REWARDS:]) for arms, rewards in rounds if len(rewards)]
+    count = sum(len(rewards) for _, rewards in rounds)
+    if count < _ENOUGH:
+        return first
+    everything = np.concatenate([rewards for _, rewards in rounds])
+    largest = float(abs(everything).max()) or 1.0
+    mean = float((everything / largest).mean())
+    rounds = [(arms, rewards / largest - mean) for arms, rewards in rounds]
+    if not any(rewards.any() for _, rewards in rounds):
+        return first
+    found = [_log_likelihood(scaling, rounds, ridge) for scaling in (first, *others)]
+    best = int(np.argmax(found))
+    return others[best - 1] if best and found[best] > found[0] + _SURE + _BETTER * count else first
+
+
+def _log_likelihood(scaling: Scaling, rounds: Rounds, ridge: float) -> float:
+    """The log-likelihood of the rewards in ridge regression on z, with the noise that makes them most likely.
+
+    With K = I + ZZ'/ridge for each model it is -(n/2) ln sum r'K⁻¹r - (1/2) sum ln det K. By the chain rule
+    this is how well each reward is predicted from those before it.
+    """
+    squares = log_det = 0.0
+    count = 0
+    for arms, rewards in rounds:
+        rows = scaling.apply(arms)
+        gram = rows @ rows.T
+        kernel = (gram.toarray() if sparse.issparse(gram) else gram) / ridge + np.eye(len(rewards))
+        root = np.linalg.cholesky(kernel)
+        squares += float(np.square(np.linalg.solve(root, rewards)).sum())
+        log_det += 2.0 * float(np.log(np.diag(root)).sum())
+        count += len(rewards)
+    return -0.5 * (count * math.log(squares) + log_det)
+
+
+# -- outliers ---------------------------------------------------------------------------------------
+
+
+def without_outliers(arms: Any) -> Any:
+    """The arms, where an entry that is far beyond nearly all others of its column counts as one of them.
+
+    Deviations are taken from the median, or from 0 if arms are sparse. Deviations of 0 do not count: most
+    entries of a column may be equal. Without outliers the arms are returned as they are.
+    """
     if sparse.issparse(arms):
-        centre, spread = np.zeros(arms.shape[1]), _root_mean_square(arms, unit)
-    else:
-        centre, spread = (arms / unit).mean(axis=0) * unit, (arms / unit).std(axis=0) * unit
-    live = (spread > _CONSTANT * largest) & (spread > _SMALLEST)
-    if not live.any():  # there is only one arm, or all are equal
-        return Scaling.rows(arms.shape[1], constant=constant)
-    spread = np.where(live, spread, largest)
-    unknown = spread[live].min() if sparse.issparse(arms) else 1.0  # a new word: like the rarest
-    factor = 1.0 / np.where(spread > _SMALLEST, spread, unknown)
-    length = _length(Scaling.columns(centre, factor, bound=BOUND).apply(arms))
-    return Scaling.columns(centre, factor / length, bound=BOUND / length, constant=constant)
+        order = np.lexsort((abs(arms.data), arms.indices))
+        columns, sizes = arms.indices[order], abs(arms.data[order])
+        zeros = np.bincount(columns[sizes == 0.0], minlength=arms.shape[1])
+        ends = np.cumsum(np.bincount(columns, minlength=arms.shape[1]))
+        starts = np.concatenate([[0], ends[:-1]]) + zeros
+        places = starts + (_INNER * np.maximum(ends - starts - 1, 0)).astype(np.intp)
+        inner = sizes[np.minimum(places, len(sizes) - 1)][arms.indices] if len(sizes) else sizes
+        is_outlier = abs(arms.data) / _OUTLIER > inner
+        if not (is_outlier & (inner > 0.0)).any():
+            return arms
+        data = np.where(is_outlier, np.copysign(inner, arms.data), arms.data)
+        return sparse.csr_array((data, arms.indices, arms.indptr), shape=arms.shape)
+    with np.errstate(over="ignore"):
+        centre = np.median(arms, axis=0)
+        deviations = arms - centre
+        sizes = np.sort(abs(deviations), axis=0)
+        zeros = (sizes == 0.0).sum(axis=0)
+        places = zeros + (_INNER * np.maximum(len(arms) - zeros - 1, 0)).astype(np.intp)
+        inner = np.take_along_axis(sizes, np.minimum(places, len(arms) - 1)[np.newaxis], axis=0)
+    is_outlier = abs(deviations) / _OUTLIER > inner
+    if not is_outlier.any():
+        return arms
+    return np.where(is_outlier, centre + np.copysign(inner, deviations), arms)
+
+
+# -- sizes ------------------------------------------------------------------------------------------
+
+
+def _typical_length(arms: Any) -> float:
+    """The root mean square of the lengths, without outliers."""
+    unit = float(_power_of_two(_largest(arms).max(initial=0.0)))
+    squares = (arms / unit).power(2).sum(axis=1) if sparse.issparse(arms) else row_norms_sq(arms / unit)
+    return _length(without_outliers(np.sqrt(np.asarray(squares, np.float64)).reshape(-1, 1))) * unit
 
 
 def _length(arms: Any) -> float:

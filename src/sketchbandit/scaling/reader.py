@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from sketchbandit.arrays import Arrays, Scalars, taken_from, under
 from sketchbandit.errors import InputError
-from sketchbandit.scaling.fitting import fitted
+from sketchbandit.scaling.fitting import Rounds, fitted
 from sketchbandit.scaling.sample import Sample
 from sketchbandit.scaling.scaling import Scaling
 from sketchbandit.sketch.checks import check_real
@@ -14,7 +14,10 @@ Intercept = bool | float
 
 KINDS = (None, "rows", "columns", "auto")
 WARM_UP = 200
-"""The number of arms after which a scaling is fixed."""
+"""The number of requests after which a scaling is fixed. An arm learned from without one counts as one."""
+MOST_REWARDS = 2 * WARM_UP
+"""The number of rewards after which it is fixed, even if there were fewer requests."""
+_GROWTH = 1.4  # times as many requests: then it is fitted again
 CONSTANT = 1.0
 """The constant that ``intercept=True`` appends to arms of length one. If it is small, the ridge
 keeps the common part of all rewards from being learned: with 0.3 and rewards of 10 and 11 hardly anything was
@@ -22,9 +25,10 @@ earned."""
 
 
 class Reader:
-    """Reads features through a scaling. In a warm-up it is fitted again each time the arms seen have doubled.
+    """Reads features through a scaling.
 
-    The models of one ``PerAction`` share a reader.
+    In a warm-up it is fitted again whenever there are 1.4 times as many requests. The models of one
+    ``PerAction`` share a reader.
     """
 
     def __init__(self, dim: int, wanted: str | None, intercept: float, scaling: Scaling | None) -> None:
@@ -36,7 +40,7 @@ class Reader:
         self.sample = Sample(dim) if scaling is None else None
         """The arms of the warm-up; None if it is over."""
         self.scaling = stand_in(dim, wanted, intercept) if scaling is None else scaling
-        self._next_fit = 1  # arms
+        self._next_fit = 1  # requests
 
     @classmethod
     def of(cls, dim: int, kind: Any, intercept: Any) -> "Reader | None":
@@ -60,31 +64,32 @@ class Reader:
     # -- the warm-up --------------------------------------------------------------------------------
 
     def saw(self, arms: Any) -> None:
-        """Note arms (K, dim) that were offered, before scaling."""
-        if self.sample is not None and self.sample.count < WARM_UP:
-            self.sample.add_request(arms)
+        """Note the arms (K, dim) of a request, before scaling."""
+        if self.sample is not None and self.sample.requests < WARM_UP:
+            self.sample.add(arms)
 
     def learned(self, arm: Any) -> None:
-        """Note an arm (1, dim) with a reward. It counts if there were more rewards than arms offered."""
+        """Note an arm (1, dim) with a reward. It is a request if there are more of them than arms offered."""
         if self.sample is not None:
             self.sample.learned += 1
-            if self.sample.learned > self.sample.count:
+            if self.sample.learned > self.sample.offered:
                 self.sample.add(arm)
 
     @property
     def is_due(self) -> bool:
-        """Whether enough arms were seen to fit the scaling again."""
-        return self.sample is not None and self.sample.count >= self._next_fit
+        """Whether enough requests were seen to fit the scaling again."""
+        return self.sample is not None and (self.sample.requests >= self._next_fit or self.is_last)
 
     @property
     def is_last(self) -> bool:
         """Whether the next scaling will be the last."""
-        return self.sample is not None and self.sample.count >= WARM_UP
+        sample = self.sample
+        return sample is not None and (sample.requests >= WARM_UP or sample.learned >= MOST_REWARDS)
 
-    def fit(self) -> Scaling:
-        """The scaling that fits the arms seen."""
+    def fit(self, rounds: Rounds = (), ridge: float = 1.0) -> Scaling:
+        """The scaling that fits the arms seen, and the rounds that were learned from."""
         assert self.sample is not None  # noqa: S101  (for the type checker)
-        return fitted(self.wanted, self.sample.rows, self.intercept)
+        return fitted(self.wanted, self.sample.rows, self.intercept, rounds, ridge)
 
     @property
     def shown(self) -> Scaling:
@@ -93,20 +98,20 @@ class Reader:
 
     @property
     def seen(self) -> int:
-        """The number of arms in the warm-up; 0 if it is over."""
-        return 0 if self.sample is None else self.sample.count
+        """The number of requests in the warm-up; 0 if it is over."""
+        return 0 if self.sample is None else self.sample.requests
 
     def read_by(self, scaling: Scaling, *, is_last: bool = True, seen: int | None = None) -> None:
         """Read features with this scaling from now on. The last one is fixed.
 
-        ``seen`` is the number of arms that it was fitted to, if it differs from those of the warm-up.
+        ``seen`` is the number of requests that it was fitted to, if it differs from those of the warm-up.
         """
         self.scaling = scaling
         if is_last:
             self.sample = None
         elif self.sample is not None:
-            count = max(self.sample.count if seen is None else seen, 1)
-            self._next_fit = min(2 * count, max(WARM_UP, count + 1))
+            count = max(self.sample.requests if seen is None else seen, 1)
+            self._next_fit = max(min(int(_GROWTH * count), WARM_UP), count + 1)
 
     def check(self, scaling: Scaling) -> None:
         """Raise if a scaling does not fit."""
@@ -117,7 +122,7 @@ class Reader:
             )
 
     def merge(self, other: "Reader") -> None:
-        """Add the arms that another reader has seen in its warm-up."""
+        """Add the requests that another reader has seen in its warm-up."""
         if self.sample is not None and other.sample is not None:
             self.sample.merge(other.sample)
 
@@ -127,9 +132,9 @@ class Reader:
     def said(self) -> str | None:
         """A description in words."""
         if self.sample is None:
-            return self.scaling.kind
+            return f"{self.scaling.kind}, one scale for all" if self.scaling.is_common else self.scaling.kind
         what = self.wanted or "length of the intercept"
-        return f"{what}, warming up: {self.sample.count} of {WARM_UP} arms seen"
+        return f"{what}, warming up: {self.sample.requests} of {WARM_UP} requests seen"
 
     def __repr__(self) -> str:
         constant = f", intercept={self.scaling.constant:.4g}" if self.intercept else ""
@@ -138,7 +143,7 @@ class Reader:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays held."""
-        return self.scaling.lens.nbytes + (0 if self.sample is None else self.sample.nbytes)
+        return self.scaling.nbytes + (0 if self.sample is None else self.sample.nbytes)
 
     # -- files --------------------------------------------------------------------------------------
 

@@ -7,38 +7,57 @@ from scipy import sparse
 
 from sketchbandit.arrays import Arrays, Scalars
 
-_MOST_OF_A_REQUEST = 50  # arms: requests differ from one another, so several have to be seen
+MOST_OF_A_REQUEST = 50
+"""Arms of one request that are kept, as long as few requests were seen."""
+MOST = 400
+"""Arms that are kept of many requests: at least two of each."""
 
 
 class Sample:
-    """Arms that were offered, or learned from without being offered."""
+    """Arms that were offered, or learned from without being offered, request by request.
+
+    The more requests there are, the fewer arms of each are kept. So what differs between requests counts,
+    however many arms one of them has.
+    """
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
-        self.count = 0
+        self.offered = 0
+        """The number of arms offered."""
         self.learned = 0
         """The number of arms with a reward."""
-        self._parts: list[Any] = []
+        self._parts: list[Any] = []  # the arms kept of each request
+        self._share = MOST_OF_A_REQUEST  # the most arms kept of one request
+
+    @property
+    def requests(self) -> int:
+        """The number of requests seen."""
+        return len(self._parts)
 
     def add(self, arms: Any) -> None:
-        """Keep a copy of the rows of an array or of a CSR matrix."""
+        """Keep a copy of the rows (an array or a CSR matrix) of a request; of many, evenly spaced ones."""
         if arms.shape[0]:
-            self._parts.append(arms.astype(np.float64))
-            self.count += arms.shape[0]
-
-    def add_request(self, arms: Any) -> None:
-        """Keep the arms of one request; if there are many, evenly spaced ones."""
-        self.add(arms[:: max(1, -(-arms.shape[0] // _MOST_OF_A_REQUEST))])
+            self.offered += arms.shape[0]
+            self._parts.append(_thinned(arms, self._share, self.requests).astype(np.float64))
+            self._thin()
 
     def merge(self, other: "Sample") -> None:
-        """Add the arms of another sample."""
+        """Add the requests of another sample."""
         self._parts += other._parts
-        self.count += other.count
+        self.offered += other.offered
         self.learned += other.learned
+        self._thin()
+
+    def _thin(self) -> None:
+        """Keep fewer arms of each request, if there are so many requests."""
+        share = min(MOST_OF_A_REQUEST, max(2, MOST // (1 << (self.requests - 1).bit_length())))
+        if share < self._share:
+            self._share = share
+            self._parts = [_thinned(part, share, place).copy() for place, part in enumerate(self._parts)]
 
     @property
     def rows(self) -> Any:
-        """All arms: an array, or a CSR matrix if some came as one."""
+        """All arms kept: an array, or a CSR matrix if some came as one."""
         return stacked(self._parts, self.dim)
 
     @property
@@ -50,15 +69,29 @@ class Sample:
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same sample."""
-        return {"dim": self.dim, "learned": self.learned}, as_arrays(self.rows)
+        kept = [part.shape[0] for part in self._parts]
+        return {"dim": self.dim, "offered": self.offered, "learned": self.learned, "kept": kept}, as_arrays(
+            self.rows
+        )
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays) -> "Sample":
         """Return the sample that ``dump`` described."""
         made = cls(int(scalars["dim"]))
-        made.add(from_arrays(arrays, made.dim))
+        rows = from_arrays(arrays, made.dim)
+        kept = scalars.get("kept", [1] * rows.shape[0])  # in files of 0.14 every arm counts as a request
+        ends = np.cumsum(kept, dtype=np.intp).tolist()
+        made._parts = [rows[end - count : end].copy() for count, end in zip(kept, ends, strict=True)]
+        made.offered = int(scalars.get("offered", rows.shape[0]))
         made.learned = int(scalars["learned"])
+        made._thin()
         return made
+
+
+def _thinned(rows: Any, most: int, start: int) -> Any:
+    """At most so many rows, evenly spaced. Where they start differs from request to request."""
+    step = max(1, -(-rows.shape[0] // most))
+    return rows[start % step :: step]
 
 
 def stacked(parts: list[Any], dim: int) -> Any:

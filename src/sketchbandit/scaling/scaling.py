@@ -15,6 +15,10 @@ from sketchbandit.sketch.rows import row_source
 
 NO_BOUND = sys.float_info.max
 
+_BEYOND, _RARE = 2.0, 20.0  # times what was seen, and times the bound if that is not known
+_ROUNDING = 2.0 * sys.float_info.epsilon  # times its offset: a column deviates so much by rounding alone
+_NOTHING = 1e-9  # times the bound: a column that is scaled by its deviation goes further
+
 _NAMES: dict[float, str | None] = {AS_IS: None, ROWS: "rows", COLUMNS: "columns"}
 
 
@@ -36,6 +40,9 @@ class Scaling:
         The largest absolute entry of z.
     constant : float
         The constant that is appended; 0 if there is none.
+    reach : array or None
+        The largest absolute entry of z in every column, before clipping, among the arms it was fitted to.
+        None if it is not known. It changes nothing; ``health()`` compares later arms with it.
 
     Examples
     --------
@@ -47,11 +54,14 @@ class Scaling:
     is_provisional = False
     """Whether it belongs to a warm-up that is not over, and will be replaced."""
 
-    def __init__(self, dim: int, lens: Vector) -> None:
+    def __init__(self, dim: int, lens: Vector, reach: Vector | None = None) -> None:
         self.dim = dim
         self.lens = lens
         """All numbers, in the form that the loops read (``kernels.view``)."""
-        self.lens.flags.writeable = False
+        self.reach = reach
+        for held in (lens, reach):
+            if held is not None:
+                held.flags.writeable = False
         self.centres = self.centre is not None and bool(self.centre.any())
         """Whether zeros are moved, so that sparse arms become dense."""
 
@@ -71,7 +81,15 @@ class Scaling:
         return cls(check_count("dim", dim, at_least=1), lens)
 
     @classmethod
-    def columns(cls, centre: Any, factor: Any, *, bound: float = NO_BOUND, constant: float = 0.0) -> Self:
+    def columns(
+        cls,
+        centre: Any,
+        factor: Any,
+        *,
+        bound: float = NO_BOUND,
+        constant: float = 0.0,
+        reach: Any = None,
+    ) -> Self:
         """Scale by column: (x - centre)·factor, clipped at ``bound``.
 
         Parameters
@@ -82,6 +100,8 @@ class Scaling:
             The largest absolute entry of the result.
         constant : float
             A constant to append; 0 for none.
+        reach : array of shape (dim,), optional
+            The largest absolute entry of each column of the result, without clipping, that is to be expected.
 
         Examples
         --------
@@ -95,7 +115,10 @@ class Scaling:
                 f"centre and factor need a number per column, got {len(parts[0])} and {len(parts[1])} numbers"
             )
         head = [COLUMNS, check_real("bound", bound, above=0.0), check_real("constant", constant)]
-        return cls(len(parts[0]), np.concatenate([head, *parts]))
+        expected = None if reach is None else _read_vector("reach", reach)
+        if expected is not None and len(expected) != len(parts[0]):
+            raise InputError(f"reach needs a number per column, {len(parts[0])}, got {len(expected)} numbers")
+        return cls(len(parts[0]), np.concatenate([head, *parts]), expected)
 
     # -- what it tells ------------------------------------------------------------------------------
 
@@ -125,13 +148,48 @@ class Scaling:
         return float(self.lens[CONSTANT])
 
     @property
+    def is_common(self) -> bool:
+        """Whether several columns share one factor, so that they keep their proportions."""
+        factor = self.factor
+        return factor is not None and len(factor) > 1 and bool((factor == factor[0]).all())
+
+    @property
+    def limit(self) -> Vector | None:
+        """How far z is expected to go in every column, before clipping; None if nothing is clipped.
+
+        It is twice what was seen, or where that is not known twenty times the bound: so far may be a rare
+        feature of a binary column.
+        """
+        if self.kind != "columns" or self.bound == NO_BOUND:
+            return None
+        if self.reach is None:
+            return np.full(self.dim, _RARE * self.bound)
+        return _BEYOND * np.maximum(self.reach, self.bound)
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """Columns that varied, but so little beside their offset that float64 has no digits left for it.
+
+        They count as constant.
+        """
+        if self.reach is None or self.centre is None or self.factor is None:
+            return ()
+        beside = self.reach - _ROUNDING * abs(self.centre) * self.factor  # what rounding does not explain
+        return tuple(np.flatnonzero((beside > 0.0) & (self.reach < _NOTHING * self.bound)).tolist())
+
+    @property
     def inner_dim(self) -> int:
         """The number of features of z."""
         return self.dim + (self.constant != 0.0)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays held."""
+        return self.lens.nbytes + (0 if self.reach is None else self.reach.nbytes)
+
     def as_provisional(self) -> "Scaling":
         """A copy, marked as provisional."""
-        marked = type(self)(self.dim, self.lens)
+        marked = type(self)(self.dim, self.lens, self.reach)
         marked.is_provisional = True
         return marked
 
@@ -152,7 +210,7 @@ class Scaling:
         return hash((self.dim, self.lens.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.dim, self.lens)  # so that copies cannot be written to either
+        return type(self), (self.dim, self.lens, self.reach)  # so that copies cannot be written to either
 
     def __repr__(self) -> str:
         provisional = ", provisional" if self.is_provisional else ""
@@ -208,7 +266,7 @@ class Scaling:
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same scaling."""
-        return {"dim": self.dim}, {"lens": self.lens}
+        return {"dim": self.dim}, {"lens": self.lens} | ({} if self.reach is None else {"reach": self.reach})
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays) -> Self:
@@ -220,7 +278,10 @@ class Scaling:
         is_sound = lens.dtype == np.float64 and len(lens) == wanted and np.isfinite(lens).all()
         if not is_sound or not lens[BOUND] > 0.0:
             raise FileError(f"the file is damaged: the scaling of {dim} columns makes no sense")
-        return cls(dim, lens)
+        reach = arrays.get("reach")  # not in files of 0.14
+        if reach is not None and (reach.shape != (dim,) or not np.isfinite(reach).all()):
+            raise FileError(f"the file is damaged: the reach of {dim} columns makes no sense")
+        return cls(dim, lens, reach)
 
 
 def _read_vector(name: str, given: Any) -> Vector:

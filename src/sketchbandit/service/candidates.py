@@ -98,8 +98,8 @@ class Candidates:
             raise Busy(f"candidate {name!r} is still being made; try again in a moment")
         if candidate.policy.is_warming_up:
             raise Conflict(
-                f"candidate {name!r} is warming up: it learns its scaling from the first arms, and has "
-                f"seen {candidate.policy.arms_seen} arms; promote it after the warm-up"
+                f"candidate {name!r} is warming up: it learns its scaling from the first requests, and has "
+                f"seen {candidate.policy.requests_seen} of them; promote it after the warm-up"
             )
         if keep is not None and bandit.policy.is_warming_up:
             raise Conflict(

@@ -13,7 +13,8 @@ from sketchbandit.explore import UCB, Explore
 from sketchbandit.explore.named import RULES
 from sketchbandit.policy import Confidence, PerAction
 from sketchbandit.policy.named import RECIPES, build, parameters, recipe
-from sketchbandit.scaling.reader import KINDS, WARM_UP
+from sketchbandit.scaling.reader import KINDS, MOST_REWARDS
+from sketchbandit.scaling.sample import MOST
 from sketchbandit.service.costs import DEFAULT_SIZE, Shape, held_bytes
 from sketchbandit.service.exploring import kept_settings, rule_from, rule_settings
 from sketchbandit.service.problems import Invalid, Problem, TooLarge
@@ -28,7 +29,7 @@ _BESIDE = ("explore", "rewards", "forget")
 _WITHOUT_EFFECT = {("adaptive", "seed")}
 """Parameters that are taken and do nothing: the service draws with a generator of its own."""
 _PLAIN = (str, bool, int, float)
-_WARM_UP_BYTES = 3 * 8 * WARM_UP  # per feature: arms offered, arms of the last request, arms rewarded
+_WARM_UP_BYTES = 8 * (MOST + MOST_REWARDS)  # per feature: arms kept of the requests, and arms rewarded
 _MOST = 1e50  # the largest number in the settings; its square is far from overflow
 _BEFORE = {"ridge": 1.0, "scaling": None, "intercept": False, "explore": None}
 """The defaults of bandits whose record has none: those created by version 0.9 and before."""

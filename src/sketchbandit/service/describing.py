@@ -102,7 +102,7 @@ def _of_one(policy: Any, health: Health, untried: Sequence[str] = ()) -> Describ
     return Described(
         told,
         health.sentence,
-        not (health.heading_for_linear_regret or was_never_tried),
+        not (health.heading_for_linear_regret or was_never_tried or health.out_of_range),
         _read_so(policy.scaling, health),
         health.effective_rounds,
         _baseline(policy),

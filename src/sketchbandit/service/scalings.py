@@ -30,7 +30,7 @@ def due_for(policy: Any) -> Due | None:
         return None
     try:
         if (due := policy.scaling_due) is not None:
-            return Due(encode(due[0]), policy.arms_seen, due[1])
+            return Due(encode(due[0]), policy.requests_seen, due[1])
     except SketchBanditError as problem:
         _put_off(problem)
     return None

@@ -99,7 +99,7 @@ class ScalingRow(NamedTuple):
     scaling: bytes
     """In the form of ``scaling_bytes``."""
     arms: int
-    """The number of arms it was fitted to."""
+    """The number of requests it was fitted to; of arms in records of 0.14."""
     is_last: bool
     """Whether it is final."""
 
