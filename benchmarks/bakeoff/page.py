@@ -53,9 +53,9 @@ algorithms and the variants play only the plain game.
 """
 _VARIANTS = """In each row one thing is changed. Cells have the mean regret, and the worst run in brackets.
 
-- The default's numbers (a warm-up of 200 requests, the constant, the bound of three deviations, the ridge, 0.15
-  deviations of the rewards) were chosen on other seeds of these data sets. So its figures here are a little
-  too good.
+- The default's numbers (a warm-up of 200 requests, the constant, the bound of three deviations, the ridge,
+  0.15 deviations of the rewards) were chosen on other seeds of these data sets. So its figures here are a
+  little too good.
 - UCB is the runner-up. It is as good on most data sets, but now and then it repeats itself for a thousand
   rounds.
 - The constant costs a little here. With a constant of 0.3, rewards of 10 and 11 were hardly learned from.
