@@ -539,7 +539,7 @@ def test_replay_of_unequal_probabilities_keeps_the_law_of_arms() -> None:
 
 def test_a_policy_that_warms_up_is_replayed_as_it_lives() -> None:
     """Its scaling comes from the rounds that were kept: fed by hand with those, it is the same."""
-    log, _ = uniform_log(600, seed=17)
+    log, _ = uniform_log(1000, seed=17)
     arms = np.array(next(log.chunks()).arms)
     for rule in (sb.UCB(0.2), sb.EpsilonGreedy(0.2, seed=3)):
         found = replay(log, {"p": lambda: sb.adaptive(len(THETA), explore=rule)})["p"]  # noqa: B023  (called at once)

@@ -327,6 +327,7 @@ def test_a_policy_that_is_reset_is_a_fresh_one(name: str) -> None:
     assert saved(train(policy, 80, 9)) == saved(train(fresh, 80, 9))
 
 
+@pytest.mark.usefixtures("short_warm_up")
 def test_reset_keeps_settings_scaling_and_columns() -> None:
     """What was learned from rewards goes, what was learned of the features stays."""
     random = np.random.default_rng(0)
@@ -344,8 +345,9 @@ def test_reset_keeps_settings_scaling_and_columns() -> None:
     assert policy.rounds == 1
 
 
+@pytest.mark.usefixtures("short_warm_up")
 def test_reset_in_the_warm_up() -> None:
-    """The arms seen still count for the scaling; their rewards are gone."""
+    """The requests seen still count for the scaling; their rewards are gone."""
     policy: Any = sb.adaptive(3, seed=0)
     arms = np.random.default_rng(0).standard_normal((10, 3))
     policy.update(arms[policy.select(arms)], 1.0)

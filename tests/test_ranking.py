@@ -116,7 +116,7 @@ def test_actions_are_ranked_by_their_places(rule: str) -> None:
     names: list[str | int] = ["a", "b", "c", "d"]
     models = sb.PerAction(names, lambda: sb.adaptive(DIM, explore=RULES[rule]()))
     random = np.random.default_rng(1)
-    contexts = random.standard_normal((150, DIM))
+    contexts = random.standard_normal((200, DIM))
     for x in contexts:
         models.update(x, models.select(x), float(random.random()))
     twin, x = copy.deepcopy(models), contexts[-1]

@@ -438,7 +438,7 @@ def test_bytes_of_the_warm_up_are_counted_and_given_back() -> None:
     for arm, reward in zip(arms, rewards, strict=True):
         twin.update(arm, reward)
     assert policy.nbytes == twin.nbytes
-    assert policy._reader.nbytes == (3 + 3 * DIM) * 8
+    assert policy._reader.nbytes == (3 + 4 * DIM) * 8
 
 
 @pytest.mark.usefixtures("short_warm_up")

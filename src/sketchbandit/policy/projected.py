@@ -133,7 +133,8 @@ class ProjectedLinUCB(LinUCB):
         """Report on the predictions. Nothing is certified, because the projection error is not known."""
         sentence = "A random projection certifies nothing: whether the regret is sublinear is not known."
         found = super().health(arms)
-        is_telling = found.world_changed or found.untried or found.out_of_range or not found.enough_digits
+        sentence = self._health_of_world(sentence).get("sentence", sentence)
+        is_telling = found.untried or found.out_of_range or not found.enough_digits
         inf, nan = float("inf"), float("nan")
         return found._replace(
             certificate=inf,

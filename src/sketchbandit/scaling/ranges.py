@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchbandit.arrays import Scalars
+from sketchbandit.kernels.view import HEAD
 from sketchbandit.scaling.scaling import Scaling
 
 EVERY = 8
@@ -39,25 +40,24 @@ class RangeWatch:
 
     def look(self, arm: Any, scaling: Scaling) -> None:
         """Look at one arm, (dim,) or (1, dim)."""
-        limit = scaling.limit
-        if limit is None or scaling.centre is None or scaling.factor is None:
+        limit, lens, middle = scaling.limit, scaling.lens, HEAD + scaling.dim
+        if limit is None:
             return
+        centre, factor = lens[HEAD:middle], lens[middle:]
         if sparse.issparse(arm):
             columns, values = arm.indices, arm.data
-            far = abs((values - scaling.centre[columns]) * scaling.factor[columns]) > limit[columns]
+            far = abs((values - centre[columns]) * factor[columns]) > limit[columns]
             outside = columns[far].tolist()
         else:
             with np.errstate(over="ignore"):
-                outside = np.flatnonzero(
-                    abs((arm.ravel() - scaling.centre) * scaling.factor) > limit
-                ).tolist()
+                far = abs((arm.ravel() - centre) * factor) > limit
+            outside = far.nonzero()[0].tolist()
         for column in outside:
             self._counts[column] = self._counts.get(column, 0) + 1
         self.looks += 1
         if self.looks >= WINDOW:
-            self.left = tuple(
-                sorted(column for column, count in self._counts.items() if 2 * count > self.looks)
-            )
+            left = (column for column, count in self._counts.items() if 2 * count > self.looks)
+            self.left = tuple(sorted(left))
             self.looks, self._counts = 0, {}
 
     def add(self, other: "RangeWatch") -> None:

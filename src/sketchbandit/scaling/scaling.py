@@ -62,6 +62,12 @@ class Scaling:
         for held in (lens, reach):
             if held is not None:
                 held.flags.writeable = False
+        self.limit = self._limit()
+        """How far z is expected to go in every column, before clipping; None if nothing is clipped.
+
+        It is twice what was seen. If that is not known, it is twenty times the bound: that far out is a rare
+        feature.
+        """
         self.centres = self.centre is not None and bool(self.centre.any())
         """Whether zeros are moved, so that sparse arms become dense."""
 
@@ -153,13 +159,7 @@ class Scaling:
         factor = self.factor
         return factor is not None and len(factor) > 1 and bool((factor == factor[0]).all())
 
-    @property
-    def limit(self) -> Vector | None:
-        """How far z is expected to go in every column, before clipping; None if nothing is clipped.
-
-        It is twice what was seen, or where that is not known twenty times the bound: so far may be a rare
-        feature of a binary column.
-        """
+    def _limit(self) -> Vector | None:
         if self.kind != "columns" or self.bound == NO_BOUND:
             return None
         if self.reach is None:
@@ -185,7 +185,7 @@ class Scaling:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays held."""
-        return self.lens.nbytes + (0 if self.reach is None else self.reach.nbytes)
+        return sum(held.nbytes for held in (self.lens, self.reach, self.limit) if held is not None)
 
     def as_provisional(self) -> "Scaling":
         """A copy, marked as provisional."""
