@@ -67,9 +67,8 @@ print("probabilities:", dict(zip(models.actions, chances.round(3).tolist(), stri
 # %% [markdown]
 # ## Actions come and go
 #
-# A new action starts with the widest uncertainty. How soon it is tried depends on the rule. The rule
-# `sb.Thompson("auto")` explores little and may take long, so here `floor=0.05` helps. `sb.UCB(0.3)` tries it
-# sooner ([measured](../bandits.md#one-model-per-action)). A retired action is never chosen again. Its model
+# A new action starts with the mean of all rewards and the widest uncertainty, so it is tried soon
+# ([measured](../bandits.md#one-model-per-action)). A retired action is never chosen again. Its model
 # still learns, because of delayed rewards. If you add it again, it knows what it knew.
 
 # %%
@@ -110,8 +109,7 @@ for start in (0, 100, 200):
 # *hybrid* model of Li et al. 2010).
 #
 # All features have the same scale here, so the policies read them as they are: `scaling=None,
-# intercept=False, baseline=False`. Rewards have mean 0, so nothing is lost. The default loses about a tenth
-# more.
+# intercept=False`. Rewards have mean 0, so nothing is lost. The default loses about a tenth more.
 
 # %%
 rounds = 6_000  # short: 300
@@ -126,9 +124,7 @@ worlds = {
 
 
 def policy(dim):
-    return sb.adaptive(
-        dim, explore=sb.Thompson("auto", seed=0), scaling=None, intercept=False, baseline=False
-    )
+    return sb.adaptive(dim, explore=sb.Thompson("auto", seed=0), scaling=None, intercept=False)
 
 
 def shared_arms(context):

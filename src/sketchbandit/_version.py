@@ -1,3 +1,3 @@
 """The one place that holds the version."""
 
-__version__ = "0.14.0"
+__version__ = "0.15.0"
