@@ -17,6 +17,7 @@ from scipy import sparse
 import sketchbandit as sb
 from sketchbandit import linalg
 from sketchbandit.arms import DenseArms, norm_sq_of, norms_sq_of, project_arms
+from sketchbandit.arms.offered import HOST
 from sketchbandit.linalg.panels import gram, multiply_in_place, residual_norm_sq
 from sketchbandit.testing import oracles
 from tests.policies import EVERY, rounds, saved
@@ -73,6 +74,7 @@ FUNCTIONS: dict[str, Callable[[Case], Any]] = {
     "covariance_of": lambda c: linalg.covariance_of(c.rows),
     "residual_norm_sq": lambda c: residual_norm_sq(c.weights[np.newaxis], c.rows),
     "multiply_in_place": overwritten,
+    "of one arm on the host": lambda c: HOST.product(c.rows[:1], c.x.astype(c.rows.dtype)),
     "are_independent": lambda c: linalg.are_independent(c.rows),
     "row_space": lambda c: linalg.row_space(c.rows),
     "extend_span": lambda c: linalg.extend_span(np.zeros((0, c.rows.shape[1])), c.rows, 3)[1],

@@ -105,6 +105,9 @@ class Library(NamedTuple):
         if self.name == "torch" and (kind := self.device.type) and _torch().is_autocast_enabled(kind):
             with _torch().autocast(kind, enabled=False):  # autocast would multiply in half precision
                 return one @ other
+        if self.on_host and len(one) == 1 and (other.ndim == 1 or other.shape[1] == 1):
+            # BLAS would make the one number as an inner product: see linalg.inner
+            return np.einsum("ij,j...->i...", one, other)
         return one @ other
 
     @property

@@ -13,6 +13,12 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 
+try:  # without the dispatch of np.einsum, which takes longer than a short sum
+    from numpy._core.multiarray import c_einsum as _einsum
+except ImportError:  # a numpy that keeps it elsewhere
+    _einsum = np.einsum
+
+_WIDE = np.dtype(np.float64)
 _COLUMNS = 4096  # a longer run numpy may cut in pieces, and where depends on what stands beside it
 _ENTRIES = 1 << 16  # that are converted to float64 at a time
 
@@ -26,9 +32,9 @@ def inner(one: AnyArray, other: AnyArray) -> float:
     11.0
 
     """
-    if len(one) > _COLUMNS or one.dtype != np.float64 or other.dtype != np.float64:
-        return float(inner_rows(one[np.newaxis], other)[0])
-    return float(np.einsum("i,i", one, other))
+    if one.dtype is _WIDE is other.dtype and len(one) <= _COLUMNS:
+        return float(_einsum("i,i", one, other))
+    return float(inner_rows(one[np.newaxis], other)[0])
 
 
 def inner_rows(rows: AnyArray, others: AnyArray) -> Vector:
@@ -44,9 +50,9 @@ def inner_rows(rows: AnyArray, others: AnyArray) -> Vector:
     """
     form = "ij,ij->i" if others.ndim == 2 else "ij,j->i"
     count, dim = rows.shape
-    is_wide = rows.dtype == others.dtype == np.float64
+    is_wide = rows.dtype is _WIDE is others.dtype
     if is_wide and dim <= _COLUMNS:
-        found: Vector = np.einsum(form, rows, others)
+        found: Vector = _einsum(form, rows, others)
         return found
     found = np.zeros(count)
     step = max(count, 1) if is_wide else max(1, _ENTRIES // max(min(dim, _COLUMNS), 1))
@@ -55,7 +61,7 @@ def inner_rows(rows: AnyArray, others: AnyArray) -> Vector:
             part = np.s_[top : top + step, left : left + _COLUMNS]
             wide = rows[part].astype(np.float64, copy=False)
             beside = others[part if others.ndim == 2 else part[1]]
-            found[part[0]] += np.einsum(
+            found[part[0]] += _einsum(
                 form, wide, wide if others is rows else beside.astype(np.float64, copy=False)
             )
     return found
