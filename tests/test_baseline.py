@@ -100,7 +100,7 @@ def test_models_share_the_mean_of_all_their_rewards() -> None:
             theta = np.linalg.solve(0.5 * np.eye(DIM) + X.T @ X, X.T @ (r - mean))
             assert models.mean(x)[k] == pytest.approx(mean + x @ theta, rel=1e-9)
     models.add("new")
-    assert models.mean(x)[3] == pytest.approx(mean)
+    assert models.mean(x)[3] == models.baseline == pytest.approx(mean)
     assert models.width(x)[3] == pytest.approx(np.linalg.norm(x) / np.sqrt(0.5))
 
 
@@ -331,6 +331,70 @@ def test_an_abandoned_action_is_forgotten_by_the_clock_of_all() -> None:
     assert min(shares) >= 0.85
 
 
+def test_a_scaling_that_is_fitted_again_keeps_the_clock_of_all(tmp_path: Path) -> None:
+    """What is relearned is as old as it was, also from a file and after a merge: as with a known scaling."""
+    contexts = np.random.default_rng(1).standard_normal((205, 3))
+
+    def learned(scaling: Any, *, through_a_file: bool) -> sb.PerAction:
+        models = sb.PerAction(["a", "b"], lambda: sb.oful(3, scaling=scaling, forget=20))
+        for t, x in enumerate(contexts):
+            models.select(x)
+            models.update(x, "ab"[t >= 100], float(x[0]))
+            if through_a_file and t == 150:
+                models.save(tmp_path / "models")
+                models = sb.load(tmp_path / "models", sb.PerAction)
+        return models
+
+    found = learned("columns", through_a_file=False)
+    assert not found.is_warming_up
+    known = learned(found.scaling, through_a_file=False)
+    for models in (found, learned("columns", through_a_file=True)):
+        masses = [models[action].sketch.mass for action in "ab"]
+        assert masses == pytest.approx([known[action].sketch.mass for action in "ab"], rel=0.1)
+    assert found["a"].sketch.mass < 0.05 * found["b"].sketch.mass
+
+
+@pytest.mark.parametrize("at", range(6))
+def test_one_outlier_costs_a_robust_model_little_whenever_it_comes(at: int) -> None:
+    """Also as the first reward, from which the others are measured."""
+    models = sb.PerAction(["a", "b"], lambda: sb.oful(1, rewards=sb.Robust()))
+    random = np.random.default_rng(at)
+    for t in range(600):
+        reward = 100.0 if t == at else t % 2 + 0.5 * random.standard_normal()
+        models.update([1.0], "ab"[t % 2], float(reward))
+    assert models.mean([1.0]) == pytest.approx([0.0, 1.0], abs=0.5)
+
+
+def test_a_reset_is_a_fresh_start() -> None:
+    """Of all models: nothing of the clock stays. Of one: the others are untried as before."""
+    models, fresh = (sb.PerAction(["a", "b"], lambda: sb.oful(3, forget=20)) for _ in range(2))
+    random = np.random.default_rng(0)
+    for t in range(30):
+        models.update(random.standard_normal(3), "ab"[t % 2], 100.0 + random.standard_normal())
+    models.reset()
+    for _ in range(30):
+        x, reward = random.standard_normal(3), float(random.standard_normal())
+        models.update(x, "a", reward)
+        fresh.update(x, "a", reward)
+    assert (models["a"].theta == fresh["a"].theta).all()
+    three = sb.PerAction(["a", "b", "c"], lambda: sb.oful(1))
+    for t in range(600):
+        three.update([1.0], "ab"[t % 2], float(t % 2))
+    three.reset("a")
+    assert three.health()["c"].untried == ("c",)
+
+
+def test_a_refused_reward_leaves_the_clocks_alone() -> None:
+    """They count what was learned."""
+    models = sb.PerAction(["a", "b"], lambda: sb.oful(3, forget=20))
+    for x in np.random.default_rng(0).standard_normal((30, 3)):
+        models.update(x, "a", 1.0)
+    before = saved(models)
+    with pytest.raises(sb.InputError):
+        models.update(np.ones(3), "b", float("nan"))
+    assert saved(models) == before
+
+
 def test_models_that_forget_by_one_clock_equal_one_policy() -> None:
     """One-hot blocks of one policy are the models of a ``PerAction``; both forget by the same rounds."""
     models = sb.PerAction(["a", "b"], lambda: sb.oful(2, forget=0.9, baseline=False))
@@ -357,6 +421,7 @@ def test_which_policies_have_a_baseline() -> None:
     assert not sb.adaptive(2, baseline=False)._has_baseline
     assert not sb.adaptive(2, intercept=False)._has_baseline
     assert sb.adaptive(2, intercept=False, baseline=True)._has_baseline
+    assert not of_actions(sb.adaptive, intercept=False)["a"]._has_baseline
     for recipe in (sb.oful, sb.soful, sb.cbscfd, sb.dbslinucb, sb.cbrap):
         assert not recipe(3)._has_baseline
         assert recipe(3, baseline=True)._has_baseline

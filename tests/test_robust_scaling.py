@@ -13,6 +13,7 @@ from scipy import sparse
 
 import sketchbandit as sb
 from sketchbandit.scaling.fitting import fitted, without_outliers
+from sketchbandit.scaling.sample import Sample
 from sketchbandit.service.describing import describe
 from sketchbandit.service.scaling_bytes import decode, encode
 from tests.policies import Matrix, saved
@@ -294,3 +295,25 @@ def test_equal_updates_after_a_load_in_a_warm_up(tmp_path: Path) -> None:
         for one in (policy,) if twin is policy else (policy, twin):
             one.update(arms[one.select(arms)], float(arms[0, 0]))
     assert saved(twin) == saved(policy)
+
+
+@pytest.mark.filterwarnings("ignore::sketchbandit.TooFewDigitsWarning")
+def test_an_intercept_too_long_for_the_ridge_is_no_reason_to_stop() -> None:
+    """The rewards cannot tell then which scaling is better."""
+    policy, random = sb.oful(3, scaling="auto", intercept=1e8), np.random.default_rng(0)
+    for _ in range(20):
+        arms = random.standard_normal((4, 3))
+        policy.update(arms[policy.select(arms)], float(random.standard_normal()))
+    assert policy.rounds == 20
+
+
+def test_a_merged_warm_up_goes_on_from_a_file_to_the_bit() -> None:
+    """As many arms of each request are kept as before, whichever side they come from."""
+    long, short = Sample(3), Sample(3)
+    random = np.random.default_rng(0)
+    for _ in range(130):
+        long.add(random.standard_normal((3, 3)))
+    for _ in range(5):
+        short.add(random.standard_normal((50, 3)))
+    long.merge(short)
+    assert np.array_equal(long.rows, Sample.undump(*long.dump()).rows)

@@ -9,6 +9,8 @@ from sketchbandit.estimate.reward_scale import RewardScale
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.theory import Confidence
 
+_KNOWN = 3  # rewards whose median one outlier does not move far
+
 
 class Robust(OnePass):
     """Linear rewards with outliers: only the moment E|noise|^moment of the noise must be finite.
@@ -60,6 +62,8 @@ class Robust(OnePass):
     def decide(self, margin: float, quadratic: float, norm_sq: float, reward: float) -> Move:
         """The clipped residual, along A'^-1 x = A^-1 x / (1 + w²)."""
         del norm_sq
+        if self.reward_scale.baseline and self.reward_scale.count < _KNOWN:
+            return Move(0.0, 0.0)  # an outlier may be all that is known of the level
         width = math.sqrt(quadratic)
         sigma = max(self.scale, self.caution * width)
         w = width / sigma

@@ -170,11 +170,13 @@ class ActionModels(Learner):
         """
         names = self._models if action is None else (self._known(action),)
         if action is None:
+            self._clock = None if self._clock is None else Clock(self._clock.factor)
             self._reward_scale = self._template._estimate.make_scale(baseline=self._template._has_baseline)
             self._join(self._template, *self._models.values())
         for name in names:
             self._models[name]._reset()
-        self._added_at = dict.fromkeys(self._models, self.rounds)
+        now = self.rounds
+        self._added_at = {name: now if name in names else min(at, now) for name, at in self._added_at.items()}
         self._join(*self._models.values())
 
     def __getitem__(self, action: Action) -> Policy:
@@ -217,6 +219,15 @@ class ActionModels(Learner):
     def policies(self) -> dict[Action, Policy]:
         """The model of every action, also of retired ones. Read only; models learn through ``update``."""
         return dict(self._models)
+
+    @property
+    def baseline(self) -> float:
+        """What the margins of all models are measured from: the mean reward of all actions, through a link.
+
+        It is 0 without a baseline (docs/bandits.md).
+        """
+        baseline: float = self._template._estimate.baseline
+        return baseline
 
     @property
     def forget(self) -> float | None:

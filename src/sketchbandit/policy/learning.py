@@ -235,6 +235,15 @@ class Policy(RankingPolicy):
         world.begin()
         return () if self._clock is not None else (WorldChangedWarning(world_sentence(world.changed_at)),)
 
+    def _forget_until(self, now: int) -> None:
+        """Count the rounds of a shared clock up to now. Forget if that is due, before the next reward."""
+        clock = self._clock
+        if clock is not None:
+            is_due = clock.rounds_left(now) <= 0
+            clock.follow(now)
+            if is_due:
+                self._forget_now(clock, self._rounds)
+
     def _forget_now(self, clock: Clock, rounds: int, *, orthogonal: bool = False) -> None:
         """Apply the forgetting that the clock has gathered, after ``rounds`` rounds."""
         factor = clock.strike(rounds)

@@ -1,6 +1,7 @@
 """One model per action: the disjoint setting."""
 
 import copy
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -115,8 +116,8 @@ class PerAction(ActionRanking):
             and not self._is_warming
         ):
             policy = self._models[action]
-            if self._clock is not None:
-                self._count_down(policy)
+            if self._clock is not None and math.isfinite(reward) and np.isfinite(context).all():
+                policy._forget_until(self._now)
             complaints = _said_of(action, policy._learn(context, reward))
             if self._clock is not None:
                 self._count_up(policy, self._clock)
@@ -160,7 +161,7 @@ class PerAction(ActionRanking):
         if self._in_order:
             for place, name in enumerate(names):
                 policy = self._models[name]
-                self._count_down(policy)
+                policy._forget_until(self._now)
                 complaints += _said_of(name, policy._learn_any(source[[place]], float(values[place])))
                 self._count_up(policy, self._clock)
             return complaints
@@ -173,18 +174,6 @@ class PerAction(ActionRanking):
         """Whether what models learn depends on the order of rounds of different actions."""
         template = self._template
         return self._clock is not None or (template._has_baseline and template._estimate.weighs)
-
-    def _count_down(self, policy: Policy) -> None:
-        """Let a model that is about to learn count the rounds of the others.
-
-        What it knows is forgotten before it learns, if that is due: its next reward is new.
-        """
-        clock = policy._clock
-        if clock is not None:
-            is_due = clock.rounds_left(self._now) <= 0
-            clock.follow(self._now)
-            if is_due:
-                policy._forget_now(clock, policy.rounds)
 
     def _count_up(self, policy: Policy, clock: Clock | None) -> None:
         """Count a round that a model has learned, and forget where that is due."""
@@ -205,9 +194,7 @@ class PerAction(ActionRanking):
             clock = policy._clock
             if clock is None or policy.sketch.mass <= _FORGOTTEN * policy.ridge:
                 continue
-            if clock.rounds_left(self._now) <= 0:
-                clock.follow(self._now)
-                policy._forget_now(clock, policy.rounds)
+            policy._forget_until(self._now)
             waits.append(clock.rounds_left(self._now))
         self._next_sweep = self._now + max(1, min(waits, default=1))
 
@@ -217,8 +204,9 @@ class PerAction(ActionRanking):
         kept = 0
         for row in self._to_be_kept(source):
             name, policy = names[kept], self._models[names[kept]]
-            self._count_down(policy)
-            complaints += _said_of(name, policy._learn_and_keep(row, float(rewards[kept])))
+            policy._forget_until(self._now)
+            at = None if self._clock is None else self._now
+            complaints += _said_of(name, policy._learn_and_keep(row, float(rewards[kept]), at))
             self._count_up(policy, self._clock)
             kept += 1
         if kept < len(names):
@@ -238,6 +226,8 @@ class PerAction(ActionRanking):
         complaints: Complaints = ()
         for name, given in other._models.items():
             theirs = _up_to_date(given, other._now)
+            if self._clock is not None:  # then it is a copy
+                theirs._kept = [one.later(self._now - other._now) for one in theirs._kept]
             if name in models:
                 models[name] = copy.deepcopy(_up_to_date(models[name], self._now))
                 models[name]._estimate.reward_scale = scale

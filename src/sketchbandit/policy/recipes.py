@@ -388,8 +388,9 @@ def adaptive(
         scaling=scaling,
         intercept=intercept,
     )
-    if intercept:
-        policy._default_to_baseline()
+    if baseline is None and not intercept:
+        policy._wants_baseline = False
+    policy._default_to_baseline()
     return policy
 
 

@@ -3,7 +3,7 @@
 import copy
 import math
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -33,13 +33,27 @@ from sketchbandit.sketch.rows import RowBatch, complaint, read_rows, row_source
 _FEW_NUMBERS = 1 << 18  # arms on a device with at most so many numbers are copied to the host at once
 
 
+class Kept(NamedTuple):
+    """A round of the warm-up, which is learned again with every new scaling."""
+
+    arm: Any
+    """Before scaling, shape (1, dim)."""
+    reward: float
+    at: int | None = None
+    """The round of the clock that all models of a ``PerAction`` forget by; None if there is no such clock."""
+
+    def later(self, rounds: int) -> "Kept":
+        """The same by a clock that is so many rounds ahead."""
+        return self if self.at is None else self._replace(at=max(self.at + rounds, 0))
+
+
 class ScaledPolicy(JoinedPolicy):
     """Reads arms through a scaling. During the warm-up it keeps the arms and rewards it has learned from."""
 
     _blank: Blank | None = None  # the empty parts to start again with, during the warm-up
     _is_projected = False  # whether arms are projected before they are scored
     _watches_ranges = False  # whether features are clipped, so that they can leave their range
-    _kept: list[tuple[Any, float]]  # raw arms (1, dim) and their rewards, during the warm-up
+    _kept: list[Kept]  # during the warm-up
 
     def _begin(self, *parts: Any, **options: Any) -> None:
         super()._begin(*parts, **options)
@@ -79,7 +93,7 @@ class ScaledPolicy(JoinedPolicy):
 
     @property
     def _kept_nbytes(self) -> int:
-        return sum(held.nbytes for raw, _ in self._kept for held in as_arrays(raw).values())
+        return sum(held.nbytes for one in self._kept for held in as_arrays(one.arm).values())
 
     def health(self) -> Health:
         """Report the error bound, how it grows, and what this means for the regret (``Health``)."""
@@ -165,10 +179,10 @@ class ScaledPolicy(JoinedPolicy):
             complaints += self._learn_any(source[kept:], rewards[kept:])
         return complaints
 
-    def _learn_and_keep(self, row: Any, reward: float) -> Complaints:
+    def _learn_and_keep(self, row: Any, reward: float, at: int | None = None) -> Complaints:
         """Learn from one arm (1, dim) and its reward, and keep both. The caller gives the arm away."""
         complaints = self._learn_any(row, reward)
-        self._kept.append((row, reward))
+        self._kept.append(Kept(row, reward, at))
         return complaints
 
     @abstractmethod
@@ -191,8 +205,8 @@ class ScaledPolicy(JoinedPolicy):
     @property
     def _kept_rounds(self) -> tuple[Any, Vector]:
         """The arms (n, dim) and the rewards that were learned from in the warm-up."""
-        arms, rewards = zip(*self._kept, strict=True) if self._kept else ((), ())
-        return stacked([*arms], self._dim), np.array(rewards)
+        arms, rewards = [one.arm for one in self._kept], [one.reward for one in self._kept]
+        return stacked(arms, self._dim), np.array(rewards)
 
     def _start_anew(self) -> None:
         """Learn the kept rounds again, with the present scaling."""
@@ -205,13 +219,24 @@ class ScaledPolicy(JoinedPolicy):
         self._kept = kept if self._is_warming else []
         self._reward_scale.is_held = self._is_part  # that of a ``PerAction`` has counted these rewards
         try:
-            for raw, reward in kept:
-                self._learn_any(raw, reward)
+            for one in sorted(kept, key=lambda one: one.at or 0):
+                self._learn_again(one)
         finally:
             self._reward_scale.is_held = False
         if not self._is_warming:
             self._watch.has_warned = self._watch.has_warned_of_digits = False  # the next look warns again
             self._blank = None
+
+    def _learn_again(self, kept: Kept) -> None:
+        if kept.at is not None:
+            self._forget_until(kept.at)
+        self._learn_any(kept.arm, kept.reward)
+        if self._clock is not None and kept.at is not None:
+            self._clock.seen = kept.at + 1
+
+    @abstractmethod
+    def _forget_until(self, now: int) -> None:
+        """Count the rounds of a shared clock up to now. Forget if that is due, before the next reward."""
 
     # -- files --------------------------------------------------------------------------------------
 
@@ -220,12 +245,13 @@ class ScaledPolicy(JoinedPolicy):
         if not self._kept:
             return {}, {}
         arrays: Arrays = {}
-        is_sparse = [sparse.issparse(raw) for raw, _ in self._kept]
+        is_sparse = [sparse.issparse(one.arm) for one in self._kept]
         for kind in set(is_sparse):
-            alike = [raw for raw, _ in self._kept if sparse.issparse(raw) == kind]
+            alike = [one.arm for one in self._kept if sparse.issparse(one.arm) == kind]
             arrays |= under("kept", as_arrays(stacked(alike, self._dim)))
-        rewards = [reward for _, reward in self._kept]
-        return {"kept": rewards, "kept_dim": self._dim, "kept_sparse": is_sparse}, arrays
+        rewards, at = [one.reward for one in self._kept], [one.at for one in self._kept]
+        own = {"kept": rewards, "kept_at": at, "kept_dim": self._dim, "kept_sparse": is_sparse}
+        return own, arrays
 
     def _restore_warm_up(self, scalars: Scalars, arrays: Arrays) -> None:
         if "kept" not in scalars:
@@ -234,5 +260,6 @@ class ScaledPolicy(JoinedPolicy):
         for kind in set(scalars["kept_sparse"]):
             rows = from_arrays(held, scalars["kept_dim"]) if kind else held["rows"]
             ahead[kind] = iter([rows[[i]] for i in range(rows.shape[0])])
-        pairs = zip(scalars["kept_sparse"], scalars["kept"], strict=True)
-        self._kept = [(next(ahead[kind]), reward) for kind, reward in pairs]
+        rewards, kinds = scalars["kept"], scalars["kept_sparse"]
+        at = scalars.get("kept_at", [None] * len(rewards))  # not in files of 0.14
+        self._kept = [Kept(next(ahead[kind]), *more) for kind, *more in zip(kinds, rewards, at, strict=True)]

@@ -145,7 +145,10 @@ def _log_likelihood(scaling: Scaling, rounds: Rounds, ridge: float) -> float:
         rows = scaling.apply(arms)
         gram = rows @ rows.T
         kernel = (gram.toarray() if sparse.issparse(gram) else gram) / ridge + np.eye(len(rewards))
-        root = np.linalg.cholesky(kernel)
+        try:
+            root = np.linalg.cholesky(kernel)
+        except np.linalg.LinAlgError:  # arms too long for the ridge: nothing can be said
+            return -math.inf
         squares += float(np.square(np.linalg.solve(root, rewards)).sum())
         log_det += 2.0 * float(np.log(np.diag(root)).sum())
         count += len(rewards)

@@ -46,6 +46,7 @@ class Sample:
         self._parts += other._parts
         self.offered += other.offered
         self.learned += other.learned
+        self._share = MOST_OF_A_REQUEST  # the other requests may have more arms than are kept here
         self._thin()
 
     def _thin(self) -> None:
