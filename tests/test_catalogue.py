@@ -39,7 +39,7 @@ def learned(recipe: str, rule: str, arms: Any, seed: int = 0) -> Any:
     policy = RECIPES[recipe](arms.shape[1], explore=RULES[rule]())
     random = np.random.default_rng(seed)
     taste = random.standard_normal(arms.shape[1])
-    for index in random.integers(len(arms), size=25).tolist():
+    for index in random.integers(len(arms), size=32).tolist():
         policy.select(arms)
         policy.update(arms[index], float(arms[index] @ taste))
     return policy
@@ -214,12 +214,13 @@ def test_a_catalogue_of_a_file(tmp_path: Any) -> None:
     assert policy.select(catalogue) == policy.select(arms)
 
 
+@pytest.mark.usefixtures("short_warm_up")
 def test_a_warm_up_sees_a_catalogue() -> None:
     """The default learns its scaling from a catalogue as from an array."""
     arms = drawn_arms(10)
     mine, theirs = (sb.adaptive(30, explore=sb.UCB("auto")) for _ in range(2))
     catalogue = sb.Catalogue(arms)
-    for _ in range(8):
+    for _ in range(30):
         chosen = mine.select(catalogue)
         assert chosen == theirs.select(arms)
         mine.update(catalogue.arm(chosen), float(arms[chosen, 0]))
@@ -272,6 +273,7 @@ def test_bad_input_changes_nothing() -> None:
         sb.oful(4).select(array_in("array_api_strict", np.ones((2, 4), dtype=np.int64)))
 
 
+@pytest.mark.usefixtures("short_warm_up")
 @pytest.mark.parametrize("rule", ["ucb", "wide", "greedy", "thompson"])
 @pytest.mark.parametrize("recipe", ["oful", "soful", "rows", "columns"])
 @pytest.mark.parametrize("library", ["numpy", *LIBRARIES])

@@ -79,8 +79,7 @@ async def test_actions_come_and_go(tmp_path: Path) -> None:
             "the action 'red' is retired; POST it to /actions to offer it again",
         )
         assert (await actions(found, "red")).json()["retired"] == []
-        assert (await choose(found)).json()["action"] == "green"  # the untried may pay as much, and are wider
-        assert found.engine.bandit("b").policy["red"].rounds == 1  # what it learned is there
+        assert (await choose(found)).json()["action"] == "red"  # what it learned is there
         for name in (*NAMES, "black"):
             assert (await found.http.delete(f"/v1/bandits/b/actions/{name}")).status_code == 200
         status, message = error_of(await choose(found))

@@ -87,7 +87,7 @@ def test_it_renders_and_updates(server: ServerProcess, browser: Browser) -> None
     play(server.url, "good", 40, 40)
     expect(page.locator("#decisions")).to_have_text("102")
     expect(page.locator("#rate-summary")).to_contain_text("From ")
-    expect(page.locator("#scaling")).to_contain_text("Scaling of the features: columns, and a constant of")
+    expect(page.locator("#scaling")).to_contain_text("Scaling of the features: auto, warming up: 102 of")
     expect(page.locator("#scaling")).to_contain_text("Rewards are learned less their mean, 0")
     expect(page.locator("#width-summary")).to_contain_text("Mean width")
     expect(page.locator("#comparison-note")).to_contain_text("Some arms are never drawn")

@@ -77,12 +77,13 @@ async def test_a_bandit_is_the_policy_fed_by_hand(tmp_path: Path, name: str) -> 
     "settings", [{"rewards": "logistic"}, {"rewards": "robust"}, {"forget": 0.9}], ids=str
 )
 @in_loop
+@pytest.mark.usefixtures("short_warm_up")
 async def test_a_warm_up_is_repeated_exactly(tmp_path: Path, settings: dict[str, Any]) -> None:
     """Scalings make a policy learn again, in the order of the journal; drawn by Thompson's rule."""
 
     async def work(found: Service) -> None:
         await found.create(**settings)
-        for seed in range(45):  # 225 arms: past the end of the warm-up
+        for seed in range(45):  # past the end of the warm-up
             random = np.random.default_rng(seed)
             arms = random.standard_normal((5, DIM)) * [1.0, 1e3, 1e-2, 5.0]
             answer = (await found.decide(arms.tolist())).json()

@@ -107,11 +107,6 @@ class JoinedPolicy(Learner):
         self._estimate.bind(self._precision)
 
     @property
-    def _has_intercept(self) -> bool:
-        """Whether a constant is appended to arms. A shared model without one learns badly with a baseline."""
-        return self._reader is not None and self._reader.intercept != 0.0
-
-    @property
     def _can_have_baseline(self) -> bool:
         """Whether the policy was not told otherwise, and its parts can learn from rewards less their mean."""
         return self._wants_baseline is not False and not why_no_baseline(

@@ -247,10 +247,7 @@ class BanditConfig:
         if self._has_clocks:
             found["one_clock"] = True
         if "baseline" not in self.parameters:  # recipes of users need not know it
-            policy = build(self.policy, 2, **self._settings())
-            found["baseline"] = policy._can_have_baseline and (
-                self.actions is not None or policy._has_intercept
-            )
+            found["baseline"] = build(self.policy, 2, **self._settings())._can_have_baseline
         if "ridge" in found and found["ridge"] is None:  # it depends on the dimension
             found["ridge"] = build(self.policy, self.dim, **self._parameters()).ridge
         found = {name: value for name, value in found.items() if value is None or isinstance(value, _PLAIN)}
