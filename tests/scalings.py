@@ -58,7 +58,8 @@ def read_by(name: str, scaling: sb.Scaling, **more: Any) -> Any:
 
 def plain(name: str, scaling: sb.Scaling, **more: Any) -> Any:
     """The same recipe for arms that somebody else has scaled."""
-    return make(name, scaling.inner_dim, **more)
+    baseline = read_by(name, scaling, **more)._has_baseline
+    return make(name, scaling.inner_dim, **{**more, "baseline": baseline})
 
 
 def raw_rounds(count: int, dim: int, *, seed: int = 0, arms: int = 6) -> Iterator[Round]:
