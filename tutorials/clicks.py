@@ -54,7 +54,7 @@ for name, runs in played.items():
     print(f"{name:8}  regret {regret.mean():3.0f} on average, {regret.min():.0f} to {regret.max():.0f}")
 
 # %% [markdown]
-# Linear does not choose worse; here it even lost a little less, but worlds scatter more than that. A choice
+# Linear does not choose worse: the difference is far within the noise. A choice
 # needs only the order of the arms, and a straight line finds nearly the same order. (`scaling=None` because
 # these arms have length one already.)
 #
