@@ -144,8 +144,8 @@ found = train_and_judge(
 print(found)
 
 # %% [markdown]
-# What runs today is little better than drawing at random. Its ridge hides the columns with tiny numbers, which
-# matter most. So it goes by price and days alone.
+# What runs today is little better than drawing at random. Its ridge hides the columns with tiny numbers,
+# which matter most. So it goes by price and days alone.
 #
 # The three estimators agree, which is a good sign. The question is the difference to what runs today.
 # `differences` answers it with a paired interval: what is good or bad luck for both cancels. `weights` says
