@@ -1,5 +1,6 @@
 """State folders of the version before open, and go on."""
 
+import copy
 import json
 import shutil
 import sqlite3
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+import sketchbandit as sb
 from sketchbandit.errors import InputError
 from sketchbandit.service.api.answers import decision_answer
-from sketchbandit.service.checking import check, same
+from sketchbandit.service.checking import _is_near, check, same
 from sketchbandit.service.config import BanditConfig
 from sketchbandit.service.exporting import export
 from sketchbandit.service.storage import tables
@@ -238,3 +240,17 @@ async def test_columns_are_added_on_postgresql_too(tmp_path: Path, postgres_url:
         await found.play(3)
         assert (await found.stats())["rounds"] == 6
     assert all(finding.is_good for finding in check(tmp_path, postgres_url))
+
+
+def test_many_rounds_do_not_hide_what_differs() -> None:
+    """Means are compared in their own unit, not in that of the number of rounds."""
+    one = sb.oful(3)
+    one.update(np.tile(np.eye(3), (1_000, 1)), [1.0] * 3_000)
+    other = copy.deepcopy(one)
+    assert _is_near(one, other)
+    other.estimate.b[0] += 1.0
+    other.estimate._derive()
+    assert not _is_near(one, other)
+    other = copy.deepcopy(one)
+    other._rounds += 1
+    assert not _is_near(one, other)

@@ -263,21 +263,23 @@ def _is_near(one: Any, other: Any) -> bool:
     What another machine or version has written may hold other numbers for the same policy, such as rows of a
     sketch with other signs.
     """
-    said, other_said = _said(one), _said(other)
-    return said.keys() == other_said.keys() and all(
-        np.allclose(numbers, other_said[name], rtol=_ROUNDING, atol=_ROUNDING * float(abs(numbers).max()))
-        for name, numbers in said.items()
+    models, others = _models(one), _models(other)
+    probes = np.random.default_rng(0).standard_normal((_PROBES, one.dim))
+    return models.keys() == others.keys() and all(
+        mine.rounds == theirs.rounds
+        and _are_near(mine.mean(probes), theirs.mean(probes))
+        and _are_near(mine.width(probes), theirs.width(probes))
+        for mine, theirs in ((models[name], others[name]) for name in models)
     )
 
 
-def _said(policy: Any) -> dict[Any, Any]:
-    """By action, where there are actions: rounds, means and widths of arms that tell policies apart."""
-    models = policy.policies if isinstance(policy, PerAction) else {"": policy}
-    probes = np.random.default_rng(0).standard_normal((_PROBES, policy.dim))
-    return {
-        name: np.concatenate([[model.rounds], model.mean(probes), model.width(probes)])
-        for name, model in models.items()
-    }
+def _are_near(numbers: Any, others: Any) -> bool:
+    return np.allclose(numbers, others, rtol=_ROUNDING, atol=_ROUNDING * float(np.abs(numbers).max()))
+
+
+def _models(policy: Any) -> dict[Any, Any]:
+    """The models by action; a policy over arms is one model."""
+    return dict(policy.policies) if isinstance(policy, PerAction) else {"": policy}
 
 
 def _recorded(policy: Any) -> tuple[Scalars, Arrays]:
