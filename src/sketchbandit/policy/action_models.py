@@ -17,7 +17,7 @@ from sketchbandit.policy.forgetting import Clock
 from sketchbandit.policy.health import Health
 from sketchbandit.policy.learner import Learner
 from sketchbandit.policy.learning import Policy
-from sketchbandit.policy.verdicts import untried_action_sentence
+from sketchbandit.policy.verdicts import are_enough_to_try, untried_action_sentence
 from sketchbandit.scaling import Reader, Scaling
 from sketchbandit.showing import Facts, amount, certificate
 from sketchbandit.sketch.checks import check_count
@@ -25,7 +25,6 @@ from sketchbandit.sketch.columns import ColumnNames
 
 _SHOWN = 20  # actions in a notebook
 _HARDLY = 2  # rewards: an action with no more was (nearly) never tried
-_ROUNDS_AN_ACTION, _FEW_ACTIONS = 50, 4  # it takes so many rounds to say so
 
 
 class Offer(NamedTuple):
@@ -253,7 +252,7 @@ class ActionModels(Learner):
         rounds, found = self.rounds, {name: policy.health() for name, policy in self._models.items()}
         for name in self.actions:
             tried, since = self._models[name]._rounds, rounds - self._added_at[name]
-            if tried <= _HARDLY and since >= _ROUNDS_AN_ACTION * max(len(self.actions), _FEW_ACTIONS):
+            if tried <= _HARDLY and are_enough_to_try(since, len(self.actions)):
                 sentence = untried_action_sentence(name, tried, since)
                 found[name] = found[name]._replace(untried=(name,), sentence=sentence)
         return found

@@ -29,14 +29,13 @@ from sketchbandit.policy.health import Complaints, Health, say
 from sketchbandit.policy.predictions import BLOCK, loss_of
 from sketchbandit.policy.ranking import RankingPolicy
 from sketchbandit.policy.steps import forget, learn_many, learn_one
-from sketchbandit.policy.verdicts import untried_arms_sentence, world_sentence
+from sketchbandit.policy.verdicts import are_enough_to_try, untried_arms_sentence, world_sentence
 from sketchbandit.precision import Leverage
 from sketchbandit.scaling import EVERY
 from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.change import ONE_APPENDED
 from sketchbandit.sketch.rows import RowBatch, row_source
 
-_ROUNDS_AN_ARM, _FEW_ARMS = 50, 4  # it takes so many rounds before an arm can be said to be untried
 _KNOWN = 0.5  # of its largest width: an arm with a larger width is hardly known
 
 
@@ -281,7 +280,7 @@ class Policy(RankingPolicy):
         if arms is None:
             return found
         candidates = self._candidates(self._read(arms))
-        if self._rounds < _ROUNDS_AN_ARM * max(len(candidates), _FEW_ARMS):
+        if not are_enough_to_try(self._rounds, len(candidates)):
             return found
         most = _KNOWN * candidates.most_widths()
         untried = tuple(np.flatnonzero(candidates.widths() > most).tolist())

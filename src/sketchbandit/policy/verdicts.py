@@ -9,6 +9,7 @@ from sketchbandit.sketch import Sketch
 
 _TRY = "To try everything now and then, give the rule a floor, for instance floor=0.02."
 _SHOWN = 10  # arms in a sentence
+_ROUNDS_A_CHOICE, _FEW_CHOICES = 50, 4
 _SMALL = 128  # columns up to which an exact matrix needs no comment
 
 
@@ -83,6 +84,11 @@ def offset_sentence(mean: float, deviation: float) -> str:
         "an arm that it has not tried, so learning is slow. Make it with baseline=True, or subtract a "
         "typical reward."
     )
+
+
+def are_enough_to_try(rounds: int, choices: int) -> bool:
+    """Whether so many rounds among so many choices are enough to say that one of these was not tried."""
+    return rounds >= _ROUNDS_A_CHOICE * max(choices, _FEW_CHOICES)
 
 
 def untried_action_sentence(action: Any, times: int, rounds: int) -> str:
