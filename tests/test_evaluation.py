@@ -46,7 +46,7 @@ def test_the_textbook_gives_the_same_numbers() -> None:
         found: np.ndarray = arms @ np.array([0.1, 0.2, 0.0, -0.1]) + 0.3
         return found
 
-    found = evaluate(w.log, {"candidate": w.candidate}, ALL, model=model)
+    found = evaluate(w.log, {"candidate": w.candidate}, ALL, model=model, interval="normal")
     chosen, r = w.log.chosen, w.log.reward
     iw = w.candidate[rows, chosen] / w.logging[rows, chosen]
     dm = np.average(q, weights=w.candidate, axis=1)
@@ -172,7 +172,7 @@ def test_a_constant_is_added_to_every_estimate(added: float) -> None:
 # -- intervals ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("interval", ["normal", "bootstrap"])
+@pytest.mark.parametrize("interval", ["bounded", "normal", "bootstrap"])
 def test_intervals_cover(interval: str) -> None:
     """95 % intervals of value and difference hold the truth in nine of ten logs or more (200 of them)."""
     draws: dict[str, Any] = {"draws": 200} if interval == "bootstrap" else {}
@@ -317,9 +317,10 @@ def test_the_bootstrap_has_the_variance_of_the_normal_interval() -> None:
     """Also where sums of neighbours are resampled, as many to a sum or not, and far from zero."""
     random = np.random.default_rng(9)
     for count, is_ratio in ((2000, True), (30_000, True), (15_000, True), (15_000, False)):
-        below = random.random(count) + 0.5 if is_ratio else None
-        sample = Sample(10.0 + random.exponential(size=count), below)
-        low, high = Bootstrap([sample], draws=1500, seed=0).interval(0, 0.95)
+        below = random.random(count) + 0.5
+        sample = Sample(10.0 + random.exponential(size=count), below if is_ratio else None)
+        key = ("one", "ips")
+        low, high = Bootstrap({key: sample}, below, 0.95, draws=1500, seed=0).interval(*key)
         exact = normal(sample, 0.95)
         assert (high - low) / (exact.high - exact.low) == pytest.approx(1.0, abs=0.08)
 

@@ -151,7 +151,7 @@ def test_a_log_without_chance_says_nothing_of_others() -> None:
 
 def test_too_few_and_never_logged_actions() -> None:
     """An effective size below 30; actions that the log never shows; weights that are not 1 on average."""
-    few = evaluate(Log(**GOOD), {"first": [1.0, 0.0, 0.0]}, ("ips",))
+    few = evaluate(Log(**GOOD), {"first": [1.0, 0.0, 0.0]}, ("ips",), interval="normal")
     assert "effective sample size is 14, below 30" in few.weights["first"].verdict
     random = np.random.default_rng(1)
     columns: dict[str, Any] = {"chosen": random.integers(2, size=500), "reward": random.random(500)}
@@ -167,10 +167,13 @@ def test_too_few_and_never_logged_actions() -> None:
     assert np.isnan([row.low for row in none]).all()
 
 
-def test_one_decision_has_no_interval(tmp_path: Path) -> None:
+def test_one_decision_says_next_to_nothing(tmp_path: Path) -> None:
     """Not from minus infinity to infinity; and there is a picture all the same."""
     found = evaluate(Log(**GOOD).part(0, 1), {"u": "uniform"})
-    assert np.isnan([found.logged.low, found.logged.high]).all()
+    assert found.logged.high - found.logged.low > 0.97
+    assert np.isnan(found.of("u", "ips").low)
+    normal = evaluate(Log(**GOOD).part(0, 1), {"u": "uniform"}, interval="normal")
+    assert np.isnan([normal.logged.low, normal.logged.high]).all()
     assert "inf" not in repr(found)
     write_report(found, tmp_path)
     assert (tmp_path / "forest.png").stat().st_size > 5000

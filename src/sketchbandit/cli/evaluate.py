@@ -24,7 +24,8 @@ Methods = Annotated[
 IntervalName = Annotated[
     str,
     typer.Option(
-        help="The kind of confidence interval: normal, bootstrap, or anytime (valid however often you look)."
+        help="The kind of confidence interval: bounded (for rare rewards and heavy weights too), normal, "
+        "bootstrap, or anytime (valid however often you look)."
     ),
 ]
 Level = Annotated[float, typer.Option(help="The confidence level of the intervals.")]
@@ -40,11 +41,15 @@ Parts = Annotated[
 ]
 RewardRange = Annotated[
     str | None,
-    typer.Option(help="The smallest and largest possible reward, as LEAST,MOST; for anytime intervals."),
+    typer.Option(
+        help="The smallest and largest possible reward, as LEAST,MOST; by default those of the log."
+    ),
 ]
 MaxWeight = Annotated[
     float | None,
-    typer.Option(help="The largest possible importance weight, arms / floor; for dr with anytime intervals."),
+    typer.Option(
+        help="The largest possible importance weight, arms / floor; anytime intervals of dr need it."
+    ),
 ]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Number of processes; by default one for each core.")]
 Out = Annotated[Path, typer.Option(help="Folder for the report, the plot and the numbers.")]
@@ -65,7 +70,7 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
         int | None, typer.Option(min=1, help="Number of features of an arm, if the arms are sparse.")
     ] = None,
     methods: Methods = "ips,snips,dr",
-    interval: IntervalName = "normal",
+    interval: IntervalName = "bounded",
     level: Level = 0.95,
     split: Split = None,
     parts: Parts = None,

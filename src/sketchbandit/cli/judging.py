@@ -96,10 +96,10 @@ def _said_as_options() -> Iterator[None]:
 def _refuse_unused(options: dict[str, Any]) -> None:
     """Refuse what a replay does not heed, where it was given."""
     given = [name for name in ("split", "parts", "reward_range", "max_weight") if options[name] is not None]
-    given += ["interval"] if options["interval"] != "normal" else []
+    given += ["interval"] if options["interval"] != "bounded" else []
     if given:
         said = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise InputError(f"--learning replays the whole log, with normal intervals; leave out {said}")
+        raise InputError(f"--learning replays the whole log, with bounded intervals; leave out {said}")
 
 
 def _range(text: str | None) -> tuple[float, float] | None:

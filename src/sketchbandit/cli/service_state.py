@@ -137,7 +137,7 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
         str | None, typer.Option(help="The bandit to evaluate, if the service has several.")
     ] = None,
     methods: Methods = "ips,snips,dr",
-    interval: IntervalName = "normal",
+    interval: IntervalName = "bounded",
     level: Level = 0.95,
     split: Split = None,
     parts: Parts = None,

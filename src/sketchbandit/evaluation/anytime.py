@@ -1,47 +1,46 @@
 """Any-time intervals for estimates and for their differences, all from ``LowerBound``."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError
-from sketchbandit.evaluation.intervals import Interval
+from sketchbandit.evaluation.intervals import Assumed, Interval
+from sketchbandit.evaluation.results import LOGGED
 from sketchbandit.evaluation.sequences import LowerBound, unit_rewards
 from sketchbandit.evaluation.terms import Terms
 
 METHODS = ("ips", "dr")
 """The methods that have an any-time interval."""
-_ROUNDING = 1e-9  # relative tolerance for weights above max_weight
 
 
-class Assumed(NamedTuple):
-    """The assumptions of an any-time interval."""
+class Anytime:
+    """Intervals that hold at every moment of a log."""
 
-    reward_range: tuple[float, float]
-    max_weight: float | None
-    """An upper bound on all weights. The doubly robust method needs it."""
+    def __init__(self, terms: Mapping[str, Terms], level: float, assumed: Assumed) -> None:
+        self._terms, self._alpha, self._assumed = terms, (1.0 - level) / 2.0, assumed
 
+    def interval(self, name: str, method: str) -> Interval:
+        """The interval of a value, from w r and w (1 - r); for "dr", from the same with the reward model."""
+        terms, (low, high) = self._terms[name], self._assumed.reward_range
+        lower = _bound(*_parts(terms, method, self._assumed, flip=False), self._alpha)
+        upper = 1.0 - _bound(*_parts(terms, method, self._assumed, flip=True), self._alpha)
+        return Interval(low + (high - low) * max(lower, 0.0), low + (high - low) * min(upper, 1.0))
 
-def interval(terms: Terms, method: str, level: float, assumed: Assumed) -> Interval:
-    """The interval of a value, from w r and w (1 - r); for "dr", from the same with the reward model."""
-    alpha = (1.0 - level) / 2.0
-    low, high = assumed.reward_range
-    lower = _bound(*_parts(terms, method, assumed, flip=False), alpha)
-    upper = 1.0 - _bound(*_parts(terms, method, assumed, flip=True), alpha)
-    return Interval(low + (high - low) * max(lower, 0.0), low + (high - low) * min(upper, 1.0))
+    def difference(self, one: str, other: str, method: str) -> Interval:
+        """The interval of one - other: w r of one plus w (1 - r) of other has the mean 1 + difference."""
+        low, high = self._assumed.reward_range
+        ends = []
+        for first, second in ((one, other), (other, one)):
+            plus, of_plus = _parts(self._terms[first], method, self._assumed, flip=False)
+            minus, of_minus = _parts(self._terms[second], method, self._assumed, flip=True)
+            ends.append(_bound(plus + minus, of_plus + of_minus, self._alpha, most=2.0) - 1.0)
+        return Interval((high - low) * max(ends[0], -1.0), (high - low) * min(-ends[1], 1.0))
 
-
-def difference(one: Terms, other: Terms, method: str, level: float, assumed: Assumed) -> Interval:
-    """The interval of one - other: w r of one plus w (1 - r) of other has the mean 1 + difference."""
-    alpha = (1.0 - level) / 2.0
-    low, high = assumed.reward_range
-    ends = []
-    for first, second in ((one, other), (other, one)):
-        plus, of_plus = _parts(first, method, assumed, flip=False)
-        minus, of_minus = _parts(second, method, assumed, flip=True)
-        ends.append(_bound(plus + minus, of_plus + of_minus, alpha, most=2.0) - 1.0)
-    return Interval((high - low) * max(ends[0], -1.0), (high - low) * min(-ends[1], 1.0))
+    def of_log(self) -> Interval:
+        """The interval of the mean reward of the log."""
+        return self.interval(LOGGED, "ips")
 
 
 def _bound(numbers: Vector, shift: float, alpha: float, most: float = 1.0) -> float:
@@ -61,11 +60,6 @@ def _parts(terms: Terms, method: str, assumed: Assumed, *, flip: bool) -> tuple[
         raise InputError(
             "the any-time interval of dr needs max_weight, an upper bound on pi(a|x)/p known in advance; for "
             "a log made with a floor it is K / floor; the interval of ips needs none"
-        )
-    most = float(terms.weight.max())
-    if most > assumed.max_weight * (1.0 + _ROUNDING):
-        raise InputError(
-            f"a weight is {most:g}, but max_weight is {assumed.max_weight:g}; give a bound on all weights"
         )
     predicted, value = ((q - low) / (high - low) for q in (terms.predicted, terms.value))  # within the range
     if flip:

@@ -2,24 +2,41 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from sketchbandit.errors import InputError
-from sketchbandit.evaluation import anytime, intervals
-from sketchbandit.evaluation.estimators import METHODS, Sample
+from sketchbandit.evaluation.anytime import Anytime
+from sketchbandit.evaluation.bounded import Bounded, Selected
+from sketchbandit.evaluation.estimators import METHODS
 from sketchbandit.evaluation.evaluation import Evaluation
-from sketchbandit.evaluation.intervals import NOTHING, Bootstrap, Interval
+from sketchbandit.evaluation.intervals import (
+    NOTHING,
+    Assumed,
+    Bootstrap,
+    Interval,
+    Intervals,
+    Normal,
+    check_weights,
+)
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import PAST
 from sketchbandit.evaluation.results import LOGGED, Difference, Estimate
 from sketchbandit.evaluation.settings import Settings
 from sketchbandit.evaluation.terms import Terms, logged_terms
-from sketchbandit.evaluation.weights import Weights, weights_of
+from sketchbandit.evaluation.weights import Weights, common_reward, rounded_up, weights_of
+
+_RARE = 10  # one reward of so many is worth counting by itself
+_MOST_TIMES = 10  # an interval so many times the difference is a sign that there may be none
 
 
 def conclude(log: Log, terms: Mapping[str, Terms], settings: Settings) -> Evaluation:
     """Estimates from the terms of the candidates."""
     maker = logged_terms(log, next(iter(terms.values())).predicted)
-    judge = _Judge({LOGGED: maker, **terms}, log, settings)
-    weights = {name: weights_of(found, log) for name, found in terms.items()}
+    common = common_reward(log.reward)
+    is_normal = settings.interval in ("normal", "bootstrap")
+    weights = {name: weights_of(found, log, common, is_normal=is_normal) for name, found in terms.items()}
+    selected = {name: Selected(common, found.uncommon) for name, found in weights.items()}
+    judge = _Judge({LOGGED: maker, **terms}, selected, log, settings)
     rows = []
     for name, found in weights.items():
         for method in settings.methods:
@@ -32,11 +49,13 @@ def conclude(log: Log, terms: Mapping[str, Terms], settings: Settings) -> Evalua
                 raise InputError(f"unknown policy {name!r}; there are {LOGGED}, {', '.join(terms)}")
         if method not in settings.methods:
             raise InputError(f"{method!r} was not asked for; there are {', '.join(settings.methods)}")
-        both = [weights[name] for name in (policy, other) if name != LOGGED]
-        is_said = all(_is_said(found, settings) for found in both)
-        ends = judge.difference(policy, other, method) if is_said else NOTHING
         value = judge.value(policy, method) - judge.value(other, method)
-        return Difference(policy, other, method, value, *ends)
+        named = [(name, weights[name]) for name in (policy, other) if name != LOGGED]
+        silent = [f"{name}: {found.verdict}" for name, found in named if not _is_said(found, settings)]
+        if silent:
+            return Difference(policy, other, method, value, *NOTHING, "; ".join(silent))
+        ends = judge.difference(policy, other, method)
+        return Difference(policy, other, method, value, *ends, _undecided(value, ends, log, common))
 
     logged = Estimate(LOGGED, "mean", float(log.reward.mean()), *judge.of_log(), float(len(log)))
     return Evaluation(
@@ -55,6 +74,22 @@ def _is_said(weights: Weights, settings: Settings) -> bool:
     return not weights.verdict or (settings.interval == "anytime" and weights.is_covered)
 
 
+def _undecided(value: float, ends: Interval, log: Log, common: float) -> str:
+    """Why a difference is not clear, and how many more decisions would decide; empty if it is clear.
+
+    Intervals shrink at least with the root of the number of decisions.
+    """
+    if np.isnan(ends.low) or ends.low > 0.0 or ends.high < 0.0:
+        return ""
+    count, half = len(log), value - ends.low if value > 0.0 else ends.high - value
+    told = int((log.reward != common).sum())
+    seen = f"{told:,} rewards other than {common:g}" if _RARE * told < count else f"{count:,} decisions"
+    if not abs(value) * _MOST_TIMES > half:
+        return f"{seen} decide nothing; nor would a log {_MOST_TIMES**2} times as long, as it looks"
+    more = rounded_up(count * ((half / value) ** 2 - 1.0))
+    return f"{seen} decide nothing; about {more:,} more decisions would, if the difference is what it seems"
+
+
 class _Judge:
     """Values and intervals, by candidate and method.
 
@@ -62,55 +97,47 @@ class _Judge:
     part that was taken from the weights, or left to the model, is not known any better.
     """
 
-    def __init__(self, terms: Mapping[str, Terms], log: Log, settings: Settings) -> None:
-        self._terms, self._settings = terms, settings
+    def __init__(
+        self,
+        terms: Mapping[str, Terms],
+        selected: Mapping[str, Selected],
+        log: Log,
+        settings: Settings,
+    ) -> None:
         asked = [METHODS[name].counterpart for name in settings.methods]
         methods = dict.fromkeys([*settings.methods, *filter(None, asked)])
         self._samples = {
             (name, key): METHODS[key].sample(found) for name, found in terms.items() for key in methods
         }
-        self._places = {key: place for place, key in enumerate(self._samples)}
-        self._bootstrap: Bootstrap | None = None
-        if settings.interval == "bootstrap":
-            samples = list(self._samples.values())
-            self._bootstrap = Bootstrap(samples, draws=settings.draws, seed=settings.seed)
-        self._assumed: anytime.Assumed | None = None
+        self._intervals: Intervals
+        check_weights(terms, settings.max_weight)
+        level, assumed = settings.level, Assumed(settings.range_of(log), settings.max_weight)
         if settings.interval == "anytime":
-            self._assumed = anytime.Assumed(settings.range_of(log), settings.max_weight)
+            self._intervals = Anytime(terms, level, assumed)
+        elif settings.interval == "bounded":
+            self._intervals = Bounded(terms, level, assumed, selected)
+        elif settings.interval == "bootstrap":
+            draws, seed = settings.draws, settings.seed
+            self._intervals = Bootstrap(self._samples, log.reward, level, draws=draws, seed=seed)
+        else:
+            self._intervals = Normal(self._samples, log.reward, level)
 
     def value(self, name: str, method: str) -> float:
         return self._samples[name, method].value
 
-    def interval(self, name: str, method: str) -> Interval:
-        honest, level = METHODS[method].counterpart or method, self._settings.level
-        if self._assumed is not None:
-            return anytime.interval(self._terms[name], method, level, self._assumed)
-        if self._bootstrap is not None:
-            found = self._bootstrap.interval(self._places[name, honest], level)
-        else:
-            found = intervals.normal(self._samples[name, honest], level)
-        return found if honest == method else found.stretched(self.value(name, method))
-
     def of_log(self) -> Interval:
-        """The interval of the mean reward."""
-        level, maker = self._settings.level, self._terms[LOGGED]
-        if self._assumed is not None:
-            return anytime.interval(maker, "ips", level, self._assumed)
-        return intervals.normal(Sample(maker.reward), level)
+        return self._intervals.of_log()
+
+    def interval(self, name: str, method: str) -> Interval:
+        honest = METHODS[method].counterpart
+        found = self._intervals.interval(name, honest or method)
+        return found if honest is None else found.stretched(self.value(name, method))
 
     def difference(self, one: str, other: str, method: str) -> Interval:
-        honest, level = METHODS[method].counterpart or method, self._settings.level
-        if self._assumed is not None:
-            return anytime.difference(self._terms[one], self._terms[other], method, level, self._assumed)
-        pair = (one, honest), (other, honest)
-        if self._bootstrap is not None:
-            found = self._bootstrap.difference(self._places[pair[0]], self._places[pair[1]], level)
-        else:
-            found = intervals.normal_difference(self._samples[pair[0]], self._samples[pair[1]], level)
+        honest = METHODS[method].counterpart
+        found = self._intervals.difference(one, other, honest or method)
         return (
-            found
-            if honest == method
-            else found.stretched(self.value(one, method) - self.value(other, method))
+            found if honest is None else found.stretched(self.value(one, method) - self.value(other, method))
         )
 
 
@@ -123,6 +150,10 @@ def _notes(log: Log, settings: Settings) -> list[str]:
         )
     else:
         notes.append(f"{settings.interval} intervals: for a log whose length was fixed beforehand")
+    if settings.interval == "bounded":
+        low, high = settings.range_of(log)
+        most = "that of the heaviest decision" if settings.max_weight is None else f"{settings.max_weight:g}"
+        notes.append(f"rewards lie within {low:g} and {high:g}, and weights are hardly ever above {most}")
     if settings.needs_model:
         folded = (
             "the rows before"

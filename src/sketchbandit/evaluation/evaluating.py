@@ -44,16 +44,19 @@ def evaluate(
     folds : int or "past"
         How the reward model is cross-fitted. An int: the log is cut into so many parts, and each is predicted
         by a model of the others. "past": each row is predicted by a model of rows before it. Default 3.
-    interval : {"normal", "bootstrap", "anytime"}
-        The kind of confidence interval. The first two hold for a log whose length was fixed in advance.
-        "anytime" holds however often one looks and whenever one stops. It exists for "ips", and for "dr" with
-        ``max_weight``.
+    interval : {"bounded", "normal", "bootstrap", "anytime"}
+        The kind of confidence interval. The first three are for a log whose length was fixed in advance.
+        "bounded", the default, holds for rare rewards and heavy weights too (docs/evaluation.md has its
+        coverage); "normal" and "bootstrap" do not. "anytime" holds however often one looks and whenever one
+        stops. It exists for "ips", and for "dr" with ``max_weight``.
     level : float
         The confidence level. Default 0.95.
     reward_range : (float, float)
-        For "anytime": the smallest and largest possible reward. Default (0, 1), if all rewards are in it.
+        The smallest and largest possible reward. Default: for "bounded" those in the log; for "anytime"
+        (0, 1), if all rewards are in it.
     max_weight : float
-        For "anytime" with "dr": an upper bound on all weights. For a log with a floor it is K/floor.
+        An upper bound on all weights. For a log with a floor it is K/floor. "anytime" with "dr" needs it.
+        Default for "bounded": the mean weight of decisions as the candidate makes them, (Σ w²)/(Σ w).
     draws, seed : int
         The number of bootstrap samples, and their seed. Default 1,000 and 0.
 

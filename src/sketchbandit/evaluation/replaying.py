@@ -2,21 +2,24 @@
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.evaluation.bounded import of_rewards
 from sketchbandit.evaluation.chunk import Chunk
-from sketchbandit.evaluation.estimators import Sample
-from sketchbandit.evaluation.intervals import NOTHING, normal
+from sketchbandit.evaluation.intervals import NOTHING, Interval
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.results import Estimate
 from sketchbandit.evaluation.seen import learn
+from sketchbandit.evaluation.sequences import check_range
+from sketchbandit.evaluation.settings import range_with
 from sketchbandit.evaluation.terms import Tell
-from sketchbandit.evaluation.weights import FAR, LEAST_SIZE, OFF
+from sketchbandit.evaluation.weights import FAR, OFF, common_reward, too_few
 from sketchbandit.policy import PerAction
 from sketchbandit.sketch.checks import check_real
 
@@ -46,6 +49,7 @@ def replay(
     makers: Mapping[str, Any],
     *,
     level: float = 0.95,
+    reward_range: tuple[float, float] | None = None,
     seed: int = 0,
     tell: Tell = lambda _: None,
 ) -> dict[str, Replay]:
@@ -64,6 +68,8 @@ def replay(
         By name, a function without arguments that returns a fresh policy.
     level : float
         The confidence level of the interval.
+    reward_range : (float, float), optional
+        The smallest and largest possible reward. Default: those in the log.
     seed : int
         Seed for the rejection if the propensities differ.
     tell : callable, optional
@@ -90,6 +96,8 @@ def replay(
             f'makers must be a dict by name, {{"mine": lambda: sb.adaptive(20)}}, got {makers!r:.60}'
         )
     check_real("level", level, above=0.0, below=1.0)
+    given = None if reward_range is None else check_range(reward_range)
+    within = range_with(given, float(log.reward.min()), float(log.reward.max()))
     if log.is_deterministic:
         raise InputError(
             "the log was made without chance, so nothing else can be replayed; use a log of random choices"
@@ -103,7 +111,9 @@ def replay(
             np.random.SeedSequence(seed).spawn(1)[0]
         )  # a stream that no policy uses
         numbers = _kept(log, policy, random, tell)
-        found[name] = _told(str(name), policy, log, numbers, level)
+        found[name] = _told(
+            str(name), policy, log, numbers, partial(of_rewards, error=1.0 - level, reward_range=within)
+        )
     return found
 
 
@@ -135,19 +145,20 @@ def _choice(policy: Any, chunk: Chunk, number: int) -> int:
     return names.index(policy.select(chunk.contexts[number], names))
 
 
-def _told(name: str, policy: Any, log: Log, numbers: AnyArray, level: float) -> Replay:
-    rewards, rounds = log.reward[numbers], len(numbers)
-    verdict = _gap(rounds, len(log) * float(log.probability.min()))
+def _told(
+    name: str, policy: Any, log: Log, numbers: AnyArray, interval: Callable[[Vector], Interval]
+) -> Replay:
+    rewards, rounds, common = log.reward[numbers], len(numbers), common_reward(log.reward)
+    uncommon = float((rewards != common).sum())
+    verdict = _gap(rounds, len(log) * float(log.probability.min())) or too_few(uncommon, len(log), common)
     value = float(rewards.mean()) if rounds else float("nan")
-    ends = NOTHING if verdict else normal(Sample(rewards), level)
+    ends = NOTHING if verdict else interval(rewards)
     estimate = Estimate(name, "replay", value, *ends, float(rounds))
     return Replay(name, rounds, len(log), numbers, rewards, estimate, verdict, policy)
 
 
 def _gap(rounds: int, expected: float) -> str:
     """Why nothing can be said. A match is kept with the smallest propensity of the log."""
-    if rounds < LEAST_SIZE:
-        return f"{rounds} decisions were kept, below {LEAST_SIZE:.0f}"
     if abs(rounds - expected) > max(FAR * math.sqrt(expected), OFF * expected):
         return (
             f"{rounds} decisions were kept, but {expected:.0f} were expected: the policy plays what was "

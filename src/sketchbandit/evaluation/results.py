@@ -41,6 +41,8 @@ class Difference(NamedTuple):
         The estimated difference, ``policy`` minus ``other``.
     low, high : float
         The ends of the confidence interval; nan if nothing can be said.
+    verdict : str
+        Why the difference is not clear, and how many more decisions would decide; empty if it is clear.
 
     """
 
@@ -50,6 +52,7 @@ class Difference(NamedTuple):
     value: float
     low: float
     high: float
+    verdict: str = ""
 
     @property
     def is_clear(self) -> bool:

@@ -11,7 +11,8 @@ from sketchbandit.evaluation.models import FOLDS, PAST
 from sketchbandit.evaluation.sequences import check_range
 from sketchbandit.sketch.checks import check_count, check_real
 
-INTERVALS = ("normal", "bootstrap", "anytime")
+BOUNDED = "bounded"
+INTERVALS = (BOUNDED, "normal", "bootstrap", "anytime")
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Settings:
     methods: tuple[str, ...] = ("ips", "snips", "dr")
     model: Any = "ridge"
     folds: int | str | None = None
-    interval: str = "normal"
+    interval: str = BOUNDED
     level: float = 0.95
     reward_range: tuple[float, float] | None = None
     max_weight: float | None = None
@@ -65,13 +66,30 @@ class Settings:
         return PAST if self.interval == "anytime" else FOLDS
 
     def range_of(self, log: Log) -> tuple[float, float]:
-        """The smallest and largest possible reward: as given, or 0 to 1 if all rewards are in it."""
+        """The smallest and largest possible reward, as given.
+
+        If not given: for any-time intervals 0 to 1, if all rewards are in it; otherwise those in the log.
+        """
+        low, high = float(log.reward.min()), float(log.reward.max())
+        if self.interval != "anytime":
+            return range_with(self.reward_range, low, high)
         if self.reward_range is not None:
             return self.reward_range
-        low, high = float(log.reward.min()), float(log.reward.max())
         if not 0.0 <= low <= high <= 1.0:
             raise InputError(
                 f"rewards are from {low:g} to {high:g}; an any-time interval needs reward_range="
                 "(least, most), the smallest and largest possible reward"
             )
         return 0.0, 1.0
+
+
+def range_with(given: tuple[float, float] | None, low: float, high: float) -> tuple[float, float]:
+    """The range of rewards that go from ``low`` to ``high``: as given, or just this."""
+    if given is None:
+        return (0.0, 1.0) if low == high and 0.0 <= low <= 1.0 else (low, high)
+    if not given[0] <= low <= high <= given[1]:
+        raise InputError(
+            f"rewards are from {low:g} to {high:g}, and reward_range is {given[0]:g} to {given[1]:g}: give "
+            "the range that no reward leaves"
+        )
+    return given

@@ -21,14 +21,16 @@ def estimates(found: Sequence[Estimate], level: float) -> Table:
 
 
 def differences(found: Sequence[Difference], level: float) -> Table:
-    """One row per difference, with whether it is clear."""
+    """One row per difference, with whether it is clear, and if not, what would be needed."""
     header = ["policy", "minus", "method", "difference", f"{level:.0%} interval", "clear"]
     pairs = zip(found, numbers(found, sign="+"), strict=True)
     return header, [[row.policy, row.other, row.method, *shown, _clear(row)] for row, shown in pairs]
 
 
 def _clear(row: Difference) -> str:
-    return "nothing can be said" if math.isnan(row.low) else "yes" if row.is_clear else "no"
+    if math.isnan(row.low):
+        return "nothing can be said"
+    return "yes" if row.is_clear else ": ".join(filter(None, ["no", row.verdict]))
 
 
 def diagnostics(found: Mapping[str, Weights]) -> Table:

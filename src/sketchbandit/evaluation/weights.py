@@ -10,7 +10,9 @@ from sketchbandit.evaluation.terms import Terms
 from sketchbandit.linalg import inner
 
 LEAST_SIZE = 30.0
-"""Below this effective sample size nothing is said."""
+"""Below this effective sample size intervals by the central limit theorem are withheld."""
+LEAST_UNCOMMON = 5.0
+"""With fewer rewards that differ from the most common one, nothing is said."""
 FAR = 4.0
 """The number of standard errors by which the mean weight may differ from 1."""
 OFF = 0.05
@@ -36,6 +38,8 @@ class Weights(NamedTuple):
     """The share of decisions with a weight above zero."""
     unlogged: float
     """The probability given to actions that were never chosen; nan if arms are new each time."""
+    uncommon: float
+    """The decisions whose reward is not the most common one, each counted min(w, 1) times."""
     is_covered: bool
     """Whether the mean weight may be 1. If not, no interval holds."""
     verdict: str
@@ -48,8 +52,19 @@ def effective_size(weight: Vector) -> float:
     return float(weight.sum()) ** 2 / squares if squares > 0.0 else 0.0
 
 
-def weights_of(terms: Terms, log: Log) -> Weights:
-    """Compute the diagnostics of a candidate."""
+def common_reward(reward: Vector) -> float:
+    """The reward of half of the decisions or more; nan if there is none, as with continuous rewards."""
+    values, counts = np.unique(reward, return_counts=True)
+    most = int(counts.argmax())
+    return float(values[most]) if 2 * counts[most] >= len(reward) else float("nan")
+
+
+def weights_of(terms: Terms, log: Log, common: float, *, is_normal: bool) -> Weights:
+    """Compute the diagnostics of a candidate.
+
+    ``common`` is the ``common_reward`` of the log. ``is_normal`` says that intervals rely on the central
+    limit theorem, so that a small effective sample size rules them out.
+    """
     weight, count = terms.weight, len(terms)
     heaviest = max(1, count // 100)
     top = np.partition(weight, count - heaviest)[count - heaviest :].sum()
@@ -57,6 +72,7 @@ def weights_of(terms: Terms, log: Log) -> Weights:
     mean = total / count
     mean_error = float(weight.std(ddof=1)) / np.sqrt(count) if count > 1 else float("inf")
     size = effective_size(weight)
+    uncommon = float(np.minimum(weight, 1.0)[terms.reward != common].sum())
     gap = _gap(terms, log.is_deterministic, mean, mean_error)
     return Weights(
         decisions=count,
@@ -68,8 +84,9 @@ def weights_of(terms: Terms, log: Log) -> Weights:
         top_share=float(top) / total if total else float("nan"),
         overlap=float((weight > 0.0).mean()),
         unlogged=terms.unlogged,
+        uncommon=uncommon,
         is_covered=not gap,
-        verdict=gap or _too_few(size),
+        verdict=gap or too_few(uncommon, count, common) or (_too_small(size) if is_normal else ""),
     )
 
 
@@ -89,5 +106,26 @@ def _gap(terms: Terms, is_deterministic: bool, mean: float, error: float) -> str
     return ""
 
 
-def _too_few(size: float) -> str:
+def too_few(uncommon: float, decisions: int, common: float) -> str:
+    """Why so few uncommon rewards decide nothing, and how many more decisions would; empty if they do."""
+    if uncommon >= LEAST_UNCOMMON:
+        return ""
+    if np.isnan(common):
+        return f"{decisions:,} decisions decide nothing"
+    if uncommon < 0.5:
+        return f"all rewards that count for it are {common:g}: the log is too short"
+    more = rounded_up(decisions * (LEAST_UNCOMMON / uncommon - 1.0))
+    return (
+        f"{uncommon:.1f} rewards other than {common:g} count for it, and they decide nothing; about {more:,} "
+        f"more decisions would bring {LEAST_UNCOMMON:.0f}"
+    )
+
+
+def rounded_up(count: float) -> int:
+    """A count, rounded up to two digits: it is no better known."""
+    unit = 10.0 ** max(np.floor(np.log10(max(count, 1.0))) - 1.0, 0.0)
+    return int(np.ceil(count / unit) * unit)
+
+
+def _too_small(size: float) -> str:
     return f"the effective sample size is {size:.0f}, below {LEAST_SIZE:.0f}" if size < LEAST_SIZE else ""

@@ -73,7 +73,7 @@ def evaluate(
     bandit: str | None = None,
     dim: int | None = None,
     methods: Sequence[str] = ("ips", "snips", "dr"),
-    interval: str = "normal",
+    interval: str = "bounded",
     level: float = 0.95,
     split: float | None = None,
     parts: int | None = None,

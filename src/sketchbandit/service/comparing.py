@@ -77,6 +77,8 @@ def doubts(total: Bucket) -> str | None:
             f"{total.compared} rewards with a known propensity so far; their effective sample size for a "
             f"uniform choice is {worth:.1f}, and {LEAST} are needed. More time or more exploration helps."
         )
+    if total.uniform_squares == 0.0:
+        return f"All {total.compared} rewards with a known propensity are 0: that compares nothing yet."
     mean, error = _mean(total.weight_sum, total.weight_squares, total.compared)
     if abs(mean - 1.0) > _MOST_ERRORS * error + _ROUNDING:
         return (

@@ -1,0 +1,153 @@
+"""Intervals for bounded rewards and any weights, from one pair of bounds on a mean (``mean_bounds``).
+
+Every unbiased estimate is the mean of z = b + w (r - q) over the decisions: q = 0, b = 0 for "ips", the model
+for "dr", and the estimate itself for both q and b for "snips". The one number more that the bounds need is
+that of a decision with the reward that moves the mean furthest, b + W (most - q) above and b + W (least - q)
+below. W is the largest possible weight if it is known (``max_weight``). Otherwise it is sum w² / sum w, the
+mean weight of decisions as the candidate makes them: a log meets weight w with a chance in proportion to 1/w.
+
+With q = b = least, z is at least ``least`` whatever the weights, and with q = b = most it is at most
+``most``. So these two give bounds for any weights. They are longer, unless one decision of weight W would
+move the mean by more than its own error. Then no interval exceeds them.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammainc, ndtri
+
+from sketchbandit.arrays import Vector
+from sketchbandit.evaluation.estimators import METHODS
+from sketchbandit.evaluation.intervals import Assumed, Interval
+from sketchbandit.evaluation.mean_bounds import Numbers, lower_bound, upper_bound
+from sketchbandit.evaluation.results import LOGGED
+from sketchbandit.evaluation.terms import Terms
+from sketchbandit.evaluation.weights import LEAST_UNCOMMON
+from sketchbandit.linalg import inner
+
+_ROUNDS = 30  # of the correction for selection, at most
+_CERTAIN = 0.999  # a chance of selection that needs no correction
+
+
+class Selected(NamedTuple):
+    """How an interval came to be given: only if enough uncommon rewards were seen."""
+
+    common: float
+    """The most common reward; nan if none is."""
+    uncommon: float
+    """How many decisions count that have another (``Weights.uncommon``)."""
+
+
+class Bounded:
+    """Intervals for rewards within a range."""
+
+    def __init__(
+        self, terms: Mapping[str, Terms], level: float, assumed: Assumed, selected: Mapping[str, Selected]
+    ) -> None:
+        self._terms, self._alpha = terms, (1.0 - level) / 2.0
+        self._assumed, self._selected = assumed, selected
+
+    def of_log(self) -> Interval:
+        """The interval of the mean reward of the log."""
+        return of_rewards(self._terms[LOGGED].reward, 2.0 * self._alpha, self._assumed.reward_range)
+
+    def interval(self, name: str, method: str) -> Interval:
+        """The interval of a value."""
+        terms, selected, (least, most) = self._terms[name], self._selected[name], self._assumed.reward_range
+        z, q, b = _controlled(terms, method)
+        further = self._next_weight(terms)
+        lowest = float(b.min()) + further * min(least - float(q.max()), 0.0)
+        highest = float(b.max()) + further * max(most - float(q.min()), 0.0)
+        numbers, value = Numbers.of(z), float(z.mean())
+        from_below = Numbers.of(least + terms.weight * (terms.reward - least))
+        from_above = Numbers.of(most + terms.weight * (terms.reward - most))
+
+        is_heavy = self._is_heavy(terms.weight, further)
+
+        def low(share: float) -> float:
+            end = lower_bound(numbers, lowest, share)
+            return max(end, lower_bound(from_below, least, share)) if is_heavy else end
+
+        def high(share: float) -> float:
+            end = upper_bound(numbers, highest, share)
+            return min(end, upper_bound(from_above, most, share)) if is_heavy else end
+
+        ends = Interval(_end(low, self._alpha, value, selected), _end(high, self._alpha, value, selected))
+        found = Interval(max(ends.low, least), min(ends.high, most))
+        return found.stretched(min(max(METHODS[method].sample(terms).value, least), most))
+
+    def difference(self, one: str, other: str, method: str) -> Interval:
+        """The interval of one - other, paired."""
+        terms = self._terms
+        return Interval(
+            self._least_difference(terms[one], terms[other], method),
+            -self._least_difference(terms[other], terms[one], method),
+        )
+
+    def _least_difference(self, one: Terms, other: Terms, method: str) -> float:
+        """The lower end of one - other."""
+        (least, most), alpha = self._assumed.reward_range, self._alpha
+        (z, q, b), (z_other, q_other, b_other) = _controlled(one, method), _controlled(other, method)
+        further, of_other = self._next_weight(one), self._next_weight(other)
+        falls = further * max(float(q.max()) - least, 0.0)
+        rises = of_other * max(most - float(q_other.min()), 0.0)
+        end = lower_bound(Numbers.of(z - z_other), float((b - b_other).min()) - max(falls, rises), alpha)
+        if not self._is_heavy(one.weight - other.weight, max(further, of_other)):
+            return max(end, least - most)
+        robust = one.weight * (one.reward - least) + other.weight * (most - other.reward) - (most - least)
+        return max(end, lower_bound(Numbers.of(robust), least - most, alpha))
+
+    def _is_heavy(self, weight: Vector, further: float) -> bool:
+        """Whether one decision of weight W moves the mean by more than the error of the mean.
+
+        The former is about W ln(1/alpha) / n, the latter z·deviation / √n.
+        """
+        error = -float(ndtri(self._alpha)) * float(weight.std()) * math.sqrt(len(weight))
+        return -further * math.log(self._alpha) > error
+
+    def _next_weight(self, terms: Terms) -> float:
+        """W. The weights of the policy that made the log are 1."""
+        if self._assumed.max_weight is not None and terms is not self._terms[LOGGED]:
+            return self._assumed.max_weight
+        total = float(terms.weight.sum())
+        return inner(terms.weight, terms.weight) / total if total else 0.0
+
+
+def of_rewards(reward: Vector, error: float, reward_range: tuple[float, float]) -> Interval:
+    """The interval of the mean of rewards within a range, wrong with probability ``error``."""
+    numbers, (least, most) = Numbers.of(reward), reward_range
+    return Interval(lower_bound(numbers, least, error / 2.0), upper_bound(numbers, most, error / 2.0))
+
+
+def _controlled(terms: Terms, method: str) -> tuple[Vector, Vector, Vector]:
+    """z, q and b. The interval of "ips" is that of "snips": the same value, and the constant is free."""
+    if METHODS[method].needs_model:
+        q, b = terms.predicted, terms.value
+    else:
+        total = float(terms.weight.sum())
+        q = b = np.array([float((terms.weight * terms.reward).sum()) / total if total else 0.0])
+    return b + terms.weight * (terms.reward - q), q, b
+
+
+def _end(bound: Callable[[float], float], alpha: float, value: float, selected: Selected) -> float:
+    """An end that is wrong with probability alpha *given* that there is an interval.
+
+    An interval is only given from ``LEAST_UNCOMMON`` uncommon rewards on, so where it is given, there are
+    more than usual. If the mean is v, their number is nearly Poisson with a mean in proportion to v. So the
+    end is that for alpha times the chance to be given, at the end itself.
+    """
+    end = bound(alpha)
+    away = value - selected.common
+    if not away * (end - selected.common) > 0.0 or not abs(end - selected.common) < abs(away):
+        return end  # the end beyond the value, or no reward is common
+    for _ in range(_ROUNDS):
+        expected = selected.uncommon * (end - selected.common) / away
+        chance = float(gammainc(LEAST_UNCOMMON, max(expected, 0.0)))
+        if chance > _CERTAIN:
+            break
+        before, end = end, bound(alpha * max(chance, 1e-12))
+        if abs(end - before) <= 1e-3 * abs(value - end):
+            break
+    return end
