@@ -1,19 +1,18 @@
 """How often intervals of evaluation hold the truth: simulated logs whose truth is known.
 
-    python -m benchmarks.evaluation_coverage [--logs 1000] [--out results/coverage] [--page]
+    python -m benchmarks.evaluation_coverage [--logs 1000] [--out results/coverage] [--figure FILE]
 
-plays a grid of logs, each cell 1,000 times: rewards that are rare, common or lognormal; from 2 to 100 arms;
-uniform and skewed logs; candidates with and without chance; effective sample sizes from 20 to 5,000. For every
-cell and every quantity it counts how often there is an interval, how often it holds the truth, and how often a
-difference is "clear" where none is. An hour; cells are kept in the folder, so that a second call goes on.
-``--page`` writes the table of docs/coverage.md and its figure. ``--any-time`` prints the table of any-time
-intervals (minutes).
+plays a grid of logs: rewards that are rare, common or lognormal; from 2 to 100 arms; uniform and skewed logs;
+candidates with and without chance; effective sample sizes from 20 to 5,000. For every cell and every quantity
+it counts how often there is an interval, how often it holds the truth, and how often a difference is "clear"
+where there is none, and prints the tables of docs/coverage.md, worst first. It takes an hour. Finished cells
+are kept in the folder, so that a second call goes on. ``--any-time`` prints the table of any-time intervals.
 """
 
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -24,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.logs import ARMS, TRUTH, contexts, mean_rewards, world
 
-from sketchbandit.drawing import STYLE, panels, save
+from sketchbandit.drawing import STYLE, footnote, panels, save
 from sketchbandit.evaluation import AnytimeValue, Log
 from sketchbandit.evaluation.anytime import Anytime
 from sketchbandit.evaluation.concluding import conclude
@@ -42,6 +41,8 @@ SKEWS = {"uniform": 0.0, "skewed": 1.0, "very skewed": 2.0}
 SIZES = (20, 200, 5_000)
 _POOL, _LONGEST, _SHORTEST = 20_000, 60_000, 200
 _FOLDS, _CLASSES = 3, 5
+LONG = 10_000  # decisions of the logs for any-time intervals
+UNIFORM = float(mean_rewards(contexts(400_000, np.random.default_rng(98))).mean())
 
 
 class Cell(NamedTuple):
@@ -144,7 +145,7 @@ def measure(cell: Cell, logs: int) -> dict[str, Any]:
     """Counts over many logs."""
     methods = ("ips", "snips", "dr")
     value, logged = truth(cell)
-    wanted = {name: (value, False) for name in methods}
+    wanted = dict.fromkeys(methods, (value, False))
     wanted |= {f"a - b, {name}": (0.0, True) for name in methods}
     wanted |= {f"a - logged, {name}": (value - logged, abs(value - logged) < 1e-12) for name in methods}
     wanted["logged"] = (logged, False)
@@ -184,29 +185,200 @@ def measure(cell: Cell, logs: int) -> dict[str, Any]:
     }
 
 
+def played(cell: Cell, logs: int, folder: Path) -> dict[str, Any]:
+    """What came of a cell: from its file, or played now."""
+    path = folder / f"{cell.name}-{logs}.json"
+    if not path.exists():
+        started = time.perf_counter()
+        path.write_text(json.dumps(measure(cell, logs)))
+        print(f"{cell.name}: {time.perf_counter() - started:.0f} s", flush=True)
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+class Row(NamedTuple):
+    """How one quantity did in one cell."""
+
+    cell: Cell
+    decisions: int
+    what: str
+    given: float
+    """The share of logs with an interval."""
+    holds: float
+    """Of these, the share that hold the truth."""
+    clear: float
+    """The share of all logs in which the difference is clear, though there is none."""
+    width: float
+    """The mean width over that of the normal interval, where both are given."""
+
+
+def rows_of(results: Iterable[dict[str, Any]]) -> list[Row]:
+    """All quantities of all cells, worst coverage first."""
+    rows = []
+    for found in results:
+        for what, count in found["counts"].items():
+            given, width = count["given"], count["width"] / count["normal"] if count["normal"] else np.nan
+            shares = (given / found["logs"], count["holds"] / given if given else np.nan)
+            clear = count["clear"] / found["logs"]
+            rows.append(Row(Cell(*found["cell"]), found["decisions"], what, *shares, clear, width))
+    return sorted(rows, key=lambda row: (np.isnan(row.holds), row.holds))
+
+
+def page(rows: list[Row], logs: int) -> str:
+    """The tables of docs/coverage.md."""
+    judged = [row for row in rows if row.given >= _OFTEN]
+    seldom = [row for row in rows if 0.0 < row.given < _OFTEN]
+    holds = np.array([row.holds for row in judged])
+    count = len({row.cell for row in rows})
+    said = [
+        f"{count} cells, {logs:,} logs each; {len(judged):,} pairs of cell and quantity have an interval in",
+        f"at least {_OFTEN:.0%} of the logs. It holds the truth in {holds.mean():.1%} in the mean, and in",
+        f"{holds.min():.1%} in the worst pair; {(holds < _WANTED).sum()} pairs are below {_WANTED:.0%}.",
+    ]
+    lines = [
+        "\n".join(said),
+        markdown_table(_HEADER, [_shown(row) for row in judged[:_WORST]]),
+        "By reward: the worst and the mean coverage, the share of logs with an interval, the largest share "
+        "of clear differences where there is none, and the width over that of the normal interval (median).",
+        markdown_table(
+            ["reward", "worst", "mean", "given", "most clear", "width"],
+            [_of_group([row for row in judged if row.cell.reward == one], one) for one in REWARDS],
+        ),
+        "By effective sample size:",
+        markdown_table(
+            ["size", "worst", "mean", "given", "most clear", "width"],
+            [_of_group([row for row in judged if row.cell.size == one], one) for one in SIZES],
+        ),
+        "Rewards of 50 %, effective size 5,000 (the width may be 1.15 times the normal one):",
+        markdown_table(
+            _HEADER,
+            [
+                _shown(row)
+                for row in judged
+                if (row.cell.reward, row.cell.size) == (REWARDS[3], SIZES[-1]) and row.what in _MAIN
+            ],
+        ),
+        "Intervals that are given in fewer than one log of a hundred, worst first:",
+        markdown_table(_HEADER, [_shown(row) for row in seldom[:_WORST]]),
+    ]
+    return "\n\n".join(lines)
+
+
+_OFTEN, _WANTED, _WORST = 0.01, 0.93, 15
+_MAIN = ("ips", "snips", "dr", "a - b, dr", "a - logged, dr")
+_HEADER = ["reward", "arms", "log", "candidate", "decisions", "what", "given", "holds", "clear", "width"]
+
+
+def _shown(row: Row) -> list[str]:
+    cell = row.cell
+    reward = cell.reward if cell.reward == LOGNORMAL else f"{float(cell.reward):.1%}"
+    shares = [
+        f"{row.given:.0%}",
+        f"{row.holds:.1%}",
+        f"{row.clear:.1%}" if row.what.startswith("a - b") else "",
+    ]
+    width = "" if np.isnan(row.width) else f"{row.width:.2f}"
+    return [
+        str(reward),
+        str(cell.arms),
+        cell.logged,
+        cell.kind,
+        f"{row.decisions:,}",
+        row.what,
+        *shares,
+        width,
+    ]
+
+
+def _of_group(some: list[Row], name: float | str) -> list[str]:
+    if not some:
+        return [str(name), "", "", "", "", ""]
+    holds = [row.holds for row in some]
+    said = name if isinstance(name, str) else f"{name:,}" if name > 1 else f"{name:.1%}"
+    given, clear = np.mean([row.given for row in some]), max(row.clear for row in some)
+    width = np.nanmedian([row.width for row in some])
+    return [
+        said,
+        f"{min(holds):.1%}",
+        f"{np.mean(holds):.1%}",
+        f"{given:.0%}",
+        f"{clear:.1%}",
+        f"{width:.2f}",
+    ]
+
+
+def figure(rows: list[Row], path: Path) -> None:
+    """Coverage by effective size, a dot for each pair, a panel for each kind of reward."""
+    with mpl.rc_context(STYLE):
+        drawn, axes = panels(len(REWARDS), width=2.4)
+        for axis, reward in zip(axes, REWARDS, strict=True):
+            for row in rows:
+                if row.cell.reward == reward and row.given >= _OFTEN:
+                    place = SIZES.index(row.cell.size) + 0.3 * np.random.default_rng(len(axis.lines)).uniform(
+                        -1, 1
+                    )
+                    axis.plot([place], [100 * row.holds], ".", color="0.3", ms=3, alpha=0.5)
+            axis.axhline(95.0, color="0.5", lw=0.8, ls=":")
+            axis.set_xticks(range(len(SIZES)), [f"{size:,}" for size in SIZES])
+            axis.set_ylim(88.0, 100.5)
+            axis.set_title(reward if reward == LOGNORMAL else f"rewards in {float(reward):.1%}")
+        axes[0].set_ylabel("intervals that hold the truth, %")
+        footnote(drawn, "by effective sample size; a dot: one quantity in one cell of 1,000 logs")
+        save(drawn, path)
+
+
+def any_time(logs: int) -> str:
+    """At every step of a long log: the value, and, at its end, the difference; normal intervals beside it."""
+    held = normal_held = ends_held = normal_ends = 0
+    widths = np.zeros(2)
+    steps = np.arange(1, LONG + 1)
+    for seed in range(logs):
+        w = world(LONG, 10_000 + seed)
+        weights = w.candidate[np.arange(LONG), w.log.chosen] / w.log.probability
+        low, high = AnytimeValue().path(weights, w.log.reward)
+        held += bool(((low <= TRUTH) & (high >= TRUTH)).all())
+        x = weights * w.log.reward
+        means = np.cumsum(x) / steps
+        errors = np.sqrt(np.maximum(np.cumsum(x**2) / steps - means**2, 1e-12) / steps)
+        is_in = np.abs(means - TRUTH) <= 1.959963984540054 * errors
+        normal_held += bool(is_in[99:].all())
+        normal_ends += bool(is_in[-1])
+        widths += np.array([high[-1] - low[-1], 2 * 1.959963984540054 * errors[-1]]) / logs
+        zeros = np.zeros(LONG)
+        candidate = Terms(w.log.reward, weights, zeros, zeros, 0.0)
+        uniform = Terms(w.log.reward, 1.0 / ARMS / w.log.probability, zeros, zeros, 0.0)
+        judge = Anytime({"c": candidate, "u": uniform}, 0.95, Assumed((0.0, 1.0), None))
+        ends = judge.difference("c", "u", "ips")
+        ends_held += ends.low <= TRUTH - UNIFORM <= ends.high
+    rows = [
+        ["any-time, ips, at every step", f"{held / logs:.1%}", f"{widths[0]:.4f}"],
+        ["any-time, difference, ips, at the end", f"{ends_held / logs:.1%}", ""],
+        ["normal, ips, at every step from 100 on", f"{normal_held / logs:.1%}", f"{widths[1]:.4f}"],
+        ["normal, ips, at the end alone", f"{normal_ends / logs:.1%}", f"{widths[1]:.4f}"],
+    ]
+    return markdown_table(["interval", "holds the truth", "mean width at the end"], rows)
+
+
 def main() -> None:
     """Play the grid, and print what came of it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--logs", type=int, default=1000)
-    parser.add_argument("--out", type=Path, default=Path("results/coverage"))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--logs", type=int, default=1000, help="logs of each cell")
+    parser.add_argument(
+        "--out", type=Path, default=Path("results/coverage"), help="folder for finished cells"
+    )
+    parser.add_argument("--figure", type=Path, help="draw the figure into this file")
+    parser.add_argument("--any-time", action="store_true", help="the table of any-time intervals instead")
     given = parser.parse_args()
+    if given.any_time:
+        print(any_time(given.logs))
+        return
     given.out.mkdir(parents=True, exist_ok=True)
-    every = list(cells())
-    for number, cell in enumerate(every):
-        path = given.out / f"{cell.name}-{given.logs}.json"
-        if path.exists():
-            continue
-        started = time.perf_counter()
-        found = measure(cell, given.logs)
-        path.write_text(json.dumps(found))
-        worst = min(
-            ((c["holds"] / c["given"], key) for key, c in found["counts"].items() if c["given"]), default=None
-        )
-        print(
-            f"{number + 1}/{len(every)} {cell.name} n={found['decisions']} size {found['size']:.0f}: worst {worst}, "
-            f"{time.perf_counter() - started:.0f} s",
-            flush=True,
-        )
+    rows = rows_of([played(cell, given.logs, given.out) for cell in cells()])
+    print(page(rows, given.logs))
+    if given.figure:
+        figure(rows, given.figure)
 
 
 if __name__ == "__main__":

@@ -146,3 +146,18 @@ def test_a_damaged_log_is_a_message(log: Path, tmp_path: Path) -> None:
     assert (done.exit_code, "cut off" in done.output) == (2, True)
     assert not (tmp_path / "out").exists()
     assert invoke("evaluate", tmp_path / "absent.parquet", "--policy", "oful").exit_code == 2
+
+
+def test_a_csv_file_and_the_policy_that_always_takes_one_action(tmp_path: Path) -> None:
+    """By its name; one that is not there is refused with those that are."""
+    random = np.random.default_rng(2)
+    chosen = random.choice(["mail", "push"], 400)
+    lines = [f"{age:.3f},{name},{int(name == 'push')},0.5" for age, name in zip(random.random(400), chosen)]  # noqa: B905
+    (tmp_path / "log.csv").write_text("\n".join(["age,chosen,reward,probability", *lines]))
+    asked: list[str | Path] = ["evaluate", tmp_path / "log.csv", "--out", tmp_path / "out"]
+    asked += ["--json", "--methods", "snips"]
+    found = json.loads(invoke(*asked, "--policy", "always:push", "--policy", "uniform").stdout)
+    assert found["estimates"][0]["value"] == 1.0
+    refused = invoke(*asked, "--policy", "always:fax", "--fresh")
+    assert refused.exit_code == 2
+    assert "the log has no action 'fax'; there are mail, push" in " ".join(refused.output.split())

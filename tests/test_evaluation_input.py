@@ -251,7 +251,7 @@ def test_damaged_files(tmp_path: Path) -> None:
     with pytest.raises(sb.FileError, match="damaged"):
         read_log(tmp_path / "bad.npz")
     with pytest.raises(sb.InputError, match=r"one of \.parquet"):
-        read_log("log.csv")
+        read_log("log.json")
     with pytest.raises(FileNotFoundError, match="no such file"):
         read_log(tmp_path / "absent.parquet")
     with pytest.raises(sb.InputError, match="service evaluate"):
@@ -334,6 +334,50 @@ def test_frames() -> None:
     assert np.array_equal(found.chosen, w.log.chosen)
     with pytest.raises(sb.InputError, match="some of shown are missing"):
         from_frame(named.assign(shown=None), context=["age"], chosen="shown", probability="p")
+
+
+def test_a_csv_file(tmp_path: Path) -> None:
+    """Columns of the context beside the known ones; an action by its name is a candidate."""
+    random = np.random.default_rng(9)
+    frame = pd.DataFrame({"age": random.random(300), "hour": random.integers(24, size=300)})
+    frame = frame.assign(chosen=random.choice(["mail", "push"], 300), probability=0.5)
+    frame = frame.assign(reward=np.where(frame["chosen"] == "push", 1.0, 0.0))
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    log = read_log(tmp_path / "log.csv")
+    assert (log.actions, log.context_dim, len(log)) == (("mail", "push"), 2, 300)
+    found = evaluate(log, {"always push": "push", "always mail": "mail"}, ("snips",))
+    assert [row.value for row in found] == [1.0, 0.0]
+    with pytest.raises(
+        sb.InputError, match="unknown candidate 'fax'; give a policy, 'uniform', or an action: m"
+    ):
+        evaluate(log, {"x": "fax"})
+    with pytest.raises(
+        sb.InputError, match=r"'city' has 'Rome'; make a column of each value: pandas\.get_dum"
+    ):
+        from_frame(frame.assign(city="Rome"), context=["age", "city"])
+    frame.drop(columns="probability").to_csv(tmp_path / "thin.csv", index=False)
+    with pytest.raises(sb.InputError, match="no column probability"):
+        read_log(tmp_path / "thin.csv")
+    frame[["chosen", "reward", "probability"]].to_csv(tmp_path / "bare.csv", index=False)
+    with pytest.raises(sb.InputError, match="no column of the context"):
+        read_log(tmp_path / "bare.csv")
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(sb.FileError, match="not a CSV file"):
+        read_log(tmp_path / "empty.csv")
+
+
+def test_an_action_that_was_not_always_offered_is_no_candidate() -> None:
+    """The decision is named."""
+    log = Log.of_actions(
+        np.ones((4, 1)),
+        [["a", "b"], ["a", "b"], ["b"], ["a", "b"]],
+        chosen=["a", "b", "b", "a"],
+        reward=np.ones(4),
+        probability=[0.5, 0.5, 1.0, 0.5],
+    )
+    assert evaluate(log, {"x": "b"}, ("ips",))[0].value == 0.75
+    with pytest.raises(sb.InputError, match="x, decision 2: 'a' was not offered"):
+        evaluate(log, {"x": "a"}, ("ips",))
 
 
 def test_frames_that_were_read_from_a_file(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ commands = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 Policies = Annotated[
     list[str],
     typer.Option(
-        help="A policy to judge, as NAME or NAME:KEY=VALUE,... (names as for `compare`, or uniform); may be "
-        "repeated."
+        help="A policy to judge, as NAME or NAME:KEY=VALUE,... (names as for `compare`), uniform, or "
+        "always:ACTION; may be repeated."
     ),
 ]
 Methods = Annotated[
@@ -60,7 +60,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON.")]
 @commands.command()
 def evaluate(  # noqa: PLR0917  (typer takes options so)
     log: Annotated[
-        Path, typer.Argument(help="The log: a .parquet file (ours, or the export of a service) or .npz.")
+        Path,
+        typer.Argument(help="The log: a .parquet file (ours, or the export of a service), .npz or .csv."),
     ],
     policy: Policies,
     bandit: Annotated[

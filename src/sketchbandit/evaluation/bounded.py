@@ -82,22 +82,32 @@ class Bounded:
         """The interval of one - other, paired."""
         terms = self._terms
         return Interval(
-            self._least_difference(terms[one], terms[other], method),
-            -self._least_difference(terms[other], terms[one], method),
+            self._least_difference(terms[one], terms[other], method, self._selected.get(one)),
+            -self._least_difference(terms[other], terms[one], method, self._selected.get(other)),
         )
 
-    def _least_difference(self, one: Terms, other: Terms, method: str) -> float:
-        """The lower end of one - other."""
+    def _least_difference(self, one: Terms, other: Terms, method: str, selected: Selected | None) -> float:
+        """The lower end of one - other. What selects ``one`` matters: it makes it look better, or worse."""
         (least, most), alpha = self._assumed.reward_range, self._alpha
         (z, q, b), (z_other, q_other, b_other) = _controlled(one, method), _controlled(other, method)
         further, of_other = self._next_weight(one), self._next_weight(other)
         falls = further * max(float(q.max()) - least, 0.0)
         rises = of_other * max(most - float(q_other.min()), 0.0)
-        end = lower_bound(Numbers.of(z - z_other), float((b - b_other).min()) - max(falls, rises), alpha)
-        if not self._is_heavy(one.weight - other.weight, max(further, of_other)):
-            return max(end, least - most)
+        lowest, numbers = float((b - b_other).min()) - max(falls, rises), Numbers.of(z - z_other)
         robust = one.weight * (one.reward - least) + other.weight * (most - other.reward) - (most - least)
-        return max(end, lower_bound(Numbers.of(robust), least - most, alpha))
+        is_heavy, any_weights = (
+            self._is_heavy(one.weight - other.weight, max(further, of_other)),
+            Numbers.of(robust),
+        )
+        value = float(z_other.mean())
+
+        def low(share: float) -> float:
+            """As the value of one, if that of the other is as estimated."""
+            end = lower_bound(numbers, lowest, share)
+            return value + (max(end, lower_bound(any_weights, least - most, share)) if is_heavy else end)
+
+        found = low(alpha) if selected is None else _end(low, alpha, float(z.mean()), selected)
+        return max(found - value, least - most)
 
     def _is_heavy(self, weight: Vector, further: float) -> bool:
         """Whether one decision of weight W moves the mean by more than the error of the mean.

@@ -7,7 +7,7 @@ import numpy as np
 
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.evaluation.chunk import Chunk
+from sketchbandit.evaluation.chunk import Action, Chunk
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.results import LOGGED
 from sketchbandit.evaluation.seen import refuse_seen
@@ -50,10 +50,8 @@ def candidates_of(log: Log, policies: Any) -> dict[str, Chances]:
 
 
 def _chances_of(name: str, given: Any, log: Log) -> Chances:
-    if isinstance(given, str):
-        if given != UNIFORM:
-            raise InputError(f"{name}: unknown candidate {given!r}; the only one with a name is {UNIFORM!r}")
-        return lambda chunk: np.repeat(1.0 / chunk.counts, chunk.counts)
+    if isinstance(given, str) or (isinstance(given, int) and given in (log.actions or ())):
+        return _named(name, given, log)
     if isinstance(given, Policy):
         _check_dim(name, given.dim, log.dim, "arms")
         refuse_seen(name, given, log)
@@ -74,7 +72,7 @@ def _chances_of(name: str, given: Any, log: Log) -> Chances:
         return _of_table(name, given, log)
     raise InputTypeError(
         f"{name}: a candidate must be a policy, a function from arms (arms, dim) to probabilities, an array "
-        f"of probabilities, or {UNIFORM!r}; got {type(given).__name__}"
+        f"of probabilities, {UNIFORM!r}, or the name of an action; got {type(given).__name__}"
     )
 
 
@@ -101,6 +99,26 @@ def _of_actions(name: str, policy: PerAction, chunk: Chunk) -> Vector:
         except InputError as error:
             raise InputError(f"{name}, decision {chunk.start + number}: {error}") from error
     return np.concatenate(found)
+
+
+def _named(name: str, given: Action, log: Log) -> Chances:
+    """Uniform choices, or always the action of this name."""
+    if given == UNIFORM:
+        return lambda chunk: np.repeat(1.0 / chunk.counts, chunk.counts)
+    if given in (log.actions or ()):
+        return lambda chunk: _always(name, given, chunk)
+    actions = f", or an action: {', '.join(map(str, log.actions[:8]))}" if log.actions else ""
+    raise InputError(f"{name}: unknown candidate {given!r}; give a policy, {UNIFORM!r}{actions}")
+
+
+def _always(name: str, action: Action, chunk: Chunk) -> Vector:
+    """All probability on one action."""
+    flat = np.zeros(int(chunk.bounds[-1]))
+    for number, names in enumerate(chunk.offered or ()):
+        if action not in names:
+            raise InputError(f"{name}, decision {chunk.start + number}: {action!r} was not offered")
+        flat[chunk.bounds[number] + list(names).index(action)] = 1.0
+    return flat
 
 
 def checked(name: str, chances: Chances) -> Chances:

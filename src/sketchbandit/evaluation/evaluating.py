@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sketchbandit.evaluation.blas import one_blas_thread
 from sketchbandit.evaluation.candidates import candidates_of
 from sketchbandit.evaluation.concluding import conclude
 from sketchbandit.evaluation.evaluation import Evaluation
@@ -33,7 +34,7 @@ def evaluate(
     policies : dict
         The candidates by name. A candidate is a policy, with its exploration rule. Or a function from arms
         (arms, dim) to probabilities (``Batched``: for many sets at once). Or an array of probabilities,
-        (decisions, arms) or (arms,). Or "uniform".
+        (decisions, arms) or (arms,). Or "uniform". Or the name of an action: always this one.
     methods : sequence of str
         The estimators: "dm", "ips", "clipped", "snips", "dr", "switch-dr", "drs", "drs-pessimistic".
     tell : callable, optional
@@ -85,5 +86,6 @@ def evaluate(
     chosen = Settings(methods=tuple([methods] if isinstance(methods, str) else methods), **settings)
     candidates = candidates_of(log, policies)
     limits = chosen.range_of(log) if chosen.interval == "anytime" else None
-    models = fit(log, chosen.model, chosen.how_folded) if chosen.needs_model else None
-    return conclude(log, terms_of(log, candidates, models, limits=limits, tell=tell), chosen)
+    with one_blas_thread():
+        models = fit(log, chosen.model, chosen.how_folded) if chosen.needs_model else None
+        return conclude(log, terms_of(log, candidates, models, limits=limits, tell=tell), chosen)

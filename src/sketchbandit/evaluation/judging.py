@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.evaluation.blas import one_blas_thread
 from sketchbandit.evaluation.candidates import candidates_of
 from sketchbandit.evaluation.concluding import conclude
 from sketchbandit.evaluation.evaluation import Evaluation
@@ -69,8 +70,9 @@ def train_and_judge(
 
     """
     chosen = Settings(methods=tuple([methods] if isinstance(methods, str) else methods), **settings)
-    judging, terms = judged(log, makers, chosen, split=split, parts=parts, tell=tell)
-    return conclude(judging, terms, chosen)
+    with one_blas_thread():
+        judging, terms = judged(log, makers, chosen, split=split, parts=parts, tell=tell)
+        return conclude(judging, terms, chosen)
 
 
 def judged(

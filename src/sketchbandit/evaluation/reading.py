@@ -1,5 +1,6 @@
 """Logs from files and frames."""
 
+import importlib
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,18 +11,20 @@ import numpy as np
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.evaluation import checking
 from sketchbandit.evaluation.log import Log
+from sketchbandit.installing import how_to_install
 
-FORMATS = (".parquet", ".pq", ".npz")
+FORMATS = (".parquet", ".pq", ".npz", ".csv")
 _COLUMNS = ("chosen", "reward", "probability")
 
 
 def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = None) -> Log:
-    """Read a log from a Parquet or npz file.
+    """Read a log from a Parquet, npz or CSV file.
 
     A Parquet file has the columns ``chosen``, ``reward``, ``probability`` and ``arms`` (a list of lists of
     numbers). Instead of ``arms`` it may have ``context`` (a list of numbers) and ``actions`` (the names
     offered). ``write_log`` writes such files. The export of a service is read too. Arms are read when they
-    are needed. An npz file has arrays with these names.
+    are needed. An npz file has arrays with these names. A CSV file has the columns ``chosen`` (names of
+    actions), ``reward`` and ``probability``, perhaps ``time``, and all other columns are the context.
 
     Parameters
     ----------
@@ -44,6 +47,11 @@ def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = N
         raise InputError(f"{path}: a log must be one of {', '.join(FORMATS)}, not {path.suffix or 'this'}")
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
+    if path.suffix.lower() == ".csv":
+        checking.refuse_bandit(path, bandit)
+        log = _read_csv(path)
+        checking.check_dim(path, dim, log.context_dim or log.dim)
+        return log
     if path.suffix.lower() != ".npz":
         from sketchbandit.evaluation import parquet  # noqa: PLC0415  (an extra, and slow to import)
 
@@ -65,6 +73,26 @@ def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = N
     log = Log(**known)
     checking.check_dim(path, dim, log.context_dim or log.dim)
     return log
+
+
+def _read_csv(path: Path) -> Log:
+    try:
+        pandas = importlib.import_module("pandas")
+    except ModuleNotFoundError as error:
+        raise InputError(f"a CSV file needs pandas: {how_to_install('evaluation')}") from error
+    try:
+        frame = pandas.read_csv(path)
+    except ValueError as error:  # its parser errors are such
+        raise FileError(f"{path} is not a CSV file: {error}") from error
+    checking.refuse_missing_columns(
+        path, [c for c in _COLUMNS if c not in frame], list(map(str, frame.columns))
+    )
+    context = [name for name in frame.columns if name not in ("time", *_COLUMNS)]
+    if not context:
+        raise InputError(
+            f"{path}: there is no column of the context beside {', '.join(map(str, frame.columns))}"
+        )
+    return from_frame(frame, context=context, time="time" if "time" in frame else None)
 
 
 def write_log(log: Log, path: str | Path) -> None:
@@ -156,4 +184,10 @@ def from_frame(
         if frame[chosen].isna().any():
             raise InputError(f"some of {chosen} are missing; every decision needs the action that was chosen")
         actions, columns["chosen"] = np.unique(columns["chosen"], return_inverse=True)
+    texts = [name for name in context if frame[name].dtype.kind not in "fiub"]
+    if texts:
+        raise InputError(
+            f"the context must be numbers, but {texts[0]!r} has {frame[texts[0]].iloc[0]!r}; make a column "
+            f"of each value: pandas.get_dummies(frame, columns={texts})"
+        )
     return Log(context=frame[list(context)].to_numpy(dtype=np.float64), actions=actions, **columns)

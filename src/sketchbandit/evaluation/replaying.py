@@ -10,6 +10,7 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.evaluation.blas import one_blas_thread
 from sketchbandit.evaluation.bounded import of_rewards
 from sketchbandit.evaluation.chunk import Chunk
 from sketchbandit.evaluation.intervals import NOTHING, Interval
@@ -110,7 +111,8 @@ def replay(
         random = np.random.default_rng(
             np.random.SeedSequence(seed).spawn(1)[0]
         )  # a stream that no policy uses
-        numbers = _kept(log, policy, random, tell)
+        with one_blas_thread():
+            numbers = _kept(log, policy, random, tell)
         found[name] = _told(
             str(name), policy, log, numbers, partial(of_rewards, error=1.0 - level, reward_range=within)
         )

@@ -25,6 +25,8 @@ from sketchbandit.sketch.checks import check_count
 
 WORKER = "sketchbandit.experiments.judge_worker"
 UNIFORM = "uniform"
+ALWAYS = "always:"
+"""Followed by the name of an action: the policy that always takes it."""
 
 
 class Watcher:
@@ -167,7 +169,7 @@ def _checked(policies: Sequence[str]) -> list[str]:
     if not policies:
         raise InputError("name a policy or more, such as adaptive")
     for text in policies:
-        if text != UNIFORM:
+        if text != UNIFORM and not text.startswith(ALWAYS):
             asked = parse(text)
             known.check(asked)
             rules.refuse_ambiguous(asked)
@@ -183,6 +185,8 @@ def maker(text: str, log: Log) -> Any:
     """What makes a fresh policy of this name for a log; a model for each action, where actions have names."""
     if text == UNIFORM:
         return UNIFORM
+    if text.startswith(ALWAYS):
+        return _action(text.removeprefix(ALWAYS), log)
     asked = parse(text)
     names, width = log.actions, log.context_dim
     if names is None or width is None:
@@ -190,13 +194,26 @@ def maker(text: str, log: Log) -> Any:
     return lambda: PerAction(names, lambda: known.build(asked, width, rounds=len(log)))
 
 
+def _action(text: str, log: Log) -> Any:
+    """The action of this name, which may be a number."""
+    for action in log.actions or ():
+        if str(action) == text:
+            return action
+    there = (
+        f"; there are {', '.join(map(str, log.actions[:8]))}"
+        if log.actions
+        else ": its actions have no names"
+    )
+    raise InputError(f"{ALWAYS}{text}: the log has no action {text!r}{there}")
+
+
 def judge(candidate: Candidate, tell: Callable[[int], None]) -> None:
     """Judge one, and write what came of it into its file."""
     log = candidate.read()
     make = maker(candidate.policy, log)
     if candidate.learning:
-        if make == UNIFORM:
-            raise InputError("uniform does not learn; leave it out of a replay")
+        if not callable(make):
+            raise InputError(f"{candidate.policy} does not learn; leave it out of a replay")
         level = candidate.settings["level"]
         found = evaluation.replay(log, {candidate.policy: make}, level=level, tell=tell)[candidate.policy]
         estimate = np.array(found.estimate[2:])
