@@ -29,9 +29,7 @@ def judged(of: OpenBandit, by: OpenBandit, model: Any) -> Evaluation:
     """The policy of one log, estimated from the other."""
     log = open_bandit_log(by)
     shares = shown_shares(of) if of.policy == "bts" else np.full((3, of.items), 1.0 / of.items)
-    return evaluate(
-        log, {of.policy: at_positions(shares, by)}, tuple(METHODS), model=model, interval="bootstrap"
-    )
+    return evaluate(log, {of.policy: at_positions(shares, by)}, tuple(METHODS), model=model)
 
 
 def table(found: dict[str, Evaluation], of: OpenBandit) -> str:
@@ -63,6 +61,9 @@ def main() -> None:
         print(f"\n{of} from the log of {by} ({logs[by].click.sum():.0f} clicks): effective size {size},")
         print(f"mean weight {mean}, largest {weights.largest:.1f}; {weights.verdict or 'good'}\n")
         print(table(found, logs[of]))
+        between = first.difference(of, method="snips")
+        ends = f"{100 * between.low:+.3f} to {100 * between.high:+.3f}"
+        print(f"minus the log (snips): {100 * between.value:+.3f}, {ends}; {between.verdict}\n")
         if len(sys.argv) > 1:
             title, truth = f"{of} from the log of {by}", float(logs[of].click.mean())
             drawn = forest(first, title=title, unit="clicks an impression", truth=truth)

@@ -61,18 +61,15 @@ class Bounded:
         lowest = float(b.min()) + further * min(least - float(q.max()), 0.0)
         highest = float(b.max()) + further * max(most - float(q.min()), 0.0)
         numbers, value = Numbers.of(z), float(z.mean())
-        from_below = Numbers.of(least + terms.weight * (terms.reward - least))
-        from_above = Numbers.of(most + terms.weight * (terms.reward - most))
-
         is_heavy = self._is_heavy(terms.weight, further)
+        below = Numbers.of(least + terms.weight * (terms.reward - least)) if is_heavy else None
+        above = Numbers.of(-most - terms.weight * (terms.reward - most)) if is_heavy else None
 
         def low(share: float) -> float:
-            end = lower_bound(numbers, lowest, share)
-            return max(end, lower_bound(from_below, least, share)) if is_heavy else end
+            return _at_least(lower_bound(numbers, lowest, share), below, least, share)
 
         def high(share: float) -> float:
-            end = upper_bound(numbers, highest, share)
-            return min(end, upper_bound(from_above, most, share)) if is_heavy else end
+            return -_at_least(-upper_bound(numbers, highest, share), above, -most, share)
 
         ends = Interval(_end(low, self._alpha, value, selected), _end(high, self._alpha, value, selected))
         found = Interval(max(ends.low, least), min(ends.high, most))
@@ -95,16 +92,13 @@ class Bounded:
         rises = of_other * max(most - float(q_other.min()), 0.0)
         lowest, numbers = float((b - b_other).min()) - max(falls, rises), Numbers.of(z - z_other)
         robust = one.weight * (one.reward - least) + other.weight * (most - other.reward) - (most - least)
-        is_heavy, any_weights = (
-            self._is_heavy(one.weight - other.weight, max(further, of_other)),
-            Numbers.of(robust),
-        )
-        value = float(z_other.mean())
+        is_heavy = self._is_heavy(one.weight - other.weight, max(further, of_other))
+        any_weights, value = Numbers.of(robust) if is_heavy else None, float(z_other.mean())
 
         def low(share: float) -> float:
             """As the value of one, if that of the other is as estimated."""
             end = lower_bound(numbers, lowest, share)
-            return value + (max(end, lower_bound(any_weights, least - most, share)) if is_heavy else end)
+            return value + _at_least(end, any_weights, least - most, share)
 
         found = low(alpha) if selected is None else _end(low, alpha, float(z.mean()), selected)
         return max(found - value, least - most)
@@ -123,6 +117,11 @@ class Bounded:
             return self._assumed.max_weight
         total = float(terms.weight.sum())
         return inner(terms.weight, terms.weight) / total if total else 0.0
+
+
+def _at_least(end: float, any_weights: Numbers | None, least: float, share: float) -> float:
+    """A lower end, or that for any weights if there is one and it is higher."""
+    return end if any_weights is None else max(end, lower_bound(any_weights, least, share))
 
 
 def of_rewards(reward: Vector, error: float, reward_range: tuple[float, float]) -> Interval:
