@@ -149,7 +149,7 @@ def measure(cell: Cell, logs: int) -> dict[str, Any]:
     wanted |= {f"a - b, {name}": (0.0, True) for name in methods}
     wanted |= {f"a - logged, {name}": (value - logged, abs(value - logged) < 1e-12) for name in methods}
     wanted["logged"] = (logged, False)
-    names = ("given", "holds", "clear", "below", "above", "width", "normal")
+    names = ("given", "holds", "clear", "below", "above", "width", "normal", "normal given", "normal holds")
     counts = {key: dict.fromkeys(names, 0.0) for key in wanted}
     sizes = []
     for seed in range(logs):
@@ -164,10 +164,11 @@ def measure(cell: Cell, logs: int) -> dict[str, Any]:
                 rows[f"a - {key}, {name}"] = pair
         rows["logged"] = (found.logged, normal.logged)
         for key, (row, usual) in rows.items():
+            (true, is_zero), count = wanted[key], counts[key]
+            count["normal given"] += not np.isnan(usual.low)
+            count["normal holds"] += usual.low <= true <= usual.high
             if np.isnan(row.low):
                 continue
-            true, is_zero = wanted[key]
-            count = counts[key]
             count["given"] += 1
             count["holds"] += row.low <= true <= row.high
             count["below"] += row.high < true
@@ -210,6 +211,9 @@ class Row(NamedTuple):
     """The share of all logs in which the difference is clear, though there is none."""
     width: float
     """The mean width over that of the normal interval, where both are given."""
+    normal_given: float
+    normal_holds: float
+    """The same for normal intervals."""
 
 
 def rows_of(results: Iterable[dict[str, Any]]) -> list[Row]:
@@ -219,8 +223,9 @@ def rows_of(results: Iterable[dict[str, Any]]) -> list[Row]:
         for what, count in found["counts"].items():
             given, width = count["given"], count["width"] / count["normal"] if count["normal"] else np.nan
             shares = (given / found["logs"], count["holds"] / given if given else np.nan)
-            clear = count["clear"] / found["logs"]
-            rows.append(Row(Cell(*found["cell"]), found["decisions"], what, *shares, clear, width))
+            clear, usual = count["clear"] / found["logs"], count["normal given"]
+            normal = usual / found["logs"], count["normal holds"] / usual if usual else np.nan
+            rows.append(Row(Cell(*found["cell"]), found["decisions"], what, *shares, clear, width, *normal))
     return sorted(rows, key=lambda row: (np.isnan(row.holds), row.holds))
 
 
@@ -260,13 +265,27 @@ def page(rows: list[Row], logs: int) -> str:
         ),
         "Intervals that are given in fewer than one log of a hundred, worst first:",
         markdown_table(_HEADER, [_shown(row) for row in seldom[:_WORST]]),
+        _of_normal([row for row in rows if row.normal_given >= _OFTEN]),
     ]
     return "\n\n".join(lines)
 
 
-_OFTEN, _WANTED, _WORST = 0.01, 0.93, 15
+_OFTEN, _WANTED, _HALF, _WORST = 0.01, 0.93, 0.5, 15
 _MAIN = ("ips", "snips", "dr", "a - b, dr", "a - logged, dr")
 _HEADER = ["reward", "arms", "log", "candidate", "decisions", "what", "given", "holds", "clear", "width"]
+
+
+def _of_normal(rows: list[Row]) -> str:
+    """A sentence and a table: how normal intervals did."""
+    holds = np.array([row.normal_holds for row in rows])
+    below, half = (holds < _WANTED).sum(), (holds < _HALF).sum()
+    worst = sorted(rows, key=lambda row: row.normal_holds)[:_WORST]
+    table = markdown_table(
+        [*_HEADER[:6], "given", "holds"],
+        [[*_shown(row)[:6], f"{row.normal_given:.0%}", f"{row.normal_holds:.1%}"] for row in worst],
+    )
+    said = f"{below} of {len(rows)} pairs are below {_WANTED:.0%}, {half} of them below {_HALF:.0%}"
+    return f"Normal intervals: {said}. The worst:\n\n{table}"
 
 
 def _shown(row: Row) -> list[str]:
