@@ -1,5 +1,6 @@
 """Profiles of the property tests: repeatable by default, many random examples for a soak."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -18,6 +19,12 @@ threadpool_limits(1)  # as the commands do: how many threads share a product dec
 settings.register_profile("default", max_examples=25, derandomize=True, deadline=None)
 settings.register_profile("soak", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_finish() -> None:
+    """Keep the thousands of tests themselves out of garbage collections: each would look at all of them."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=["numpy", "compiled"])
