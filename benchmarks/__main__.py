@@ -23,8 +23,8 @@ from benchmarks import (
 )
 from benchmarks.policy_rivals import has_vowpal_wabbit
 from sketchbandit.drawing import save
-from sketchbandit.experiments.tables import write_csv
 from sketchbandit.kernels import kernels
+from sketchbandit_paper.tables import write_csv
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ from sketchbandit.evaluation.intervals import Assumed
 from sketchbandit.evaluation.results import LOGGED
 from sketchbandit.evaluation.settings import Settings
 from sketchbandit.evaluation.terms import Terms
-from sketchbandit.experiments.reporting import markdown_table
+from sketchbandit_paper.reporting import markdown_table
 
 Array = NDArray[np.float64]
 LOGNORMAL = "lognormal"

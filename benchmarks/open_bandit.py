@@ -17,7 +17,7 @@ from sketchbandit.drawing import save
 from sketchbandit.evaluation import METHODS, Evaluation, evaluate
 from sketchbandit.evaluation.figure import forest
 from sketchbandit.evaluation.open_bandit import at_positions, open_bandit_log, shown_shares
-from sketchbandit.experiments.reporting import markdown_table
+from sketchbandit_paper.reporting import markdown_table
 
 MODELS: dict[str, Any] = {
     "sketched ridge": "ridge",

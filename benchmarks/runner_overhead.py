@@ -8,12 +8,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from sketchbandit.experiments import plan, runner
-from sketchbandit.experiments.definitions import contenders
-from sketchbandit.experiments.experiment import Experiment
-from sketchbandit.experiments.profiles import PROFILES
-from sketchbandit.experiments.runs import perform
-from sketchbandit.experiments.specs import spec
+from sketchbandit.simulation.runs import perform
+from sketchbandit.simulation.specs import spec
+from sketchbandit_paper import plan, runner
+from sketchbandit_paper.definitions import contenders
+from sketchbandit_paper.experiment import Experiment
+from sketchbandit_paper.profiles import PROFILES
 
 _MOST = 0.05
 

@@ -6,7 +6,7 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.service_process import Server
-from sketchbandit.client import Client
+from sketchbandit_service.client import Client
 
 _CHUNK = 1000  # arms of one request
 

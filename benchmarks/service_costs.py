@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.errors import SketchTooSmallWarning
-from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.costs import decide_cost, learn_cost
-from sketchbandit.service.settings import Limits
+from sketchbandit_service.config import BanditConfig
+from sketchbandit_service.costs import decide_cost, learn_cost
+from sketchbandit_service.settings import Limits
 
 _MOST = 3.0  # times the estimate
 _ROUNDS = 200

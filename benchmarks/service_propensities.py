@@ -14,8 +14,8 @@ import numpy as np
 from pyarrow import parquet
 
 from benchmarks.service_process import Server
-from sketchbandit.client import Client, Decision
-from sketchbandit.service.exporting import export
+from sketchbandit_service.client import Client, Decision
+from sketchbandit_service.exporting import export
 
 _DIM, _ARMS, _TOGETHER = 10, 8, 50
 

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 import sketchbandit as sb
 from sketchbandit.drawing import COLOURS, STYLE, save
-from sketchbandit.experiments.tables import write_csv
+from sketchbandit_paper.tables import write_csv
 
 Matrix = NDArray[np.float64]
 

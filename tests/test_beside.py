@@ -10,16 +10,16 @@ from typer.testing import CliRunner
 
 from sketchbandit.cli.app import app
 from sketchbandit.errors import InputError
-from sketchbandit.experiments import beside, readings, runner
-from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, PARTLY, REPRODUCED
-from sketchbandit.experiments.definitions import contenders
-from sketchbandit.experiments.experiment import Experiment
-from sketchbandit.experiments.profiles import PROFILES
-from sketchbandit.experiments.readings import LIKELY, OF_THE_PAPER, READINGS
-from sketchbandit.experiments.results import Results
-from sketchbandit.experiments.specs import Spec, parse
-from sketchbandit.experiments.store import Store
-from sketchbandit.experiments.verbs import report_readings, verify
+from sketchbandit.simulation.specs import Spec, parse
+from sketchbandit_paper import beside, readings, runner
+from sketchbandit_paper.claims import CLAIMS, NOT, OPEN, PARTLY, REPRODUCED
+from sketchbandit_paper.definitions import contenders
+from sketchbandit_paper.experiment import Experiment
+from sketchbandit_paper.profiles import PROFILES
+from sketchbandit_paper.readings import LIKELY, OF_THE_PAPER, READINGS
+from sketchbandit_paper.results import Results
+from sketchbandit_paper.store import Store
+from sketchbandit_paper.verbs import report_readings, verify
 from tests.test_claims import FULL, Made, results
 
 if TYPE_CHECKING:

@@ -11,18 +11,19 @@ from matplotlib.figure import Figure
 
 import sketchbandit as sb
 from sketchbandit.drawing import save
-from sketchbandit.experiments import calibration, environments, plan, runner
-from sketchbandit.experiments.calibration import EDGES, LEAST, Calibration
-from sketchbandit.experiments.claims import NOT, PARTLY, REPRODUCED
-from sketchbandit.experiments.definitions import EXPERIMENTS
-from sketchbandit.experiments.experiment import Experiment
-from sketchbandit.experiments.figures import DRAWN
-from sketchbandit.experiments.figures.beyond import reliability
-from sketchbandit.experiments.profiles import PROFILES, Profile
-from sketchbandit.experiments.results import Results
-from sketchbandit.experiments.specs import Spec, parse
-from sketchbandit.experiments.stretches import regret_rates
-from sketchbandit.experiments.tables import table
+from sketchbandit.simulation import calibration, environments
+from sketchbandit.simulation.calibration import EDGES, LEAST, Calibration
+from sketchbandit.simulation.specs import Spec, parse
+from sketchbandit_paper import plan, runner
+from sketchbandit_paper.claims import NOT, PARTLY, REPRODUCED
+from sketchbandit_paper.definitions import EXPERIMENTS
+from sketchbandit_paper.experiment import Experiment
+from sketchbandit_paper.figures import DRAWN
+from sketchbandit_paper.figures.beyond import reliability
+from sketchbandit_paper.profiles import PROFILES, Profile
+from sketchbandit_paper.results import Results
+from sketchbandit_paper.stretches import regret_rates
+from sketchbandit_paper.tables import table
 from tests.test_claims import BY_ID, Made, Make, results, verdict
 
 TINY = Profile(name="tiny", permutations=2, tuning_permutations=0, tuning_rounds=0.0, betas=(), ridges=())

@@ -8,16 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sketchbandit.experiments import plan, policies
-from sketchbandit.experiments.claims import CLAIMS, NOT, OPEN, OURS, PARTLY, REPRODUCED
-from sketchbandit.experiments.claims.fronts import compare
-from sketchbandit.experiments.definitions import EXPERIMENTS, choose
-from sketchbandit.experiments.definitions.contenders import DBS_FD, DBS_RFD
-from sketchbandit.experiments.profiles import Profile
-from sketchbandit.experiments.results import Results, estimate
-from sketchbandit.experiments.specs import Spec, spec
-from sketchbandit.experiments.store import SCHEMA
-from sketchbandit.experiments.tables import table
+from sketchbandit.simulation import policies
+from sketchbandit.simulation.specs import Spec, spec
+from sketchbandit_paper import plan
+from sketchbandit_paper.claims import CLAIMS, NOT, OPEN, OURS, PARTLY, REPRODUCED
+from sketchbandit_paper.claims.fronts import compare
+from sketchbandit_paper.definitions import EXPERIMENTS, choose
+from sketchbandit_paper.definitions.contenders import DBS_FD, DBS_RFD
+from sketchbandit_paper.profiles import Profile
+from sketchbandit_paper.results import Results, estimate
+from sketchbandit_paper.store import SCHEMA
+from sketchbandit_paper.tables import table
 
 FULL = Profile(
     name="made up",

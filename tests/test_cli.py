@@ -21,15 +21,15 @@ import sketchbandit
 from sketchbandit.cli.app import COMMANDS, app
 from sketchbandit.data import CATALOGUE
 from sketchbandit.evaluation import INTERVALS, METHODS
-from sketchbandit.experiments import compare, report_readings, reproduce, tour, verify
-from sketchbandit.experiments.claims import Claim, adaptive, exploration
-from sketchbandit.experiments.definitions import EXPERIMENTS
-from sketchbandit.experiments.pool import Failure
-from sketchbandit.experiments.profiles import PROFILES
-from sketchbandit.experiments.runs import Run
-from sketchbandit.experiments.store import Store
 from sketchbandit.installing import how_to_install
 from sketchbandit.policy.named import RECIPES
+from sketchbandit.simulation.pool import Failure
+from sketchbandit.simulation.runs import Run
+from sketchbandit_paper import compare, report_readings, reproduce, tour, verify
+from sketchbandit_paper.claims import Claim, adaptive, exploration
+from sketchbandit_paper.definitions import EXPERIMENTS
+from sketchbandit_paper.profiles import PROFILES
+from sketchbandit_paper.store import Store
 
 Verb = Callable[..., Any]
 ROOT = Path(__file__).parents[1]
@@ -121,7 +121,7 @@ def test_if_every_run_fails_the_reason_is_told(tmp_path: Path, monkeypatch: pyte
         del jobs
         yield [Failure(run, "out of memory") for run in runs]
 
-    monkeypatch.setattr("sketchbandit.experiments.runner.run_all", failing)
+    monkeypatch.setattr("sketchbandit_paper.runner.run_all", failing)
     done = invoke("compare", "--policy", "oful", "--rounds", "5", "--out", tmp_path)
     assert done.exit_code == 2
     assert "every run failed; the first one: out of memory" in done.output

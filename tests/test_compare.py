@@ -14,13 +14,14 @@ import sketchbandit as sb
 from sketchbandit.cli.app import app
 from sketchbandit.data import DataSet, load
 from sketchbandit.environment import ContextualClassification
-from sketchbandit.experiments import compare, environments, report
-from sketchbandit.experiments.columns import said_of_scales, standardised
-from sketchbandit.experiments.results import Results
-from sketchbandit.experiments.runs import Run, perform
-from sketchbandit.experiments.specs import parse, spec
-from sketchbandit.experiments.tables import table
-from sketchbandit.playing import LateRewards
+from sketchbandit.simulation import environments
+from sketchbandit.simulation.columns import said_of_scales, standardised
+from sketchbandit.simulation.loop import LateRewards
+from sketchbandit.simulation.runs import Run, perform
+from sketchbandit.simulation.specs import parse, spec
+from sketchbandit_paper import compare, report
+from sketchbandit_paper.results import Results
+from sketchbandit_paper.tables import table
 
 RANDOM = np.random.default_rng(0)
 LABELS = np.arange(90) % 3

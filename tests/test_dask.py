@@ -21,13 +21,13 @@ from scipy import sparse
 
 import sketchbandit as sb
 from sketchbandit.dask import fit_logged, sketch
-from sketchbandit.experiments import verbs
-from sketchbandit.experiments.cluster import run_on_cluster
-from sketchbandit.experiments.pool import Failure, Result
-from sketchbandit.experiments.runs import Run, perform
-from sketchbandit.experiments.specs import parse, spec
 from sketchbandit.linalg import spectral_error
+from sketchbandit.simulation.cluster import run_on_cluster
+from sketchbandit.simulation.pool import Failure, Result
+from sketchbandit.simulation.runs import Run, perform
+from sketchbandit.simulation.specs import parse, spec
 from sketchbandit.testing import make_rows
+from sketchbandit_paper import verbs
 
 DIM = 20
 Matrix = NDArray[np.float64]

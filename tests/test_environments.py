@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sketchbandit as sb
-from sketchbandit.playing import LateRewards
+from sketchbandit.simulation.loop import LateRewards
 
 FEATURES = np.random.default_rng(0).standard_normal((40, 7)) * 3.0
 LABELS = np.repeat(np.arange(4), 10)

@@ -218,10 +218,10 @@ def test_the_wheel_holds_the_package(tmp_path: Path) -> None:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
     assert "sketchbandit/py.typed" in names
-    assert "sketchbandit/experiments/report.html.jinja" in names
+    assert "sketchbandit_paper/report.html.jinja" in names
     assert "sketchbandit/evaluation/report.html.jinja" in names
     pages = ("index.html", "dashboard.css", "dashboard.js")
-    assert {f"sketchbandit/service/dashboard/{page}" for page in pages} <= set(names)
+    assert {f"sketchbandit_service/dashboard/{page}" for page in pages} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     code = "import sketchbandit as sb; assert 'site' in sb.__file__; sb.ExactSketch(3).update([1, 2, 3])"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
@@ -336,3 +336,24 @@ def test_a_valid_file_with_invalid_contents_is_refused(tmp_path: Path) -> None:
     files.write(path, "unheard-of", good, {"rows": rows})
     with pytest.raises(sb.FileError, match="unheard-of"):
         sb.load(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("service", "sketchbandit_service"),
+        ("service.settings", "sketchbandit_service"),
+        ("client", "sketchbandit_service.client"),
+        ("experiments", "sketchbandit_paper"),
+        ("experiments.verbs", "sketchbandit_paper"),
+    ],
+)
+def test_a_package_that_moved_says_where_it_is(old: str, new: str) -> None:
+    """However it is imported; and the new place can be imported."""
+    importlib.import_module(new)
+    parent, _, name = f"sketchbandit.{old}".rpartition(".")
+    asked = rf"is now {re.escape(new)}: import it from there"
+    with pytest.raises(ImportError, match=asked):
+        importlib.import_module(f"sketchbandit.{old}")
+    with pytest.raises(ImportError, match=asked):
+        __import__(parent, fromlist=[name])  # from parent import name

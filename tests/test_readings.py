@@ -10,13 +10,13 @@ from scipy import sparse
 
 from sketchbandit.environment import Classification
 from sketchbandit.errors import InputError
-from sketchbandit.experiments import plan, readings, reporting, runner
-from sketchbandit.experiments.definitions import EXPERIMENTS, contenders
-from sketchbandit.experiments.experiment import Experiment
-from sketchbandit.experiments.profiles import PROFILES, Profile
-from sketchbandit.experiments.readings import READINGS, Reading
-from sketchbandit.experiments.results import Results
-from sketchbandit.experiments.specs import parse
+from sketchbandit.simulation.specs import parse
+from sketchbandit_paper import plan, readings, reporting, runner
+from sketchbandit_paper.definitions import EXPERIMENTS, contenders
+from sketchbandit_paper.experiment import Experiment
+from sketchbandit_paper.profiles import PROFILES, Profile
+from sketchbandit_paper.readings import READINGS, Reading
+from sketchbandit_paper.results import Results
 
 MNIST, FLAT = EXPERIMENTS["mnist-curves"], EXPERIMENTS["synthetic-fd"]
 

@@ -18,20 +18,20 @@ from playwright.sync_api import Error, sync_playwright
 
 import sketchbandit as sb
 from sketchbandit.drawing import save
-from sketchbandit.experiments import report, reporting, runner
-from sketchbandit.experiments.claims import CLAIMS, OPEN, OURS
-from sketchbandit.experiments.definitions import choose
-from sketchbandit.experiments.experiment import Experiment, Series
-from sketchbandit.experiments.figures import DRAWN, dark
-from sketchbandit.experiments.fronts import pareto_optimal
-from sketchbandit.experiments.lines import lines_of
-from sketchbandit.experiments.pool import Failure
-from sketchbandit.experiments.profiles import Profile
-from sketchbandit.experiments.results import Results
-from sketchbandit.experiments.runs import Run
-from sketchbandit.experiments.specs import spec
-from sketchbandit.experiments.store import Store
-from sketchbandit.experiments.tables import table
+from sketchbandit.simulation.pool import Failure
+from sketchbandit.simulation.runs import Run
+from sketchbandit.simulation.specs import spec
+from sketchbandit_paper import report, reporting, runner
+from sketchbandit_paper.claims import CLAIMS, OPEN, OURS
+from sketchbandit_paper.definitions import choose
+from sketchbandit_paper.experiment import Experiment, Series
+from sketchbandit_paper.figures import DRAWN, dark
+from sketchbandit_paper.fronts import pareto_optimal
+from sketchbandit_paper.lines import lines_of
+from sketchbandit_paper.profiles import Profile
+from sketchbandit_paper.results import Results
+from sketchbandit_paper.store import Store
+from sketchbandit_paper.tables import table
 
 TINY = Profile(
     name="tiny",

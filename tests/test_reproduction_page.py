@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sketchbandit.experiments.beside import MARKS
-from sketchbandit.experiments.claims import CLAIMS, NOT, PARTLY, REPRODUCED
-from sketchbandit.experiments.readings import LIKELY, READINGS
+from sketchbandit_paper.beside import MARKS
+from sketchbandit_paper.claims import CLAIMS, NOT, PARTLY, REPRODUCED
+from sketchbandit_paper.readings import LIKELY, READINGS
 
 ROOT = Path(__file__).parents[1]
 KEPT: dict[str, Any] = json.loads((ROOT / "docs" / "reproduction.json").read_text(encoding="utf-8"))

@@ -7,10 +7,10 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit.estimate.named import MODELS, model_of, model_parameters, model_settings
-from sketchbandit.experiments import environments, policies
-from sketchbandit.experiments.specs import Spec, parse, spec
-from sketchbandit.playing import play
 from sketchbandit.policy.named import RECIPES, build
+from sketchbandit.simulation import environments, policies
+from sketchbandit.simulation.loop import play
+from sketchbandit.simulation.specs import Spec, parse, spec
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "linear": {},

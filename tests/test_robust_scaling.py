@@ -14,8 +14,8 @@ from scipy import sparse
 import sketchbandit as sb
 from sketchbandit.scaling.fitting import fitted, without_outliers
 from sketchbandit.scaling.sample import Sample
-from sketchbandit.service.describing import describe
-from sketchbandit.service.scaling_bytes import decode, encode
+from sketchbandit_service.describing import describe
+from sketchbandit_service.scaling_bytes import decode, encode
 from tests.policies import Matrix, saved
 
 

@@ -17,15 +17,16 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit import files
-from sketchbandit.experiments import environments, plan, policies, rules, runner, store
-from sketchbandit.experiments.definitions import EXPERIMENTS, choose
-from sketchbandit.experiments.experiment import Experiment, Series
-from sketchbandit.experiments.pool import Failure, Result, run_all
-from sketchbandit.experiments.profiles import BETAS, PROFILES, RIDGES, Profile, profile
-from sketchbandit.experiments.runs import Run, perform
-from sketchbandit.experiments.specs import Spec, parse, spec
-from sketchbandit.experiments.store import Store
 from sketchbandit.processes import pool
+from sketchbandit.simulation import environments, policies, rules
+from sketchbandit.simulation.pool import Failure, Result, run_all
+from sketchbandit.simulation.runs import Run, perform
+from sketchbandit.simulation.specs import Spec, parse, spec
+from sketchbandit_paper import plan, runner, store
+from sketchbandit_paper.definitions import EXPERIMENTS, choose
+from sketchbandit_paper.experiment import Experiment, Series
+from sketchbandit_paper.profiles import BETAS, PROFILES, RIDGES, Profile, profile
+from sketchbandit_paper.store import Store
 
 TINY = Profile(
     name="tiny",
@@ -436,7 +437,7 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
 
 PERFORM = """
 import os, signal, sys
-from sketchbandit.experiments import runs
+from sketchbandit_paper import runs
 perform = runs.perform
 def instead(run):
     {}
@@ -704,7 +705,7 @@ REPRODUCTION = """
 import sys
 from pathlib import Path
 from tests.test_runner import LONG, TINY
-from sketchbandit.experiments import runner
+from sketchbandit_paper import runner
 runner.run([LONG], TINY, out=Path(sys.argv[1]), jobs=2, resume=True)
 """
 LONG = replace(SMALL, rounds=4000)

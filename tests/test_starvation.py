@@ -11,16 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sketchbandit as sb
-from sketchbandit.experiments import droughts, environments, plan, policies, rules
-from sketchbandit.experiments.definitions import EXPERIMENTS, choose
-from sketchbandit.experiments.definitions.tour import TOUR
-from sketchbandit.experiments.profiles import PROFILES
-from sketchbandit.experiments.results import Results
-from sketchbandit.experiments.runs import Run, perform
-from sketchbandit.experiments.specs import parse, spec
-from sketchbandit.experiments.store import SCHEMA
-from sketchbandit.experiments.tables import table
 from sketchbandit.policy.named import RECIPES, register
+from sketchbandit.simulation import droughts, environments, policies, rules
+from sketchbandit.simulation.runs import Run, perform
+from sketchbandit.simulation.specs import parse, spec
+from sketchbandit_paper import plan
+from sketchbandit_paper.definitions import EXPERIMENTS, choose
+from sketchbandit_paper.definitions.tour import TOUR
+from sketchbandit_paper.profiles import PROFILES
+from sketchbandit_paper.results import Results
+from sketchbandit_paper.store import SCHEMA
+from sketchbandit_paper.tables import table
 
 MOTLEY = EXPERIMENTS["starvation-motley"]
 

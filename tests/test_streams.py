@@ -5,11 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sketchbandit.experiments import environments, streams
-from sketchbandit.experiments.pool import in_order
-from sketchbandit.experiments.runs import Run
-from sketchbandit.experiments.specs import parse
-from sketchbandit.experiments.streams import Stream
+from sketchbandit.simulation import environments, streams
+from sketchbandit.simulation.pool import in_order
+from sketchbandit.simulation.runs import Run
+from sketchbandit.simulation.specs import parse
+from sketchbandit.simulation.streams import Stream
 
 ARMS = "gaussian:dim=6,arms=4"
 

@@ -13,17 +13,18 @@ from typer.testing import CliRunner
 
 import sketchbandit as sb
 from sketchbandit.cli.app import app
-from sketchbandit.experiments import answers, chance, environments, plan, reporting, runner, verbs
-from sketchbandit.experiments.claims import CLAIMS, OPEN
-from sketchbandit.experiments.definitions import EXPERIMENTS, choose
-from sketchbandit.experiments.definitions import tour as definition
-from sketchbandit.experiments.definitions.tour import DEFAULT, EXACT, JUDGED_BY, TOUR
-from sketchbandit.experiments.profiles import TOUR as AMOUNT
-from sketchbandit.experiments.results import Results
-from sketchbandit.experiments.runs import Run, perform
-from sketchbandit.experiments.specs import Spec, spec
-from sketchbandit.experiments.tables import table
-from sketchbandit.experiments.verdicts import judged
+from sketchbandit.simulation import chance, environments
+from sketchbandit.simulation.runs import Run, perform
+from sketchbandit.simulation.specs import Spec, spec
+from sketchbandit_paper import answers, plan, reporting, runner, verbs
+from sketchbandit_paper.claims import CLAIMS, OPEN
+from sketchbandit_paper.definitions import EXPERIMENTS, choose
+from sketchbandit_paper.definitions import tour as definition
+from sketchbandit_paper.definitions.tour import DEFAULT, EXACT, JUDGED_BY, TOUR
+from sketchbandit_paper.profiles import TOUR as AMOUNT
+from sketchbandit_paper.results import Results
+from sketchbandit_paper.tables import table
+from sketchbandit_paper.verdicts import judged
 
 SHORT = replace(AMOUNT, rounds=0.02, permutations=2)
 

@@ -9,8 +9,8 @@ from scipy import stats
 from scipy.special import expit, logit
 
 import sketchbandit as sb
-from sketchbandit.experiments import environments
-from sketchbandit.experiments.specs import parse
+from sketchbandit.simulation import environments
+from sketchbandit.simulation.specs import parse
 
 GAUSSIAN = sb.GaussianArms(dim=6, arms=4, noise=0.0, seed=3)
 

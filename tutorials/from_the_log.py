@@ -24,8 +24,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import sketchbandit as sb
-from sketchbandit.client import Client
 from sketchbandit.evaluation import read_log, train_and_judge
+from sketchbandit_service.client import Client
 
 SKETCHBANDIT = [sys.executable, "-m", "sketchbandit"]  # the command, in this environment
 folder = tempfile.TemporaryDirectory()

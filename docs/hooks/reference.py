@@ -16,6 +16,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 PACKAGE = "sketchbandit"
+OTHERS = {"sketchbandit_service": "src", "sketchbandit_paper": "paper"}  # beside it: modules named in full
 LIST = "<!-- the list of all pages -->"  # reference.md has it where the list goes
 SOURCE = '<details class="mkdocstrings-source"'
 NAMED_PAGE = re.compile(r"\bdocs/([a-z-]+)\.md\b(?![^<]*</(?:span|code|a)>)")  # in running text
@@ -90,7 +91,7 @@ GROUPS = (
             "evaluation.sequences",
             "evaluation.open_bandit",
             "evaluation.report",
-            "experiments.judging",
+            "simulation.judging",
         ),
         first=("Log", "evaluate", "train_and_judge", "replay", "read_log", "from_frame"),
     ),
@@ -98,15 +99,15 @@ GROUPS = (
         "The decision service",
         "service",
         "The client, and the server's settings.",
-        exported=("client", "service"),
+        exported=("sketchbandit_service.client", "sketchbandit_service"),
         first=("Client", "Bandit", "Decision"),
     ),
     Group(
         "Environments and data",
         "environments",
         "Where arms and rewards come from in experiments.",
-        defined=("playing", "environment"),
-        modules=("data", "experiments.verbs"),
+        defined=("simulation.loop", "environment"),
+        modules=("data", "sketchbandit_paper.verbs"),
         first=("play", "RoundResult"),
     ),
     Group("Theory", "theory", "The theorems as functions: radii and regret bounds.", parts=("theory",)),
@@ -161,8 +162,10 @@ class Page:
 class Reference:
     """All pages, in their groups."""
 
-    def __init__(self, sources: Path) -> None:
-        self._package = griffe.load(PACKAGE, search_paths=[sources], resolve_aliases=True)
+    def __init__(self, root: Path) -> None:
+        loader = griffe.GriffeLoader(search_paths=[root / "src", *(root / part for part in OTHERS.values())])
+        self._packages = {name: loader.load(name) for name in (PACKAGE, *OTHERS)}
+        loader.resolve_aliases()
         self._placed: set[str] = set()  # canonical paths
         self.groups = [(group, list(self._pages_of(group))) for group in GROUPS]
         paths = [page.path.lower() for page in self.pages]
@@ -187,7 +190,7 @@ class Reference:
             if any(f"{self._object(PACKAGE, name)}.".startswith(f"{prefix}.") for prefix in prefixes)
         ]
         for module in group.exported:
-            path = f"{PACKAGE}.{module}"
+            path = _full(module)
             wanted += [(path, name) for name in self._names_of(path)]
         rank = {name: place for place, name in enumerate(group.first)}
         for parent, name in sorted(wanted, key=lambda pair: rank.get(pair[1], len(rank))):
@@ -205,7 +208,7 @@ class Reference:
             pages[key].objects.append(target if home.endswith(f".{name}") else f"{parent}.{name}")
         yield from pages.values()
         for module in group.modules:
-            yield self._page_of_module(module, group, self._exports(f"{PACKAGE}.{module}"))
+            yield self._page_of_module(module, group, self._exports(_full(module)))
         for part in group.parts:
             yield from self._pages_of_part(part, group)
 
@@ -221,7 +224,7 @@ class Reference:
             yield self._page_of_module(home, group, members[home])
 
     def _page_of_module(self, module: str, group: Group, members: list[str] | None) -> Page:
-        path = f"{PACKAGE}.{module}"
+        path = _full(module)
         page = self._page(module, group, module.rpartition(".")[2])
         page.objects.append(path)
         page.summary = self._summary(path)
@@ -251,8 +254,8 @@ class Reference:
         return [name for name in names if not module[name].is_attribute]
 
     def _module(self, path: str) -> griffe.Object | griffe.Alias:
-        below = path.removeprefix(PACKAGE).lstrip(".")
-        return self._package[below] if below else self._package
+        package, _, below = path.partition(".")
+        return self._packages[package][below] if below else self._packages[package]
 
     def _object(self, parent: str, name: str) -> str:
         """Where a name is defined."""
@@ -297,13 +300,17 @@ class Reference:
         return "\n".join(lines)
 
 
+def _full(module: str) -> str:
+    return module if module.partition(".")[0] in OTHERS else f"{PACKAGE}.{module}"
+
+
 _made: dict[str, Reference] = {}
 
 
 def on_config(config: Any) -> Any:
     """Put the pages into the navigation, below the page that lists them."""
     root = Path(config.config_file_path).parent
-    made = _made[config.config_file_path] = Reference(root / "src")
+    made = _made[config.config_file_path] = Reference(root)
     for entry in config.nav:
         if "Reference" in entry:
             entry["Reference"] = [

@@ -68,7 +68,6 @@ if TYPE_CHECKING:
         Thompson,
     )
     from sketchbandit.loading import load
-    from sketchbandit.playing import RoundResult, play
     from sketchbandit.policy import (
         Health,
         LinUCB,
@@ -85,6 +84,7 @@ if TYPE_CHECKING:
     from sketchbandit.policy.named import register
     from sketchbandit.precision import Precision
     from sketchbandit.scaling import Scaling
+    from sketchbandit.simulation.loop import RoundResult, play
     from sketchbandit.sketch import (
         AdaptiveSketch,
         Block,
@@ -210,7 +210,6 @@ _MODULES = {
         "Thompson",
     ),
     "loading": ("load",),
-    "playing": ("RoundResult", "play"),
     "policy": (
         "Health",
         "LinUCB",
@@ -227,6 +226,7 @@ _MODULES = {
     "policy.named": ("register",),
     "precision": ("Precision",),
     "scaling": ("Scaling",),
+    "simulation.loop": ("RoundResult", "play"),
     "sketch": (
         "AdaptiveSketch",
         "Block",

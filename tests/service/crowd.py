@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from sketchbandit.client import Client, Decision, Retries, ServiceError
-from sketchbandit.client.synchronous import Bandit
+from sketchbandit_service.client import Client, Decision, Retries, ServiceError
+from sketchbandit_service.client.synchronous import Bandit
 
 T = TypeVar("T")
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from threading import current_thread
 from typing import Any
 
-from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.candidate import Candidate
-from sketchbandit.service.storage.records import DecisionRow
+from sketchbandit_service.bandit import Bandit
+from sketchbandit_service.candidate import Candidate
+from sketchbandit_service.storage.records import DecisionRow
 from tests.service.crowd import NAME
 
 _learn = Bandit._learn

@@ -11,14 +11,14 @@ from urllib.parse import parse_qsl, unquote
 import httpx
 import numpy as np
 
-from sketchbandit.service.api.app import Api
-from sketchbandit.service.engine import Engine
-from sketchbandit.service.http.messages import Request, Response
-from sketchbandit.service.http.responses import ALWAYS, problem_response
-from sketchbandit.service.problems import Problem, TooLarge
-from sketchbandit.service.settings import Limits, Settings
-from sketchbandit.service.tokens import Tokens
-from sketchbandit.service.upkeep import Upkeep, running
+from sketchbandit_service.api.app import Api
+from sketchbandit_service.engine import Engine
+from sketchbandit_service.http.messages import Request, Response
+from sketchbandit_service.http.responses import ALWAYS, problem_response
+from sketchbandit_service.problems import Problem, TooLarge
+from sketchbandit_service.settings import Limits, Settings
+from sketchbandit_service.tokens import Tokens
+from sketchbandit_service.upkeep import Upkeep, running
 
 P = ParamSpec("P")
 

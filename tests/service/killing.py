@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sketchbandit.client import Client, ServiceError
-from sketchbandit.client.synchronous import Bandit
+from sketchbandit_service.client import Client, ServiceError
+from sketchbandit_service.client.synchronous import Bandit
 from tests.service import faults
 from tests.service.crowd import BESIDE, DIM, NAME, Crowd, Ledger, Reach
 from tests.service.ledger import verify

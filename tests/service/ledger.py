@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from sketchbandit.errors import SketchTooSmallWarning, WorldChangedWarning
-from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.checking import check, same
-from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.decision_ids import parse_decision_id
-from sketchbandit.service.engine import Engine
-from sketchbandit.service.scaling_bytes import decode as decode_scaling
-from sketchbandit.service.settings import Settings
-from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.connecting import default_url
-from sketchbandit.service.storage.database import Database
-from sketchbandit.service.storage.records import CandidateRow, ScalingRow
-from sketchbandit.service.vectors import decode
+from sketchbandit_service.bandit import Bandit
+from sketchbandit_service.checking import check, same
+from sketchbandit_service.config import BanditConfig
+from sketchbandit_service.decision_ids import parse_decision_id
+from sketchbandit_service.engine import Engine
+from sketchbandit_service.scaling_bytes import decode as decode_scaling
+from sketchbandit_service.settings import Settings
+from sketchbandit_service.storage import tables
+from sketchbandit_service.storage.connecting import default_url
+from sketchbandit_service.storage.database import Database
+from sketchbandit_service.storage.records import CandidateRow, ScalingRow
+from sketchbandit_service.vectors import decode
 from tests.service.crowd import DIM, Ledger
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 import sketchbandit as sb
 from sketchbandit.estimate import RewardScale
-from sketchbandit.service.storage.snapshots import Snapshot, SnapshotFolder
-from sketchbandit.service.vectors import encode
+from sketchbandit_service.storage.snapshots import Snapshot, SnapshotFolder
+from sketchbandit_service.vectors import encode
 
 DIM = 3
 OPEN = "b-00000000000b"

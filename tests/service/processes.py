@@ -15,10 +15,10 @@ _SCRIPT = """
 import gc, os, signal, sys
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 from pathlib import Path
-from sketchbandit.service import logs
-from sketchbandit.service.server import serve
-from sketchbandit.service.settings import Limits, Settings
-from sketchbandit.service.warmup import warm_up
+from sketchbandit_service import logs
+from sketchbandit_service.server import serve
+from sketchbandit_service.settings import Limits, Settings
+from sketchbandit_service.warmup import warm_up
 
 warm_up()
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children

@@ -10,12 +10,12 @@ from concurrent import futures
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from sketchbandit.service.budget import Budget
-from sketchbandit.service.http.listening import Listener
-from sketchbandit.service.http.messages import Request, Response
-from sketchbandit.service.http.responses import problem_response
-from sketchbandit.service.problems import Forbidden
-from sketchbandit.service.settings import Limits
+from sketchbandit_service.budget import Budget
+from sketchbandit_service.http.listening import Listener
+from sketchbandit_service.http.messages import Request, Response
+from sketchbandit_service.http.responses import problem_response
+from sketchbandit_service.problems import Forbidden
+from sketchbandit_service.settings import Limits
 
 LIMITS = Limits(body_bytes=100_000, header_bytes=4096, connections=20, request_seconds=0.4)
 BUDGET = 400_000

@@ -10,9 +10,9 @@ from pyarrow import parquet
 from scipy import sparse
 
 import sketchbandit as sb
-from sketchbandit.service.checking import check, same
-from sketchbandit.service.exporting import export
-from sketchbandit.service.settings import MIB, Limits
+from sketchbandit_service.checking import check, same
+from sketchbandit_service.exporting import export
+from sketchbandit_service.settings import MIB, Limits
 from tests.service.harness import AS_THEY_ARE, DIM, PLAIN, Service, crashing, error_of, in_loop, service
 
 NAMES = ["red", "green", "blue"]

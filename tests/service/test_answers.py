@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from sketchbandit.errors import InputError
-from sketchbandit.service import politeness
-from sketchbandit.service.api import prices
-from sketchbandit.service.api.answers import decision_answer, written, written_list
-from sketchbandit.service.api.app import Api
-from sketchbandit.service.api.request_models import storable
-from sketchbandit.service.choosing import Ranking
-from sketchbandit.service.logs import visible
-from sketchbandit.service.offered import ArmSet
-from sketchbandit.service.politeness import Pace, politely
-from sketchbandit.service.rankings import ranking_json
+from sketchbandit_service import politeness
+from sketchbandit_service.api import prices
+from sketchbandit_service.api.answers import decision_answer, written, written_list
+from sketchbandit_service.api.app import Api
+from sketchbandit_service.api.request_models import storable
+from sketchbandit_service.choosing import Ranking
+from sketchbandit_service.logs import visible
+from sketchbandit_service.offered import ArmSet
+from sketchbandit_service.politeness import Pace, politely
+from sketchbandit_service.rankings import ranking_json
 from tests.service.harness import DIM, PLAIN, in_loop, service
 
 LONGEST = "\N{GRINNING FACE}" * 120

@@ -19,16 +19,16 @@ from scipy import sparse
 from sklearn.feature_extraction import FeatureHasher
 
 import sketchbandit as sb
-from sketchbandit.service import tokens
-from sketchbandit.service.api.app import Api
-from sketchbandit.service.api.request_models import (
+from sketchbandit_service import tokens
+from sketchbandit_service.api.app import Api
+from sketchbandit_service.api.request_models import (
     ActionsRequest,
     DenseDecideRequest,
     RequestModel,
     RewardRequest,
 )
-from sketchbandit.service.quarantine import Quarantined
-from sketchbandit.service.settings import Limits
+from sketchbandit_service.quarantine import Quarantined
+from sketchbandit_service.settings import Limits
 from tests.service.harness import DIM, PLAIN, error_of, in_loop, service
 
 

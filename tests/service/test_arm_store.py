@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from sketchbandit.service import arm_store
-from sketchbandit.service.arm_store import ArmStore
-from sketchbandit.service.problems import Invalid, NotFound
-from sketchbandit.service.vectors import DamagedArm, encode, from_sparse_rows
+from sketchbandit_service import arm_store
+from sketchbandit_service.arm_store import ArmStore
+from sketchbandit_service.problems import Invalid, NotFound
+from sketchbandit_service.vectors import DamagedArm, encode, from_sparse_rows
 
 DIM = 3
 MANY = 100_000

@@ -11,10 +11,10 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit.policy.named import RECIPES, Recipe
-from sketchbandit.service.checking import check
-from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.problems import Invalid
-from sketchbandit.service.settings import Limits
+from sketchbandit_service.checking import check
+from sketchbandit_service.config import BanditConfig
+from sketchbandit_service.problems import Invalid
+from sketchbandit_service.settings import Limits
 from tests.service.harness import DIM, Service, crashing, error_of, in_loop, service
 
 NAMES = ["a", "b", "c"]

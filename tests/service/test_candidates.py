@@ -12,15 +12,15 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit.evaluation import AnytimeValue
-from sketchbandit.service import judging
-from sketchbandit.service.chances import decode
-from sketchbandit.service.checking import check, same
-from sketchbandit.service.offered import ArmSet
-from sketchbandit.service.problems import Unavailable
-from sketchbandit.service.settings import MIB, Limits
-from sketchbandit.service.storage.records import DecisionRow
-from sketchbandit.service.valuing import Value
-from sketchbandit.service.weighed import weighed
+from sketchbandit_service import judging
+from sketchbandit_service.chances import decode
+from sketchbandit_service.checking import check, same
+from sketchbandit_service.offered import ArmSet
+from sketchbandit_service.problems import Unavailable
+from sketchbandit_service.settings import MIB, Limits
+from sketchbandit_service.storage.records import DecisionRow
+from sketchbandit_service.valuing import Value
+from sketchbandit_service.weighed import weighed
 from tests.service.harness import DIM, PLAIN, Service, crashing, error_of, in_loop, service
 
 pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")

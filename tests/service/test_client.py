@@ -15,8 +15,10 @@ import pytest
 from scipy import sparse
 
 import sketchbandit as sb
-from sketchbandit import client as package
-from sketchbandit.client import (
+from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.installing import how_to_install
+from sketchbandit_service import client as package
+from sketchbandit_service.client import (
     AsyncBandit,
     AsyncClient,
     Bandit,
@@ -26,10 +28,8 @@ from sketchbandit.client import (
     ServiceError,
     calls,
 )
-from sketchbandit.client.calls import authorization
-from sketchbandit.client.retries import Addresses
-from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.installing import how_to_install
+from sketchbandit_service.client.calls import authorization
+from sketchbandit_service.client.retries import Addresses
 from tests.service.harness import AS_THEY_ARE, PLAIN
 from tests.service.processes import ServerProcess, Zygote, free_port, zygote
 
@@ -444,8 +444,8 @@ def test_what_cannot_be_sent() -> None:
 
 
 def test_without_httpx_it_says_what_to_install() -> None:
-    """`import sketchbandit.client` without the extra is an instruction."""
-    code = "import sys; sys.modules['httpx'] = None; import sketchbandit.client"
+    """`import sketchbandit_service.client` without the extra is an instruction."""
+    code = "import sys; sys.modules['httpx'] = None; import sketchbandit_service.client"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert how_to_install("client") in done.stderr
 
@@ -453,7 +453,7 @@ def test_without_httpx_it_says_what_to_install() -> None:
 def test_the_client_needs_little(tmp_path: Path) -> None:
     """It imports neither the server nor scikit-learn."""
     code = (
-        "import sys, sketchbandit.client\n"
+        "import sys, sketchbandit_service.client\n"
         "heavy = {'pydantic', 'httptools', 'sqlalchemy', 'sklearn', 'pyarrow', 'pandas', 'numba'}\n"
         "assert not heavy & set(sys.modules)"
     )

@@ -12,9 +12,9 @@ from sketchbandit.errors import SketchBanditError
 from sketchbandit.estimate.named import MODELS, model_parameters
 from sketchbandit.explore.named import RULES, rule_parameters
 from sketchbandit.policy.named import RECIPES, parameters
-from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.problems import Invalid, TooLarge
-from sketchbandit.service.settings import MIB, Limits
+from sketchbandit_service.config import BanditConfig
+from sketchbandit_service.problems import Invalid, TooLarge
+from sketchbandit_service.settings import MIB, Limits
 
 pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
 DIM = 5

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from sketchbandit.arms import with_context
-from sketchbandit.client import calls
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.service import arm_store
-from sketchbandit.service.checking import check
-from sketchbandit.service.engine import Engine
-from sketchbandit.service.settings import Settings
-from sketchbandit.service.vectors import decode
+from sketchbandit_service import arm_store
+from sketchbandit_service.checking import check
+from sketchbandit_service.client import calls
+from sketchbandit_service.engine import Engine
+from sketchbandit_service.settings import Settings
+from sketchbandit_service.vectors import decode
 from tests.service.harness import AS_THEY_ARE, PLAIN, Service, crashing, error_of, in_loop, service
 
 ARMS, CONTEXTS = 7, 12

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from sketchbandit.client import Client, Retries, ServiceError
-from sketchbandit.client.calls import Call
-from sketchbandit.service.checking import check
-from sketchbandit.service.exporting import export
+from sketchbandit_service.checking import check
+from sketchbandit_service.client import Client, Retries, ServiceError
+from sketchbandit_service.client.calls import Call
+from sketchbandit_service.exporting import export
 from tests.service.crowd import DIM, NAME, Crowd
 from tests.service.killing import create, kill_again_and_again
 from tests.service.ledger import verify

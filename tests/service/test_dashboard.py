@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Error, expect, sync_playwright
 
-from sketchbandit.client import Client
-from sketchbandit.service import tokens
+from sketchbandit_service import tokens
+from sketchbandit_service.client import Client
 from tests.service.harness import PLAIN
 from tests.service.processes import ServerProcess, Zygote, free_port, zygote
 

@@ -12,14 +12,14 @@ from sqlalchemy import event
 
 import sketchbandit as sb
 from sketchbandit.errors import InputError
-from sketchbandit.service.checking import check, same
-from sketchbandit.service.engine import Engine
-from sketchbandit.service.settings import Settings
-from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.checksums import ROWS
-from sketchbandit.service.storage.connecting import default_url
-from sketchbandit.service.storage.database import Database, Fenced, InDoubt, Refused, StorageError
-from sketchbandit.service.storage.records import DecisionRow, Statements
+from sketchbandit_service.checking import check, same
+from sketchbandit_service.engine import Engine
+from sketchbandit_service.settings import Settings
+from sketchbandit_service.storage import tables
+from sketchbandit_service.storage.checksums import ROWS
+from sketchbandit_service.storage.connecting import default_url
+from sketchbandit_service.storage.database import Database, Fenced, InDoubt, Refused, StorageError
+from sketchbandit_service.storage.records import DecisionRow, Statements
 from tests.service.harness import DIM, PLAIN, Service, crashing, error_of, in_loop, service
 
 POLICIES = [

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 import sketchbandit as sb
 from sketchbandit.cli.app import app
 from sketchbandit.evaluation import evaluate, read_log
-from sketchbandit.service.evaluating import exported
-from sketchbandit.service.exporting import export
+from sketchbandit_service.evaluating import exported
+from sketchbandit_service.exporting import export
 from tests.service.harness import DIM, PLAIN, in_loop, service
 
 

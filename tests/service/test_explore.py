@@ -11,12 +11,12 @@ import pytest
 from pyarrow import parquet
 
 from sketchbandit.explore.named import RULES
-from sketchbandit.service.checking import check, same
-from sketchbandit.service.choosing import chances
-from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.exporting import export
-from sketchbandit.service.history import Bucket
-from sketchbandit.service.settings import Limits
+from sketchbandit_service.checking import check, same
+from sketchbandit_service.choosing import chances
+from sketchbandit_service.config import BanditConfig
+from sketchbandit_service.exporting import export
+from sketchbandit_service.history import Bucket
+from sketchbandit_service.settings import Limits
 from tests.service.harness import AS_THEY_ARE, DIM, PLAIN, Service, crashing, error_of, in_loop, service
 from tests.service.test_rewards import set_clock
 
@@ -271,8 +271,8 @@ async def test_answers_do_not_wait_for_estimates(tmp_path: Path, monkeypatch: py
         gate.wait(10)
         return chances(scores, chosen)
 
-    monkeypatch.setattr("sketchbandit.service.estimating.chances", slow)
-    monkeypatch.setattr("sketchbandit.service.estimating._REST", 0.0)
+    monkeypatch.setattr("sketchbandit_service.estimating.chances", slow)
+    monkeypatch.setattr("sketchbandit_service.estimating._REST", 0.0)
     async with service(tmp_path / "state") as found:
         await found.create(explore=THOMPSON)
         for _ in range(70):
@@ -296,8 +296,8 @@ async def test_a_shutdown_does_not_wait_for_ever(tmp_path: Path, monkeypatch: py
             time.sleep(0.05)
             yield from chances(scores, chosen)
 
-    monkeypatch.setattr("sketchbandit.service.estimating._PATIENCE", 0.05)
-    monkeypatch.setattr("sketchbandit.service.estimating.chances", slow)
+    monkeypatch.setattr("sketchbandit_service.estimating._PATIENCE", 0.05)
+    monkeypatch.setattr("sketchbandit_service.estimating.chances", slow)
     async with service(tmp_path / "state") as found:
         await found.create(explore=THOMPSON)
         for _ in range(20):
@@ -415,7 +415,7 @@ async def test_clicks_do_not_count_before_what_was_not_clicked(tmp_path: Path) -
 @in_loop
 async def test_no_rest_at_shutdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What waits is estimated without pauses."""
-    monkeypatch.setattr("sketchbandit.service.estimating._REST", 1e6)
+    monkeypatch.setattr("sketchbandit_service.estimating._REST", 1e6)
     async with service(tmp_path / "state") as found:
         await found.create(explore=THOMPSON)
         for _ in range(5):
@@ -427,7 +427,7 @@ async def test_no_rest_at_shutdown(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @in_loop
 async def test_rankings_that_would_take_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused where the rule draws for each place; the first arm alone, and other rules, are not."""
-    monkeypatch.setattr("sketchbandit.service.choosing._MOST_RANKED", 11)
+    monkeypatch.setattr("sketchbandit_service.choosing._MOST_RANKED", 11)
     async with service(tmp_path) as found:
         for rule, status in (("thompson", 422), ("inverse-gap", 422), ("epsilon-greedy", 200)):
             await found.create(rule, explore=rule)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from sketchbandit.policy.learning import Policy
-from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.ordering import Lane
-from sketchbandit.service.registry import Registry
-from sketchbandit.service.storage.database import Database, InDoubt
-from sketchbandit.service.storage.records import RewardRow
+from sketchbandit_service.bandit import Bandit
+from sketchbandit_service.ordering import Lane
+from sketchbandit_service.registry import Registry
+from sketchbandit_service.storage.database import Database, InDoubt
+from sketchbandit_service.storage.records import RewardRow
 from tests.service.harness import DIM, PLAIN, in_loop, service
 
 
@@ -155,7 +155,7 @@ async def test_lists_ask_no_model_on_the_event_loop(tmp_path: Path, monkeypatch:
 @in_loop
 async def test_stored_arms_that_were_written_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a request that failed on its way has stored is offered, as it would be after a restart."""
-    monkeypatch.setattr("sketchbandit.service.stock._MOST_ARMS", 2)
+    monkeypatch.setattr("sketchbandit_service.stock._MOST_ARMS", 2)
     async with service(tmp_path) as found:
         await found.create(**PLAIN)
         arms = {str(place): row for place, row in enumerate(np.eye(DIM).tolist())}

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sketchbandit.errors import InputError
-from sketchbandit.service.budget import Budget
-from sketchbandit.service.http import responses
-from sketchbandit.service.http.listening import Listener
-from sketchbandit.service.http.reading import Reader
-from sketchbandit.service.http.responses import head_of, problem_response
-from sketchbandit.service.problems import Busy, Unauthorised
-from sketchbandit.service.settings import Limits
+from sketchbandit_service.budget import Budget
+from sketchbandit_service.http import responses
+from sketchbandit_service.http.listening import Listener
+from sketchbandit_service.http.reading import Reader
+from sketchbandit_service.http.responses import head_of, problem_response
+from sketchbandit_service.problems import Busy, Unauthorised
+from sketchbandit_service.settings import Limits
 from tests.service.sockets import (
     BUDGET,
     LIMITS,

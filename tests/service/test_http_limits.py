@@ -13,10 +13,10 @@ from typing import Any, cast
 
 import pytest
 
-from sketchbandit.service.budget import SMALL, Budget, Charge, NeverFits
-from sketchbandit.service.http.shared import State
-from sketchbandit.service.problems import Busy
-from sketchbandit.service.settings import Limits
+from sketchbandit_service.budget import SMALL, Budget, Charge, NeverFits
+from sketchbandit_service.http.shared import State
+from sketchbandit_service.problems import Busy
+from sketchbandit_service.settings import Limits
 from tests.service.sockets import (
     BUDGET,
     LIMITS,

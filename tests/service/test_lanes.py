@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sketchbandit.service.ordering import SHORT, Lane
+from sketchbandit_service.ordering import SHORT, Lane
 from tests.service.harness import in_loop
 
 LONG = 2 * SHORT

@@ -12,12 +12,12 @@ import sqlalchemy as sa
 
 import sketchbandit as sb
 from sketchbandit.errors import InputError
-from sketchbandit.service.api.answers import decision_answer
-from sketchbandit.service.checking import _is_near, check, same
-from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.exporting import export
-from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.snapshots import SnapshotFolder
+from sketchbandit_service.api.answers import decision_answer
+from sketchbandit_service.checking import _is_near, check, same
+from sketchbandit_service.config import BanditConfig
+from sketchbandit_service.exporting import export
+from sketchbandit_service.storage import tables
+from sketchbandit_service.storage.snapshots import SnapshotFolder
 from tests.files.write_state import KINDS, answers, rounds
 from tests.service import old_state
 from tests.service.harness import AS_THEY_ARE, PLAIN, Service, crashing, in_loop, service

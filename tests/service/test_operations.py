@@ -26,12 +26,12 @@ from typer.testing import CliRunner
 
 from sketchbandit.cli.app import app
 from sketchbandit.installing import how_to_install
-from sketchbandit.service import demo, logs, tokens
-from sketchbandit.service.engine import Engine
-from sketchbandit.service.exporting import SCHEMA
-from sketchbandit.service.server import serve
-from sketchbandit.service.settings import Settings
-from sketchbandit.service.warmup import warm_up
+from sketchbandit_service import demo, logs, tokens
+from sketchbandit_service.engine import Engine
+from sketchbandit_service.exporting import SCHEMA
+from sketchbandit_service.server import serve
+from sketchbandit_service.settings import Settings
+from sketchbandit_service.warmup import warm_up
 from tests.service.harness import DIM, PLAIN, in_loop, service
 from tests.service.processes import free_port, zygote
 
@@ -152,7 +152,7 @@ def test_the_first_start_says_why_it_takes_a_while(
 ) -> None:
     """Before the loops are compiled, once in a process."""
     told: list[int] = []
-    monkeypatch.setattr("sketchbandit.service.warmup._play", lambda: told.append(len(caplog.records)))
+    monkeypatch.setattr("sketchbandit_service.warmup._play", lambda: told.append(len(caplog.records)))
     with caplog.at_level("INFO"):
         warm_up.__wrapped__()
     assert told == [1, 1]
@@ -164,7 +164,7 @@ def test_without_a_place_for_compiled_code(tmp_path: Path) -> None:
     code = (
         "import numba.core.caching as caching\n"
         "caching.CacheImpl._locator_classes = []\n"
-        "from sketchbandit.service.warmup import warm_up\n"
+        "from sketchbandit_service.warmup import warm_up\n"
         "from sketchbandit.kernels import kernels\n"
         "warm_up(); assert kernels() is not None"
     )

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from sketchbandit.service import vectors
-from sketchbandit.service.comparing import LEAST, Unweighed, compare, doubts
-from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.decision_ids import decision_id, parse_decision_id
-from sketchbandit.service.history import BUCKETS, STRETCHES, Bucket, History, Meter
-from sketchbandit.service.logs import JsonFormatter, TextFormatter
-from sketchbandit.service.timeline import RANGES, Shares, Timeline
+from sketchbandit_service import vectors
+from sketchbandit_service.comparing import LEAST, Unweighed, compare, doubts
+from sketchbandit_service.config import BanditConfig
+from sketchbandit_service.decision_ids import decision_id, parse_decision_id
+from sketchbandit_service.history import BUCKETS, STRETCHES, Bucket, History, Meter
+from sketchbandit_service.logs import JsonFormatter, TextFormatter
+from sketchbandit_service.timeline import RANGES, Shares, Timeline
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -12,12 +12,12 @@ import httpx
 import numpy as np
 import pytest
 
-from sketchbandit.service.checking import check, same
-from sketchbandit.service.decision_ids import decision_id
-from sketchbandit.service.problems import Unavailable
-from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.database import InDoubt, StorageError
-from sketchbandit.service.storage.records import Statements
+from sketchbandit_service.checking import check, same
+from sketchbandit_service.decision_ids import decision_id
+from sketchbandit_service.problems import Unavailable
+from sketchbandit_service.storage import tables
+from sketchbandit_service.storage.database import InDoubt, StorageError
+from sketchbandit_service.storage.records import Statements
 from tests.service.harness import DIM, PLAIN, Service, crashing, error_of, in_loop, service
 
 EYE = np.eye(DIM).tolist()

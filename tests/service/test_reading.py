@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sketchbandit.service.api import json_cursor, prices
-from sketchbandit.service.api.answers import decision_answer
-from sketchbandit.service.api.arm_reader import ArmReader
-from sketchbandit.service.api.json_cursor import Cursor
-from sketchbandit.service.api.npy import read_npy
-from sketchbandit.service.api.request_models import bandit_name
-from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.budget import Budget
-from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.politeness import Pace
-from sketchbandit.service.problems import Malformed, NotFound, Problem, TooLarge
-from sketchbandit.service.settings import Limits
+from sketchbandit_service.api import json_cursor, prices
+from sketchbandit_service.api.answers import decision_answer
+from sketchbandit_service.api.arm_reader import ArmReader
+from sketchbandit_service.api.json_cursor import Cursor
+from sketchbandit_service.api.npy import read_npy
+from sketchbandit_service.api.request_models import bandit_name
+from sketchbandit_service.bandit import Bandit
+from sketchbandit_service.budget import Budget
+from sketchbandit_service.config import BanditConfig
+from sketchbandit_service.politeness import Pace
+from sketchbandit_service.problems import Malformed, NotFound, Problem, TooLarge
+from sketchbandit_service.settings import Limits
 from tests.service.harness import DIM, PLAIN, error_of, in_loop, service
 from tests.service.test_api import npy
 

@@ -14,20 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from sketchbandit.service.api import decisions, json_cursor, prices
-from sketchbandit.service.api.arm_reader import ArmReader
-from sketchbandit.service.api.decisions import batch_answer, read_items
-from sketchbandit.service.api.json_cursor import Cursor
-from sketchbandit.service.api.npy import read_npy
-from sketchbandit.service.api.reading import digest, validated
-from sketchbandit.service.api.request_models import DecideBatchRequest, KeyedDecideRequest, RewardRequest
-from sketchbandit.service.api.rows import Rows
-from sketchbandit.service.arm_store import ArmStore
-from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.budget import Budget
-from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.problems import Invalid, Malformed
-from sketchbandit.service.settings import Limits
+from sketchbandit_service.api import decisions, json_cursor, prices
+from sketchbandit_service.api.arm_reader import ArmReader
+from sketchbandit_service.api.decisions import batch_answer, read_items
+from sketchbandit_service.api.json_cursor import Cursor
+from sketchbandit_service.api.npy import read_npy
+from sketchbandit_service.api.reading import digest, validated
+from sketchbandit_service.api.request_models import DecideBatchRequest, KeyedDecideRequest, RewardRequest
+from sketchbandit_service.api.rows import Rows
+from sketchbandit_service.arm_store import ArmStore
+from sketchbandit_service.bandit import Bandit
+from sketchbandit_service.budget import Budget
+from sketchbandit_service.config import BanditConfig
+from sketchbandit_service.problems import Invalid, Malformed
+from sketchbandit_service.settings import Limits
 from tests.service.harness import DIM, Service, error_of, in_loop, service
 from tests.service.test_api import npy
 from tests.service.test_reading import JSON, free, npy_of

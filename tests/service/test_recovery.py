@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from sketchbandit.service import recovery, replaying
-from sketchbandit.service.checking import check, same
-from sketchbandit.service.repairing import repair
-from sketchbandit.service.storage.connecting import default_url
-from sketchbandit.service.storage.database import Database
-from sketchbandit.service.storage.snapshots import snapshots_of
+from sketchbandit_service import recovery, replaying
+from sketchbandit_service.checking import check, same
+from sketchbandit_service.repairing import repair
+from sketchbandit_service.storage.connecting import default_url
+from sketchbandit_service.storage.database import Database
+from sketchbandit_service.storage.snapshots import snapshots_of
 from tests.service.harness import PLAIN, Service, crashing, in_loop, service
 
 B = "(SELECT id FROM sketchbandit_bandits WHERE name = 'b')"

@@ -9,10 +9,10 @@ import pytest
 
 from sketchbandit.errors import InputError
 from sketchbandit.policy import LinUCB
-from sketchbandit.service.checking import check, same
-from sketchbandit.service.engine import Engine
-from sketchbandit.service.repairing import repair
-from sketchbandit.service.settings import Settings
+from sketchbandit_service.checking import check, same
+from sketchbandit_service.engine import Engine
+from sketchbandit_service.repairing import repair
+from sketchbandit_service.settings import Settings
 from tests.service.harness import DIM, PLAIN, Service, crashing, in_loop, service
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from sketchbandit.service import retention
-from sketchbandit.service.storage import tables
+from sketchbandit_service import retention
+from sketchbandit_service.storage import tables
 from tests.service.harness import PLAIN, Service, in_loop, service
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import sketchbandit as sb
-from sketchbandit.client import Client
-from sketchbandit.client.calls import create
 from sketchbandit.estimate.named import MODELS, model_of
-from sketchbandit.service.checking import check, same
-from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.settings import Limits
+from sketchbandit_service.checking import check, same
+from sketchbandit_service.client import Client
+from sketchbandit_service.client.calls import create
+from sketchbandit_service.config import BanditConfig
+from sketchbandit_service.settings import Limits
 from tests.service.harness import AS_THEY_ARE, DIM, Service, crashing, error_of, in_loop, service
 
 pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")

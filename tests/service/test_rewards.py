@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import sketchbandit as sb
-from sketchbandit.service.ordering import Clock
-from sketchbandit.service.settings import Limits
-from sketchbandit.service.storage.database import StorageError
+from sketchbandit_service.ordering import Clock
+from sketchbandit_service.settings import Limits
+from sketchbandit_service.storage.database import StorageError
 from tests.service.harness import (
     AS_THEY_ARE,
     DIM,

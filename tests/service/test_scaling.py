@@ -12,17 +12,17 @@ import sqlalchemy as sa
 import sketchbandit as sb
 from sketchbandit.policy import PerAction
 from sketchbandit.scaling import Scaling
-from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.checking import check, same
-from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.offered import ArmSet
-from sketchbandit.service.problems import TooLarge
-from sketchbandit.service.rewards import Given
-from sketchbandit.service.scaling_bytes import decode, encode
-from sketchbandit.service.settings import MIB, Limits
-from sketchbandit.service.storage import tables
-from sketchbandit.service.storage.database import InDoubt, StorageError
-from sketchbandit.service.storage.records import ScalingRow
+from sketchbandit_service.bandit import Bandit
+from sketchbandit_service.checking import check, same
+from sketchbandit_service.config import BanditConfig
+from sketchbandit_service.offered import ArmSet
+from sketchbandit_service.problems import TooLarge
+from sketchbandit_service.rewards import Given
+from sketchbandit_service.scaling_bytes import decode, encode
+from sketchbandit_service.settings import MIB, Limits
+from sketchbandit_service.storage import tables
+from sketchbandit_service.storage.database import InDoubt, StorageError
+from sketchbandit_service.storage.records import ScalingRow
 from tests.service.harness import DIM, Service, crashing, error_of, in_loop, service
 
 AUTO: dict[str, Any] = {"parameters": {"scaling": "auto", "intercept": True}, "propensities": "none"}

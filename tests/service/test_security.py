@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from sketchbandit.errors import InputError
-from sketchbandit.service import tokens
-from sketchbandit.service.server import is_loopback, serve
-from sketchbandit.service.settings import Limits, Settings
-from sketchbandit.service.tokens import Tokens
+from sketchbandit_service import tokens
+from sketchbandit_service.server import is_loopback, serve
+from sketchbandit_service.settings import Limits, Settings
+from sketchbandit_service.tokens import Tokens
 from tests.service.harness import DIM, PLAIN, error_of, in_loop, service
 from tests.service.processes import Zygote, free_port, zygote
 

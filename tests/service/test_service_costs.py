@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from benchmarks.service_costs import KINDS
 
-from sketchbandit.service.config import BanditConfig
-from sketchbandit.service.costs import Shape, decide_cost, learn_cost, rescale_cost
-from sketchbandit.service.settings import Limits
+from sketchbandit_service.config import BanditConfig
+from sketchbandit_service.costs import Shape, decide_cost, learn_cost, rescale_cost
+from sketchbandit_service.settings import Limits
 
 pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
 INLINE = 1e-3  # seconds: what the event loop does by itself

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import sketchbandit as sb
-from sketchbandit.service.checking import check, same
-from sketchbandit.service.settings import Limits
-from sketchbandit.service.storage.database import StorageError
+from sketchbandit_service.checking import check, same
+from sketchbandit_service.settings import Limits
+from sketchbandit_service.storage.database import StorageError
 from tests.service.harness import AS_THEY_ARE, DIM, PLAIN, Service, crashing, error_of, in_loop, service
 from tests.service.test_rewards import set_clock
 

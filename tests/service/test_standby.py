@@ -16,20 +16,20 @@ import psycopg
 import pytest
 
 import sketchbandit as sb
-from sketchbandit.client import AsyncClient, Retries, ServiceError
 from sketchbandit.errors import InputError, SketchBanditError
-from sketchbandit.service import replica
-from sketchbandit.service.api.app import Api
-from sketchbandit.service.bandit import Bandit
-from sketchbandit.service.checking import same
-from sketchbandit.service.engine import Engine
-from sketchbandit.service.learner import Learning
-from sketchbandit.service.settings import Settings
-from sketchbandit.service.standby import Follower
-from sketchbandit.service.storage.database import Database, Fenced, StorageError
-from sketchbandit.service.storage.records import Row
-from sketchbandit.service.storage.snapshots import Snapshot, SnapshotTable, snapshots_of
-from sketchbandit.service.upkeep import Upkeep
+from sketchbandit_service import replica
+from sketchbandit_service.api.app import Api
+from sketchbandit_service.bandit import Bandit
+from sketchbandit_service.checking import same
+from sketchbandit_service.client import AsyncClient, Retries, ServiceError
+from sketchbandit_service.engine import Engine
+from sketchbandit_service.learner import Learning
+from sketchbandit_service.settings import Settings
+from sketchbandit_service.standby import Follower
+from sketchbandit_service.storage.database import Database, Fenced, StorageError
+from sketchbandit_service.storage.records import Row
+from sketchbandit_service.storage.snapshots import Snapshot, SnapshotTable, snapshots_of
+from sketchbandit_service.upkeep import Upkeep
 from tests.service.harness import AS_THEY_ARE, DIM, PLAIN, Direct, Service, error_of, in_loop, service
 from tests.service.processes import Zygote, free_port, zygote
 

@@ -18,12 +18,12 @@ import pytest
 import sqlalchemy as sa
 from pyarrow import parquet
 
-from sketchbandit.service.checking import check, same
-from sketchbandit.service.exporting import export
-from sketchbandit.service.storage import checksums, tables
-from sketchbandit.service.storage.connecting import default_url
-from sketchbandit.service.storage.database import Database, Fenced, StorageError
-from sketchbandit.service.storage.records import (
+from sketchbandit_service.checking import check, same
+from sketchbandit_service.exporting import export
+from sketchbandit_service.storage import checksums, tables
+from sketchbandit_service.storage.connecting import default_url
+from sketchbandit_service.storage.database import Database, Fenced, StorageError
+from sketchbandit_service.storage.records import (
     ADDED,
     PROMOTED,
     ActionRow,
@@ -166,7 +166,7 @@ async def test_a_snapshot_that_fails_concerns_one_bandit(
 async def test_snapshots_in_the_database(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> None:
     """In parts, rotated, checked, put aside; a server may change from one place to the other."""
     url = request.getfixturevalue("postgres_url") if kind == "postgres" else None
-    request.getfixturevalue("monkeypatch").setattr("sketchbandit.service.storage.snapshots._PART", 700)
+    request.getfixturevalue("monkeypatch").setattr("sketchbandit_service.storage.snapshots._PART", 700)
     common: Any = {"database": url}
     async with service(tmp_path, snapshots="folder", **common) as found:
         await found.create(**PLAIN)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from sketchbandit.policy.learning import Policy
-from sketchbandit.service.checking import check
-from sketchbandit.service.storage.database import InDoubt, StorageError
+from sketchbandit_service.checking import check
+from sketchbandit_service.storage.database import InDoubt, StorageError
 from tests.service.harness import DIM, PLAIN, Service, error_of, in_loop, service
 
 ODD = 3

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from sketchbandit.service import vectors
-from sketchbandit.service.problems import Invalid
-from sketchbandit.service.vectors import (
+from sketchbandit_service import vectors
+from sketchbandit_service.problems import Invalid
+from sketchbandit_service.vectors import (
     DamagedArm,
     decode,
     decode_all,

@@ -11,20 +11,20 @@ from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.cli.progress import Bar
 from sketchbandit.data import open_bandit
 from sketchbandit.estimate.named import MODELS, model_parameters
-from sketchbandit.experiments import verbs
-from sketchbandit.experiments.answers import is_tour
-from sketchbandit.experiments.beside import Beside
-from sketchbandit.experiments.beside import table as table_of_readings
-from sketchbandit.experiments.definitions import EXPERIMENTS
-from sketchbandit.experiments.definitions.tour import TOUR
-from sketchbandit.experiments.environments import VARIATIONS
-from sketchbandit.experiments.profiles import PROFILES
-from sketchbandit.experiments.readings import DEFAULT, READINGS
-from sketchbandit.experiments.reporting import FULL_VERDICTS, Report
-from sketchbandit.experiments.rules import listed
-from sketchbandit.experiments.tables import short_table, table
-from sketchbandit.experiments.verdicts import Findings, judged, not_judged
 from sketchbandit.policy.named import RECIPES, parameters
+from sketchbandit.simulation.environments import VARIATIONS
+from sketchbandit.simulation.rules import listed
+from sketchbandit_paper import verbs
+from sketchbandit_paper.answers import is_tour
+from sketchbandit_paper.beside import Beside
+from sketchbandit_paper.beside import table as table_of_readings
+from sketchbandit_paper.definitions import EXPERIMENTS
+from sketchbandit_paper.definitions.tour import TOUR
+from sketchbandit_paper.profiles import PROFILES
+from sketchbandit_paper.readings import DEFAULT, READINGS
+from sketchbandit_paper.reporting import FULL_VERDICTS, Report
+from sketchbandit_paper.tables import short_table, table
+from sketchbandit_paper.verdicts import Findings, judged, not_judged
 
 commands = typer.Typer(rich_markup_mode="markdown")
 

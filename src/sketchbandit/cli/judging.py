@@ -15,7 +15,7 @@ from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.evaluation import Evaluation, Replay, tables
 from sketchbandit.evaluation.evaluation import plain
 from sketchbandit.evaluation.report import FILES, write_report
-from sketchbandit.experiments import judging
+from sketchbandit.simulation import judging
 
 _OPTIONS = {
     "methods=('ips',), or 'dr' with max_weight": "--methods ips, or --methods dr with --max-weight",

@@ -3,7 +3,7 @@
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 
 from sketchbandit.cli.live import LiveProgress
-from sketchbandit.experiments.runner import Watcher
+from sketchbandit_paper.runner import Watcher
 
 
 class Bar(LiveProgress, Watcher):

@@ -11,7 +11,7 @@ import typer
 
 from sketchbandit.cli.service_state import DatabaseUrl, group
 from sketchbandit.errors import SketchBanditError
-from sketchbandit.service.settings import MIB, Limits, Settings
+from sketchbandit_service.settings import MIB, Limits, Settings
 
 commands = typer.Typer(rich_markup_mode="markdown")
 commands.add_typer(group, name="service")
@@ -117,8 +117,8 @@ def serve(  # noqa: PLR0917  (typer takes options so)
 
     Example: `sketchbandit serve --state demo-state --demo`
     """
-    from sketchbandit.service import logs  # noqa: PLC0415  (help needs none of it)
-    from sketchbandit.service.server import serve as run  # noqa: PLC0415
+    from sketchbandit_service import logs  # noqa: PLC0415  (help needs none of it)
+    from sketchbandit_service.server import serve as run  # noqa: PLC0415
 
     logs.configure(as_json=log_format == LogFormat.json)
     limits = Limits(
@@ -184,8 +184,8 @@ def _start_traffic(address: str) -> multiprocessing.process.BaseProcess:
 
 
 def _drive(address: str) -> None:
-    from sketchbandit.client import ServiceError  # noqa: PLC0415  (in the other process only)
-    from sketchbandit.service.demo import drive  # noqa: PLC0415
+    from sketchbandit_service.client import ServiceError  # noqa: PLC0415  (in the other process only)
+    from sketchbandit_service.demo import drive  # noqa: PLC0415
 
     with suppress(ServiceError, KeyboardInterrupt):  # the service has gone
         drive(address)

@@ -24,7 +24,7 @@ from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.installing import how_to_install
 
 if TYPE_CHECKING:
-    from sketchbandit.service.checking import Finding
+    from sketchbandit_service.checking import Finding
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -62,7 +62,7 @@ def check(folder: Folder, database: DatabaseUrl = None) -> None:
 
     Example: `sketchbandit service check bandit-state`
     """
-    from sketchbandit.service import checking  # noqa: PLC0415  (help needs none of it)
+    from sketchbandit_service import checking  # noqa: PLC0415  (help needs none of it)
 
     with complaints(), console.status("checking") as status:
         findings = checking.check(folder, database, tell=lambda what: status.update(f"checking {what}"))
@@ -86,7 +86,7 @@ def repair(
 
     Example: `sketchbandit service repair bandit-state --bandit shop --set-aside`
     """
-    from sketchbandit.service import repairing  # noqa: PLC0415  (help needs none of it)
+    from sketchbandit_service import repairing  # noqa: PLC0415  (help needs none of it)
 
     with complaints(), console.status("repairing") as status:
         findings = repairing.repair(
@@ -122,7 +122,7 @@ def export(
 
     Example: `sketchbandit service export bandit-state log.parquet --bandit shop`
     """
-    from sketchbandit.service import exporting  # noqa: PLC0415  (pyarrow takes 60 MB that a server can do without)
+    from sketchbandit_service import exporting  # noqa: PLC0415  (pyarrow takes 60 MB that a server can do without)
 
     with complaints(), console.status("exporting"):
         count = exporting.export(folder, out, database=database, bandit=bandit)
@@ -162,7 +162,7 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
         install = how_to_install("evaluation")
         typer.secho(f"Error: service evaluate needs {error.name}: {install}", err=True, fg=typer.colors.RED)
         raise typer.Exit(1) from error
-    from sketchbandit.service import evaluating  # noqa: PLC0415  (pyarrow takes 60 MB that a server can do without)
+    from sketchbandit_service import evaluating  # noqa: PLC0415  (pyarrow takes 60 MB that a server can do without)
 
     options = {"methods": methods, "interval": interval, "level": level, "split": split, "parts": parts}
     options |= {"reward_range": reward_range, "max_weight": max_weight, "bandit": None}
@@ -185,7 +185,7 @@ def token(
 
     Example: `sketchbandit service token tokens.txt --scope admin --name ops`
     """
-    from sketchbandit.service import tokens  # noqa: PLC0415  (help needs none of it)
+    from sketchbandit_service import tokens  # noqa: PLC0415  (help needs none of it)
 
     with complaints():
         secret = tokens.add(file, name, scope.value)

@@ -40,7 +40,7 @@ def register(
     can_turn_exact: bool,
     size_sign: str = "l",
 ) -> None:
-    """Register a policy under a name, for ``sketchbandit.experiments`` and the service of this process.
+    """Register a policy under a name, for ``sketchbandit_paper`` and the service of this process.
 
     Parameters
     ----------

@@ -1,0 +1,101 @@
+"""What a candidate would have earned, estimated from the decisions of the deciding policy.
+
+A decision has the weight w = q/p. Here p is the propensity of its arm, and q is the probability with which
+the candidate would have chosen that arm (inverse propensity weighting). The mean of w r is an unbiased
+estimate of the mean reward of the candidate, as it was when each decision was made. Weights are not clipped:
+the confidence sequence (``evaluation.sequences``, an empirical-Bernstein mixture) needs no bound on them. Let
+u be the reward, scaled to [0, 1] by the given range. The lower end depends on w u, the upper end on w (1 -
+u).
+
+Decisions are added in intervals of time. V = sum (x - g)² has the same g within an interval: the mean of all
+that came before it. So g does not depend on the interval itself.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sketchbandit.evaluation.sequences import mixture_boundary
+from sketchbandit_service.weighed import NOTHING, Weighed
+
+LEVEL = 0.95
+"""The probability with which the interval holds at all times at once."""
+
+
+class Interval(NamedTuple):
+    """A mean reward, and an interval that holds at any time. No ends if a reward was outside its range."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Valued:
+    """What a candidate would have earned, and what the same decisions really earned."""
+
+    count: int
+    effective: float
+    """The effective sample size of these decisions."""
+    candidate: Interval
+    live: Interval
+
+
+class Value:
+    """The state of an estimate: sums, and the V of four confidence sequences."""
+
+    def __init__(self, total: Weighed = NOTHING, variances: tuple[float, ...] = (0.0,) * 4) -> None:
+        self.total = total
+        self._variances = variances
+
+    def plus(self, stretch: Weighed) -> "Value":
+        """The value with the decisions of one more interval."""
+        pairs = zip(self._variances, _series(self.total), _series(stretch), strict=True)
+        total, count = self.total, stretch.count
+        variances = []
+        for variance, (before, _), (added, squares) in pairs:
+            guess = min(max((0.5 + before) / (total.count + 1), 0.0), 1.0)  # 1/2 counts as one more
+            seen = squares - 2.0 * guess * added + count * guess * guess
+            variances.append(variance + max(seen, 0.0))
+        return Value(total + stretch, tuple(variances))
+
+    def told(self, reward_range: tuple[float, float]) -> Valued | None:
+        """The estimate in the unit of rewards. None if there is nothing yet."""
+        total, (least, most) = self.total, reward_range
+        if not total.count:
+            return None
+        sums = np.array([one for one, _ in _series(total)])
+        reach = mixture_boundary(np.array(self._variances), (1.0 - LEVEL) / 2.0)
+        bounds = np.clip((sums - reach) / total.count, 0.0, 1.0)
+        width = most - least
+
+        def interval(mean: float, low: float, high: float) -> Interval:
+            value = least + width * mean
+            if total.outside:
+                return Interval(value, None, None)
+            return Interval(value, least + width * low, most - width * high)
+
+        low, high, own_low, own_high = bounds.tolist()
+        worth = total.weight * total.weight / total.weight_sq if total.weight_sq else 0.0
+        candidate = interval(total.up / total.count, low, high)
+        return Valued(total.count, worth, candidate, interval(total.own / total.count, own_low, own_high))
+
+    def dump(self) -> list[Any]:
+        """The state as JSON."""
+        return [list(self.total), list(self._variances)]
+
+    @classmethod
+    def undump(cls, saved: list[Any]) -> "Value":
+        """Read what ``dump`` has written."""
+        return cls(Weighed(*saved[0]), tuple(saved[1]))
+
+
+def _series(of: Weighed) -> tuple[tuple[float, float], ...]:
+    """Sums, and sums of squares, of w u, w (1 - u), u and 1 - u."""
+    return (
+        (of.up, of.up_sq),
+        (of.weight - of.up, of.down_sq),
+        (of.own, of.own_sq),
+        (of.count - of.own, of.count - 2.0 * of.own + of.own_sq),
+    )
