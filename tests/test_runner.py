@@ -437,7 +437,7 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
 
 PERFORM = """
 import os, signal, sys
-from sketchbandit_paper import runs
+from sketchbandit.simulation import runs
 perform = runs.perform
 def instead(run):
     {}
