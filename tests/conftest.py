@@ -9,8 +9,8 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from sketchbandit.features import features
 from sketchbandit.kernels import kernels
-from sketchbandit.scaling import reader
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # some tests interrupt processes they start
@@ -40,5 +40,5 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def short_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A warm-up of few requests, for what does not depend on their number."""
-    monkeypatch.setattr(reader, "WARM_UP", 30)
-    monkeypatch.setattr(reader, "MOST_REWARDS", 60)
+    monkeypatch.setattr(features, "WARM_UP", 30)
+    monkeypatch.setattr(features, "MOST_REWARDS", 60)

@@ -71,9 +71,13 @@ def test_theta_is_that_of_rewards_less_their_mean(name: str, forget: float | Non
         rows.append(arms[chosen])
         rewards.append(values[chosen] + 5.0)
         weights = np.append(weights, 1.0)
-        if forget is not None and policy._clock is not None and policy._clock.last != last:
-            weights *= forget ** (policy._clock.last - last)
-            last = policy._clock.last
+        if (
+            forget is not None
+            and policy._posterior.clock is not None
+            and policy._posterior.clock.last != last
+        ):
+            weights *= forget ** (policy._posterior.clock.last - last)
+            last = policy._posterior.clock.last
         mean = weights @ rewards / weights.sum()
         S, X = policy.sketch.rows, np.array(rows)
         A = S.T @ S + (0.5 + policy.sketch.alpha) * np.eye(DIM)

@@ -95,7 +95,7 @@ def test_scores_of_sparse_arms_are_drawn_without_a_theta(name: str, *, sparsely:
         policy.update(csr_array(x[np.newaxis]) if sparsely else x, float(random.standard_normal()))
     arms = unit(random.standard_normal((5, dim)))
     arms[:, 20:] = 0.0
-    candidates = policy._candidates(policy._read(csr_array(arms)))
+    candidates = policy._posterior.candidates(policy._features.read(csr_array(arms)))
     covariance = arms @ np.linalg.solve(dense(policy), arms.T)
     gram = policy.precision.gram(candidates._scan)
     assert gram is not None
@@ -103,7 +103,7 @@ def test_scores_of_sparse_arms_are_drawn_without_a_theta(name: str, *, sparsely:
     drawn = np.array([candidates.drawn(random) for _ in range(DRAWS)])
     off = (drawn - policy.mean(arms)) / policy.radius
     assert_standard(np.linalg.solve(np.linalg.cholesky(covariance), off.T).T)
-    twins = policy._candidates(policy._read(csr_array(arms[[0, 1, 1, 0]])))
+    twins = policy._posterior.candidates(policy._features.read(csr_array(arms[[0, 1, 1, 0]])))
     for _ in range(50):
         scores = twins.drawn(random)
         assert scores[0] == scores[3]

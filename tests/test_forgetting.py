@@ -103,7 +103,7 @@ def test_portions_do_not_matter(name: str, cuts: list[int], forget: float) -> No
     assert parts.sketch.effective_count == pytest.approx(single.sketch.effective_count, rel=1e-12)
     tolerance = 1e-4 if name == "float32" else 1e-9
     assert np.allclose(parts.theta, single.theta, rtol=tolerance, atol=tolerance)
-    found, wanted = parts._reward_scale, single._reward_scale
+    found, wanted = parts._posterior.scale, single._posterior.scale
     assert (found.mean, found.deviation) == pytest.approx((wanted.mean, wanted.deviation))
 
 
@@ -121,7 +121,7 @@ def test_one_pass_estimates_keep_theta(rewards: Any) -> None:
     assert policy.width(x) > 1.2 * still.width(x)
     assert np.isfinite(policy.theta).all()
     twin: Any = copy.deepcopy(policy)
-    twin._forget_now(twin._clock, twin.rounds)
+    twin._posterior.forget_now()
     assert np.array_equal(twin.theta, policy.theta)
     assert saved(policy) == saved(restored(policy))
 
@@ -138,7 +138,7 @@ def test_saved_in_between_goes_on_to_the_bit(name: str, tmp_path: Path) -> None:
     policy.save(tmp_path / "p")
     loaded: Any = sb.load(tmp_path / "p")
     assert loaded.forget == policy.forget == 0.995
-    assert loaded._clock.dump() == policy._clock.dump()
+    assert loaded._posterior.clock.dump() == policy._posterior.clock.dump()
     assert saved(train(loaded, 60, 9, seed=1)) == saved(train(policy, 60, 9, seed=1))
 
 
@@ -272,7 +272,7 @@ def test_the_radius_shares_delta_between_moments() -> None:
     twin = restored(policy)
     twin.merge(policy)
     assert twin.radius > policy.radius
-    assert twin._clock.careful(beta).delta == pytest.approx(0.1 / (30 * 30 * 90))
+    assert twin._posterior.clock.careful(beta).delta == pytest.approx(0.1 / (30 * 30 * 90))
 
 
 # -- worlds that change ---------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ def test_health_promises_no_sublinear_regret_where_rounds_are_forgotten(name: st
     else:
         assert "regret" not in sentence
         assert f"{policy.sketch.effective_count:.4g} rounds are remembered" in sentence
-    policy._world.changed_at = policy.rounds
+    policy._watch.drift.changed_at = policy.rounds
     assert policy.health().sentence.endswith(f"The policy forgets, so it adapts. {sentence}")
 
 
@@ -354,7 +354,7 @@ def test_reset_in_the_warm_up() -> None:
     seen = policy.requests_seen
     policy.reset()
     assert policy.is_warming_up
-    assert (policy.rounds, policy.requests_seen, policy._kept) == (0, seen, [])
+    assert (policy.rounds, policy.requests_seen, policy._warm_up.rounds) == (0, seen, [])
     for _ in range(30):
         policy.update(arms[policy.select(arms)], 0.5)
     assert not policy.is_warming_up

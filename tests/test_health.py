@@ -56,7 +56,7 @@ def test_the_verdict_does_not_depend_on_portions(name: str, cuts: list[int], see
         learned(CERTIFIED[name](24, size=4, ridge=1.0, beta=0.1), arms, some) for some in ([], cuts)
     )
     assert repr(whole.health()) == repr(parts.health())  # growth may be nan
-    assert whole._watch.marks == parts._watch.marks
+    assert whole._watch.health.marks == parts._watch.health.marks
 
 
 def test_slow_linear_growth_is_called_linear() -> None:
@@ -87,14 +87,14 @@ def test_shards_that_are_merged_are_judged_together(make: Any) -> None:
     arms = flat(900, 40)
     shards = [learned(make(40, size=8, ridge=5.0), some, []) for some in np.split(arms, 3)]
     for shard in shards:
-        shard._watch.has_warned = False
+        shard._watch.health.has_warned = False
     added = [
         [a + b for a, b in zip(*pair, strict=True)]
-        for pair in zip(*(s._watch.marks for s in shards[:2]), strict=True)
+        for pair in zip(*(s._watch.health.marks for s in shards[:2]), strict=True)
     ]
     with pytest.warns(sb.SketchTooSmallWarning) as caught:
         shards[0].merge(shards[1])
-    assert [list(mark) for mark in shards[0]._watch.marks] == added
+    assert [list(mark) for mark in shards[0]._watch.health.marks] == added
     assert [warning.filename for warning in caught] == [__file__]
     shards[0].merge(shards[2])
     assert shards[0].health().growth == pytest.approx(shards[1].health().growth, rel=0.1)
@@ -105,10 +105,10 @@ def test_old_marks_do_not_stop_a_batch() -> None:
     """Marks of a file of 0.6, which were set only when something was lost."""
     policy = sb.soful(40, size=8)
     learned(policy, flat(100, 40), [])
-    policy._watch._set(policy._watch.marks[0], policy._watch.marks[0])
+    policy._watch.health._set(policy._watch.health.marks[0], policy._watch.health.marks[0])
     learned(policy, flat(100, 40, seed=1), [])
     assert policy.rounds == 200
-    assert policy._watch.next_mark > 200
+    assert policy._watch.health.next_mark > 200
 
 
 @pytest.mark.parametrize("rule", [sb.UCB(), sb.Thompson(), sb.InverseGap(), sb.Greedy()])

@@ -233,7 +233,7 @@ def test_theorems_add_up() -> None:
     looking = of_rule(Looking())
     for action, policy in models.policies.items():
         looking[action].sketch.merge(policy.sketch)
-        looking[action]._rounds = policy.rounds
+        looking[action]._posterior.rounds = policy.rounds
     x = contexts(1)[0]
     looking.select(x)
     assert seen["radius"].tolist() == [policy.radius for policy in looking.policies.values()]
@@ -241,7 +241,7 @@ def test_theorems_add_up() -> None:
     assert seen["rounds"] == 60
     assert seen["most"]
     assert seen["bonus"][0] == seen["bonus"][1] == looking["c"].radius * looking["c"].width(x)
-    alone = [looking[name]._candidates(looking[name]._read(x)) for name in NAMES]
+    alone = [looking[name]._posterior.candidates(looking[name]._features.read(x)) for name in NAMES]
     assert seen["bound"] == pytest.approx(sum(one.regression_bound(CONFIDENCE) for one in alone))
 
 
@@ -559,11 +559,11 @@ def test_an_answer_that_is_none_is_refused() -> None:
                 raise sb.InputError("not negative")
 
     models = sb.PerAction(NAMES, lambda: sb.oful(DIM, explore=Wild(seed=0), rewards=Positive()))
-    state = models._random.bit_generator.state
+    state = models._chooser.random.bit_generator.state
     for call in (models.select, models.choose, lambda x: models.top(x, 1), lambda x: models.select_many([x])):
         with pytest.raises(sb.InputError, match="must return 1 different indices from 0 to 3"):
             call(X[0])
-    assert models._random.bit_generator.state == state
+    assert models._chooser.random.bit_generator.state == state
     with pytest.raises(sb.InputError, match="not negative"):
         models.update(X, ["a", "b", "c"], [1.0, 1.0, -1.0])
     assert models.rounds == 0
@@ -633,7 +633,7 @@ def test_every_recipe_is_saved(name: str, tmp_path: Path) -> None:
         for one in (asked, silent):
             one.update(x.copy(), chosen, 0.3)
     assert saved(asked) == saved(silent)
-    with pytest.raises(sb.FileError, match="holds PerAction, not Policy"):
+    with pytest.raises(sb.FileError, match="holds PerAction, not LinUCB"):
         sb.load(tmp_path / "m", sb.Policy)
 
 

@@ -324,7 +324,7 @@ def test_digits_are_missed_at_once_and_apart_from_the_size() -> None:
     with pytest.warns(sb.SketchTooSmallWarning, match="too small"):
         small.update(Stream(1, 2000).rows, np.zeros(2000))
     low = sb.soful(DIM, size=40)
-    low._watch.has_warned = True
+    low._watch.health.has_warned = True
     with pytest.warns(sb.TooFewDigitsWarning):
         low.update(np.full(DIM, 1e12), 0.0)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sketchbandit as sb
-from sketchbandit.scaling.fitting import fitted, without_outliers
-from sketchbandit.scaling.sample import Sample
+from sketchbandit.features.fitting import fitted, without_outliers
+from sketchbandit.features.sample import Sample
 from sketchbandit_service.describing import describe
 from sketchbandit_service.scaling_bytes import decode, encode
 from tests.policies import Matrix, saved
@@ -191,7 +191,7 @@ def test_health_says_when_features_have_left_their_range(make: Any, tmp_path: Pa
     loaded: Any = sb.load(tmp_path / "p")
     for other in (at_once, loaded):
         assert other.health().out_of_range == (2,)
-        assert other._ranges.dump() == policy._ranges.dump()
+        assert other._watch.ranges.dump() == policy._watch.ranges.dump()
     rows[900:, 2] -= 30.0
     fed(policy, np.concatenate([rows[900:]] * 3))
     assert policy.health().out_of_range == ()

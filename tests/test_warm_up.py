@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 import sketchbandit as sb
-from sketchbandit.scaling.reader import WARM_UP
+from sketchbandit.features.features import WARM_UP
 from tests.policies import saved
 from tests.scalings import FORMS, RECIPES, make, offer, play, raw_rounds
 
@@ -30,7 +30,7 @@ LEARNED = [("columns", False), ("auto", True), (None, True)]
 
 def fresh(policy: Any, name: str, **more: Any) -> Any:
     """One that has the scaling of this policy from the start."""
-    constant = policy.scaling.constant and policy._reader.intercept
+    constant = policy.scaling.constant and policy._features.intercept
     return make(name, policy.dim, policy.scaling, intercept=constant, **more)
 
 
@@ -438,7 +438,7 @@ def test_bytes_of_the_warm_up_are_counted_and_given_back() -> None:
     for arm, reward in zip(arms, rewards, strict=True):
         twin.update(arm, reward)
     assert policy.nbytes == twin.nbytes
-    assert policy._reader.nbytes == (3 + 4 * DIM) * 8
+    assert policy._features.nbytes == (3 + 4 * DIM) * 8
 
 
 @pytest.mark.usefixtures("short_warm_up")
@@ -470,7 +470,7 @@ def test_one_request_does_not_end_the_warm_up() -> None:
     for seen in range(1, WARM_UP):
         policy.select(random.standard_normal((1000, DIM)))
         assert policy.requests_seen == seen
-        assert min(seen * 50, 100) <= policy._reader.sample.rows.shape[0] <= 400
+        assert min(seen * 50, 100) <= policy._features.sample.rows.shape[0] <= 400
     policy.select(random.standard_normal((1000, DIM)))
     assert not policy.is_warming_up
 

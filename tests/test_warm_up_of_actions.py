@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import sketchbandit as sb
-from sketchbandit.scaling.reader import WARM_UP
+from sketchbandit.features.features import WARM_UP
 from tests.policies import Matrix, saved
 from tests.scalings import RECIPES, make
 

@@ -272,7 +272,7 @@ def test_the_watch_is_saved(tmp_path: Path) -> None:
     wild = sb.oful(2)
     wild.update([1.0, 0.0], 1e160)
     wild.update([-1.0, 1.0], 1e160)
-    wild._world.see(1.0, float("inf"), 0.0)
+    wild._watch.drift.see(1.0, float("inf"), 0.0)
     assert saved(type(wild).undump(*wild.dump())) == saved(wild)
     for _ in range(200):
         wild.update([1.0, 1.0], 1e159)
@@ -282,10 +282,10 @@ def test_the_watch_is_saved(tmp_path: Path) -> None:
 def test_merged_policies_watch_anew() -> None:
     """What errors to expect of both together is not known; what was noticed is kept."""
     policies = [play(POLICIES["ucb"](8), linear(300, 0)) for _ in range(2)]
-    policies[1]._world.changed_at = 250
+    policies[1]._watch.drift.changed_at = 250
     policies[0].merge(policies[1])
     assert policies[0].health().changed_at == 250
-    assert policies[0]._world._reference is None
+    assert policies[0]._watch.drift._reference is None
 
 
 def test_models_of_actions_say_which() -> None:

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         InverseGap,
         Thompson,
     )
+    from sketchbandit.features import Scaling
     from sketchbandit.loading import load
     from sketchbandit.policy import (
         Health,
@@ -83,7 +84,6 @@ if TYPE_CHECKING:
     )
     from sketchbandit.policy.named import register
     from sketchbandit.precision import Precision
-    from sketchbandit.scaling import Scaling
     from sketchbandit.simulation.loop import RoundResult, play
     from sketchbandit.sketch import (
         AdaptiveSketch,
@@ -225,7 +225,7 @@ _MODULES = {
     ),
     "policy.named": ("register",),
     "precision": ("Precision",),
-    "scaling": ("Scaling",),
+    "features": ("Scaling",),
     "simulation.loop": ("RoundResult", "play"),
     "sketch": (
         "AdaptiveSketch",

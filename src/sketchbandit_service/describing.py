@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.errors import InputError
+from sketchbandit.features import Scaling
 from sketchbandit.policy import Health, PerAction
 from sketchbandit.policy.verdicts import untried_arms_sentence
-from sketchbandit.scaling import Scaling
 
 _SHOWN = 5  # names of untried actions in a sentence
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from sketchbandit.features import Scaling
 from sketchbandit.kernels.view import HEAD
-from sketchbandit.scaling import Scaling
 
 _VERSION = b"1"
 

@@ -114,7 +114,7 @@ def as_format_2(state: Path) -> None:
     for bandit, seq in taken(state):
         snapshot = folder.read(bandit, seq)
         if isinstance(snapshot.policy, sb.LinUCB):
-            snapshot.policy._estimate.reward_scale = RewardScale()
+            snapshot.policy._posterior.estimate.reward_scale = RewardScale()
             folder.write(bandit, snapshot)
 
 

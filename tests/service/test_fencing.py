@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sketchbandit.policy.learning import Policy
+from sketchbandit.policy.policy import Policy
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.ordering import Lane
 from sketchbandit_service.registry import Registry

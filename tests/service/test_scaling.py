@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 import sketchbandit as sb
+from sketchbandit.features import Scaling
 from sketchbandit.policy import PerAction
-from sketchbandit.scaling import Scaling
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.checking import check, same
 from sketchbandit_service.config import BanditConfig

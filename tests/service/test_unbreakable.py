@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from sketchbandit.policy.learning import Policy
+from sketchbandit.policy.policy import Policy
 from sketchbandit_service.checking import check
 from sketchbandit_service.storage.database import InDoubt, StorageError
 from tests.service.harness import DIM, PLAIN, Service, error_of, in_loop, service

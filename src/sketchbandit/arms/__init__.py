@@ -1,6 +1,6 @@
 """Sets of arms, in the form that policies read."""
 
-from sketchbandit.arms.batches import Batch, batch_of, in_set, read_sets
+from sketchbandit.arms.batches import Batch, batch_counts, batch_of, in_set, read_sets
 from sketchbandit.arms.catalogue import Catalogue, Offer, read_context
 from sketchbandit.arms.offered import OfferedArms, offered_array, with_context
 from sketchbandit.arms.reading import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
@@ -32,6 +32,7 @@ __all__ = [
     "Scan",
     "SparseArms",
     "View",
+    "batch_counts",
     "batch_of",
     "dense_arms",
     "in_set",

@@ -42,6 +42,11 @@ def read_sets(batch: Any) -> AnyArray | list[Any]:
     return batch if type(batch) is np.ndarray else list(batch)
 
 
+def batch_counts(sets: AnyArray | list[Any]) -> list[int]:
+    """The number of arms of every set."""
+    return [arms.shape[0] if hasattr(arms, "shape") else len(arms) for arms in sets]
+
+
 def in_set(number: int, error: InputError | InputTypeError) -> Exception:
     """The same error, with the number of the set."""
     if isinstance(error, RowError):

@@ -258,6 +258,14 @@ def with_share(chances: Vector, share: float) -> Vector:
     return chances if not share else (1.0 - share) * chances + share / len(chances)
 
 
+def chances_with_share(chances: Vector, bounds: AnyArray, share: float) -> Vector:
+    """``with_share`` for many sets at once. Set i has the entries from bounds[i] to bounds[i + 1]."""
+    if not share:
+        return chances
+    counts = np.diff(bounds)
+    return (1.0 - share) * chances + np.repeat(share / counts, counts)
+
+
 def check_factor(name: str, value: Any) -> float | Confidence:
     """Check a constant >= 0 or a Confidence."""
     return value if isinstance(value, Confidence) else check_real(name, value, at_least=0.0)

@@ -124,6 +124,14 @@ class Candidates(ABC):
         bonuses: Vector = radius * self.widths_of(indices)
         return bonuses
 
+    def bounds(self) -> Vector:
+        """The upper confidence bound, margin + radius·width, of every arm.
+
+        The baseline is added last, so that the order is that of the choice.
+        """
+        bounds: Vector = self.means + self.bonuses() + self.baseline
+        return bounds
+
     def most_bonuses(self) -> Vector:
         """Upper bounds on all bonuses. They cost nothing."""
         bonuses: Vector = self.radius * self.most_widths()

@@ -1,9 +1,8 @@
 """The policies: linear UCB over any sketch, and the paper's algorithms as recipes."""
 
 from sketchbandit.policy.health import Health
-from sketchbandit.policy.learning import Policy
-from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.policy.per_action import PerAction
+from sketchbandit.policy.policy import LinUCB, Policy
 from sketchbandit.policy.projected import ProjectedLinUCB
 from sketchbandit.policy.recipes import adaptive, cbrap, cbscfd, dbslinucb, oful, soful
 from sketchbandit.theory import Confidence

@@ -10,7 +10,7 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.scores import upper_bound
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import inner_rows, row_norms_sq
-from sketchbandit.policy.learning import Policy
+from sketchbandit.policy.posterior import Posterior
 from sketchbandit.precision import DenseInverse, Leverage, LowRankInverse
 
 
@@ -22,21 +22,21 @@ class Board:
 
     Attributes
     ----------
-    policies : sequence of Policy
-        The models on offer.
+    posteriors : sequence of Posterior
+        What the models on offer have learned.
     thetas, shifts, radii : array
         Shapes (K, dim), (K,) and (K,), as of the last ``sync``.
 
     """
 
-    def __init__(self, policies: Sequence[Policy]) -> None:
-        self.policies = policies
-        count, dim = len(policies), policies[0].precision.sketch.dim if policies else 0
+    def __init__(self, posteriors: Sequence[Posterior]) -> None:
+        self.posteriors = posteriors
+        count, dim = len(posteriors), posteriors[0].sketch.dim if posteriors else 0
         self.thetas, self.shifts, self.radii = np.zeros((count, dim)), np.ones(count), np.zeros(count)
-        has_baseline = count > 0 and policies[0]._has_baseline
+        has_baseline = count > 0 and posteriors[0].scale.baseline
         self._images = np.zeros((count if has_baseline else 0, dim))
         self._levels, self._lags = np.zeros(count), np.zeros(count)
-        self._tallies = [policy.precision.sketch.row_stats for policy in policies]
+        self._row_stats = [posterior.sketch.row_stats for posterior in posteriors]
         self._versions = [-1] * count
         self._without: set[int] = set()
         self._inverses: list[Any] = [None] * count  # in the form that compiled loops read
@@ -49,26 +49,26 @@ class Board:
 
     def sync(self) -> bool:
         """Read the models that have changed. Return whether all means are x'theta."""
-        now = [row_stats.version for row_stats in self._tallies]
+        now = [row_stats.version for row_stats in self._row_stats]
         if now != self._versions:
-            for k, policy in enumerate(self.policies):
+            for k, posterior in enumerate(self.posteriors):
                 if now[k] != self._versions[k]:
-                    self._read(k, policy)
+                    self._read(k, posterior)
             self._versions = now
-        if len(self.policies):
-            policy = self.policies[0]
-            if policy._confidence == "auto":  # the spread of the rewards of all actions
-                self.radii[:] = policy.radius
+        if len(self.posteriors):
+            first = self.posteriors[0]
+            if first.beta == "auto":  # the spread of the rewards of all actions
+                self.radii[:] = first.radius
             if len(self._images):
-                np.subtract(policy._estimate.level, self._levels, out=self._lags)
+                np.subtract(first.estimate.level, self._levels, out=self._lags)
         return not self._without
 
-    def _read(self, k: int, policy: Policy) -> None:
-        found, precision = policy._estimate.affine_theta, policy._precision
+    def _read(self, k: int, posterior: Posterior) -> None:
+        found, precision = posterior.estimate.affine_theta, posterior.precision
         precision.sync()
         inverse = precision.inverse
         self.shifts[k] = inverse.shift
-        self.radii[k] = policy._radius if policy._confidence is None else policy.radius
+        self.radii[k] = posterior.radius
         if isinstance(inverse, LowRankInverse):
             self._inverses[k] = inverse.plain_rows, inverse.factor.array, inverse.factor.count
         elif isinstance(inverse, DenseInverse):
@@ -118,7 +118,7 @@ class Board:
             if listed[i] < score or (i == first and best >= 0):
                 continue
             k = which.item(i)
-            mean, radius, inverse = means.item(i), self.radii.item(k), self.policies[k]._precision.inverse
+            mean, radius, inverse = means.item(i), self.radii.item(k), self.posteriors[k].precision.inverse
             leverage = self._leverage(compiled, k, x, norm_sq, (mean, radius, score))
             if leverage is None:
                 continue
@@ -126,7 +126,7 @@ class Board:
             if value > score or (value == score and i < best):
                 best, score, kept = i, value, (k, leverage)
         if kept is not None:
-            self.policies[kept[0]]._precision.last_choice = x.copy(), kept[1]
+            self.posteriors[kept[0]].precision.last_choice = x.copy(), kept[1]
         return best
 
     def _leverage(
@@ -136,7 +136,7 @@ class Board:
 
         ``to_beat`` holds the mean, the radius and the score to beat.
         """
-        inverse, shift = self.policies[k]._precision.inverse, self.shifts.item(k)
+        inverse, shift = self.posteriors[k].precision.inverse, self.shifts.item(k)
         matrix, other, count = self._inverses[k]
         if isinstance(inverse, LowRankInverse) and matrix is not None:
             y, u = np.empty(count), np.empty(count)

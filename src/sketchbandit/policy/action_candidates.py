@@ -9,7 +9,7 @@ from sketchbandit.arms import Arms, DenseArms, Scan
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.explore import ArmCandidates, Candidates
 from sketchbandit.policy.action_board import Board
-from sketchbandit.policy.learning import Policy
+from sketchbandit.policy.posterior import Posterior
 from sketchbandit.theory import Confidence
 
 
@@ -21,16 +21,16 @@ class ActionCandidates(Candidates):
 
     def __init__(self, context: Arms, board: Board, which: AnyArray, rounds: int) -> None:
         self._context, self._which = context, which
-        self._policies: Sequence[Policy] = [board.policies[k] for k in which]
+        self._posteriors: Sequence[Posterior] = [board.posteriors[k] for k in which]
         self._scans: list[Scan] | None = None
         if board.sync() and isinstance(context, DenseArms):
             self.means, norm_sq = board.means(context.vector(0), which)
         else:
             with np.errstate(over="ignore", invalid="ignore"):
-                self._scans = [policy._estimate.scan(context) for policy in self._policies]
+                self._scans = [one.estimate.scan(context) for one in self._posteriors]
             self.means = np.array([scan.means[0] for scan in self._scans])
             norm_sq = float(context.norms_sq()[0])
-        self.baseline = self._policies[0]._estimate.baseline
+        self.baseline = self._posteriors[0].estimate.baseline
         self.radius, self._shifts = board.radii[which], board.shifts[which]
         self.rounds = rounds
         self._norms_sq = np.array([norm_sq])
@@ -51,18 +51,18 @@ class ActionCandidates(Candidates):
             scan = Scan(self._context, self.means[index : index + 1], self._norms_sq)
         else:
             scan = self._scans[index]
-        return ArmCandidates(scan, self._policies[index]._precision, float(self.radius[index]))
+        return ArmCandidates(scan, self._posteriors[index].precision, float(self.radius[index]))
 
     @property
     def rewards(self) -> Vector:
         """The mean rewards. All models have the same link."""
-        rewards: Vector = self._policies[0]._estimate.expected(self.margins)
+        rewards: Vector = self._posteriors[0].estimate.expected(self.margins)
         return rewards
 
     @property
     def relative_rewards(self) -> Vector:
         """The mean rewards, less the baseline if there is no link."""
-        return self.rewards if self._policies[0]._estimate.has_link else self.means
+        return self.rewards if self._posteriors[0].estimate.has_link else self.means
 
     def keep(self) -> None:
         """Keep the leverage of the last action looked at, for its update."""
@@ -105,9 +105,9 @@ class ActionCandidates(Candidates):
 class Draws:
     """The source of draws for ``Explore.for_batch``: N(0, A^-1) of every model at once."""
 
-    def __init__(self, policies: Sequence[Policy]) -> None:
-        self._policies = policies
+    def __init__(self, posteriors: Sequence[Posterior]) -> None:
+        self._posteriors = posteriors
 
     def sample_direction(self, random: np.random.Generator) -> Matrix:
         """One draw per model, shape (K, dim)."""
-        return np.array([policy.precision.sample_direction(random) for policy in self._policies])
+        return np.array([one.precision.sample_direction(random) for one in self._posteriors])

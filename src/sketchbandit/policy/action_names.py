@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.policy.learning import Policy
+from sketchbandit.policy.policy import Policy
 
 Action = str | int
 

@@ -11,7 +11,6 @@ from sketchbandit.estimate import Estimate, Linear
 from sketchbandit.explore import UCB, Explore
 from sketchbandit.precision import Saved
 from sketchbandit.registry import Kinds
-from sketchbandit.scaling import Reader
 from sketchbandit.serialization import Stored
 from sketchbandit.sketch import Sketch
 
@@ -33,7 +32,6 @@ class Parts(NamedTuple):
     """The arguments of ``estimate.restore``, to be called once the estimate is bound."""
     precision: Saved | None
     """None if the precision has to be computed again."""
-    reader: Reader | None = None
     blank: Sketch | None = None
     """The sketch before it has learned anything, for a warm-up."""
 
@@ -70,9 +68,7 @@ def restored_parts(scalars: Scalars, arrays: Arrays, **extra: Any) -> Parts:
         learned: Saved = {"is_sparse": False}, {"b": taken_from("system", arrays)["b"]}
         return Parts(sketch, UCB(), Linear(), learned, None)
     rule, estimate = scalars["explore"], scalars["estimate"]
-    reader, blank = None, None
-    if "reader" in scalars:
-        reader = Reader.undump(scalars["reader"], taken_from("reader", arrays))
+    blank = None
     if "blank" in scalars:
         empty, held = scalars["blank"], taken_from("blank", arrays)
         blank = Sketch.of_kind(empty["kind"]).undump(empty["content"], held, **extra)
@@ -82,6 +78,5 @@ def restored_parts(scalars: Scalars, arrays: Arrays, **extra: Any) -> Parts:
         Estimate.of_kind(estimate["kind"]).made_for(estimate["content"]),
         (estimate["content"], taken_from("estimate", arrays)),
         (scalars["precision"], taken_from("precision", arrays)),
-        reader,
         blank,
     )

@@ -1,38 +1,47 @@
-"""What policies over arms and models per action have in common."""
+"""What a policy over arms and a set of models per action have in common: their features and their rule."""
 
 import copy
 from abc import abstractmethod
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from sketchbandit.arrays import Scalars
-from sketchbandit.errors import MergeKindError
-from sketchbandit.policy.files import restored_generator
+from sketchbandit.errors import InputError, InputTypeError, MergeKindError
+from sketchbandit.explore import Explore
+from sketchbandit.explore.base import check_rule
+from sketchbandit.features import Features, Scaling
+from sketchbandit.policy.chooser import Chooser
 from sketchbandit.policy.health import Complaints, say
-from sketchbandit.policy.propensity import check_generator, unless_refused
-from sketchbandit.policy.scalable import Scalable
-from sketchbandit.sketch.columns import ColumnNames, Name
+from sketchbandit.serialization import Stored
+from sketchbandit.sketch.checks import check_count
+from sketchbandit.sketch.columns import Name
 from sketchbandit.thread_safety import both_locks, holds_the_lock
 
 
-class Learner(Scalable):
-    """Base class: it reads features, chooses by a rule, and merges with others of its kind."""
+class Learner(Stored):
+    """Base class of ``LinUCB`` and ``PerAction``: it reads features, chooses by a rule, and merges.
 
-    _dim: int
-    _dtype: np.dtype[Any]
-    _columns: ColumnNames
+    A scaling that has to be learned is fitted in a warm-up. Each time, the rounds so far are learned again
+    with the new scaling. After 200 requests it is fixed, and never changes again.
+    """
+
+    _features: Features
+    _chooser: Chooser
+    _is_part = False  # whether it is one of the models of a ``PerAction``
+    _scales_itself = True  # if False, the caller watches ``scaling_due`` and calls ``read_by``
+
+    # -- features -----------------------------------------------------------------------------------
 
     @property
     def dim(self) -> int:
         """The number of features of an arm, or of a context."""
-        return self._dim
+        return self._features.dim
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype in which features are read and stored. Sums are always float64."""
-        return self._dtype
+        return self._features.dtype
 
     @property
     def columns(self) -> tuple[Name, ...] | None:
@@ -40,7 +49,162 @@ class Learner(Scalable):
 
         Columns of later DataFrames are put into this order.
         """
-        return self._columns.names
+        return self._features.names.names
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """The scaling of the features; None if they are used as they are.
+
+        It can be set during the warm-up, or before the first reward.
+        """
+        return self._features.shown
+
+    @scaling.setter
+    def scaling(self, scaling: Scaling) -> None:
+        with self._lock:
+            if not isinstance(scaling, Scaling):
+                raise InputTypeError(
+                    f"scaling is {scaling!r:.60}; give a Scaling, for instance the scaling of another policy"
+                )
+            scaling.check_final()
+            self.read_by(scaling)
+
+    @property
+    def is_warming_up(self) -> bool:
+        """Whether the scaling is still being learned (the warm-up)."""
+        return self._features.is_warming_up
+
+    @property
+    def scaling_due(self) -> tuple[Scaling, bool] | None:
+        """The scaling that the requests so far suggest, and whether it is the last; None if none is due.
+
+        This is for callers that apply scalings themselves with ``read_by``.
+        """
+        features = self._features
+        return (self._fitted(), features.is_last) if features.is_due else None
+
+    @property
+    def requests_seen(self) -> int:
+        """The number of requests that the scaling is being learned from; 0 once it is fixed."""
+        return self._features.requests_seen
+
+    def read_by(self, scaling: Scaling, *, is_last: bool = True, seen: int | None = None) -> None:
+        """Use the scaling that was due, and learn the rounds so far again with it.
+
+        ``seen`` is the value of ``requests_seen`` when the scaling was due, if it has changed since.
+        """
+        features = self._features
+        if self._is_part:
+            raise InputError("this model belongs to a PerAction; set the scaling there: models.scaling = ...")
+        if features.scaling is None:
+            raise InputError('this policy has no scaling to replace; make it with scaling="auto"')
+        features.check(scaling)
+        if not features.is_warming_up and self.rounds:
+            if scaling == features.scaling:
+                return
+            raise InputError(
+                f"{self.rounds} rewards were learned from with the present scaling, so it cannot change; "
+                "make a new policy with the new scaling"
+            )
+        try:
+            with features.tried(scaling):
+                self._check_kept()
+        except InputError as error:
+            raise InputError(f"the rounds so far cannot be read with that scaling: {error}") from error
+        features.use(scaling, is_last=is_last, seen=seen)
+        self._learn_anew()
+
+    def _saw(self, requests: Iterable[Any]) -> None:
+        """Take note of requests, during the warm-up: the arms of each, before scaling."""
+        if not self._features.is_warming_up:
+            return
+        for request in requests:
+            self._features.saw(request)
+        self._scale_if_due()
+
+    def _to_be_kept(self, rows: Any) -> Iterator[Any]:
+        """Yield a copy of each row of the warm-up. Learn from it before asking for the next."""
+        for i in range(rows.shape[0]):
+            row = rows[[i]].astype(np.float64)
+            self._features.learned(row)
+            self._scale_if_due()
+            if not self._features.is_warming_up:
+                return
+            yield row
+
+    def _scale_if_due(self) -> None:
+        features = self._features
+        if not features.is_due or not self._scales_itself or self._is_part:
+            return
+        is_last = features.is_last
+        try:
+            self.read_by(self._fitted(), is_last=is_last)
+        except InputError:  # with such large numbers the new scaling would overflow: keep the present one
+            assert features.scaling is not None  # noqa: S101  (for the type checker)
+            features.use(features.scaling, is_last=is_last)
+            self._learn_anew()
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """The number of rewards learned from."""
+
+    @abstractmethod
+    def _fitted(self) -> Scaling:
+        """The scaling that fits the requests so far, and the rounds that were learned from."""
+
+    @abstractmethod
+    def _check_kept(self) -> None:
+        """Raise if the rounds of the warm-up could not be learned again with the present scaling."""
+
+    @abstractmethod
+    def _learn_anew(self) -> None:
+        """Learn the rounds of the warm-up again, with the present scaling."""
+
+    # -- the rule -----------------------------------------------------------------------------------
+
+    @property
+    def explore(self) -> Any:  # an Explore
+        """The exploration rule. It can be replaced at any time, and what was learned stays.
+
+        The generator continues, unless the new rule has a seed.
+
+        Examples
+        --------
+        >>> import sketchbandit as sb
+        >>> policy = sb.oful(3)
+        >>> policy.explore = sb.Thompson(0.1, seed=0)
+        >>> policy.explore
+        Thompson(scale=0.1, seed=0)
+
+        """
+        return self._chooser.rule
+
+    @explore.setter
+    def explore(self, rule: Explore) -> None:
+        with self._lock:
+            if self._is_part:
+                raise InputError(
+                    "this model belongs to a PerAction; set the rule there: models.explore = ..."
+                )
+            self._explore_by(copy_of_rule(rule))
+
+    @abstractmethod
+    def _explore_by(self, rule: Explore) -> None:
+        """Use this rule from now on. The caller gives it away."""
+
+    @property
+    def random(self) -> np.random.Generator | None:
+        """The generator that choices draw from; None if the rule is not random."""
+        return self._chooser.random if self._chooser.rule.is_random else None
+
+    def reseed(self, seed: int | None = None) -> None:
+        """Draw from a new generator. Use this for copies, which would otherwise all choose alike."""
+        made = np.random.default_rng(None if seed is None else check_count("seed", seed, at_least=0))
+        if self._chooser.rule.is_random:
+            self._chooser.random = made
+
+    # -- merging ------------------------------------------------------------------------------------
 
     @holds_the_lock
     def merge(self, other: Any) -> None:
@@ -77,18 +241,17 @@ class Learner(Scalable):
     def _absorb(self, other: Any) -> Complaints:
         """Do ``merge`` while both locks are held, and return the warnings to give."""
 
-    # -- chance ---------------------------------------------------------------------------------------
 
-    def _generator(self, random: np.random.Generator | None) -> np.random.Generator:
-        return self._random if random is None else check_generator(random)
-
-    def _unless_refused(self, random: np.random.Generator) -> AbstractContextManager[None]:
-        return unless_refused(random, self._columns)
-
-    def _saved_chance(self) -> Scalars:
-        """The state of the generator, as a file holds it."""
-        return {"random": self._random.bit_generator.state} if self._explore.is_random else {}
-
-    def _restore_chance(self, scalars: Scalars) -> None:
-        if "random" in scalars:
-            self._random = restored_generator(scalars["random"])
+def copy_of_rule(rule: Any) -> Explore:
+    """A copy of a rule, checked."""
+    if isinstance(rule, type) and issubclass(rule, Explore):
+        raise InputTypeError(f"explore is the class {rule.__name__}; give an instance, made by calling it")
+    if not isinstance(rule, Explore):
+        raise InputTypeError(
+            f"explore is {rule!r:.60}; give a rule, for instance sb.Thompson(0.1), or one of your "
+            "own subclass of sketchbandit.Explore"
+        )
+    check_rule(rule)
+    made = copy.deepcopy(rule)
+    made.unbind()
+    return made

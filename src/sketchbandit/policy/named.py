@@ -8,7 +8,7 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate.named import model_of, model_settings
 from sketchbandit.explore.named import rule_of
 from sketchbandit.policy import recipes
-from sketchbandit.policy.learning import Policy
+from sketchbandit.policy.policy import Policy
 from sketchbandit.registry import setting_names
 
 Settings = Mapping[str, Any]

@@ -6,10 +6,10 @@ from numpy.typing import DTypeLike
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import UCB, Explore, Thompson
 from sketchbandit.explore.base import Auto
-from sketchbandit.policy.exploring import copy_of_rule
-from sketchbandit.policy.linucb import LinUCB
+from sketchbandit.features import Intercept, Kind
+from sketchbandit.policy.learner import copy_of_rule
+from sketchbandit.policy.policy import LinUCB
 from sketchbandit.policy.projected import ProjectedLinUCB
-from sketchbandit.scaling import Intercept, Kind
 from sketchbandit.sketch import AdaptiveSketch, DyadicBlockSketch, ExactSketch, FrequentDirections
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.theory import Confidence, epsilon_within

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from sketchbandit.arrays import Scalars
+from sketchbandit.features.scaling import Scaling
 from sketchbandit.kernels.view import HEAD
-from sketchbandit.scaling.scaling import Scaling
 
 EVERY = 8
 """One of so many rounds is looked at."""
@@ -29,7 +29,7 @@ class RangeWatch:
         self.left: tuple[int, ...] = ()
         """The columns outside in more than half of the last window."""
 
-    def look_at(self, source: Any, rounds: int, scaling: Scaling) -> None:
+    def look_at(self, source: Any, rounds: int, scaling: Scaling | None) -> None:
         """Look at some of the arms (n, dim), learned from in rounds ``rounds``, ``rounds + 1``, ..."""
         which = range(-rounds % EVERY, source.shape[0], EVERY)
         skipped = (self.looks + len(which)) // WINDOW * WINDOW - WINDOW - self.looks
@@ -38,11 +38,11 @@ class RangeWatch:
         for i in which:
             self.look(source[[i]], scaling)
 
-    def look(self, arm: Any, scaling: Scaling) -> None:
+    def look(self, arm: Any, scaling: Scaling | None) -> None:
         """Look at one arm, (dim,) or (1, dim)."""
-        limit, lens, middle = scaling.limit, scaling.lens, HEAD + scaling.dim
-        if limit is None:
+        if scaling is None or scaling.limit is None:
             return
+        limit, lens, middle = scaling.limit, scaling.lens, HEAD + scaling.dim
         centre, factor = lens[HEAD:middle], lens[middle:]
         if sparse.issparse(arm):
             columns, values = arm.indices, arm.data

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from sketchbandit.arrays import Vector
+from sketchbandit.features.scaling import Scaling
 from sketchbandit.linalg import length_of, row_norms_sq
-from sketchbandit.scaling.scaling import Scaling
 
 BOUND = 3.0
 """Standard deviations at which entries are clipped."""

@@ -1,0 +1,149 @@
+"""Arms of one model, as a chooser sees them: an array or a sparse matrix, or the arms of a catalogue."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sketchbandit.arms import Arms, DenseArms, Offer, OfferedArms
+from sketchbandit.array_api import is_foreign, library_of
+from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.explore import ArmCandidates, Candidates, Explore
+from sketchbandit.explore.screening import Aim, screened
+from sketchbandit.explore.screening_many import best_of_each, can_share
+from sketchbandit.features import Features
+from sketchbandit.policy.chooser import Choices, Numbers, Random
+from sketchbandit.policy.posterior import Posterior
+from sketchbandit.policy.propensity import best_of
+
+_NUMBERS_ON_HOST = 1 << 23  # of arms that are brought to the host at a time
+_FEW_ARMS = 2_000  # up to so many arms of a catalogue have their probabilities computed on the host
+_MOST_PICKED = 0.5  # share of all arms: if more are ranked, their numbers are taken from those of all
+
+
+class ArmChoices(Choices):
+    """Arms in the memory of the host."""
+
+    def __init__(self, posterior: Posterior, arms: Arms) -> None:
+        self._posterior, self._arms = posterior, arms
+        self._candidates: ArmCandidates | None = None
+
+    def __len__(self) -> int:
+        return len(self._arms)
+
+    def candidates(self) -> ArmCandidates:
+        """The arms as a rule sees them."""
+        if self._candidates is None:
+            self._candidates = self._posterior.candidates(self._arms)
+        return self._candidates
+
+    def best(self, count: int, rule: Explore, random: Random) -> list[int]:
+        """The choice of the rule; for one of dense arms in compiled calls, if that is possible."""
+        if count == 1 and isinstance(self._arms, DenseArms):
+            own = self._posterior.search(self._arms.view, rule, random)
+            if own is not None:
+                return [own]
+        return super().best(count, rule, random)
+
+    def numbers(self, indices: AnyArray) -> Numbers:
+        """Mean, width and score of some arms, computed for these alone unless they are many."""
+        known, are_many = self._candidates, len(indices) > _MOST_PICKED * len(self)
+        if known is not None and are_many and isinstance(self._arms, DenseArms):
+            width = known.widths()[indices]
+            score = known.means[indices] + known.radius * width + known.baseline
+            return Numbers(known.rewards[indices], width, score)
+        some = self._posterior.candidates(self._arms.some(indices))
+        width = some.widths()
+        return Numbers(some.rewards, width, some.means + some.radius * width + some.baseline)
+
+
+class CatalogueChoices(Choices):
+    """Arms of a catalogue: a cheap bound excludes most of them, if the rule allows it."""
+
+    def __init__(self, posterior: Posterior, features: Features, arms: OfferedArms) -> None:
+        self._posterior, self._features, self._arms = posterior, features, arms
+        self._candidates: Candidates | None = None
+
+    def __len__(self) -> int:
+        return len(self._arms)
+
+    def candidates(self) -> Candidates:
+        """All arms. The arms of a small catalogue are copied to the host: some rules compare all pairs."""
+        if self._candidates is None:
+            arms: Arms = self._arms
+            if len(self) <= _FEW_ARMS:
+                arms = self._features.read(self._arms.raw_rows(slice(None)))
+            self._candidates = self._posterior.candidates(arms)
+        return self._candidates
+
+    def best(self, count: int, rule: Explore, random: Random) -> list[int]:
+        """The choice of the rule, scored in float64 among the arms that the bound leaves."""
+        precision, arms = self._posterior.precision, self._arms
+        settled = rule.settled(precision, random)
+        aim = aim_of(self._posterior, self._features, settled)
+        if aim is None:
+            return best_of(self.candidates(), count, settled, random)  # those of ``probabilities``
+        if not aim.bonus and not aim.vector.any():  # all scores are 0
+            return list(range(count))
+        if not arms.is_linear and (aim.rounding or arms.library.widest != arms.library.xp.float64):
+            found = np.arange(len(arms))  # a difference from the mean of a column may lose all its digits
+        else:
+            found, is_settled = screened(arms, aim, precision, count)
+            if is_settled:
+                return [int(index) for index in found[:count]]
+        return self._best_on_host(found, count, settled, random)
+
+    def _best_on_host(self, found: AnyArray, count: int, rule: Explore, random: Random) -> list[int]:
+        """The best of some arms by index, scored as numpy arms are, a piece of them at a time."""
+        step = max(count, _NUMBERS_ON_HOST // max(1, self._arms.dim))
+        best: AnyArray = found[:0]
+        for start in range(0, len(found), step):
+            some = np.sort(np.concatenate([best, found[start : start + step]]))  # ties go to the lowest
+            piece = self._some(some)
+            best = some[piece.best(min(count, len(some)), rule, random)]
+        return [int(index) for index in best]
+
+    def _some(self, indices: AnyArray) -> ArmChoices:
+        """Some of the arms, on the host."""
+        return ArmChoices(self._posterior, self._features.read(self._arms.raw_rows(indices)))
+
+    def candidate(self, index: int) -> tuple[Candidates, int]:
+        """Candidates with this arm alone."""
+        return self._some(np.array([index])).candidates(), 0
+
+    def numbers(self, indices: AnyArray) -> Numbers:
+        """Mean, width and score of some arms, computed for these alone."""
+        return self._some(indices).numbers(np.arange(len(indices)))
+
+
+def choices_of(posterior: Posterior, features: Features, arms: Arms) -> Choices:
+    """Arms that ``features`` has read."""
+    if isinstance(arms, OfferedArms):
+        return CatalogueChoices(posterior, features, arms)
+    return ArmChoices(posterior, arms)
+
+
+def aim_of(posterior: Posterior, features: Features, rule: Explore) -> Aim | None:
+    """What the rule maximises, if bounds can be computed for it."""
+    theta: Vector | None = posterior.estimate.linear_theta
+    aim = None if theta is None else rule.aim(theta, posterior.radius)
+    if aim is None or features.dtype == np.float64:
+        return aim
+    return aim._replace(rounding=float(np.finfo(features.dtype).eps))
+
+
+def best_of_offers(
+    posterior: Posterior, features: Features, offers: Sequence[Arms], rule: Explore
+) -> AnyArray | None:
+    """The best arm of every offer of one catalogue, -1 if scores are close; None: choose one by one."""
+    arms = [one for one in offers if isinstance(one, OfferedArms)]
+    aim = aim_of(posterior, features, rule)
+    if aim is None or len(arms) < len(offers) or not can_share(arms, aim, posterior.precision):
+        return None
+    return best_of_each(arms, aim, posterior.precision)
+
+
+def given_back(values: Vector, arms: Any) -> Any:
+    """Values in the array library, and on the device, that the arms came from."""
+    library = arms.arms.library if isinstance(arms, Offer) else library_of(arms) if is_foreign(arms) else None
+    return values if library is None or library.on_host else library.put(values, library.widest)

@@ -1,0 +1,424 @@
+"""What a model knows of theta: a sketch of the arms, A^-1 through it, and what rewards have taught."""
+
+import copy
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from sketchbandit.arms import Arms, Batch, DenseArms, Scan, View, refuse
+from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.errors import InputError, MergeError
+from sketchbandit.estimate import STRENGTH, Estimate, RewardScale, learn_fused
+from sketchbandit.explore import ArmCandidates, Explore
+from sketchbandit.explore.base import Auto, check_strength
+from sketchbandit.linalg import AnyVector
+from sketchbandit.policy.baseline import check_baseline
+from sketchbandit.policy.forgetting import Clock, check_can_forget
+from sketchbandit.precision import Leverage, Precision, Saved, take_weighted
+from sketchbandit.registry import setting_names
+from sketchbandit.sketch import Change, Sketch
+from sketchbandit.sketch.change import NO_CHANGE
+from sketchbandit.sketch.checks import check_real
+from sketchbandit.sketch.rows import RowBatch
+from sketchbandit.theory import Confidence
+
+Beta = float | Confidence | Auto
+
+
+class Step(NamedTuple):
+    """What one reward did."""
+
+    change: Change
+    """What it did to the rows of the sketch."""
+    error: float
+    """The reward less its prediction; NaN if there is no fast way to predict it."""
+    quadratic: float
+    """x'A^-1 x before; -1 for a zero arm, of which nothing is learned."""
+
+
+class Posterior:
+    """theta = A^-1 b and its uncertainty A^-1, with A = (ridge + alpha) I + S'S.
+
+    Attributes
+    ----------
+    precision : Precision
+        A^-1, with the sketch that holds S and alpha.
+    estimate : Estimate
+        The reward model.
+    ridge : float
+        lambda.
+    beta : float, Confidence or "auto"
+        The factor on widths, as it was given.
+    forget : float or None
+        The factor by which old rounds are forgotten per round.
+    clock : Clock or None
+        When that is applied.
+    rounds : int
+        The number of rewards learned from.
+    owns_scale : bool
+        Whether the scale of the rewards is its own. The models of a ``PerAction`` share one.
+
+    """
+
+    def __init__(
+        self,
+        sketch: Sketch,
+        estimate: Estimate,
+        *,
+        ridge: float,
+        beta: Beta,
+        forget: float | None,
+        saved: Saved | None = None,
+    ) -> None:
+        if forget is not None:
+            check_can_forget(sketch, estimate)
+        self.forget = forget
+        self.ridge = check_real("ridge", ridge, above=0.0)
+        self.beta = check_strength("beta", beta)
+        self.owns_scale = True
+        self._begin(sketch, estimate, estimate.make_scale(baseline=False), saved)
+
+    def _begin(
+        self, sketch: Sketch, estimate: Estimate, scale: RewardScale, saved: Saved | None = None
+    ) -> None:
+        is_theorem = isinstance(self.beta, Confidence)
+        self.precision = Precision(sketch, self.ridge, with_determinant=is_theorem, saved=saved)
+        self.estimate = estimate
+        self._checks_rewards = type(estimate).check_reward is not Estimate.check_reward
+        estimate.reward_scale = scale
+        estimate.bind(self.precision)
+        self.clock = None if self.forget is None else Clock(self.forget)
+        self.rounds = 0
+        self._follow_beta()
+
+    def begin_again(self, sketch: Sketch, estimate: Estimate) -> None:
+        """Start again with nothing learned. A shared scale of the rewards stays."""
+        sketch._lock = self.sketch._lock
+        scale = self.scale if not self.owns_scale else estimate.make_scale(baseline=self.scale.baseline)
+        self._begin(sketch, estimate, scale)
+
+    def blank_estimate(self) -> Estimate:
+        """A copy of the reward model that is bound to no precision and has learned nothing."""
+        estimate = copy.copy(self.estimate)
+        del estimate.precision, estimate.reward_scale
+        estimate.reward_mass = estimate.arm_lengths = 0.0
+        return copy.deepcopy(estimate)
+
+    # -- settings -----------------------------------------------------------------------------------
+
+    @property
+    def sketch(self) -> Sketch:
+        """The sketch of the arms."""
+        return self.precision.sketch
+
+    @property
+    def scale(self) -> RewardScale:
+        """Location and spread of the rewards."""
+        return self.estimate.reward_scale
+
+    def use_baseline(self, baseline: bool, rule: Explore) -> None:
+        """Learn from rewards less their mean, or as they are. Nothing may be learned yet."""
+        if baseline == self.scale.baseline:
+            return
+        if baseline:
+            check_baseline(rule, self.beta, self.estimate)
+        self.estimate.reward_scale = self.estimate.make_scale(baseline=baseline)
+        self.estimate.bind(self.precision)
+
+    def explore_by(self, rule: Explore) -> None:
+        """Take the factor on widths from a rule. A rule without one gets the present one."""
+        estimate = self.estimate
+        if self.scale.baseline:
+            check_baseline(rule, self.beta if rule.beta is None else rule.beta, estimate)
+        if rule.beta is None and "beta" in setting_names(type(rule)):
+            rule.beta = self.beta
+        beta = check_strength("beta", self.beta if rule.beta is None else rule.beta)
+        if isinstance(beta, Confidence):
+            if not math.isfinite(self.sketch.error_bound):
+                raise InputError(
+                    f"{type(self.sketch).__name__} certifies no error, so no theorem gives its radius; give "
+                    "a constant beta"
+                )
+            estimate.check_confidence(beta)
+            if estimate.weighs and isinstance(getattr(rule, "gamma", None), Confidence):
+                raise InputError(
+                    f"no theorem gives gamma for {type(estimate).__name__} rewards; give "
+                    f"{type(rule).__name__} a number"
+                )
+        self.beta = beta
+        self._follow_beta()
+
+    def _follow_beta(self) -> None:
+        self._radius = self.beta if isinstance(self.beta, float) else math.nan
+        self._radius_at = (-1, -1)  # (rebuilds, rounds) for which a theorem's radius was computed
+
+    @property
+    def radius(self) -> float:
+        """The factor on widths in the next choice."""
+        beta = self.beta
+        if beta == "auto":
+            estimate = self.estimate
+            return STRENGTH if estimate.is_normalised else estimate.reward_scale.radius
+        if isinstance(beta, Confidence):
+            self.precision.sync()
+            now = self.precision.rebuilds, self.rounds
+            if self._radius_at != now:
+                careful = beta if self.clock is None else self.clock.careful(beta)
+                self._radius, self._radius_at = self.estimate.radius(careful), now
+        return self._radius
+
+    # -- asking ---------------------------------------------------------------------------------------
+
+    def scan(self, arms: Arms) -> Scan:
+        """Means and norms. Raises unless all of them are finite."""
+        self.precision.sync()  # a user's own reward model may not do this
+        with np.errstate(over="ignore", invalid="ignore"):
+            scan = self.estimate.scan(arms)
+        if not (np.isfinite(scan.norms_sq).all() and np.isfinite(scan.means).all()):
+            raise refuse(arms, scan.norms_sq, scan.means)
+        return scan
+
+    def candidates(self, arms: Arms) -> ArmCandidates:
+        """The arms as a rule sees them. Raises unless all scores are finite."""
+        radius, scan, estimate = self.radius, self.scan(arms), self.estimate
+        with np.errstate(over="ignore"):
+            most = np.abs(scan.means).max() + radius * np.sqrt(scan.norms_sq.max() / self.precision.shift)
+        if not math.isfinite(most):
+            raise refuse(arms, scan.norms_sq, scan.means)
+        expected = estimate.expected if estimate.has_link else None
+        return ArmCandidates(scan, self.precision, radius, expected, estimate.baseline)
+
+    def search(self, arms: View, rule: Explore, random: np.random.Generator) -> int | None:
+        """The rule's choice among dense arms in compiled calls; None if that is impossible."""
+        theta = self.estimate.linear_theta
+        if theta is None or (rule.by_rewards and self.estimate.has_link):
+            return None
+        radius = self._radius if type(self.beta) is float else self.radius
+        index = rule.search(arms, theta, self.precision, radius, random)
+        return None if index is None or index < 0 else index
+
+    def search_many(self, batch: Batch, rule: Explore, random: np.random.Generator) -> AnyArray | None:
+        """The rule's choices from many sets at once; None, or a negative index, where that is impossible."""
+        theta = self.estimate.linear_theta
+        if theta is None or (rule.by_rewards and self.estimate.has_link):
+            return None
+        return rule.search_many(batch, theta, self.precision, self.radius, random)
+
+    def chances_many(self, batch: Batch, rule: Explore) -> Vector | None:
+        """The rule's probabilities for many sets at once; None, or NaN, where that is impossible."""
+        theta = self.estimate.linear_theta
+        if theta is None or (rule.by_rewards and self.estimate.has_link):
+            return None
+        return rule.chances_many(batch, theta, self.precision, self.radius)
+
+    # -- learning -----------------------------------------------------------------------------------
+
+    def check_many(self, batch: RowBatch, rewards: Vector) -> None:
+        """Raise if an arm or a reward cannot be learned from. What passes is never refused later."""
+        estimate = self.estimate
+        if self._checks_rewards:
+            for reward in rewards.tolist():
+                estimate.check_reward(reward)
+        self.sketch.row_stats.check(batch.mass * estimate.most_weight)
+        with np.errstate(over="ignore"):
+            if len(rewards):
+                far = max(rewards.tolist(), key=lambda reward: abs(reward - self.scale.origin))
+                length = float(np.sqrt(batch.mass * len(rewards)))
+                estimate.check_mass(estimate.mass_with(far, length))
+
+    def learn(
+        self, x: AnyVector, row: AnyArray, norm_sq: float, reward: float, leverage: Leverage | None = None
+    ) -> Step:
+        """Learn from one arm x and its reward; forget where that is due.
+
+        ``row`` is x as the sketch stores it, (1, dim). ``leverage`` is that of x, if it is known. Raises, and
+        changes nothing, if the arm or the reward cannot be used.
+        """
+        if not norm_sq + abs(reward) < math.inf:  # NaN ends here too
+            raise _refused(norm_sq, reward)
+        if self._checks_rewards:
+            self.estimate.check_reward(reward)
+        step = self._learn(x, row, norm_sq, reward, leverage)
+        self.rounds += 1
+        clock = self.clock
+        if clock is not None and clock.is_due(1, step.change, self.precision.sketch):
+            self.forget_now(orthogonal=step.change.orthogonal)
+        return step
+
+    def _learn(
+        self,
+        x: AnyVector,
+        row: AnyArray,
+        norm_sq: float,
+        reward: float,
+        leverage: Leverage | None = None,
+        *,
+        predicts: bool = True,
+    ) -> Step:
+        precision, estimate = self.precision, self.estimate
+        scale, length = estimate.reward_scale, math.sqrt(norm_sq)
+        total = estimate.mass_with(reward, length)
+        if not total < estimate.most_reward_mass:
+            estimate.check_mass(total)  # raises, with the reason
+        sketch = precision.sketch
+        if not sketch.row_stats.mass + norm_sq * estimate.most_weight <= sketch.row_stats.most_mass:
+            sketch.row_stats.check(norm_sq * estimate.most_weight)
+        estimate.prepare(x)  # nothing is refused from here on
+        scale.begin(reward)
+        if not norm_sq:  # a zero arm: no direction to learn about
+            change = sketch.take_one(row, norm_sq)
+            precision.nothing_changed()
+            scale.see(reward)
+            return Step(change, math.nan, -1.0)
+        if leverage is None:
+            leverage = precision.leverage(x, norm_sq)
+        quadratic, error = precision.inverse.quadratic(leverage, norm_sq), math.nan
+        if estimate.weighs:
+            if predicts:
+                error = reward - estimate.predict(x, leverage)
+            weight = estimate.weight(x, norm_sq, reward, leverage)
+            change = take_weighted(precision, x, row, norm_sq, weight=weight, leverage=leverage)
+            scale.see(reward)
+            estimate.learn(x, reward, None)
+        else:
+            change, error = self._learn_plain(x, row, norm_sq, reward, leverage, predicts=predicts)
+        estimate.count_mass(reward, length)
+        return Step(change, error, quadratic)
+
+    def _learn_plain(
+        self,
+        x: AnyVector,
+        row: AnyArray,
+        norm_sq: float,
+        reward: float,
+        leverage: Leverage,
+        *,
+        predicts: bool,
+    ) -> tuple[Change, float]:
+        """Learn if the sketch takes x itself, with weight one. Returns the prediction error too, or NaN."""
+        precision, estimate = self.precision, self.estimate
+        inverse = precision.inverse
+        change = precision.sketch.take_one(row, norm_sq)
+        follows = inverse.follows(change, norm_sq)
+        fused = learn_fused(inverse, estimate, x, norm_sq, leverage, reward) if follows else None
+        if fused is not None:
+            estimate.reward_scale.see(reward)
+            precision.grown(x, norm_sq, leverage, change)
+            return change, fused
+        error = reward - estimate.predict(x, leverage) if predicts else math.nan
+        estimate.reward_scale.see(reward)
+        step = inverse.append(x, norm_sq, leverage) if follows else None
+        if follows:
+            precision.grown(x, norm_sq, leverage, change)
+        else:
+            precision.rebuild(orthogonal=change.orthogonal)
+        estimate.learn(x, reward, step)
+        return change, error
+
+    def learn_many(self, rows: AnyArray, norms_sq: Vector, rewards: Vector) -> Change:
+        """Learn from many checked rows of the sketch's dtype; forget where that is due.
+
+        With a clock, give at most ``clock.room`` rows.
+        """
+        change = self._learn_many(rows, norms_sq, rewards)
+        self.rounds += len(rewards)
+        clock = self.clock
+        if clock is not None and clock.is_due(len(rewards), change, self.sketch):
+            self.forget_now(orthogonal=change.orthogonal)
+        return change
+
+    def _learn_many(self, rows: AnyArray, norms_sq: Vector, rewards: Vector) -> Change:
+        precision, estimate, change = self.precision, self.estimate, NO_CHANGE
+        if estimate.weighs or len(rows) < precision.rows_worth_a_rebuild:
+            for i, (norm_sq, reward) in enumerate(zip(norms_sq.tolist(), rewards.tolist(), strict=True)):
+                x = rows[i].astype(np.float64, copy=False)
+                step = self._learn(x, rows[i : i + 1], norm_sq, reward, predicts=False)
+                change = change.then(step.change)
+            return change
+        change = precision.sketch.take(rows, norms_sq)
+        precision.rebuild()
+        for norm_sq, reward in zip(norms_sq.tolist(), rewards.tolist(), strict=True):
+            estimate.reward_scale.see(reward)
+            estimate.count_mass(reward, math.sqrt(norm_sq))
+        estimate.learn_many(rows.astype(np.float64, copy=False), rewards)
+        return change
+
+    # -- forgetting ---------------------------------------------------------------------------------
+
+    def forget_now(self, *, orthogonal: bool = False) -> None:
+        """Apply the forgetting that the clock has gathered: multiply all weights, except the ridge."""
+        assert self.clock is not None  # noqa: S101  (for the type checker)
+        factor, estimate = self.clock.strike(self.rounds), self.estimate
+        self.sketch.forget(factor)
+        self.precision.rebuild(orthogonal=orthogonal)
+        estimate.forget(factor)
+        estimate.reward_mass *= factor
+        estimate.arm_lengths *= factor
+        if self.owns_scale:
+            self.scale.forget(factor)
+
+    def forget_until(self, now: int) -> None:
+        """Count the rounds of a shared clock up to now. Forget if that is due, before the next reward."""
+        clock = self.clock
+        if clock is not None:
+            is_due = clock.rounds_left(now) <= 0
+            clock.follow(now)
+            if is_due:
+                self.forget_now()
+
+    # -- merging ------------------------------------------------------------------------------------
+
+    def check_mergeable(self, other: "Posterior") -> None:
+        """Raise with the first setting that differs."""
+        for name, mine, theirs in (
+            ("ridge", self.ridge, other.ridge),
+            ("beta", self.beta, other.beta),
+            ("rewards", type(self.estimate), type(other.estimate)),
+            ("forget", self.forget, other.forget),
+            ("baseline", self.scale.baseline, other.scale.baseline),
+        ):
+            if mine != theirs:
+                here, there = (v.__name__ if isinstance(v, type) else v for v in (mine, theirs))
+                raise MergeError(f"cannot merge policies: {name} is {here!r} here and {there!r} there")
+
+    def merge(self, other: "Posterior") -> None:
+        """Add what another posterior with the same settings has learned, or raise and change nothing."""
+        self.estimate.check_mergeable()
+        self.estimate.check_mass(self.estimate.mass_with_all_of(other.estimate))
+        if self.clock is not None and other.clock is not None:
+            self.sketch._check_same_kind(other.sketch)
+            self.sketch._check_mergeable(other.sketch)
+            self.sketch.row_stats.check(other.sketch.row_stats.mass)
+            other = copy.deepcopy(other)
+            for posterior in (self, other):  # so that both have the weights of today
+                if posterior.clock is not None and posterior.clock.since:
+                    posterior.forget_now()
+            assert other.clock is not None  # noqa: S101  (for the type checker)
+            self.clock.add(other.clock, self.rounds + other.rounds)
+        self.sketch.merge(other.sketch)  # raises before it changes anything
+        self.precision.rebuild()
+        if self.owns_scale:
+            self.scale.add(other.scale)
+        self.estimate.add(other.estimate)
+        self.estimate.reward_mass += other.estimate.reward_mass
+        self.estimate.arm_lengths += other.estimate.arm_lengths
+        self.rounds += other.rounds
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays held, including those of the sketch."""
+        return self.precision.nbytes + self.estimate.nbytes + self.sketch.nbytes
+
+
+def refused(arm: AnyArray, norm_sq: float) -> InputError:
+    """The error for one dense arm that is not finite."""
+    return refuse(DenseArms(arm[np.newaxis]), np.array([norm_sq]))
+
+
+def _refused(norm_sq: float, reward: float) -> InputError:
+    if not math.isfinite(reward):
+        return InputError(f"the reward is {reward}; rewards must be finite")
+    return InputError(
+        f"the arm's squared length is {norm_sq:g} and its reward is {reward:g}; rescale arms and rewards"
+    )
