@@ -252,5 +252,5 @@ def test_many_rounds_do_not_hide_what_differs() -> None:
     other.estimate._derive()
     assert not _is_near(one, other)
     other = copy.deepcopy(one)
-    other._rounds += 1
+    other._posterior.rounds += 1
     assert not _is_near(one, other)

@@ -134,8 +134,9 @@ class Estimate(Kinds, ABC):
 
     def mass_with(self, reward: float, length: float) -> float:
         """A bound on |sum of (reward - baseline)·arm| with one more arm of this length."""
-        if self.reward_scale.baseline:
-            return 2.0 * self.reward_scale.reach_with(reward) * (self.arm_lengths + length)
+        scale = self.reward_scale
+        if scale.baseline:  # the first reward is measured from 0, so it cannot be of any size
+            return 2.0 * max(scale.reach, abs(reward - scale.origin)) * (self.arm_lengths + length)
         return self.reward_mass + abs(reward) * length
 
     def mass_with_all_of(self, other: Self) -> float:
@@ -145,11 +146,6 @@ class Estimate(Kinds, ABC):
             reach = max(mine.reach, theirs.reach + abs(theirs.origin - mine.origin))
             return 2.0 * reach * (self.arm_lengths + other.arm_lengths)
         return self.reward_mass + other.reward_mass
-
-    def count_mass(self, reward: float, length: float) -> None:
-        """Count an arm that was learned from, for ``mass_with``."""
-        self.arm_lengths += length
-        self.reward_mass += abs(reward) * length
 
     def check_mass(self, total: float) -> None:
         """Raise if something could overflow with so large a ``mass_with``."""

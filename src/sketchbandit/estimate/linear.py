@@ -88,7 +88,8 @@ class Linear(Estimate):
 
     def _for_level(self, theta: Vector) -> Vector:
         """theta for the level of now: that of a ``PerAction`` also moves by rewards of other actions."""
-        lag = self.level - self.kept_level
+        scale = self.reward_scale
+        lag = scale.shift - self.kept_level if scale.baseline else 0.0
         return theta - lag * self.image if lag else theta
 
     def _target(self, level: float) -> Vector:
@@ -98,18 +99,19 @@ class Linear(Estimate):
     @property
     def linear_theta(self) -> Vector | None:
         """theta, if it is kept and means are x'theta; else None."""
-        affine = self.affine_theta
-        return None if affine is None else self._for_level(affine.theta)
-
-    @property
-    def affine_theta(self) -> AffineTheta | None:
-        """theta and its image, if theta is kept and means are x'theta; else None."""
         precision = self.precision
         if (
             precision.sketch.row_stats.version != precision.seen_version
             or precision.rebuilds != self._seen_rebuilds
         ):
             self.sync()
+        theta = self.kept_theta
+        return None if theta is None or not self._is_plain else self._for_level(theta)
+
+    @property
+    def affine_theta(self) -> AffineTheta | None:
+        """theta and its image, if theta is kept and means are x'theta; else None."""
+        self.sync()
         if not self._is_plain or self.kept_theta is None:
             return None
         image = self.image if self.reward_scale.baseline else None

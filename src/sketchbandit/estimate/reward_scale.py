@@ -31,9 +31,9 @@ class RewardScale:
 
     __slots__ = (
         "_first",
-        "_has_begun",
         "baseline",
         "count",
+        "has_begun",
         "is_held",
         "location",
         "origin",
@@ -61,7 +61,8 @@ class RewardScale:
         self.is_held = False
         """Whether rewards are not counted now, because they were counted before."""
         self._first: list[float] = []  # sorted; empty once the robust location has started
-        self._has_begun = False
+        self.has_begun = False
+        """Whether the origin is set."""
 
     @property
     def mean(self) -> float:
@@ -85,15 +86,10 @@ class RewardScale:
             return STRENGTH * math.sqrt(self.squares / self.count)
         return STRENGTH if self.baseline else STRENGTH * (abs(self.mean) or 1.0)
 
-    def reach_with(self, reward: float) -> float:
-        """``reach`` if this reward came next. The first is measured from 0, so it cannot be of any size."""
-        return max(self.reach, abs(reward - self.origin))
-
     def begin(self, reward: float) -> None:
-        """Set the origin if this is the first reward. It is counted later."""
-        if not self._has_begun:
-            self._has_begun = True
-            self.origin = reward if self.baseline else 0.0
+        """Set the origin by the first reward. It is counted later."""
+        self.has_begun = True
+        self.origin = reward if self.baseline else 0.0
 
     def shift_after(self, reward: float) -> float:
         """``shift`` as it will be when this reward is counted."""
@@ -105,10 +101,12 @@ class RewardScale:
         """Count one reward. Batches do not change the result."""
         if self.is_held:
             return
-        self.begin(reward)
-        value, shift = reward - self.origin, self.shift_after(reward)
+        if not self.has_begun:
+            self.begin(reward)
+        value = reward - self.origin
         self.reach = max(self.reach, abs(value))
         self.count += 1.0
+        shift = self.shift + (value - self.shift) / self.count
         self.squares = min(self.squares + (value - self.shift) * (value - shift), _MOST)
         self.shift = shift
         self.location = self.shift if self.robust is None else self._robust_location(value)
@@ -133,7 +131,7 @@ class RewardScale:
         """Add the rewards of another scale."""
         if not other.count:
             return
-        if not self._has_begun:
+        if not self.has_begun:
             self.restore(other.dump())
             return
         apart = other.origin - self.origin
@@ -155,12 +153,12 @@ class RewardScale:
             "moments": [self.origin, self.count, self.shift, self.squares, self.location],
             "reach": self.reach,
             "first": self._first,
-            "has_begun": self._has_begun,
+            "has_begun": self.has_begun,
         }
 
     def restore(self, saved: Scalars) -> None:
         """Restore what ``dump`` returned."""
-        self.baseline, self._has_begun = bool(saved["baseline"]), bool(saved["has_begun"])
+        self.baseline, self.has_begun = bool(saved["baseline"]), bool(saved["has_begun"])
         self.origin, self.count, self.shift, self.squares, self.location = map(float, saved["moments"])
         self.reach = float(saved["reach"])
         self._first = sorted(map(float, saved["first"]))
@@ -170,5 +168,5 @@ class RewardScale:
         """The scale of a file of 0.14 or before, which has count, mean and squares, and no baseline."""
         made = cls()
         count, mean, squares = (float(value) for value in moments) if moments else (0.0, 0.0, 0.0)
-        made.count, made.shift, made.squares, made._has_begun = count, mean, squares, count > 0.0
+        made.count, made.shift, made.squares, made.has_begun = count, mean, squares, count > 0.0
         return made

@@ -208,13 +208,13 @@ class LinUCB(Learner):
         """
         with self._lock:
             chooser, features = self._chooser, self._features
-            draws = chooser.generator(random)
+            draws = chooser.random if random is None else chooser.generator(random)
             view = features.view(arms)
             own = None if view is None else self._posterior.search(view, chooser.rule, draws)
             if own is not None:  # most choices: dense arms, in a few compiled calls
                 if features.sample is not None:
                     self._saw((arms,))
-                return chooser.shared(own, len(arms), draws)
+                return chooser.shared(own, len(arms), draws) if chooser.share else own
             if isinstance(arms, Offer) and self._leaves_no_trace:
                 return chooser.select(self._choices(features.read(arms)), draws)
             with chooser.undone_if_refused(draws, features.names):

@@ -265,7 +265,8 @@ class Posterior:
         if not sketch.row_stats.mass + norm_sq * estimate.most_weight <= sketch.row_stats.most_mass:
             sketch.row_stats.check(norm_sq * estimate.most_weight)
         estimate.prepare(x)  # nothing is refused from here on
-        scale.begin(reward)
+        if not scale.has_begun:
+            scale.begin(reward)
         if not norm_sq:  # a zero arm: no direction to learn about
             change = sketch.take_one(row, norm_sq)
             precision.nothing_changed()
@@ -273,17 +274,17 @@ class Posterior:
             return Step(change, math.nan, -1.0)
         if leverage is None:
             leverage = precision.leverage(x, norm_sq)
-        quadratic, error = precision.inverse.quadratic(leverage, norm_sq), math.nan
+        quadratic = precision.inverse.quadratic(leverage, norm_sq)
         if estimate.weighs:
-            if predicts:
-                error = reward - estimate.predict(x, leverage)
+            error = reward - estimate.predict(x, leverage) if predicts else math.nan
             weight = estimate.weight(x, norm_sq, reward, leverage)
             change = take_weighted(precision, x, row, norm_sq, weight=weight, leverage=leverage)
             scale.see(reward)
             estimate.learn(x, reward, None)
         else:
             change, error = self._learn_plain(x, row, norm_sq, reward, leverage, predicts=predicts)
-        estimate.count_mass(reward, length)
+        estimate.arm_lengths += length
+        estimate.reward_mass += abs(reward) * length
         return Step(change, error, quadratic)
 
     def _learn_plain(
@@ -340,7 +341,8 @@ class Posterior:
         precision.rebuild()
         for norm_sq, reward in zip(norms_sq.tolist(), rewards.tolist(), strict=True):
             estimate.reward_scale.see(reward)
-            estimate.count_mass(reward, math.sqrt(norm_sq))
+            estimate.arm_lengths += math.sqrt(norm_sq)
+            estimate.reward_mass += abs(reward) * math.sqrt(norm_sq)
         estimate.learn_many(rows.astype(np.float64, copy=False), rewards)
         return change
 

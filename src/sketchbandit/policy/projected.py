@@ -5,7 +5,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arms import Arms, Batch, DenseArms, Images, SparseArms, View, project_arms, refuse
+from sketchbandit.arms import (
+    Arms,
+    Batch,
+    DenseArms,
+    Images,
+    SparseArms,
+    View,
+    project_arms,
+    read_arms,
+    refuse,
+)
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.estimate import Estimate
@@ -44,8 +54,7 @@ class ProjectedFeatures(Features):
         return image[0], image
 
     def _scaled(self, arms: Arms) -> Arms:
-        read = super()._scaled(arms)
-        return Images(self._images(read), arms.raw)
+        return Images(self._images(arms), arms.raw)
 
     def read_rows(self, arms: Any) -> RowBatch:
         """The images of arms (n, dim)."""
@@ -71,11 +80,10 @@ class ProjectedFeatures(Features):
 
     def _project(self, arms: Any, *, may_be_empty: bool = False) -> Matrix:
         """R'x of every arm. Raises if an arm is not finite."""
-        read: Any = self.read(arms, may_be_empty=may_be_empty)
-        images: Matrix = read.array
-        return images
+        return self._images(read_arms(arms, self.dim, self.dtype, may_be_empty=may_be_empty))
 
-    def _images(self, read: Arms) -> Matrix:
+    def _images(self, arms: Arms) -> Matrix:
+        read = arms if self.scaling is None else self.scaling.read(arms)
         if isinstance(read, DenseArms):
             images = project_arms(read.array, self.projection)
             if images is not None:

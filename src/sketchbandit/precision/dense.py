@@ -92,7 +92,8 @@ class DenseInverse:
 
     def follows(self, change: Change, norm_sq: float) -> bool:
         """Whether ``append`` is enough for a change: not after many rows, or for a very long x."""
-        return self.updates < self._most_updates and change.additive and norm_sq < _LONGEST * self.shift
+        is_additive = change.lossless or not change.rebuilt
+        return self.updates < self._most_updates and is_additive and norm_sq < _LONGEST * self.shift
 
     def leverage(self, x: AnyVector, norm_sq: float) -> Leverage:
         """P x, Q x and x'P x - |Q x|²: one pass over P."""
