@@ -24,7 +24,7 @@ from sketchbandit.locking import lock_folder
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = {  # what people look for, and a page that should be among those found
     "install": "index.html",
-    "save": "reference/policies/Policy.html",
+    "save": "reference/policies/LinUCB.html",
     "drift": "beyond-results.html",
     "thompson": "reference/explore/Thompson.html",
     "disjoint": "reference/policies/PerAction.html",
@@ -141,7 +141,12 @@ def test_every_link_of_the_built_pages_leads_somewhere(pages: dict[str, str], fo
 def public_objects() -> list[set[str]]:
     """The public classes and functions, those of public modules too: the paths by which each is known."""
     return [
-        {f"{at.__name__}.{name}" for at in (holder, sb) if getattr(at, name, None) is thing}
+        {
+            f"{at.__name__}.{known}"
+            for at in (holder, sb)
+            for known in at.__all__
+            if getattr(at, known) is thing
+        }
         | {f"{thing.__module__}.{thing.__qualname__}"}
         for holder in (sb, sb.data, sb.evaluation, sb.theory)
         for name in holder.__all__

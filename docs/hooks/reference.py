@@ -48,7 +48,7 @@ GROUPS = (
         "Policies",
         "policies",
         "What chooses arms and learns from rewards.",
-        defined=("policy", "loading", "scaling", "precision", "theory.confidence"),
+        defined=("policy", "loading", "features", "precision", "theory.confidence"),
         first=("adaptive", "oful", "soful", "cbscfd", "dbslinucb", "cbrap", "PerAction", "LinUCB", "Policy"),
     ),
     Group(
