@@ -186,7 +186,8 @@ def test_a_choice_says_what_select_chooses(rule: str) -> None:
         choice = policy.choose(arms)
         assert choice.index == twin.select(arms)
         index, probability, mean, width, score = choice
-        assert probability == pytest.approx(policy.probabilities(arms)[index])
+        assert probability == policy.scores(arms).propensity(index)
+        assert probability == pytest.approx(policy.probabilities(arms)[index], abs=1.0 / 5_000)
         assert mean == policy.mean(arms)[index]
         assert width == pytest.approx(policy.width(arms)[index])
         assert score == pytest.approx(mean + policy.radius * width)

@@ -138,6 +138,10 @@ class Explore(Kinds, ABC):
         (chosen,) = self.choose(candidates, 1, np.random.default_rng(0))
         return one_hot(chosen, len(candidates))
 
+    def propensity(self, candidates: Candidates, chosen: int) -> float:
+        """The probability of the arm that ``choose`` returned. An estimate may make use of the choice."""
+        return float(chances_of(self, candidates)[chosen])
+
     def search(
         self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
@@ -256,6 +260,11 @@ def one_hot(index: int, count: int) -> Vector:
 def with_share(chances: Vector, share: float) -> Vector:
     """(1 - share)·chances + share/K."""
     return chances if not share else (1.0 - share) * chances + share / len(chances)
+
+
+def mixed(chance: float, share: float, count: int) -> float:
+    """``with_share`` of one arm."""
+    return chance if not share else (1.0 - share) * chance + share / count
 
 
 def check_factor(name: str, value: Any) -> float | Confidence:

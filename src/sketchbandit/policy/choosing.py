@@ -314,7 +314,7 @@ class Choosing(Scoring):
         return best_of(self._candidates(arms), 1, rule, random)[0] if own is None else own
 
     def _on_host_if_few(self, arms: Any) -> Any:
-        """Copy the arms of a small catalogue to the host, for rules that compare all pairs of arms."""
+        """Copy the arms of a small catalogue to the host, for rules that look at all arms, and propensities."""
         is_few = isinstance(arms, OfferedArms) and len(arms) <= _FEW_ARMS
         return self._read(arms.raw_rows(slice(None))) if is_few else arms
 
@@ -323,7 +323,7 @@ class Choosing(Scoring):
         theta, settled = self._estimate.linear_theta, rule.settled(self._precision, random)
         aim = None if theta is None else self._aim_of(settled, theta)
         if aim is None:
-            return best_of(self._candidates(arms), count, settled, random)
+            return best_of(self._candidates(self._on_host_if_few(arms)), count, settled, random)
         if not aim.bonus and not aim.vector.any():  # all scores are 0
             return list(range(count))
         if not arms.is_linear and (aim.rounding or arms.library.widest != arms.library.xp.float64):
