@@ -3,7 +3,7 @@
 import numpy as np
 
 from sketchbandit.arms.offered import OfferedArms
-from sketchbandit.arms.sets import Arms, Images, SparseArms
+from sketchbandit.arms.sets import Arms, DenseArms, Images, SparseArms
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 
 _SAME = 2.0**-42
@@ -17,7 +17,7 @@ def first_copies(arms: Arms) -> AnyArray:
     Multiples of one another are copies once they have length one. Each entry counts for itself: what is
     large and common to all arms hides no difference.
     """
-    read = arms.some(slice(None)) if isinstance(arms, OfferedArms) else arms
+    read: DenseArms | SparseArms = arms.some(slice(None)) if isinstance(arms, OfferedArms) else arms
     first = np.arange(len(read))
     keys = _keys(read)
     order = np.argsort(keys, kind="stable")
@@ -26,9 +26,8 @@ def first_copies(arms: Arms) -> AnyArray:
         if len(run) > 1:
             left = np.sort(run)
             rows = _rows(read, left)
-            least = (
-                np.abs(rows).max(initial=0.0) if isinstance(read, Images) else 0.0
-            )  # projected sums cancel
+            # Sums of a projection cancel, so its entries are compared with the largest of them.
+            least = float(np.abs(rows).max(initial=0.0)) if isinstance(read, Images) else 0.0
             while len(left) > 1:
                 alike = _are_alike(rows, rows[0], least)
                 alike[0] = True
@@ -37,8 +36,8 @@ def first_copies(arms: Arms) -> AnyArray:
     return first
 
 
-def _keys(arms: Arms) -> Vector:
-    """Sums of |x_j|·w_j with 1 <= w_j < 2. They cancel nothing, so those of copies are equal up to rounding."""
+def _keys(arms: DenseArms | SparseArms) -> Vector:
+    """Sums of |x_j|·w_j with 1 <= w_j < 2. Nothing cancels, so those of copies are equal up to rounding."""
     if isinstance(arms, SparseArms):
         return arms.sums(np.abs(arms.matrix.data) * _weights(arms.matrix.indices))
     array = np.abs(arms.array.astype(np.float64, copy=False))
@@ -51,7 +50,7 @@ def _weights(columns: AnyArray) -> Vector:
     return weights
 
 
-def _rows(arms: Arms, which: AnyArray) -> Matrix:
+def _rows(arms: DenseArms | SparseArms, which: AnyArray) -> Matrix:
     """Some arms, in the columns where any of them has an entry."""
     if isinstance(arms, SparseArms):
         some = arms.matrix[which]
@@ -62,5 +61,4 @@ def _rows(arms: Arms, which: AnyArray) -> Matrix:
 
 def _are_alike(rows: Matrix, row: Vector, least: float) -> AnyArray:
     sizes = np.maximum(np.maximum(np.abs(rows), np.abs(row)), least)
-    alike: AnyArray = (np.abs(rows - row) <= _SAME * sizes).all(axis=1)
-    return alike
+    return np.asarray((np.abs(rows - row) <= _SAME * sizes).all(axis=1))

@@ -187,7 +187,7 @@ def _best_of_draw(candidates: Candidates, scores: Vector, count: int) -> list[in
 
 
 def close_to_best(scores: Vector, best: int) -> AnyArray:
-    """The arms up to the best one that may be copies of it. ``kernels.chances`` finds out whether there are any."""
+    """The arms up to the best one that may be copies of it. The loops only say whether there are any."""
     return np.flatnonzero(scores[: best + 1] >= scores[best] - CLOSE * np.abs(scores).max())
 
 
@@ -217,7 +217,10 @@ class Draws:
         return len(self.alone) <= 2
 
     def chances(self) -> Vector:
-        """The chance of every arm to win; the sum is one. Sampled: (wins + 1/K) / (samples + 1), so none is 0."""
+        """The chance of every arm to win; their sum is one.
+
+        Sampled, it is (wins + 1/K) / (samples + 1), so that none is 0.
+        """
         chances = np.zeros(len(self.means))
         if self.are_exact:
             chances[self.alone] = self._exactly()

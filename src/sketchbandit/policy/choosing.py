@@ -314,7 +314,7 @@ class Choosing(Scoring):
         return best_of(self._candidates(arms), 1, rule, random)[0] if own is None else own
 
     def _on_host_if_few(self, arms: Any) -> Any:
-        """Copy the arms of a small catalogue to the host, for rules that look at all arms, and propensities."""
+        """Copy the arms of a small catalogue to the host, for rules that look at all arms."""
         is_few = isinstance(arms, OfferedArms) and len(arms) <= _FEW_ARMS
         return self._read(arms.raw_rows(slice(None))) if is_few else arms
 
