@@ -73,8 +73,9 @@ class Cell(NamedTuple):
 
 
 def _unit(count: int, seed: int = 8) -> Array:
-    rows = np.random.default_rng(seed).standard_normal((count, DIM))
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    rows: Array = np.random.default_rng(seed).standard_normal((count, DIM))
+    unit: Array = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
 
 
 def _counts(seed: int = 5) -> Array:
