@@ -219,7 +219,7 @@ class Draws:
     def chances(self) -> Vector:
         """The chance of every arm to win; their sum is one.
 
-        Sampled, it is (wins + 1/K) / (samples + 1), so that none is 0.
+        Sampled, it is (wins + 1/K) / (samples + 1), so that no arm but a copy has 0.
         """
         chances = np.zeros(len(self.means))
         if self.are_exact:
