@@ -277,12 +277,14 @@ def test_what_a_choice_tells(rule: str) -> None:
         choice = models.choose(x)
         assert choice.action == twin.select(x)
         at = NAMES.index(choice.action)
-        assert choice[1:] == pytest.approx((chances[at], means[at], widths[at], scores[at]), rel=1e-9)
+        chance = models.scores(x).propensity(at)
+        assert choice[1:] == pytest.approx((chance, means[at], widths[at], scores[at]), rel=1e-9)
+        assert chance == pytest.approx(chances[at], abs=1.0 / 500)
         twin = copy.deepcopy(models)
         slate = models.slate(x, 4)
         assert [c.action for c in slate] == twin.top(x, 4)
         assert sorted(map(str, (c.action for c in slate))) == sorted(map(str, NAMES))
-        assert slate[0].probability == pytest.approx(chances[NAMES.index(slate[0].action)])
+        assert slate[0].probability == models.scores(x).propensity(NAMES.index(slate[0].action))
         assert slate[-1].probability == pytest.approx(1.0)
 
 

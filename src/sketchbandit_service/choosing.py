@@ -62,8 +62,8 @@ def choose(policy: Any, offered: Offered, top: int, random: np.random.Generator)
 
 def chances(scores: Scores, chosen: list[int]) -> Iterator[float]:
     """The propensity of each chosen arm, given those before it, for a rule that samples."""
-    left = np.arange(len(scores.means))
+    left = np.arange(len(scores))
     for index in chosen:
         place = int(np.searchsorted(left, index))
-        yield float(scores.among(left).probabilities()[place])
+        yield scores.among(left).propensity(place)
         left = np.delete(left, place)

@@ -2,6 +2,7 @@
 
 from sketchbandit.arms.batches import Batch, batch_counts, batch_of, in_set, read_sets
 from sketchbandit.arms.catalogue import Catalogue, Offer, read_context
+from sketchbandit.arms.copies import first_copies
 from sketchbandit.arms.offered import OfferedArms, offered_array, with_context
 from sketchbandit.arms.reading import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
 from sketchbandit.arms.sets import (
@@ -35,6 +36,7 @@ __all__ = [
     "batch_counts",
     "batch_of",
     "dense_arms",
+    "first_copies",
     "in_set",
     "is_scalar",
     "is_vector",

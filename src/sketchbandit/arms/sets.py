@@ -158,7 +158,7 @@ class SparseArms:
 
     def norms_sq(self) -> Vector:
         """|x|² of every arm."""
-        return self._sums(np.square(self.matrix.data, dtype=np.float64))
+        return self.sums(np.square(self.matrix.data, dtype=np.float64))
 
     def norm_sq(self, index: int) -> float:
         """|x|² of one arm."""
@@ -166,7 +166,7 @@ class SparseArms:
 
     def times(self, vector: Vector) -> Vector:
         """x'v for every arm x."""
-        return self._sums(self.matrix.data * vector[self.matrix.indices])
+        return self.sums(self.matrix.data * vector[self.matrix.indices])
 
     def scan(self, vector: Vector) -> tuple[Vector, Vector]:
         """x'v and |x|² for every arm x."""
@@ -189,7 +189,7 @@ class SparseArms:
         row[0, indices] = values
         return row
 
-    def _sums(self, values: Vector) -> Vector:
+    def sums(self, values: Vector) -> Vector:
         """The sum of ``values`` over the entries of each row; 0 for an empty row."""
         sums: Vector = sum_runs(values[np.newaxis], self.matrix.indptr)[0]
         return sums

@@ -138,6 +138,10 @@ class Explore(Kinds, ABC):
         (chosen,) = self.choose(candidates, 1, np.random.default_rng(0))
         return one_hot(chosen, len(candidates))
 
+    def propensity(self, candidates: Candidates, chosen: int) -> float:
+        """The probability of the arm that ``choose`` returned. An estimate may make use of the choice."""
+        return float(chances_of(self, candidates)[chosen])
+
     def search(
         self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
     ) -> int | None:
@@ -264,6 +268,11 @@ def chances_with_share(chances: Vector, bounds: AnyArray, share: float) -> Vecto
         return chances
     counts = np.diff(bounds)
     return (1.0 - share) * chances + np.repeat(share / counts, counts)
+
+
+def mixed(chance: float, share: float, count: int) -> float:
+    """``with_share`` of one arm."""
+    return chance if not share else (1.0 - share) * chance + share / count
 
 
 def check_factor(name: str, value: Any) -> float | Confidence:

@@ -2,17 +2,19 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import Arms, DenseArms, OfferedArms, Scan, SparseArms, own_copy
+from sketchbandit.arms import Arms, Scan, SparseArms, first_copies, own_copy
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import symmetric_root
 from sketchbandit.precision import Leverage, Precision
 from sketchbandit.theory import Confidence, regression_bound
+
+_NEAR = 1e-7  # of the largest variance: a covariance matrix has lost half the digits of smaller ones
 
 
 class Candidates(ABC):
@@ -88,9 +90,17 @@ class Candidates(ABC):
     def covariance(self) -> Matrix:
         """The covariance (K, K) of ``drawn`` minus the score of the first arm. Comparisons need no more."""
 
+    def factor(self) -> Matrix:
+        """F with F F' = ``covariance``, (K, m): draws are means + F z. Copies have equal rows."""
+        return symmetric_root(self.covariance())
+
     @abstractmethod
     def first_copies(self) -> AnyArray:
-        """For every arm, the index of the first arm equal to it, (K,). Draws cannot tell them apart."""
+        """For every arm, the first arm that draws cannot tell apart from it, but for rounding, (K,)."""
+
+    def first_copies_of(self, indices: AnyArray) -> AnyArray:
+        """The same among some arms, whose ``indices`` ascend, as places among these."""
+        return copies_among(self.first_copies(), indices)
 
     @abstractmethod
     def regression_bound(self, confidence: Confidence) -> float:
@@ -190,9 +200,17 @@ class Left(Candidates):
         some: Matrix = self._whole.covariance()[np.ix_(self._indices, self._indices)]
         return some
 
+    def factor(self) -> Matrix:
+        """The rows of the arms left."""
+        return self._whole.factor()[self._indices]
+
     def first_copies(self) -> AnyArray:
         """The first copies among the arms left."""
-        return copies_among(self._whole.first_copies(), self._indices)
+        return self._whole.first_copies_of(self._indices)
+
+    def first_copies_of(self, indices: AnyArray) -> AnyArray:
+        """Those of the whole set."""
+        return self._whole.first_copies_of(self._indices[indices])
 
     def regression_bound(self, confidence: Confidence) -> float:
         """The bound of the model."""
@@ -218,6 +236,7 @@ class ArmCandidates(Candidates):
         self._precision = precision
         self._looked_at: tuple[int, Leverage] | None = None
         self._covariance: Matrix | None = None
+        self._factor: Matrix | None = None
         self._root: Matrix | None = None  # a square root of X A^-1 X'
         self._copies: AnyArray | None = None
         self._widths: Vector | None = None
@@ -260,15 +279,13 @@ class ArmCandidates(Candidates):
         return np.sqrt(self._scan.norms_sq / self._precision.shift)
 
     def drawn(self, random: np.random.Generator) -> Vector:
-        """The scores x'theta~ of one drawn theta~. For sparse arms only the scores are drawn."""
+        """The scores x'theta~ of one drawn theta~. For few sparse arms only the scores are drawn."""
         if self._root is None:
             gram = self._precision.gram(self._scan)
-            if gram is None:
+            if gram is None or (nearest(gram, self.first_copies()) >= 0).any():
                 return self.along(self._precision.sample_direction(random))
             self._root = symmetric_root(gram)
-        off = (self._root @ random.standard_normal(len(self)))[
-            self.first_copies()
-        ]  # equal arms get equal draws
+        off = (self._root @ random.standard_normal(len(self)))[self.first_copies()]
         scores: Vector = self.means + self.radius * off
         return scores
 
@@ -280,26 +297,59 @@ class ArmCandidates(Candidates):
     def covariance(self) -> Matrix:
         """radius²·D A^-1 D', where D is the arms minus the first arm: their common part would cost digits."""
         if self._covariance is None:
-            arms, first = self._scan.arms, _dense(self._scan.arms, 0)
-            products = self._precision.products(arms, first)
-            if products is None:
-                products = np.empty((len(self), len(self)))
-                for i, row in enumerate(products):
-                    row[:] = arms.times(self._precision.apply(_dense(arms, i) - first))
-            products -= products[:, :1].copy()
-            with np.errstate(over="ignore", invalid="ignore"):
-                self._covariance = self.radius * self.radius * (products + products.T) / 2.0
-            if not np.isfinite(self._covariance).all():
-                raise InputError("draws of the scores overflow; use a smaller scale, or rescale the arms")
+            self._covariance = self._covariance_from(np.zeros(len(self), dtype=np.intp))
         return self._covariance
 
+    def _covariance_from(self, origins: AnyArray) -> Matrix:
+        """radius²·D A^-1 D', where D is every arm minus its origin."""
+        arms = self._scan.arms
+        products = self._precision.products(arms, origins)
+        if products is None:
+            products = np.empty((len(self), len(self)))
+            for i, row in enumerate(products):
+                row[:] = arms.times(self._precision.apply(_dense(arms, i) - _dense(arms, int(origins[i]))))
+        products -= products[:, origins]
+        with np.errstate(over="ignore", invalid="ignore"):
+            covariance: Matrix = self.radius * self.radius * (products + products.T) / 2.0
+        if not np.isfinite(covariance).all():
+            raise InputError("draws of the scores overflow; use a smaller scale, or rescale the arms")
+        return covariance
+
+    def factor(self) -> Matrix:
+        """A root of the covariance. For arms near others, one of their differences from these.
+
+        In a root of the whole they would be known to 1e-8 of the largest score only.
+        """
+        if self._factor is None:
+            first, covariance = self.first_copies(), self.covariance()
+            alone = np.flatnonzero(first == np.arange(len(first)))
+            origins = nearest(covariance, first)
+            if (origins >= 0).any():
+                covariance = self._covariance_from(np.maximum(origins, 0))
+            some = covariance[np.ix_(alone, alone)]
+            sizes = np.sqrt(np.maximum(some.diagonal(), 0.0))
+            sizes[sizes == 0.0] = 1.0
+            self._factor = np.zeros((len(self), len(alone)))
+            if (origins >= 0).any():
+                self._factor[alone] = sizes[:, np.newaxis] * symmetric_root(some / np.outer(sizes, sizes))
+                for index in np.flatnonzero(origins > 0):
+                    self._factor[index] += self._factor[origins[index]]
+            else:
+                self._factor[alone] = symmetric_root(some)
+            self._factor = self._factor[first]
+        return self._factor
+
     def first_copies(self) -> AnyArray:
-        """Copies are found by their bytes, with -0 as 0."""
+        """Arms that are equal in every feature but for rounding."""
         if self._copies is None:
-            found: dict[bytes, int] = {}
-            rows = _bytes_of(self._scan.arms)
-            self._copies = np.array([found.setdefault(row, i) for i, row in enumerate(rows)])
+            self._copies = first_copies(self._scan.arms)
         return self._copies
+
+    def first_copies_of(self, indices: AnyArray) -> AnyArray:
+        """The same, without a look at the other arms."""
+        if self._copies is None:
+            return first_copies(self._scan.arms.some(indices))
+        return super().first_copies_of(indices)
 
     def regression_bound(self, confidence: Confidence) -> float:
         """The bound with the realised radius, error bound and determinant."""
@@ -322,19 +372,18 @@ class ArmCandidates(Candidates):
             self._precision.last_choice = own_copy(self._scan.arms.vector(index)), leverage
 
 
-def _bytes_of(arms: Arms) -> Iterator[bytes]:
-    """The bytes of every arm: equal for equal arms, and only for these."""
-    if isinstance(arms, OfferedArms):
-        arms = arms.some(slice(None))
-    if isinstance(arms, DenseArms):
-        wide = arms.array.astype(np.float64, copy=False) + 0.0
-        together, length = wide.tobytes(), wide.itemsize * wide.shape[1]
-        yield from (together[at : at + length] for at in range(0, len(together), length))
-        return
-    for index in range(len(arms)):
-        indices, values = arms.vector(index)
-        there = values != 0.0
-        yield bytes(indices[there].astype(np.int64).tobytes() + values[there].tobytes())
+def nearest(covariance: Matrix, first: AnyArray) -> AnyArray:
+    """The nearest of the arms before each, if its score differs by little; -1 if not, and for copies."""
+    variances = covariance.diagonal()
+    apart = variances[:, np.newaxis] + variances - 2.0 * covariance
+    is_copy = first != np.arange(len(first))
+    apart[np.triu_indices(len(first))] = np.inf
+    apart[is_copy] = np.inf
+    apart[:, is_copy] = np.inf
+    found = apart.argmin(axis=1)
+    is_near = apart[np.arange(len(first)), found] < _NEAR * variances.max(initial=0.0)
+    origins: AnyArray = np.where(is_near, found, -1)
+    return origins
 
 
 def _dense(arms: Arms, index: int) -> Vector:

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sketchbandit.arrays import AnyArray, Matrix, Vector
+from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError
-from sketchbandit.explore.base import Explore, chances_of, with_share
-from sketchbandit.explore.candidates import Candidates, copies_among
-from sketchbandit.explore.thompson import Thompson, check_few, win_chances
+from sketchbandit.explore.base import Explore, chances_of, mixed, with_share
+from sketchbandit.explore.candidates import Candidates
+from sketchbandit.explore.thompson import Draws, Thompson, check_few
 
 
 class Choice(NamedTuple):
@@ -93,48 +93,55 @@ class Scores:
     """
 
     rule: Explore
-    means: Vector
     chances: Vector | None
     """The probabilities of the rule, if they are exact."""
-    covariance: Matrix | None
-    """The covariance of the scores that Thompson sampling draws."""
-    first_copies: AnyArray | None
+    draws: Draws | None
+    """The scores that Thompson sampling draws, if not."""
 
     @classmethod
     def of(cls, candidates: Candidates, rule: Explore) -> "Scores":
         """The scores of a set of arms."""
-        if type(rule).probabilities is Thompson.probabilities:
+        if isinstance(rule, Thompson) and type(rule).probabilities is Thompson.probabilities:
             check_few(candidates)
-            return cls(rule, candidates.means, None, candidates.covariance(), candidates.first_copies())
-        return cls(rule, candidates.means, chances_of(rule, candidates), None, None)
+            return cls(rule, None, Draws.of(candidates, rule.samples))
+        return cls(rule, chances_of(rule, candidates), None)
+
+    def __len__(self) -> int:
+        held = self.chances if self.draws is None else self.draws.means
+        return 0 if held is None else len(held)
 
     def probabilities(self) -> Vector:
-        """The probability of every arm, shape (K,), including the uniform share."""
+        """The probability of every arm, shape (K,), including the uniform share. Their sum is one."""
         return with_share(self.own(), self.rule.uniform_share)
+
+    def propensity(self, chosen: int) -> float:
+        """The probability of the arm that was chosen, including the uniform share: what a log should hold.
+
+        If probabilities are sampled, the choice counts as one of the samples (``Thompson``).
+        """
+        own = float(self.own()[chosen]) if self.draws is None else self.draws.chance_of_chosen(chosen)
+        return mixed(own, self.rule.uniform_share, len(self))
 
     def standard_errors(self) -> Vector:
         """The standard error of every probability, shape (K,); 0 if it is exact."""
         chances = self.own()
-        if self.first_copies is None or len(set(self.first_copies.tolist())) <= 2:
+        if self.draws is None or self.draws.are_exact:
             return np.zeros_like(chances)
-        assert isinstance(self.rule, Thompson)  # noqa: S101  (for the type checker)
-        return (1.0 - self.rule.uniform_share) * np.sqrt(chances * (1.0 - chances) / self.rule.samples)
+        errors: Vector = np.sqrt(chances * (1.0 - chances) / self.draws.samples)
+        return (1.0 - self.rule.uniform_share) * errors
 
     def own(self) -> Vector:
         """The probabilities without the uniform share, shape (K,)."""
-        if self.chances is not None:
-            return self.chances
-        assert isinstance(self.rule, Thompson)  # noqa: S101  (for the type checker)
-        assert self.covariance is not None and self.first_copies is not None  # noqa: S101, PT018
-        return win_chances(self.means, self.covariance, self.first_copies, self.rule.samples)
+        if self.draws is not None:
+            return self.draws.chances()
+        assert self.chances is not None  # noqa: S101  (for the type checker)
+        return self.chances
 
     def among(self, indices: AnyArray) -> "Scores":
         """The scores of some of the arms, as if there were no others. Only for rules that sample."""
-        if self.covariance is None or self.first_copies is None:
+        if self.draws is None:
             raise InputError(
                 "among() needs Thompson sampling: the probabilities of other rules do not determine how they "
                 "choose among fewer arms"
             )
-        copies = copies_among(self.first_copies, indices)
-        covariance = self.covariance[np.ix_(indices, indices)]
-        return replace(self, means=self.means[indices], covariance=covariance, first_copies=copies)
+        return replace(self, draws=self.draws.among(indices))

@@ -2,19 +2,22 @@
 
 import math
 import zlib
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr
 
-from sketchbandit.arms import Batch, View
+from sketchbandit.arms import Batch, View, dense_arms, first_copies
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.explore.base import Auto, Explore, check_strength, one_hot
-from sketchbandit.explore.candidates import Candidates
+from sketchbandit.explore.candidates import Candidates, copies_among
 from sketchbandit.explore.largest import largest
 from sketchbandit.explore.screening import Aim
 from sketchbandit.kernels import kernels, loops
-from sketchbandit.linalg import symmetric_root
+from sketchbandit.kernels.tolerance import CLOSE
+from sketchbandit.linalg import product
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.theory import Confidence
@@ -30,8 +33,11 @@ class Thompson(Explore):
     The draw is exact, and takes O(r·d) time for a sketch of r rows. With ``Logistic`` or ``Poisson`` rewards,
     the mean increases with x'theta~, so the same arm is chosen.
 
+    Arms that are equal up to rounding are copies: the first of them is played, and has their probability.
+
     Probabilities are estimated when they are asked for, by sampling from the Gaussian of the K scores. Their
-    standard error is sqrt(p(1 - p) / samples). With two arms they are exact.
+    standard error is sqrt(p(1 - p) / samples). With two arms they are exact. That of the arm chosen is
+    (wins + 1) / (samples + 1): the choice is a sample, too. So E[1{a} / p] is at most 1, however rare a is.
 
     Parameters
     ----------
@@ -84,12 +90,19 @@ class Thompson(Explore):
 
     def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
         """Return the arms with the largest scores of one draw."""
-        return largest(candidates.drawn(random), count)
+        return _best_of_draw(candidates, candidates.drawn(random), count)
 
     def probabilities(self, candidates: Candidates) -> Vector:
         """Probabilities by sampling; exact for one or two arms. Equal scores give equal estimates."""
         check_few(candidates)
-        return win_chances(candidates.means, candidates.covariance(), candidates.first_copies(), self.samples)
+        return Draws.of(candidates, self.samples).chances()
+
+    def propensity(self, candidates: Candidates, chosen: int) -> float:
+        """The probability of the arm that was chosen, which counts as a win: (wins + 1) / (samples + 1)."""
+        if type(self).probabilities is not Thompson.probabilities:
+            return super().propensity(candidates, chosen)
+        check_few(candidates)
+        return Draws.of(candidates, self.samples).chance_of_chosen(chosen)
 
     def search(
         self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
@@ -102,6 +115,9 @@ class Thompson(Explore):
         if not compiled.finite_means(*arms, theta, precision.inverse.shift, radius, means):
             return -1
         index: int = compiled.best_along(*arms, means, precision.sample_direction(random), radius)
+        if index < 0:
+            rivals = close_to_best(means, -1 - index)
+            index = int(rivals[first_copies(dense_arms(View(arms.array[rivals], arms.lens)))[-1]])
         return index
 
     def settled(self, precision: Precision, random: np.random.Generator) -> Explore:
@@ -129,7 +145,7 @@ class _Drawn(Explore):
 
     def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
         del random
-        return largest(candidates.along(self._direction), count)
+        return _best_of_draw(candidates, candidates.along(self._direction), count)
 
     def aim(self, theta: Vector, radius: float) -> Aim | None:
         """The mean under the theta that was drawn."""
@@ -161,38 +177,90 @@ def check_few(candidates: Candidates) -> None:
         )
 
 
-def win_chances(means: Vector, covariance: Matrix, first: AnyArray, samples: int) -> Vector:
-    """The probability that each of K Gaussian scores is the largest. Ties go to the first.
-
-    ``first[i]`` is the first arm whose score always equals that of arm i. With more than two different arms
-    the probabilities are sampled. An arm that never won counts 1/K of a win, so that none has probability 0.
-    """
-    count = len(means)
-    alive = np.flatnonzero(first == np.arange(count))
-    if len(alive) == 1:
-        return one_hot(0, count)
-    chances = np.zeros(count)
-    some = np.ix_(alive, alive)
-    chances[alive] = _of_different(means[alive], covariance[some], samples)
-    return chances
+def _best_of_draw(candidates: Candidates, scores: Vector, count: int) -> list[int]:
+    """The arms with the largest scores of a draw. Of copies the first is best, whatever rounding says."""
+    if count > 1:
+        return largest(scores[candidates.first_copies()], count)
+    best = int(scores.argmax())
+    rivals = close_to_best(scores, best)
+    return [best if len(rivals) <= 1 else int(rivals[candidates.first_copies_of(rivals)[-1]])]
 
 
-def _of_different(means: Vector, covariance: Matrix, samples: int) -> Vector:
-    count = len(means)
-    if count == 2:
-        spread_sq = float(covariance[0, 0] + covariance[1, 1] - 2.0 * covariance[0, 1])
-        ahead = float(means[0] - means[1])
-        if spread_sq <= 0.0:
+def close_to_best(scores: Vector, best: int) -> AnyArray:
+    """The arms up to the best one that may be copies of it. The loops only say whether there are any."""
+    return np.flatnonzero(scores[: best + 1] >= scores[best] - CLOSE * np.abs(scores).max())
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Gaussian scores of K arms: means + F z. The largest wins; ties go to the first."""
+
+    means: Vector
+    factor: Matrix
+    first: AnyArray
+    """``first[i]`` is the first arm whose score always equals that of arm i."""
+    samples: int
+
+    @classmethod
+    def of(cls, candidates: Candidates, samples: int) -> "Draws":
+        """The draws of Thompson sampling."""
+        return cls(candidates.means, candidates.factor(), candidates.first_copies(), samples)
+
+    @cached_property
+    def alone(self) -> AnyArray:
+        """The arms that are no copies of earlier ones. Only these can win."""
+        return np.flatnonzero(self.first == np.arange(len(self.first)))
+
+    @property
+    def are_exact(self) -> bool:
+        """Whether chances are computed rather than sampled."""
+        return len(self.alone) <= 2
+
+    def chances(self) -> Vector:
+        """The chance of every arm to win; their sum is one.
+
+        Sampled, it is (wins + 1/K) / (samples + 1), so that no arm but a copy has 0.
+        """
+        chances = np.zeros(len(self.means))
+        if self.are_exact:
+            chances[self.alone] = self._exactly()
+        else:
+            chances[self.alone] = (self._wins() + 1.0 / len(self.alone)) / (self.samples + 1.0)
+        return chances
+
+    def chance_of_chosen(self, chosen: int) -> float:
+        """The chance of an arm that has won: exact, or (wins + 1) / (samples + 1)."""
+        place = int(np.searchsorted(self.alone, chosen))
+        if place == len(self.alone) or self.alone[place] != chosen:
+            return 0.0  # a copy, which only a uniform draw chooses
+        if self.are_exact:
+            return float(self._exactly()[place])
+        return float(self._wins()[place] + 1.0) / (self.samples + 1.0)
+
+    def among(self, indices: AnyArray) -> "Draws":
+        """The draws of some of the arms."""
+        first = copies_among(self.first, indices)
+        return replace(self, means=self.means[indices], factor=self.factor[indices], first=first)
+
+    def _exactly(self) -> Vector:
+        """The chances of one or two arms that are alone."""
+        if len(self.alone) == 1:
+            return np.ones(1)
+        (one, other), apart = self.means[self.alone], np.subtract(*self.factor[self.alone])
+        ahead, spread = float(one - other), float(np.sqrt(apart @ apart))
+        if spread == 0.0:
             return one_hot(0 if ahead >= 0.0 else 1, 2)
-        won = float(ndtr(ahead / math.sqrt(spread_sq)))
-        return np.array([won, float(ndtr(-ahead / math.sqrt(spread_sq)))])
-    root, random = symmetric_root(covariance), np.random.default_rng(_seed_of(means, covariance))
-    wins = np.zeros(count)
-    for start in range(0, samples, max(1, _TOGETHER // count)):
-        some = min(samples - start, max(1, _TOGETHER // count))
-        scores = random.standard_normal((some, count)) @ root + means
-        wins += np.bincount(scores.argmax(axis=1), minlength=count)
-    return (wins + 1.0 / count) / (samples + 1.0)
+        return np.array([float(ndtr(ahead / spread)), float(ndtr(-ahead / spread))])
+
+    def _wins(self) -> Vector:
+        means, factor = self.means[self.alone], self.factor[self.alone]
+        random = np.random.default_rng(_seed_of(means, product(factor, factor.T)))
+        wins, step = np.zeros(len(means)), max(1, _TOGETHER // factor.shape[1])
+        for start in range(0, self.samples, step):
+            some = min(self.samples - start, step)
+            scores = random.standard_normal((some, factor.shape[1])) @ factor.T + means
+            wins += np.bincount(scores.argmax(axis=1), minlength=len(means))
+        return wins
 
 
 def _seed_of(means: Vector, covariance: Matrix) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from sketchbandit.kernels.compiling import compiled
 from sketchbandit.kernels.reading import dot_and_norm_at, inner_dim
 from sketchbandit.kernels.sums import need
+from sketchbandit.kernels.tolerance import CLOSE
 
 
 @compiled
@@ -90,7 +91,10 @@ def pick_from_each(means, bounds, gamma, drawn, found):
 
 @compiled
 def best_along(arms, lens, means, direction, radius):
-    """The arm of the largest mean + radius·x'direction."""
+    """The arm i of the largest mean + radius·x'direction; -1 - i if an earlier one may be its copy.
+
+    The scores take the place of the means.
+    """
     need(inner_dim(arms, lens) == len(direction) and len(means) == len(arms))
     return _best_between(arms, lens, means, direction, radius, 0, len(arms))
 
@@ -101,14 +105,20 @@ def best_of_each(arms, lens, means, bounds, direction, radius, found):
     need(inner_dim(arms, lens) == len(direction) and len(means) == len(arms))
     _need_filled_sets(len(arms), bounds, found)
     for i in range(len(found)):
-        found[i] = _best_between(arms, lens, means, direction, radius, bounds[i], bounds[i + 1]) - bounds[i]
+        best = _best_between(arms, lens, means, direction, radius, bounds[i], bounds[i + 1])
+        found[i] = best - bounds[i] if best >= 0 else -1
 
 
 @compiled
 def _best_between(arms, lens, means, direction, radius, start, stop):
-    best, score = start, -np.inf
+    best, score, largest = start, -np.inf, 0.0
     for k in range(start, stop):
         value = means[k] + radius * dot_and_norm_at(arms, lens, k, direction)[0]
+        means[k] = value
+        largest = max(largest, abs(value))
         if value > score:
             best, score = k, value
+    for k in range(start, best):
+        if means[k] >= score - CLOSE * largest:
+            return -1 - best
     return best

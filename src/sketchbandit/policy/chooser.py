@@ -9,6 +9,7 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray, Scalars, Vector
 from sketchbandit.explore import Candidates, Choice, Explore, Scores, upper_bound
+from sketchbandit.explore.base import mixed
 from sketchbandit.policy.files import restored_generator
 from sketchbandit.policy.propensity import (
     Places,
@@ -115,7 +116,7 @@ class Chooser:
             chance = chance_of(self.rule, candidates, index, own)
         else:
             candidates, place = choices.candidate(index)
-            chance = self.share / len(choices) + (1.0 - self.share) * (index == own)
+            chance = mixed(float(index == own), self.share, len(choices))
         chosen = _told(candidates, place, chance)
         candidates.keep()
         return chosen._replace(index=index)

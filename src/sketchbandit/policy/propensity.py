@@ -9,7 +9,7 @@ import numpy as np
 
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import Candidates, Explore
-from sketchbandit.explore.base import chances_of, with_share
+from sketchbandit.explore.base import mixed
 from sketchbandit.explore.candidates import Left
 from sketchbandit.sketch.columns import ColumnNames
 
@@ -70,8 +70,8 @@ def chance_of(rule: Explore, candidates: Candidates, index: int, own: int) -> fl
     """The probability that an arm is chosen, if the rule's own choice is ``own``."""
     share = rule.uniform_share
     if rule.draws:
-        return float(with_share(chances_of(rule, candidates), share)[index])
-    return share / len(candidates) + (1.0 - share) * (index == own)
+        return mixed(rule.propensity(candidates, index), share, len(candidates))
+    return mixed(float(index == own), share, len(candidates))
 
 
 def ranked(

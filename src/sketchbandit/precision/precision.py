@@ -6,7 +6,7 @@ import numpy as np
 
 from sketchbandit.arms import Arms, DenseArms, OfferedArms, Scan, SparseArms, norm_sq_of
 from sketchbandit.array_api import Library
-from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector, taken_from, under
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import AnyVector, SparseVector, as_dense, inner, product, same_vector
 from sketchbandit.precision.dense import DenseInverse
@@ -216,14 +216,14 @@ class Precision:
         is_few = len(scan.arms) <= _FEW * self.sketch.dim
         return self.inverse.gram_of_sparse(scan.arms, scan.products) if is_few else None
 
-    def products(self, arms: Arms, first: Vector) -> Matrix | None:
-        """(x_i - first)'A^-1 x_j of few dense arms, (K, K); None if there is no fast way."""
+    def products(self, arms: Arms, origins: AnyArray) -> Matrix | None:
+        """(x_i - x_o)'A^-1 x_j of few dense arms, o the origin of i, (K, K); None if there is no fast way."""
         self.sync()
         if not isinstance(arms, DenseArms) or not isinstance(self.inverse, DenseInverse):
             return None
         array = arms.array.astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the result
-            found: Matrix = product(self.inverse.solve_all(array - first), array.T)
+            found: Matrix = product(self.inverse.solve_all(array - array[origins]), array.T)
         return found
 
     def measure(self, x: Vector) -> tuple[float, Leverage | None]:
