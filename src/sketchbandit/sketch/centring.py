@@ -13,8 +13,8 @@ from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.linalg import inner, row_norms_sq
 from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.bulk_reader import BulkReader
-from sketchbandit.sketch.device_gram import device_norms_sq, device_rows, pieces
-from sketchbandit.sketch.rows import RowBatch, row_source
+from sketchbandit.sketch.device_gram import device_norms_sq, pieces
+from sketchbandit.sketch.rows import RowBatch, device_rows, row_source
 
 _CHUNK_ELEMENTS = 1 << 20  # 8 MiB of float64
 _ROWS_AT_ONCE = 8192  # rows of a tensor

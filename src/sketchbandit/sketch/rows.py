@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchbandit.array_api import Library, check_real_dtype, library_of
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.linalg import row_norms_sq
@@ -84,6 +85,20 @@ def row_source(rows: Any, dim: int, noun: str = "rows") -> Any:
     if source.shape[1] != dim:
         raise InputError(f"{noun} have length {source.shape[1]}, but dim is {dim}")
     return source
+
+
+def device_rows(rows: Any, dim: int) -> tuple[Library, Any]:
+    """The library of the rows, and the rows as a matrix (n, dim). The entries are not checked."""
+    library = library_of(rows)
+    check_real_dtype(rows, "rows")
+    rows = rows.detach() if library.name == "torch" else rows
+    if rows.ndim == 1 and rows.shape[0] == dim:
+        rows = library.xp.reshape(rows, (1, dim))
+    if rows.ndim != 2:
+        raise InputError(f"rows must be a vector or a matrix, got {rows.ndim} dimensions {tuple(rows.shape)}")
+    if rows.shape[1] != dim:
+        raise InputError(f"rows have length {rows.shape[1]}, but dim is {dim}")
+    return library, rows
 
 
 def complaint(source: Any, at: int, dtype: np.dtype[Any], noun: str = "row") -> RowError:
