@@ -21,7 +21,7 @@ from sketchbandit.policy.learning import Policy
 from sketchbandit.policy.verdicts import are_enough_to_try, untried_action_sentence
 from sketchbandit.scaling import Reader, Scaling
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.sketch.columns import ColumnNames
+from sketchbandit.sketch.row_input import ColumnNames
 
 _SHOWN = 20  # actions in a notebook
 _HARDLY = 2  # rewards: an action with no more was (nearly) never tried

@@ -20,7 +20,7 @@ from sketchbandit.precision import Precision, Saved
 from sketchbandit.registry import setting_names
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_real
-from sketchbandit.sketch.columns import ColumnNames
+from sketchbandit.sketch.row_input import ColumnNames
 from sketchbandit.theory import Confidence
 from sketchbandit.thread_safety import Lock
 

@@ -13,7 +13,7 @@ from sketchbandit.policy.files import restored_generator
 from sketchbandit.policy.health import Complaints, say
 from sketchbandit.policy.propensity import check_generator, unless_refused
 from sketchbandit.policy.scalable import Scalable
-from sketchbandit.sketch.columns import ColumnNames, Name
+from sketchbandit.sketch.row_input import ColumnNames, Name
 from sketchbandit.thread_safety import both_locks, holds_the_lock
 
 

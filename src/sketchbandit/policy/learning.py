@@ -33,7 +33,7 @@ from sketchbandit.policy.verdicts import are_enough_to_try, untried_arms_sentenc
 from sketchbandit.precision import Leverage
 from sketchbandit.scaling import EVERY
 from sketchbandit.sketch.change import ONE_APPENDED
-from sketchbandit.sketch.rows import RowBatch, row_source
+from sketchbandit.sketch.row_input import RowBatch, row_source
 from sketchbandit.thread_safety import holds_the_lock
 
 _KNOWN = 0.5  # of its largest width: an arm with a larger width is hardly known

@@ -20,7 +20,7 @@ from sketchbandit.policy.learning import Policy
 from sketchbandit.scaling import Intercept, Kind, RangeWatch, Reader
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.sketch.columns import ColumnNames
+from sketchbandit.sketch.row_input import ColumnNames
 from sketchbandit.theory import Confidence
 
 

@@ -16,7 +16,7 @@ from sketchbandit.policy.action_ranking import ActionRanking
 from sketchbandit.policy.forgetting import Clock
 from sketchbandit.policy.health import Complaints, say
 from sketchbandit.policy.learning import Policy
-from sketchbandit.sketch.columns import ColumnNames
+from sketchbandit.sketch.row_input import ColumnNames
 from sketchbandit.thread_safety import holds_the_lock
 
 

@@ -29,8 +29,7 @@ from sketchbandit.precision.products import project_sparse
 from sketchbandit.scaling import EVERY, Intercept, Kind, Reader
 from sketchbandit.sketch import ExactSketch
 from sketchbandit.sketch.checks import check_count, check_dtype
-from sketchbandit.sketch.columns import ColumnNames
-from sketchbandit.sketch.rows import RowBatch, read_rows
+from sketchbandit.sketch.row_input import ColumnNames, RowBatch, read_rows
 from sketchbandit.theory import Confidence
 from sketchbandit.thread_safety import holds_the_lock
 

@@ -28,7 +28,7 @@ from sketchbandit.policy.joined import JoinedPolicy
 from sketchbandit.policy.verdicts import dropped_sentence, out_of_range_sentence
 from sketchbandit.scaling import RangeWatch, Reader, Scaling
 from sketchbandit.scaling.sample import as_arrays, from_arrays, stacked
-from sketchbandit.sketch.rows import RowBatch, complaint, read_rows, row_source
+from sketchbandit.sketch.row_input import RowBatch, complaint, read_rows, row_source
 
 _FEW_NUMBERS = 1 << 18  # arms on a device with at most so many numbers are copied to the host at once
 

@@ -18,9 +18,8 @@ from sketchbandit.registry import setting_names
 from sketchbandit.serialization import Stored
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
-from sketchbandit.sketch.columns import ColumnNames, Name
+from sketchbandit.sketch.row_input import ColumnNames, Name, device_rows, read_rows
 from sketchbandit.sketch.row_stats import RowStats
-from sketchbandit.sketch.rows import device_rows, read_rows
 from sketchbandit.thread_safety import both_locks, holds_the_lock, needs_the_lock
 
 
@@ -475,7 +474,7 @@ class Sketch(Stored):
     def _settings(self) -> Scalars:
         """The arguments of the constructor, as JSON values: the attributes of these names, by default."""
         settings = {name: getattr(self, name) for name in setting_names(type(self))}
-        return {**settings, "dtype": self.dtype.name}
+        return {name: value.name if name == "dtype" else value for name, value in settings.items()}
 
     def _content(self) -> tuple[Scalars, Arrays]:
         learned, arrays = self._state()

@@ -12,8 +12,8 @@ from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.linalg import oriented, row_norms_sq
 from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.change import NO_CHANGE, Change
+from sketchbandit.sketch.row_input import device_rows, read_rows
 from sketchbandit.sketch.row_stats import RowStats
-from sketchbandit.sketch.rows import device_rows, read_rows
 from sketchbandit.thread_safety import SharedLock
 
 _MOST_DIM = 16384  # 2 GiB of float64
