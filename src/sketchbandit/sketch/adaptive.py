@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import SUM_ROUNDING, Shrinkage, factor_of_covariance, shrink, storing_error
 from sketchbandit.sketch.base import Sketch, read_only
@@ -233,8 +233,8 @@ class AdaptiveSketch(Sketch):
         budget = self.budget
         return max(0.0, budget - self._account.error - SUM_ROUNDING * budget)
 
-    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
-        del norm_sq
+    def _ingest_one(self, row: AnyArray, norm_sq: float, products: Vector | None) -> Change:
+        del norm_sq, products
         return ONE_APPENDED.then(self._make_room()) if self._store.buffer.append(row) else ONE_APPENDED
 
     def _ingest(self, rows: AnyArray) -> Change:

@@ -352,8 +352,12 @@ class Sketch(Stored):
     # -- for callers that hold the lock and have checked their rows -----------------------------------
 
     @needs_the_lock
-    def take_one(self, row: AnyArray, norm_sq: float) -> Change:
-        """Add one finite row (1, dim) of the sketch's dtype, whose mass was checked. The fast path."""
+    def take_one(self, row: AnyArray, norm_sq: float, products: Vector | None = None) -> Change:
+        """Add one finite row (1, dim) of the sketch's dtype, whose mass was checked. The fast path.
+
+        ``products`` is S x for the row x, in float64, if it is known: a shrink may use it. The sketch keeps
+        the array.
+        """
         row_stats = self.row_stats
         row_stats.version += 1
         row_stats.count += 1
@@ -361,7 +365,7 @@ class Sketch(Stored):
         if not norm_sq:  # a zero row changes nothing but the count
             return NO_CHANGE
         row_stats.nonzero += 1
-        return self._ingest_one(row, norm_sq)
+        return self._ingest_one(row, norm_sq, products)
 
     @needs_the_lock
     def take(self, rows: AnyArray, norms_sq: Vector) -> Change:
@@ -397,9 +401,9 @@ class Sketch(Stored):
     def _ingest(self, rows: AnyArray) -> Change:
         """Add checked non-zero rows of the sketch's dtype. The row_stats includes them already."""
 
-    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
+    def _ingest_one(self, row: AnyArray, norm_sq: float, products: Vector | None) -> Change:
         """Do ``_ingest`` for one row (1, dim), for sketches with a faster way."""
-        del norm_sq
+        del norm_sq, products
         return self._checked(self._ingest(row))
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
 from sketchbandit.sketch.base import Sketch, read_only
 from sketchbandit.sketch.change import NO_CHANGE, ONE_APPENDED, Change
@@ -16,6 +16,7 @@ from sketchbandit.sketch.error_account import ErrorAccount
 from sketchbandit.sketch.row_store import RowBuffer
 from sketchbandit.thread_safety import needs_the_lock
 
+_PRODUCTS_FROM = 32  # times the size: the dim from which on products are worth their memory
 _GRAM_TIMES_SIZE = 16
 MOST_IN_GRAM = 2048  # columns: 32 MiB, and about a second for the eigenvectors
 
@@ -74,6 +75,8 @@ class FrequentDirections(Sketch):
         self._account = ErrorAccount(compensation)
         # No stream has a rank above dim, so a longer buffer would only hold redundant rows.
         self._buffer = RowBuffer(self.dim, 2 * min(self._size, self.dim), self.dtype)
+        # Rows rounded to float32 have others. They take up to 1/16 of the memory of the rows.
+        self._keeps_products = self._buffer.is_float64 and self.dim >= _PRODUCTS_FROM * self._size
         self._on_device = DeviceRows()
 
     # -- what it tells ------------------------------------------------------------------------------
@@ -150,18 +153,20 @@ class FrequentDirections(Sketch):
 
     # -- the stream ---------------------------------------------------------------------------------
 
-    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
+    def _ingest_one(self, row: AnyArray, norm_sq: float, products: Vector | None) -> Change:
         del norm_sq
-        return ONE_APPENDED.then(self._make_room()) if self._buffer.append(row) else ONE_APPENDED
+        is_full = self._buffer.append(row, products if self._keeps_products else None)
+        return ONE_APPENDED.then(self._make_room()) if is_full else ONE_APPENDED
 
     def _ingest(self, rows: AnyArray) -> Change:
         return self._buffer.fill(rows, self._make_room)
 
     def _make_room(self) -> Change:
-        done = shrink(self._buffer.writable(), self._size, head=self._head)
-        self._buffer.truncate(done.kept)
+        buffer = self._buffer
+        done = shrink(buffer.writable(), self._size, head=self._head, products=buffer.gram())
+        buffer.truncate(done.kept)
         # float32 rows are orthogonal only up to their own precision.
-        return Change(0, True, lossless=self._account.charge(done), orthogonal=self._buffer.is_float64)
+        return Change(0, True, lossless=self._account.charge(done), orthogonal=buffer.is_float64)
 
     def _compress(self) -> Change:
         """Shrink now, to at most size - 1 rows, and free the memory of the buffer."""
@@ -212,11 +217,11 @@ class FrequentDirections(Sketch):
         self._ingest(other._buffer.rows)
 
     def _state(self) -> tuple[Scalars, Arrays]:
-        return self._account.dump(), {"rows": self._buffer.rows}
+        return self._account.dump(), self._buffer.arrays()
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         self._account.restore(scalars)
-        self._buffer.append(arrays["rows"])
+        self._buffer.restore(arrays)
 
 
 class IncrementalSVD(FrequentDirections):

@@ -7,17 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix
-from sketchbandit.linalg import PackedSymmetric, covariance_of, factor_of_covariance
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Vector
+from sketchbandit.linalg import PackedSymmetric, covariance_of, factor_of_covariance, row_norms_sq
+from sketchbandit.linalg.panels import gram
 from sketchbandit.sketch.change import NO_CHANGE, Change
 
 _FIRST_ALLOCATION = 16  # rows
 _MUCH = 1.25  # times the limit: more memory than this is freed
+_NONE: Matrix = np.empty((0, 0))
 _MOST_PENDING = 32  # rows that are added to a matrix together: enough for full BLAS speed
 
 
 class RowBuffer:
-    """Up to ``limit`` rows of length ``dim``. Memory is allocated as rows come: the array doubles."""
+    """Up to ``limit`` rows of length ``dim``. Memory is allocated as rows come: the array doubles.
+
+    A row x may come with its products Sx with all rows S before it. These are kept until the rows change.
+    """
 
     def __init__(self, dim: int, limit: int, dtype: np.dtype[Any]) -> None:
         self.limit = limit
@@ -25,6 +30,8 @@ class RowBuffer:
         self._array: AnyArray = np.empty((0, dim), dtype)
         self._count = 0
         self._view: AnyArray | None = None  # a view of the rows held; None if it is out of date
+        self._products: Matrix = _NONE  # of the newest rows with all before them, and zeros
+        self._told = 0  # the number of these rows
 
     def __len__(self) -> int:
         return self._count
@@ -52,7 +59,7 @@ class RowBuffer:
     @property
     def nbytes(self) -> int:
         """Bytes allocated, used or not."""
-        return self._array.nbytes
+        return self._array.nbytes + self._products.nbytes
 
     @property
     def is_float64(self) -> bool:
@@ -63,8 +70,31 @@ class RowBuffer:
         """The rows held, to be changed in place."""
         return self._array[: self._count]
 
-    def append(self, rows: AnyArray) -> bool:
-        """Add rows at the end, for which there must be room. Return whether the buffer is full now."""
+    def gram(self) -> Matrix | None:
+        """The Gram matrix SS', if there are products. Only those of the oldest rows are computed then."""
+        if not self._told:
+            return None
+        count, first = self._count, self._count - self._told
+        products = np.zeros((count, count))
+        products[first:] = self._products[: self._told, :count]
+        products += products.T
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # a shrink looks at the diagonal
+            products[:first, :first] = gram(self._array[:first])
+            products[np.diag_indices(count)] = row_norms_sq(self._array[:count])
+        return products
+
+    def append(self, rows: AnyArray, products: Vector | None = None) -> bool:
+        """Add rows at the end, for which there must be room. Return whether the buffer is full now.
+
+        ``products`` are those of a single row, if they are known.
+        """
+        if products is not None and self._count:  # the first row has none
+            if not self._told:
+                self._products = np.zeros((self.limit - self._count, self.limit))
+            self._products[self._told, : self._count] = products
+            self._told += 1
+        elif self._told:
+            self._forget_products()
         end = self._count + len(rows)
         if end > len(self._array):
             self._reallocate(min(self.limit, max(end, 2 * len(self._array), _FIRST_ALLOCATION)))
@@ -97,12 +127,17 @@ class RowBuffer:
         self.truncate(0)
 
     def truncate(self, count: int) -> None:
-        """Drop all rows except the first ``count``."""
+        """Drop all rows except the first ``count``, and the products."""
         self._count = count
         self._view = None
+        self._forget_products()
+
+    def _forget_products(self) -> None:
+        self._products, self._told = _NONE, 0
 
     def scale(self, root: float) -> None:
         """Multiply every row, in float64 before it is stored."""
+        self._forget_products()
         rows = self.writable()
         np.multiply(rows, np.float64(root), out=rows, casting="same_kind")
 
@@ -127,6 +162,20 @@ class RowBuffer:
         array[: self._count] = self._array[: self._count]
         self._array = array
         self._view = None
+
+    def arrays(self) -> Arrays:
+        """The arrays that ``restore`` needs."""
+        products = {"products": self._products[: self._told]} if self._told else {}
+        return {"rows": self.rows, **products}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Hold what ``arrays`` returned."""
+        self.append(arrays["rows"])
+        known = arrays.get("products", _NONE)
+        self._told = len(known)
+        if self._told:
+            self._products = np.zeros((self.limit - self._count + self._told, self.limit))
+            self._products[: self._told] = known
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_view": None}  # a copied view would be a separate array
@@ -226,7 +275,7 @@ class HybridStore:
     def arrays(self) -> Arrays:
         """The arrays that ``restore`` needs."""
         if self._triangle is None:
-            return {"rows": self.buffer.rows}
+            return self.buffer.arrays()
         return {"triangle": self._triangle.flat, "pending": self.buffer.rows}
 
     def restore(self, limit: int, arrays: Arrays) -> None:
@@ -238,4 +287,4 @@ class HybridStore:
         self.buffer.limit = limit
         if arrays["rows"].dtype == np.float64 and not self.buffer.is_float64:
             self.buffer.widen()
-        self.buffer.append(arrays["rows"])
+        self.buffer.restore(arrays)
