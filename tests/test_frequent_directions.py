@@ -10,7 +10,14 @@ from numpy.typing import DTypeLike
 
 import sketchbandit as sb
 from sketchbandit.linalg import fd_bound, singular_values_sq
-from sketchbandit.testing import SketchLaws, Stream, UnbufferedFrequentDirections, make_rows, streams
+from sketchbandit.testing import (
+    SketchLaws,
+    Stream,
+    UnbufferedFrequentDirections,
+    make_rows,
+    snapshot,
+    streams,
+)
 from tests.soak import long_stream
 from tests.theorems import assert_scfd_theorems
 
@@ -46,14 +53,14 @@ class Told(sb.FrequentDirections):
 
     def __init__(self, dim: int, *, size: int = 50, dtype: DTypeLike = np.float64) -> None:
         super().__init__(dim, size=size, dtype=dtype)
-        self._keeps_products = self.dtype == np.float64
+        self._takes_products = self.dtype == np.float64
 
     def take(self, rows: Any, norms_sq: Any) -> sb.Change:
         """Take them one by one."""
         change = sb.Change()
         for row, norm_sq in zip(rows, norms_sq.tolist(), strict=True):
             products = None
-            if self._keeps_products:
+            if self._takes_products:
                 with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                     products = self.views()[0] @ row
             change = change.then(self.take_one(row[np.newaxis], norm_sq, products))
@@ -97,6 +104,20 @@ def test_products_that_are_known_are_not_computed_again(monkeypatch: pytest.Monk
         multiplied.clear()
         kind(320, size=10).update(rows)
         assert multiplied == counts
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_other_sketches_take_no_notice_of_products(dtype: DTypeLike) -> None:
+    """Nor do short rows, nor float32: they are as without them."""
+    rows = make_rows("gaussian", 200, 64, 0).astype(dtype)
+    for kind in (sb.FrequentDirections, sb.AdaptiveSketch, sb.ExactSketch, sb.DyadicBlockSketch):
+        told, plain = kind(64, dtype=dtype), kind(64, dtype=dtype)
+        for row in rows:
+            norm_sq = float(np.square(row, dtype=np.float64).sum())
+            with told._lock, plain._lock:
+                change = told.take_one(row[np.newaxis], norm_sq, np.zeros(told.row_count))
+                assert change == plain.take_one(row[np.newaxis], norm_sq)
+        assert snapshot(told) == snapshot(plain)
 
 
 def test_products_take_little_memory() -> None:

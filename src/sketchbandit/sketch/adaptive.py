@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import SUM_ROUNDING, Shrinkage, factor_of_covariance, shrink, storing_error
 from sketchbandit.sketch.base import Sketch, read_only
@@ -169,11 +169,6 @@ class AdaptiveSketch(Sketch):
         return min(self._least_size - 1, self.dim)
 
     @property
-    def lossless_room(self) -> int:
-        """The free rows of the buffer minus one; no limit once it is dense."""
-        return self._store.plain_room
-
-    @property
     def plain_room(self) -> int:
         """No limit once it is dense: the matrix takes rows in, and only ``rows`` are computed again."""
         return self._store.plain_room
@@ -233,8 +228,8 @@ class AdaptiveSketch(Sketch):
         budget = self.budget
         return max(0.0, budget - self._account.error - SUM_ROUNDING * budget)
 
-    def _ingest_one(self, row: AnyArray, norm_sq: float, products: Vector | None) -> Change:
-        del norm_sq, products
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
+        del norm_sq
         return ONE_APPENDED.then(self._make_room()) if self._store.buffer.append(row) else ONE_APPENDED
 
     def _ingest(self, rows: AnyArray) -> Change:

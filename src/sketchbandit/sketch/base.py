@@ -57,6 +57,9 @@ class Sketch(Stored):
     _differs_between_parts: ClassVar[frozenset[str]] = frozenset()
     """Settings in which sketches to be merged may differ."""
 
+    _takes_products = False
+    """Whether S x is of use when the row x comes."""
+
     def __init__(self, dim: int, dtype: DTypeLike) -> None:
         self._dim = check_count("dim", dim, at_least=1)
         self._dtype = check_dtype(dtype)
@@ -302,14 +305,14 @@ class Sketch(Stored):
         return 0
 
     @property
-    def lossless_room(self) -> int:
-        """The number of rows that can come before anything may be lost; 0 if nothing is promised."""
-        return 0
-
-    @property
     def plain_room(self) -> int:
         """The number of rows that can come and are only appended, so that no ``Change`` is ``rebuilt``."""
         return 0
+
+    @property
+    def lossless_room(self) -> int:
+        """The number of rows that can come before anything may be lost; 0 if nothing is promised."""
+        return self.plain_room
 
     @property
     def gram_up_to_dim(self) -> int:
@@ -355,8 +358,7 @@ class Sketch(Stored):
     def take_one(self, row: AnyArray, norm_sq: float, products: Vector | None = None) -> Change:
         """Add one finite row (1, dim) of the sketch's dtype, whose mass was checked. The fast path.
 
-        ``products`` is S x for the row x, in float64, if it is known: a shrink may use it. The sketch keeps
-        the array.
+        ``products`` is S x for the row x, in float64, if it is known: a shrink may use it.
         """
         row_stats = self.row_stats
         row_stats.version += 1
@@ -365,7 +367,9 @@ class Sketch(Stored):
         if not norm_sq:  # a zero row changes nothing but the count
             return NO_CHANGE
         row_stats.nonzero += 1
-        return self._ingest_one(row, norm_sq, products)
+        if products is None or not self._takes_products:
+            return self._ingest_one(row, norm_sq)
+        return self._ingest_with_products(row, products)
 
     @needs_the_lock
     def take(self, rows: AnyArray, norms_sq: Vector) -> Change:
@@ -401,10 +405,14 @@ class Sketch(Stored):
     def _ingest(self, rows: AnyArray) -> Change:
         """Add checked non-zero rows of the sketch's dtype. The row_stats includes them already."""
 
-    def _ingest_one(self, row: AnyArray, norm_sq: float, products: Vector | None) -> Change:
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
         """Do ``_ingest`` for one row (1, dim), for sketches with a faster way."""
-        del norm_sq, products
+        del norm_sq
         return self._checked(self._ingest(row))
+
+    def _ingest_with_products(self, row: AnyArray, products: Vector) -> Change:
+        """Do ``_ingest_one`` for a row x with known S x, if ``_takes_products``."""
+        raise NotImplementedError(f"{type(self).__name__} takes products, so it needs _ingest_with_products")
 
     @property
     def _most_at_once(self) -> int:

@@ -150,7 +150,7 @@ class DeviceRows:
     """
 
     def __init__(self) -> None:
-        self._waiting: DeviceGram | None = None
+        self._summed: DeviceGram | None = None
 
     def update(self, sketch: Sketch, rows: Any, add: Callable[[DeviceGram], None]) -> Change:
         """Do ``sketch.update``. ``add`` puts X'X and its row_stats into the sketch: all or nothing."""
@@ -178,34 +178,34 @@ class DeviceRows:
         return Change(rebuilt=True) if fits else sketch.update(library.to_host(rows))
 
     def _sum_up(self, sketch: Sketch, library: Library, rows: Any, norms_sq: Vector) -> tuple[bool, bool]:
-        """Add rows to those that wait. Return whether they fit into float32, and are the first."""
-        mass, waiting = float(norms_sq.sum()), self._waiting
-        sketch.row_stats.check(mass + (waiting.row_stats.mass if waiting else 0.0))
-        if waiting is not None and (waiting.is_full or not waiting.is_for(library)):
+        """Add rows to those that were summed up. Return whether they fit into float32, and are the first."""
+        mass, summed = float(norms_sq.sum()), self._summed
+        sketch.row_stats.check(mass + (summed.row_stats.mass if summed else 0.0))
+        if summed is not None and (summed.is_full or not summed.is_for(library)):
             with sketch._lock:
-                waiting = None
-        is_first = waiting is None
-        waiting = waiting or DeviceGram(library, sketch.dim, sketch.dtype)
-        if not waiting.has_room(rows, mass):
+                summed = None
+        is_first = summed is None
+        summed = summed or DeviceGram(library, sketch.dim, sketch.dtype)
+        if not summed.has_room(rows, mass):
             return False, False
-        waiting.add(rows, norms_sq)
-        self._waiting = waiting
+        summed.add(rows, norms_sq)
+        self._summed = summed
         return True, is_first
 
     def _take_in(self, sketch: Sketch, add: Callable[[DeviceGram], None]) -> None:
         """Put the rows into the sketch."""
-        waiting = self._waiting
-        if waiting is None:
+        summed = self._summed
+        if summed is None:
             return
-        few = waiting.waiting
+        few = summed.waiting
         if few is None:
-            add(waiting)
+            add(summed)
         else:
             for rows in few:
                 for chunk, norms_sq in read_rows(rows, sketch.dim, sketch.dtype).chunks():
                     sketch.take(chunk, norms_sq)
-                waiting.drop_first()  # what is broken off here goes on with the next
-        self._waiting = None
+                summed.drop_first()  # what is broken off here goes on with the next
+        self._summed = None
 
 
 class Cut(NamedTuple):

@@ -244,8 +244,7 @@ class DyadicBlockSketch(Sketch):
 
     # -- Algorithm 1 --------------------------------------------------------------------------------
 
-    def _ingest_one(self, row: AnyArray, norm_sq: float, products: Vector | None) -> Change:
-        del products  # with the rows of all blocks
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
         return self._ingest(row) if self._dense is None else self._dense.take_one(row, norm_sq)
 
     def _ingest(self, rows: AnyArray) -> Change:

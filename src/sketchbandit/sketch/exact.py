@@ -5,7 +5,7 @@ import sys
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
 from sketchbandit.linalg import SCALING_ROUNDING, are_independent, shrink
 from sketchbandit.sketch.base import Sketch, read_only
 from sketchbandit.sketch.change import ADDED, NO_CHANGE, ONE_APPENDED, Change
@@ -137,8 +137,8 @@ class ExactSketch(Sketch):
 
     # -- the stream ---------------------------------------------------------------------------------
 
-    def _ingest_one(self, row: AnyArray, norm_sq: float, products: Vector | None) -> Change:
-        del norm_sq, products
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
+        del norm_sq
         return ONE_APPENDED.then(self._make_room()) if self._store.buffer.append(row) else ONE_APPENDED
 
     def _ingest(self, rows: AnyArray) -> Change:

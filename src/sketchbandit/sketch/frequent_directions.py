@@ -76,7 +76,7 @@ class FrequentDirections(Sketch):
         # No stream has a rank above dim, so a longer buffer would only hold redundant rows.
         self._buffer = RowBuffer(self.dim, 2 * min(self._size, self.dim), self.dtype)
         # Rows rounded to float32 have others. They take up to 1/16 of the memory of the rows.
-        self._keeps_products = self._buffer.is_float64 and self.dim >= _PRODUCTS_FROM * self._size
+        self._takes_products = self._buffer.is_float64 and self.dim >= _PRODUCTS_FROM * self._size
         self._on_device = DeviceRows()
 
     # -- what it tells ------------------------------------------------------------------------------
@@ -122,11 +122,6 @@ class FrequentDirections(Sketch):
         return min(self._size - 1, self.dim)
 
     @property
-    def lossless_room(self) -> int:
-        """The free rows of the buffer minus one: the row that fills it may cause a loss."""
-        return self._buffer.plain_room
-
-    @property
     def plain_room(self) -> int:
         """The free rows of the buffer minus one: the row that fills it is not only appended."""
         return self._buffer.plain_room
@@ -153,9 +148,12 @@ class FrequentDirections(Sketch):
 
     # -- the stream ---------------------------------------------------------------------------------
 
-    def _ingest_one(self, row: AnyArray, norm_sq: float, products: Vector | None) -> Change:
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
         del norm_sq
-        is_full = self._buffer.append(row, products if self._keeps_products else None)
+        return ONE_APPENDED.then(self._make_room()) if self._buffer.append(row) else ONE_APPENDED
+
+    def _ingest_with_products(self, row: AnyArray, products: Vector) -> Change:
+        is_full = self._buffer.append(row, products)
         return ONE_APPENDED.then(self._make_room()) if is_full else ONE_APPENDED
 
     def _ingest(self, rows: AnyArray) -> Change:
@@ -163,7 +161,7 @@ class FrequentDirections(Sketch):
 
     def _make_room(self) -> Change:
         buffer = self._buffer
-        done = shrink(buffer.writable(), self._size, head=self._head, products=buffer.gram())
+        done = shrink(buffer.writable(), self._size, head=self._head, products=buffer.products())
         buffer.truncate(done.kept)
         # float32 rows are orthogonal only up to their own precision.
         return Change(0, True, lossless=self._account.charge(done), orthogonal=buffer.is_float64)
@@ -195,19 +193,19 @@ class FrequentDirections(Sketch):
     def _update_foreign(self, rows: Any) -> Change:
         return self._on_device.update(self, rows, self._add_device_gram)
 
-    def _add_device_gram(self, waiting: DeviceGram) -> None:
+    def _add_device_gram(self, summed: DeviceGram) -> None:
         """Add the rows whose X'X is on a device, and their row_stats: all or nothing."""
         rows, amount, rounding = truncated_eigh(
-            waiting.library, waiting.gram, self._buffer.rows, self._size, self._head
+            summed.library, summed.gram, self._buffer.rows, self._size, self._head
         )
         # only now: the device may run out of memory for the eigenvectors
-        self.row_stats.add(waiting.row_stats)
+        self.row_stats.add(summed.row_stats)
         self._buffer.hold(rows)
         # What rounding adds to the spectrum does not count as shrinkage.
         account = self._account
         room = max(0.0, self.row_stats.mass / self.guarantee - (account.error - account.rounding))
         account.error += min(amount, room)
-        rounding += waiting.rounding + max(0.0, amount - room)
+        rounding += summed.rounding + max(0.0, amount - room)
         account.charge_rounding(rounding + storing_error(rows, self.dtype))
 
     # -- merge and files ----------------------------------------------------------------------------

@@ -30,8 +30,8 @@ class RowBuffer:
         self._array: AnyArray = np.empty((0, dim), dtype)
         self._count = 0
         self._view: AnyArray | None = None  # a view of the rows held; None if it is out of date
-        self._products: Matrix = _NONE  # of the newest rows with all before them, and zeros
-        self._told = 0  # the number of these rows
+        self._products: Matrix = _NONE  # of the rows from the first with products on, and zeros
+        self._first = 0  # the first row with products, if there are any
 
     def __len__(self) -> int:
         return self._count
@@ -70,13 +70,13 @@ class RowBuffer:
         """The rows held, to be changed in place."""
         return self._array[: self._count]
 
-    def gram(self) -> Matrix | None:
-        """The Gram matrix SS', if there are products. Only those of the oldest rows are computed then."""
-        if not self._told:
+    def products(self) -> Matrix | None:
+        """SS', if rows came with their products. Only those of the rows before them are computed."""
+        if not len(self._products):
             return None
-        count, first = self._count, self._count - self._told
+        count, first = self._count, self._first
         products = np.zeros((count, count))
-        products[first:] = self._products[: self._told, :count]
+        products[first:] = self._products[: count - first, :count]
         products += products.T
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # a shrink looks at the diagonal
             products[:first, :first] = gram(self._array[:first])
@@ -88,17 +88,17 @@ class RowBuffer:
 
         ``products`` are those of a single row, if they are known.
         """
-        if products is not None and self._count:  # the first row has none
-            if not self._told:
-                self._products = np.zeros((self.limit - self._count, self.limit))
-            self._products[self._told, : self._count] = products
-            self._told += 1
-        elif self._told:
-            self._forget_products()
-        end = self._count + len(rows)
+        count = self._count
+        end = count + len(rows)
         if end > len(self._array):
             self._reallocate(min(self.limit, max(end, 2 * len(self._array), _FIRST_ALLOCATION)))
-        self._array[self._count : end] = rows
+        if products is not None and count:  # the first row has none
+            if not len(self._products):
+                self._first, self._products = count, np.zeros((self.limit - count, self.limit))
+            self._products[count - self._first, :count] = products
+        elif len(self._products):
+            self._products = _NONE
+        self._array[count:end] = rows
         self._count = end
         self._view = None
         return end >= self.limit
@@ -130,15 +130,11 @@ class RowBuffer:
         """Drop all rows except the first ``count``, and the products."""
         self._count = count
         self._view = None
-        self._forget_products()
-
-    def _forget_products(self) -> None:
-        self._products, self._told = _NONE, 0
+        self._products = _NONE
 
     def scale(self, root: float) -> None:
         """Multiply every row, in float64 before it is stored."""
-        self._forget_products()
-        rows = self.writable()
+        rows, self._products = self.writable(), _NONE
         np.multiply(rows, np.float64(root), out=rows, casting="same_kind")
 
     def trim(self) -> None:
@@ -165,17 +161,18 @@ class RowBuffer:
 
     def arrays(self) -> Arrays:
         """The arrays that ``restore`` needs."""
-        products = {"products": self._products[: self._told]} if self._told else {}
-        return {"rows": self.rows, **products}
+        if not len(self._products):
+            return {"rows": self.rows}
+        return {"rows": self.rows, "products": self._products[: self._count - self._first]}
 
     def restore(self, arrays: Arrays) -> None:
         """Hold what ``arrays`` returned."""
         self.append(arrays["rows"])
-        known = arrays.get("products", _NONE)
-        self._told = len(known)
-        if self._told:
-            self._products = np.zeros((self.limit - self._count + self._told, self.limit))
-            self._products[: self._told] = known
+        if "products" in arrays:
+            known = arrays["products"]
+            self._first = self._count - len(known)
+            self._products = np.zeros((self.limit - self._first, self.limit))
+            self._products[: len(known)] = known
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_view": None}  # a copied view would be a separate array
