@@ -14,7 +14,7 @@ import torch
 
 import sketchbandit as sb
 from sketchbandit.array_api import library_of
-from sketchbandit.sketch.device_gram import Gathering, device_norms_sq
+from sketchbandit.sketch.device_gram import DeviceGram, device_norms_sq
 
 _KEPT = 4  # different batches, taken in turn
 
@@ -51,7 +51,7 @@ def with_products(batches: list[Any], rounds: int, size: int) -> None:
     """Gather alone, without the shrink at the end."""
     del size
     library = library_of(batches[0])
-    gathered = Gathering(library, batches[0].shape[1], np.dtype(np.float64))
+    gathered = DeviceGram(library, batches[0].shape[1], np.dtype(np.float64))
     for number in range(rounds):
         batch = batches[number % _KEPT]
         gathered.add(batch, device_norms_sq(library, batch))

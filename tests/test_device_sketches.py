@@ -12,7 +12,7 @@ import sketchbandit as sb
 from sketchbandit.array_api import Library
 from sketchbandit.arrays import Matrix
 from sketchbandit.sketch import device_gram
-from sketchbandit.sketch.device_gram import Gathering
+from sketchbandit.sketch.device_gram import DeviceGram
 from sketchbandit.sklearn import SketchedPCA
 
 DIM, SIZE = 48, 12
@@ -174,14 +174,14 @@ def test_copies_files_merges_and_forgetting(xp: Any, tmp_path: Path) -> None:
 def test_nothing_is_shrunk_before_somebody_reads(monkeypatch: pytest.MonkeyPatch, xp: Any) -> None:
     """Nothing is shrunk before somebody reads."""
     given, _ = arrays_of(xp, stream())
-    shrinking = importlib.import_module("sketchbandit.sketch.shrinking")
-    cut, calls = shrinking.cut, []
+    module = importlib.import_module("sketchbandit.sketch.frequent_directions")
+    plain, calls = module.truncated_eigh, []
 
     def noted(*args: Any) -> Any:
         calls.append(len(args))
-        return cut(*args)
+        return plain(*args)
 
-    monkeypatch.setattr(shrinking, "cut", noted)
+    monkeypatch.setattr(module, "truncated_eigh", noted)
     sketch = fd()
     for _ in range(3):
         sketch.update(given)
@@ -194,11 +194,11 @@ def test_nothing_is_shrunk_before_somebody_reads(monkeypatch: pytest.MonkeyPatch
 def test_a_shrink_that_fails_is_done_later(monkeypatch: pytest.MonkeyPatch, xp: Any) -> None:
     """A shrink that fails is done later."""
     given, X = arrays_of(xp, stream())
-    shrinking = importlib.import_module("sketchbandit.sketch.shrinking")
+    module = importlib.import_module("sketchbandit.sketch.frequent_directions")
     sketch = fd()
     sketch.update(given)
     with monkeypatch.context() as patch:
-        patch.setattr(shrinking, "cut", no_memory)
+        patch.setattr(module, "truncated_eigh", no_memory)
         with pytest.raises(MemoryError):
             _ = sketch.rows
     check_certificate(sketch, X)
@@ -302,7 +302,7 @@ def test_principal_components_that_had_no_memory(monkeypatch: pytest.MonkeyPatch
     pca = SketchedPCA(3)
     pca.partial_fit(xp.asarray(near))
     with monkeypatch.context() as patched:
-        patched.setattr(Gathering, "_multiply", no_memory)
+        patched.setattr(DeviceGram, "_multiply", no_memory)
         with pytest.raises(MemoryError):
             pca.partial_fit(xp.asarray(far))
     assert pca.n_samples_seen_ == 3000

@@ -1,5 +1,6 @@
 """FrequentDirections for every compensation: the inherited laws, the paper's lemma, the RFD theorems."""
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,14 @@ from numpy.typing import DTypeLike
 
 import sketchbandit as sb
 from sketchbandit.linalg import fd_bound, singular_values_sq
-from sketchbandit.testing import SketchLaws, Stream, UnbufferedFrequentDirections, make_rows, streams
+from sketchbandit.testing import (
+    SketchLaws,
+    Stream,
+    UnbufferedFrequentDirections,
+    make_rows,
+    snapshot,
+    streams,
+)
 from tests.soak import long_stream
 from tests.theorems import assert_scfd_theorems
 
@@ -36,6 +44,92 @@ class TestSCFD(SketchLaws):
     def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
         """Spectral-compensation Frequent Directions."""
         return sb.FrequentDirections(dim, size=size, compensation=1.0, dtype=dtype)
+
+
+class Told(sb.FrequentDirections):
+    """Is told S x with every row, whatever its dim, as a policy tells that has it."""
+
+    kind = "test-told"
+
+    def __init__(self, dim: int, *, size: int = 50, dtype: DTypeLike = np.float64) -> None:
+        super().__init__(dim, size=size, dtype=dtype)
+        self._takes_products = self.dtype == np.float64
+
+    def take(self, rows: Any, norms_sq: Any) -> sb.Change:
+        """Take them one by one."""
+        change = sb.Change()
+        for row, norm_sq in zip(rows, norms_sq.tolist(), strict=True):
+            products = None
+            if self._takes_products:
+                with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                    products = self.views()[0] @ row
+            change = change.then(self.take_one(row[np.newaxis], norm_sq, products))
+        return change
+
+    def _settings(self) -> dict[str, Any]:
+        return {"dim": self.dim, "size": self.size, "dtype": self.dtype.name}
+
+
+class TestTold(SketchLaws):
+    """Products that are known beforehand are as good as those that a shrink computes."""
+
+    def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
+        """Frequent Directions that is told them."""
+        return Told(dim, size=size, dtype=dtype)
+
+
+@given(streams(extreme=False))
+def test_products_that_are_known_change_rounding_only(stream: Stream) -> None:
+    """Rows and certificate agree with those of a sketch that computes the products itself."""
+    told, plain = Told(stream.dim, size=stream.size), sb.FrequentDirections(stream.dim, size=stream.size)
+    for row in stream.rows:
+        told.update(row)
+        plain.update(row)
+        np.testing.assert_allclose(told.gram(), plain.gram(), rtol=0, atol=1e-10 * plain.mass)
+        assert told.error_bound == pytest.approx(plain.error_bound, rel=1e-10, abs=1e-12 * plain.mass)
+
+
+def test_products_that_are_known_are_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only those of the rows that were left by the shrink before."""
+    multiplied: list[int] = []
+
+    def noted(rows: Any) -> Any:
+        multiplied.append(len(rows))
+        return rows @ rows.T
+
+    for module in ("sketchbandit.sketch.row_store", "sketchbandit.linalg.shrink"):
+        monkeypatch.setattr(importlib.import_module(module), "gram", noted)
+    rows = make_rows("gaussian", 40, 320, 0)
+    for kind, counts in ((sb.FrequentDirections, [20, 20]), (Told, [1, 9])):
+        multiplied.clear()
+        kind(320, size=10).update(rows)
+        assert multiplied == counts
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_other_sketches_take_no_notice_of_products(dtype: DTypeLike) -> None:
+    """Nor do short rows, nor float32: they are as without them."""
+    rows = make_rows("gaussian", 200, 64, 0).astype(dtype)
+    for kind in (sb.FrequentDirections, sb.AdaptiveSketch, sb.ExactSketch, sb.DyadicBlockSketch):
+        told, plain = kind(64, dtype=dtype), kind(64, dtype=dtype)
+        for row in rows:
+            norm_sq = float(np.square(row, dtype=np.float64).sum())
+            with told._lock, plain._lock:
+                change = told.take_one(row[np.newaxis], norm_sq, np.zeros(told.row_count))
+                assert change == plain.take_one(row[np.newaxis], norm_sq)
+        assert snapshot(told) == snapshot(plain)
+
+
+def test_products_take_little_memory() -> None:
+    """They are kept only where a row is much longer than the sketch."""
+    for dim, kept in ((320, False), (640, True)):
+        sketch = sb.FrequentDirections(dim, size=20)
+        for row in make_rows("gaussian", 39, dim, 0):
+            with sketch._lock:
+                sketch.take_one(row[np.newaxis], float(row @ row), sketch.views()[0] @ row)
+        rows_alone = 40 * dim * 8
+        assert (sketch.nbytes > rows_alone) is kept
+        assert sketch.nbytes <= 17 / 16 * rows_alone
 
 
 @given(streams())

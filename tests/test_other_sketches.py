@@ -238,3 +238,26 @@ def test_a_subclass_needs_a_kind_of_its_own_to_be_saved(tmp_path: Path) -> None:
 
     with pytest.raises(sb.InputTypeError, match="kind"):
         Renamed(3).save(tmp_path / "s")
+
+
+def test_the_arguments_of_a_constructor_are_saved_by_their_names(tmp_path: Path) -> None:
+    """From the attributes of these names, also where there is no dtype among them."""
+
+    class Short(sb.ExactSketch):
+        """Takes a name, and always stores float64."""
+
+        kind = "test-short"
+
+        def __init__(self, dim: int, *, label: str) -> None:
+            super().__init__(dim)
+            self.label = label
+
+    sketch = Short(3, label="left")
+    sketch.update([1.0, 2.0, 3.0])
+    sketch.save(tmp_path / "s")
+    again = sb.load(tmp_path / "s")
+    assert isinstance(again, Short)
+    assert again.label == "left"
+    np.testing.assert_array_equal(again.rows, sketch.rows)
+    with pytest.raises(sb.MergeError, match="label is 'left' here and 'right' there"):
+        sketch.merge(Short(3, label="right"))

@@ -369,11 +369,11 @@ def test_rounding_of_lossless_shrinks_is_charged_as_far_as_the_budget_allows() -
     """After very many of them; the rest stays uncounted, and nothing is forgotten."""
     done = Shrinkage(kept=3, amount=0.0, scale=1e12)
     free, tight = sb.FrequentDirections(8, size=4), sb.AdaptiveSketch(8, size=4)
-    assert free._charge(done)
+    assert free._account.charge(done)
     for sketch in (free, tight):
-        sketch._largest, sketch._drift = 1e12, 12.0  # of which 10 are free
-    assert not free._charge(done)
+        sketch._account.largest, sketch._account.drift = 1e12, 12.0  # of which 10 are free
+    assert not free._account.charge(done)
     assert free.rounding == free.error_bound == pytest.approx(2.0, rel=1e-3)
-    assert not tight._charge(done, 0.5)
+    assert not tight._account.charge(done, 0.5)
     assert tight.error_bound == 0.5
     assert tight.uncounted == pytest.approx(11.5, rel=1e-3)

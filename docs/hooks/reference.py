@@ -125,7 +125,7 @@ GROUPS = (
 FAMILIES = {
     "sketchbandit.errors": "Errors and warnings",
     "sketchbandit.explore.choice": "Choice and ActionChoice",
-    "sketchbandit.sketch.spectrum": "spectrum and Spectrum",
+    "sketchbandit.sketch.singular_values": "spectrum and Spectrum",
     "sketchbandit.arms.catalogue": "Catalogue and Offer",
     "sketchbandit.evaluation.replaying": "replay and Replay",
 }

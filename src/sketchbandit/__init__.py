@@ -97,7 +97,7 @@ if TYPE_CHECKING:
         RandomProjection,
         Sketch,
     )
-    from sketchbandit.sketch.spectrum import Spectrum, spectrum
+    from sketchbandit.sketch.singular_values import Spectrum, spectrum
     from sketchbandit.theory import Confidence
 
 __all__ = [
@@ -239,7 +239,7 @@ _MODULES = {
         "RandomProjection",
         "Sketch",
     ),
-    "sketch.spectrum": ("Spectrum", "spectrum"),
+    "sketch.singular_values": ("Spectrum", "spectrum"),
     "theory": ("Confidence",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

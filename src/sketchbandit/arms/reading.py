@@ -10,7 +10,7 @@ from scipy import sparse
 from sketchbandit.arms.sets import Arms, DenseArms, SparseArms
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.sketch.rows import complaint, row_source
+from sketchbandit.sketch.row_input import complaint, row_source
 
 
 def read_arms(arms: Any, dim: int, dtype: np.dtype[Any], *, may_be_empty: bool = False) -> Arms:

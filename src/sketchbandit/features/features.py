@@ -16,8 +16,7 @@ from sketchbandit.features.sample import Sample
 from sketchbandit.features.scaling import Scaling
 from sketchbandit.kernels.view import COLUMNS, KIND, PLAIN
 from sketchbandit.sketch.checks import check_real
-from sketchbandit.sketch.columns import ColumnNames, Name
-from sketchbandit.sketch.rows import RowBatch, complaint, read_rows, row_source
+from sketchbandit.sketch.row_input import ColumnNames, Name, RowBatch, complaint, read_rows, row_source
 
 Kind = Literal["auto", "rows", "columns"] | Scaling | None
 Intercept = bool | float

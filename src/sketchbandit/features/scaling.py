@@ -11,7 +11,7 @@ from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.errors import FileError, InputError, InputTypeError
 from sketchbandit.kernels.view import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, ROWS
 from sketchbandit.sketch.checks import check_count, check_real
-from sketchbandit.sketch.rows import row_source
+from sketchbandit.sketch.row_input import row_source
 
 NO_BOUND = sys.float_info.max
 

@@ -38,7 +38,13 @@ class Shrinkage(NamedTuple):
 
 
 def shrink(
-    rows: AnyArray, size: int, *, head: int = 0, most: float = np.inf, worth: int | None = None
+    rows: AnyArray,
+    size: int,
+    *,
+    head: int = 0,
+    most: float = np.inf,
+    worth: int | None = None,
+    products: Matrix | None = None,
 ) -> Shrinkage:
     """Shrink ``rows`` in place to at most ``size - 1`` rows (Alg. FD of the paper, buffered).
 
@@ -76,7 +82,7 @@ def shrink(
         return Shrinkage(0, 0.0)
     limits = Limits(most, count if worth is None else worth, most < np.inf and count <= dim, rows.dtype)
     if count <= dim:
-        return _shrink_in_range(rows, size, head, limits)
+        return _shrink_in_range(rows, size, head, limits, products)
     # R'R = Q'Q with dim rows
     triangle: Matrix = np.asarray(np.linalg.qr(rows.astype(np.float64, copy=False), mode="r"))
     done = _shrink_in_range(triangle, size, head, limits)
@@ -103,10 +109,13 @@ def _unit(dtype: np.dtype[Any]) -> float:
     return 0.5001 * float(np.finfo(dtype).eps)
 
 
-def _shrink_in_range(rows: AnyArray, size: int, head: int, limits: Limits) -> Shrinkage:
+def _shrink_in_range(
+    rows: AnyArray, size: int, head: int, limits: Limits, products: Matrix | None = None
+) -> Shrinkage:
     """The same with squares that neither overflow nor underflow."""
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        products = gram(rows)
+    if products is None:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            products = gram(rows)
     exponent = _exponent_out_of_range(products)
     if exponent is None:
         return _shrink_scaled(rows, products, size, head, limits)

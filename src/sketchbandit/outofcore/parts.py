@@ -12,7 +12,7 @@ from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.outofcore.sources import Source
 from sketchbandit.sketch import AdaptiveSketch, BulkReader, FrequentDirections, Sketch
-from sketchbandit.sketch.centring import CentredReader
+from sketchbandit.sketch.bulk_reader import CentredReader
 
 _KIND = "part-of-a-sketch"
 _PARTS = 16  # of what is there, if that makes parts neither small nor large

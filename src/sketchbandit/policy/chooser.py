@@ -21,7 +21,7 @@ from sketchbandit.policy.propensity import (
     shared_with_all,
 )
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.sketch.columns import ColumnNames
+from sketchbandit.sketch.row_input import ColumnNames
 
 Random = np.random.Generator
 

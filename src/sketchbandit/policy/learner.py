@@ -15,7 +15,7 @@ from sketchbandit.policy.chooser import Chooser
 from sketchbandit.policy.health import Complaints, say
 from sketchbandit.serialization import Stored
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.sketch.columns import Name
+from sketchbandit.sketch.row_input import Name
 from sketchbandit.thread_safety import both_locks, holds_the_lock
 
 

@@ -25,8 +25,7 @@ from sketchbandit.policy.learner import Learner, copy_of_rule
 from sketchbandit.policy.policy import LinUCB
 from sketchbandit.policy.verdicts import are_enough_to_try, untried_action_sentence
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.sketch.columns import ColumnNames
-from sketchbandit.sketch.rows import complaint, row_source
+from sketchbandit.sketch.row_input import ColumnNames, complaint, row_source
 from sketchbandit.thread_safety import holds_the_lock
 
 _NAMES = (str, int)

@@ -44,8 +44,7 @@ from sketchbandit.policy.watch import Watch
 from sketchbandit.precision import Precision
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.sketch.columns import ColumnNames
-from sketchbandit.sketch.rows import row_source
+from sketchbandit.sketch.row_input import ColumnNames, row_source
 from sketchbandit.theory import Confidence
 from sketchbandit.thread_safety import Lock, holds_the_lock
 

@@ -20,7 +20,7 @@ from sketchbandit.registry import setting_names
 from sketchbandit.sketch import Change, Sketch
 from sketchbandit.sketch.change import NO_CHANGE
 from sketchbandit.sketch.checks import check_real
-from sketchbandit.sketch.rows import RowBatch
+from sketchbandit.sketch.row_input import RowBatch
 from sketchbandit.theory import Confidence
 
 Beta = float | Confidence | Auto

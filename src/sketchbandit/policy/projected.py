@@ -28,7 +28,7 @@ from sketchbandit.policy.posterior import Posterior
 from sketchbandit.precision.products import project_sparse
 from sketchbandit.sketch import ExactSketch, Sketch
 from sketchbandit.sketch.checks import check_count, check_dtype
-from sketchbandit.sketch.rows import RowBatch, read_rows
+from sketchbandit.sketch.row_input import RowBatch, read_rows
 from sketchbandit.theory import Confidence
 
 

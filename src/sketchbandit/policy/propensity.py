@@ -11,7 +11,7 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import Candidates, Explore
 from sketchbandit.explore.base import mixed
 from sketchbandit.explore.candidates import Left
-from sketchbandit.sketch.columns import ColumnNames
+from sketchbandit.sketch.row_input import ColumnNames
 
 
 class Places(NamedTuple):

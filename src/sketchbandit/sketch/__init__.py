@@ -7,10 +7,9 @@ from sketchbandit.sketch.bulk_reader import BulkReader
 from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.dyadic import DyadicBlockSketch
 from sketchbandit.sketch.exact import ExactSketch
-from sketchbandit.sketch.frequent_directions import FrequentDirections
-from sketchbandit.sketch.incremental_svd import IncrementalSVD
+from sketchbandit.sketch.frequent_directions import FrequentDirections, IncrementalSVD
 from sketchbandit.sketch.random_projection import RandomProjection
-from sketchbandit.sketch.spectrum import Spectrum, spectrum
+from sketchbandit.sketch.singular_values import Spectrum, spectrum
 
 __all__ = [
     "AdaptiveSketch",

@@ -1,24 +1,24 @@
 """The adaptive sketch: Frequent Directions with the smallest size that an error budget allows."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import Arrays, Matrix, Scalars
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
 from sketchbandit.errors import InputError
-from sketchbandit.linalg import SUM_ROUNDING, factor_of_covariance, shrink, storing_error
+from sketchbandit.linalg import SUM_ROUNDING, Shrinkage, factor_of_covariance, shrink, storing_error
+from sketchbandit.sketch.base import Sketch, read_only
 from sketchbandit.sketch.budgets import budget_for
-from sketchbandit.sketch.change import NO_CHANGE, Change
-from sketchbandit.sketch.checks import check_compensation, check_count, check_real
+from sketchbandit.sketch.change import ADDED, NO_CHANGE, ONE_APPENDED, Change
+from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sketch.error_account import ErrorAccount
-from sketchbandit.sketch.hybrid import ADDED, HybridSketch
-from sketchbandit.sketch.shrinking import GATHER_TIMES_SIZE, MOST_GATHERED
+from sketchbandit.sketch.frequent_directions import gram_up_to
+from sketchbandit.sketch.row_store import HybridStore
+from sketchbandit.thread_safety import needs_the_lock
 
 _LOOK_AFTER = 0.5  # weight left of a matrix when it is checked again whether rows would be enough
 
 
-class AdaptiveSketch(ErrorAccount, HybridSketch):
+class AdaptiveSketch(Sketch):
     """Frequent Directions that keeps only as many rows as its error budget needs.
 
     When the buffer is full, the size becomes the *smallest* l with
@@ -90,15 +90,16 @@ class AdaptiveSketch(ErrorAccount, HybridSketch):
         self._epsilon = check_real("epsilon", epsilon, above=0.0)
         self._horizon = None if horizon is None else check_count("horizon", horizon, at_least=1)
         self._least_size = check_count("size", size, at_least=2)
-        self._compensation = check_compensation(compensation)
+        self._account = ErrorAccount(compensation)
         self._order = None if order is None else check_real("order", order, at_least=0.5, below=1.0)
         if self._horizon is not None and self._order is not None:
             raise InputError(
                 f"horizon={horizon} and order={order} both say how the budget grows; give only one of them"
             )
-        self._schedule = budget_for(self._epsilon, self._horizon, self._order, self._compensation)
+        self._schedule = budget_for(self._epsilon, self._horizon, self._order, compensation)
         self._size = self._least_size
-        self._buffer.limit = self._wanted_limit
+        self._store = HybridStore(self.dim, self.dtype)
+        self._store.buffer.limit = self._wanted_limit
         self._merged_budget = 0.0
         self._left = 1.0  # weight left of a matrix since it was last checked
 
@@ -116,6 +117,31 @@ class AdaptiveSketch(ErrorAccount, HybridSketch):
     order = property(
         lambda self: self._order, doc="The regret order that the budget is chosen for, if given."
     )
+
+    @property
+    def compensation(self) -> float:
+        """The share of the error bound that alpha gives back."""
+        return self._account.compensation
+
+    @property
+    def alpha(self) -> float:
+        """compensation · e: X'X is estimated by S'S + alpha I."""
+        return self._account.alpha
+
+    @property
+    def error_bound(self) -> float:
+        """The error bound e: the sum of all shrinkage so far, plus what rounding may have taken."""
+        return self._account.error
+
+    @property
+    def rounding(self) -> float:
+        """The part of the error bound that is rounding. S'S may exceed X'X by as much."""
+        return self._account.rounding
+
+    @property
+    def uncounted(self) -> float:
+        """Rounding in float64 that the error bound leaves out: at most about 1e-11 of the mass."""
+        return super().uncounted + self._account.lossy + self._account.drift
 
     @property
     def budget(self) -> float:
@@ -142,155 +168,187 @@ class AdaptiveSketch(ErrorAccount, HybridSketch):
         """Streams of a rank below the smallest size are never shrunk."""
         return min(self._least_size - 1, self.dim)
 
+    @property
+    def plain_room(self) -> int:
+        """No limit once it is dense: the matrix takes rows in, and only ``rows`` are computed again."""
+        return self._store.plain_room
+
+    @property
+    def gram_up_to_dim(self) -> int:
+        """As for Frequent Directions of the smallest size."""
+        return gram_up_to(self._least_size)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether S'S is held as a matrix rather than as rows."""
+        return self._store.is_dense
+
+    @property
+    def rows(self) -> AnyArray:
+        """S, shape (r, dim): a read-only copy. It takes O(dim³) if the sketch is dense.
+
+        It is float64 if the sketch holds a matrix, or rows for which float32 rounding would be too much.
+        """
+        return read_only(self._store.rows.copy())
+
+    @needs_the_lock
+    def views(self) -> tuple[AnyArray, ...]:
+        """The buffer itself, unless the sketch is dense."""
+        return (self._store.rows,)
+
+    def gram(self) -> Matrix:
+        """S'S."""
+        return self._store.gram()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, or of the covariance and its pending rows."""
+        return self._store.nbytes
+
     # -- the budgeted shrink ------------------------------------------------------------------------
 
     @property
     def _wanted_limit(self) -> int:
         """Twice the size, as in Frequent Directions, but at most as many rows as a matrix is worth."""
-        return min(2 * self._size, self._most_rows)
+        return min(2 * self._size, self._store.most_rows)
 
     @property
     def _rows_worth_keeping(self) -> int:
         """With more rows the buffer would soon be full again. Then a matrix is cheaper and loses nothing."""
-        return 3 * self._most_rows // 4
+        return 3 * self._store.most_rows // 4
 
     @property
     def _most_at_once(self) -> int:
         """A shrink reads the row_stats, so it must come after the last of the rows."""
-        return self._rows_before_it_may_turn_dense
-
-    def _make_room(self) -> Change:
-        change = self._shrink()
-        if len(self._buffer) > self._rows_worth_keeping:
-            self._become_dense()
-            return change.then(ADDED)
-        self._buffer.resize(self._wanted_limit)
-        return change
+        return self._store.plain_room + 1
 
     @property
     def _spendable(self) -> float:
         """What may be lost now, such that e plus this is within the budget, in floats too."""
         budget = self.budget
-        return max(0.0, budget - self._error - SUM_ROUNDING * budget)
+        return max(0.0, budget - self._account.error - SUM_ROUNDING * budget)
+
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
+        del norm_sq
+        return ONE_APPENDED.then(self._make_room()) if self._store.buffer.append(row) else ONE_APPENDED
+
+    def _ingest(self, rows: AnyArray) -> Change:
+        return self._store.buffer.fill(rows, self._make_room)
+
+    def _make_room(self) -> Change:
+        store = self._store
+        if store.is_dense:
+            store.flush()
+            return ADDED
+        change = self._shrink()
+        if len(store.buffer) > self._rows_worth_keeping:
+            store.become_dense()
+            return change.then(ADDED)
+        store.buffer.resize(self._wanted_limit)
+        return change
 
     def _shrink(self) -> Change:
-        most, worth = self._spendable, self._rows_worth_keeping
-        done = shrink(self._buffer.writable(), self._least_size, most=most, worth=worth)
+        buffer, most, worth = self._store.buffer, self._spendable, self._rows_worth_keeping
+        done = shrink(buffer.writable(), self._least_size, most=most, worth=worth)
         if not done.rotated and done.stored > most:  # the budget has no room for float32 rounding
-            self._buffer.widen()
-            done = shrink(self._buffer.writable(), self._least_size, most=most, worth=worth)
+            buffer.widen()
+            done = shrink(buffer.writable(), self._least_size, most=most, worth=worth)
         self._size = max(self._least_size, done.kept + 1)
         if not done.rotated:
             return NO_CHANGE
-        self._buffer.truncate(done.kept)
+        buffer.truncate(done.kept)
         # float32 rows are orthogonal only up to their own precision.
-        return Change(0, True, lossless=self._charge(done, most), orthogonal=self._buffer.is_float64)
+        lossless = self._account.charge(done, most)
+        return Change(0, True, lossless=lossless, orthogonal=buffer.is_float64)
 
     def _compress(self) -> Change:
         """Shrink now as far as the budget allows, and free the memory of the buffer."""
-        if self._dense is not None:
-            self._dense.trim()
+        store = self._store
+        if store.is_dense:
+            store.trim()
             return ADDED
-        change = self._shrink() if len(self._buffer) >= self._least_size else NO_CHANGE
-        self._buffer.limit = max(self._wanted_limit, len(self._buffer) + 1)
-        self._buffer.trim()
+        change = self._shrink() if len(store.buffer) >= self._least_size else NO_CHANGE
+        store.buffer.limit = max(self._wanted_limit, len(store.buffer) + 1)
+        store.trim()
         return change
 
     def _forget(self, factor: float) -> Change:
         """Forget. The forgotten part of e may be lost again, so e <= budget(t) <= epsilon for ever."""
-        self._discount(factor)
+        store = self._store
+        self._account.forget(factor, self.row_stats.mass)
         self._merged_budget *= factor
-        if self._dense is None and not self._buffer.is_float64:
-            stored = factor * storing_error(self._buffer.rows, self.dtype)
+        if not store.buffer.is_float64:
+            stored = factor * storing_error(store.buffer.rows, self.dtype)
             if stored > self._spendable:
-                self._buffer.widen()
+                store.buffer.widen()
             else:
-                self._charge_rounding(stored)
-        self._scale(factor)
+                self._account.charge_rounding(stored)
+        store.scale(factor)
         self._left *= factor
-        if self._dense is not None and self._left <= _LOOK_AFTER:
+        if store.is_dense and self._left <= _LOOK_AFTER:
             self._left = 1.0
-            self._leave_matrix(self._dense.covariance())
+            self._leave_matrix()
         return Change(rebuilt=True)
 
-    def _leave_matrix(self, gram: Matrix) -> None:
+    def _leave_matrix(self) -> None:
         """Go back to rows if at most half of the rows worth keeping are enough by now."""
-        rows, remainder = factor_of_covariance(gram)
+        rows, remainder = factor_of_covariance(self._store.gram())
         rounding = remainder + storing_error(rows, self.dtype)
         done = shrink(rows, self._least_size, most=max(0.0, self._spendable - rounding))
         if rounding <= self._spendable and done.kept <= self._rows_worth_keeping // 2:
-            self._dense = None
-            self._hold(rows[: done.kept])
-            self._charge(done)
-            self._charge_rounding(rounding)
-
-    # -- many rows at once ----------------------------------------------------------------------------
-
-    @property
-    def gram_up_to_dim(self) -> int:
-        """As for Frequent Directions of the smallest size."""
-        return min(GATHER_TIMES_SIZE * self._least_size, MOST_GATHERED)
+            self._store.become_rows()
+            self._hold(rows, done, rounding)
 
     def _add_gram(self, gram: Matrix) -> None:
-        if self._dense is not None:
-            self._dense.add_covariance(gram)
-            return
-        rows, remainder = factor_of_covariance(gram)
-        rows = np.concatenate([rows, self._buffer.rows])
-        rounding = remainder + (0.0 if self._buffer.is_float64 else storing_error(rows, self.dtype))
-        most = self._spendable - rounding
-        done = shrink(rows, self._least_size, most=max(0.0, most))
-        if most < 0.0 or done.kept > self._rows_worth_keeping:
-            self._become_dense().add_covariance(gram)
-            return
-        self._hold(rows[: done.kept])
-        self._charge(done)
-        self._charge_rounding(rounding)
+        store = self._store
+        if not store.is_dense:
+            rows, remainder = factor_of_covariance(gram)
+            rows = np.concatenate([rows, store.buffer.rows])
+            rounding = remainder + (0.0 if store.buffer.is_float64 else storing_error(rows, self.dtype))
+            most = self._spendable - rounding
+            done = shrink(rows, self._least_size, most=max(0.0, most))
+            if most >= 0.0 and done.kept <= self._rows_worth_keeping:
+                self._hold(rows, done, rounding)
+                return
+        store.become_dense().add_full(gram)
 
-    def _hold(self, rows: Matrix) -> None:
-        """Hold exactly these rows."""
-        self._size = max(self._least_size, len(rows) + 1)
-        self._buffer.truncate(0)
-        self._buffer.limit = self._wanted_limit
-        self._buffer.append(rows)
+    def _hold(self, rows: Matrix, done: Shrinkage, rounding: float) -> None:
+        """Hold exactly these rows, of which a shrink has left some, and charge it and the rounding."""
+        self._size = max(self._least_size, done.kept + 1)
+        self._store.buffer.limit = self._wanted_limit
+        self._store.buffer.hold(rows[: done.kept])
+        self._account.charge(done)
+        self._account.charge_rounding(rounding)
 
     # -- merge and files ----------------------------------------------------------------------------
 
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: "AdaptiveSketch") -> None:
         now, theirs = self.row_stats.nonzero, other.row_stats.nonzero
         together = self._schedule(now - theirs) + self._merged_budget + other.budget
         self._merged_budget = max(0.0, together - self._schedule(now))
-        self._take_over(other)
-        super()._absorb(other)
+        self._account.add(other._account)
+        self._store.add_matrix_of(other._store)
+        self._ingest(other._store.buffer.rows)
 
     def _settings(self) -> Scalars:
-        return {
-            "dim": self.dim,
-            "epsilon": self._epsilon,
-            "horizon": self._horizon,
-            "size": self._least_size,
-            "compensation": self._compensation,
-            "order": self._order,
-            "dtype": self.dtype.name,
-        }
+        return {**super()._settings(), "size": self._least_size}
 
     def _state(self) -> tuple[Scalars, Arrays]:
         scalars = {
-            **self._account(),
+            **self._account.dump(),
             "merged_budget": self._merged_budget,
             "current_size": self._size,
-            "limit": self._buffer.limit,
+            "limit": self._store.limit,
         }
         if self._left < 1.0:
             scalars["left"] = self._left
-        return scalars, self._rows_or_triangle()
+        return scalars, self._store.arrays()
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        self._set_account(scalars)
+        self._account.restore(scalars)
         # files of 0.7 have it here
         self.row_stats.nonzero = int(scalars.get("taken", self.row_stats.nonzero))
         self._merged_budget = float(scalars["merged_budget"])
         self._size = int(scalars["current_size"])
-        self._buffer.limit = int(scalars["limit"])
         self._left = float(scalars.get("left", 1.0))
-        self._refill(arrays)
+        self._store.restore(int(scalars["limit"]), arrays)

@@ -1,24 +1,29 @@
-"""The interface of a sketch, and the parts that are the same for all kinds."""
+"""The contract of a sketch, and what is the same for all kinds."""
 
 import copy
+import math
 import sys
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import DTypeLike
+
 from sketchbandit.array_api import is_foreign
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
 from sketchbandit.errors import InputTypeError, MergeError, MergeKindError
+from sketchbandit.html_repr import Facts, amount, certificate
+from sketchbandit.linalg import SUM_ROUNDING, covariance_of
+from sketchbandit.registry import setting_names
+from sketchbandit.serialization import Stored
 from sketchbandit.sketch.change import NO_CHANGE, Change
-from sketchbandit.sketch.checks import check_real
-from sketchbandit.sketch.columns import ColumnNames
-from sketchbandit.sketch.device_gram import device_rows
+from sketchbandit.sketch.checks import check_count, check_dtype, check_real
+from sketchbandit.sketch.row_input import ColumnNames, Name, device_rows, read_rows
 from sketchbandit.sketch.row_stats import RowStats
-from sketchbandit.sketch.rows import read_rows
-from sketchbandit.sketch.telling import Telling
 from sketchbandit.thread_safety import both_locks, holds_the_lock, needs_the_lock
 
 
-class Sketch(Telling):
+class Sketch(Stored):
     """Base class of sketches. A sketch is a streaming summary (S, alpha, e) of the rows X seen so far.
 
     At every moment
@@ -51,6 +56,17 @@ class Sketch(Telling):
 
     _differs_between_parts: ClassVar[frozenset[str]] = frozenset()
     """Settings in which sketches to be merged may differ."""
+
+    _takes_products = False
+    """Whether S x is of use when the row x comes."""
+
+    def __init__(self, dim: int, dtype: DTypeLike) -> None:
+        self._dim = check_count("dim", dim, at_least=1)
+        self._dtype = check_dtype(dtype)
+        self.row_stats = RowStats(self._dtype)
+        """Count and mass, for callers that hold the lock."""
+        self.column_names = ColumnNames()
+        self._lock = self._make_lock()
 
     # -- what can be done with it -------------------------------------------------------------------
 
@@ -133,7 +149,7 @@ class Sketch(Telling):
         if factor == 1.0:
             return NO_CHANGE
         self.row_stats.forget(factor)
-        return self._said(self._forget(factor), by="_forget")
+        return self._checked(self._forget(factor), by="_forget")
 
     @holds_the_lock
     def merge(self, other: "Sketch") -> Change:
@@ -173,11 +189,177 @@ class Sketch(Telling):
             self._absorb(other)
         return Change(rebuilt=True)  # alpha may have changed even if rows were only appended
 
+    # -- what it holds, certifies and promises ------------------------------------------------------
+
+    @property
+    def dim(self) -> int:
+        """Length of a row."""
+        return self._dim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype in which rows are stored."""
+        return self._dtype
+
+    @property
+    def columns(self) -> tuple[Name, ...] | None:
+        """The column names, if rows came as a DataFrame; else None. Later rows are put into this order."""
+        return self.column_names.names
+
+    @property
+    def count(self) -> int:
+        """The number of rows seen, including zero rows."""
+        return self.row_stats.count
+
+    @property
+    def effective_count(self) -> float:
+        """The sum of the weights of the rows seen. This is their number, unless something was forgotten."""
+        return self.row_stats.count - self.row_stats.forgotten
+
+    @property
+    def mass(self) -> float:
+        """The sum of the squared norms of the rows seen, times their weights."""
+        return self.row_stats.mass
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The current sketch size l."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> AnyArray:
+        """S, shape (r, dim), including buffered rows: a read-only copy."""
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows of S; dim if S'S is held as a matrix."""
+        return self._dim if self.is_dense else sum(len(view) for view in self.views())
+
+    @property
+    def parts(self) -> Parts:
+        """``rows`` in the pieces in which they are kept. Concatenated, they are S."""
+        return tuple(read_only(view.copy()) for view in self.views())
+
+    @needs_the_lock
+    def views(self) -> Parts:
+        """``parts`` without a copy. Only for callers that hold the lock, and valid until the next update."""
+        return (self.rows,)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether S'S is held as a matrix. Then ``covariance()`` is cheap and ``rows`` is not."""
+        return False
+
+    @property
+    @abstractmethod
+    def alpha(self) -> float:
+        """The compensation on the diagonal: X'X is estimated by S'S + alpha I."""
+
+    @property
+    @abstractmethod
+    def error_bound(self) -> float:
+        """The certified error bound e: X'X exceeds S'S by at most e in every direction."""
+
+    @property
+    def rounding(self) -> float:
+        """The part of ``error_bound`` that is rounding. S'S may exceed X'X by as much."""
+        return 0.0
+
+    @property
+    def uncounted(self) -> float:
+        """A bound on the float64 rounding that ``error_bound`` leaves out: 4·eps·mass, plus that of shrinks.
+
+        It is left out because it is at most about 1e-11 of the mass.
+        """
+        return SUM_ROUNDING * self.row_stats.mass
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of all arrays held."""
+
+    @property
+    def guarantee(self) -> float:
+        """The g with ``error_bound - rounding <= mass / g`` on every stream; 0 if nothing is promised."""
+        return 0.0
+
+    @property
+    def error_limit(self) -> float:
+        """What ``error_bound`` never exceeds, on any stream; inf if nothing is promised."""
+        return float("inf")
+
+    @property
+    def error_order(self) -> float:
+        """The p for which ``error_bound`` is O(t^p) on every stream; inf if nothing is promised."""
+        return 0.0 if math.isfinite(self.error_limit) else math.inf
+
+    @property
+    def budget(self) -> float:
+        """What ``error_bound`` may be by now; inf if nothing is promised."""
+        return self.error_limit
+
+    @property
+    def exact_rank(self) -> int:
+        """The largest rank of a stream that is kept without loss; 0 if nothing is promised."""
+        return 0
+
+    @property
+    def plain_room(self) -> int:
+        """The number of rows that can come and are only appended, so that no ``Change`` is ``rebuilt``."""
+        return 0
+
+    @property
+    def lossless_room(self) -> int:
+        """The number of rows that can come before anything may be lost; 0 if nothing is promised."""
+        return self.plain_room
+
+    @property
+    def gram_up_to_dim(self) -> int:
+        """The dim up to which it is better to sum up many rows in X'X first (``BulkReader``)."""
+        return 0
+
+    def gram(self) -> Matrix:
+        """S'S as a dense (dim, dim) matrix, a new array. For small dim."""
+        first, *others = self.views()
+        gram = covariance_of(first)
+        for rows in others:
+            gram += covariance_of(rows)
+        return gram
+
+    def covariance(self) -> Matrix:
+        """S'S + alpha I, the estimate of X'X, as a dense (dim, dim) matrix. For small dim."""
+        covariance = self.gram()
+        covariance[np.diag_indices_from(covariance)] += self.alpha
+        return covariance
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
+        kept = "S'S" if self.is_dense else self.row_count
+        return (
+            f"<{type(self).__name__}({settings}): {self.count} rows seen, {kept} kept, "
+            f"error <= {self.error_bound:.4g}>"
+        )
+
+    def _facts(self) -> Facts:
+        kept = "S'S, a full matrix" if self.is_dense else f"{self.row_count:,}"
+        settings = ", ".join(f"{name}={value!r}" for name, value in self._settings().items())
+        return [
+            ("settings", settings),
+            ("rows seen", f"{self.count:,}"),
+            ("rows kept", kept),
+            ("memory", amount(self.nbytes)),
+            ("certificate", certificate(self.error_bound)),
+        ]
+
     # -- for callers that hold the lock and have checked their rows -----------------------------------
 
     @needs_the_lock
-    def take_one(self, row: AnyArray, norm_sq: float) -> Change:
-        """Add one finite row (1, dim) of the sketch's dtype, whose mass was checked. The fast path."""
+    def take_one(self, row: AnyArray, norm_sq: float, products: Vector | None = None) -> Change:
+        """Add one finite row (1, dim) of the sketch's dtype, whose mass was checked. The fast path.
+
+        ``products`` is S x for the row x, in float64, if it is known: a shrink may use it.
+        """
         row_stats = self.row_stats
         row_stats.version += 1
         row_stats.count += 1
@@ -185,7 +367,9 @@ class Sketch(Telling):
         if not norm_sq:  # a zero row changes nothing but the count
             return NO_CHANGE
         row_stats.nonzero += 1
-        return self._ingest_one(row, norm_sq)
+        if products is None or not self._takes_products:
+            return self._ingest_one(row, norm_sq)
+        return self._ingest_with_products(row, products)
 
     @needs_the_lock
     def take(self, rows: AnyArray, norms_sq: Vector) -> Change:
@@ -199,7 +383,7 @@ class Sketch(Telling):
                 first = norms_sq[:some]
                 self.row_stats.add_rows(first)
                 nonzero = rows[:some] if first.all() else rows[:some][first > 0.0]
-                taken = self._said(self._ingest(nonzero)) if len(nonzero) else NO_CHANGE
+                taken = self._checked(self._ingest(nonzero)) if len(nonzero) else NO_CHANGE
             change = change.then(taken)
             rows, norms_sq = rows[some:], norms_sq[some:]
         return change
@@ -224,14 +408,18 @@ class Sketch(Telling):
     def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
         """Do ``_ingest`` for one row (1, dim), for sketches with a faster way."""
         del norm_sq
-        return self._said(self._ingest(row))
+        return self._checked(self._ingest(row))
+
+    def _ingest_with_products(self, row: AnyArray, products: Vector) -> Change:
+        """Do ``_ingest_one`` for a row x with known S x, if ``_takes_products``."""
+        raise NotImplementedError(f"{type(self).__name__} takes products, so it needs _ingest_with_products")
 
     @property
     def _most_at_once(self) -> int:
         """The number of rows that ``_ingest`` may get at once. Small if it reads the row_stats in between."""
         return sys.maxsize
 
-    def _said(self, change: Any, by: str = "_ingest") -> Change:
+    def _checked(self, change: Any, by: str = "_ingest") -> Change:
         if not isinstance(change, Change):
             raise InputTypeError(
                 f"{type(self).__name__}.{by} must return a sketchbandit.Change, got {change!r}; "
@@ -295,6 +483,11 @@ class Sketch(Telling):
                 f"and {theirs[name]!r} there"
             )
 
+    def _settings(self) -> Scalars:
+        """The arguments of the constructor, as JSON values: the attributes of these names, by default."""
+        settings = {name: getattr(self, name) for name in setting_names(type(self))}
+        return {name: value.name if name == "dtype" else value for name, value in settings.items()}
+
     def _content(self) -> tuple[Scalars, Arrays]:
         learned, arrays = self._state()
         scalars = {"settings": self._settings(), **self.row_stats.dump(), "state": learned}
@@ -310,3 +503,10 @@ class Sketch(Telling):
         sketch.column_names = ColumnNames(scalars.get("columns"))
         sketch._restore(scalars["state"], arrays)
         return sketch
+
+
+def read_only(rows: AnyArray) -> AnyArray:
+    """A view of the array that cannot be written to."""
+    view = rows.view()
+    view.flags.writeable = False
+    return view

@@ -4,7 +4,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -55,6 +55,40 @@ class Block(NamedTuple):
     exact: bool
 
 
+class Losses(NamedTuple):
+    """What sketches certify, summed up. Each field has the name of the property of a sketch."""
+
+    error_bound: float = 0.0
+    rounding: float = 0.0
+    uncounted: float = 0.0
+    alpha: float = 0.0
+
+    @classmethod
+    def of(cls, sketch: "Sketch | Folded") -> "Losses":
+        """Those of one sketch."""
+        return cls(sketch.error_bound, sketch.rounding, sketch.uncounted, sketch.alpha)
+
+    def plus(self, other: "Losses") -> "Losses":
+        """The sum of both."""
+        return Losses(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def times(self, factor: float) -> "Losses":
+        """Everything times the factor."""
+        return Losses(*(factor * value for value in self))
+
+    def dump(self, prefix: str) -> Scalars:
+        """The JSON values that ``undump`` takes."""
+        return {f"{prefix}_{name}": value for name, value in zip(_SAVED, self, strict=True)}
+
+    @classmethod
+    def undump(cls, prefix: str, scalars: Scalars) -> "Losses":
+        """Those that ``dump`` described; zero where there are none."""
+        return cls(*(float(scalars.get(f"{prefix}_{name}", 0.0)) for name in _SAVED))
+
+
+_SAVED = ("error", "rounding", "uncounted", "alpha")
+
+
 @dataclass
 class WorkingBlock:
     """A block in use. Its sketch counts the rows it was given."""
@@ -68,8 +102,12 @@ class WorkingBlock:
     @property
     def open(self) -> Sketch:
         """The sketch of a block that still takes rows."""
-        assert isinstance(self.sketch, Sketch)  # noqa: S101  (for the type checker)
-        return self.sketch
+        return cast("Sketch", self.sketch)
+
+    @property
+    def never_loses(self) -> bool:
+        """Whether nothing is ever lost: it is the exact block, or a base made an exact sketch."""
+        return self.sketch.error_limit == 0.0
 
     @property
     def row_stats(self) -> RowStats:
@@ -86,13 +124,6 @@ class WorkingBlock:
         """Compress the sketch, and drop the row space."""
         self.span = None
         return self.open.compress()
-
-    def forget(self, factor: float) -> None:
-        """Multiply the weights of its rows by the factor. Their span stays."""
-        if isinstance(self.sketch, Folded):
-            self.sketch = self.sketch.forgotten(factor)
-        else:
-            self.sketch.forget(factor)
 
     def within(self, share: float, action: Callable[[], Change]) -> Change | None:
         """Do something to the sketch. If e then exceeds ``share``, undo it and return None."""
@@ -133,23 +164,25 @@ class WorkingBlock:
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same block."""
-        kind = "folded" if isinstance(self.sketch, Folded) else self.sketch.kind
         content, arrays = self.sketch.content()
         if self.span is not None:
             arrays = {**arrays, "span": self.span}
-        return {"kind": kind, "content": content, "size": self.size, "exact": self.exact}, arrays
+        return {"kind": self.sketch.kind, "content": content, "size": self.size, "exact": self.exact}, arrays
 
     @classmethod
     def undump(cls, saved: Scalars, arrays: Arrays) -> "WorkingBlock":
         """Return the block that ``dump`` described."""
         span, content = arrays.pop("span", None), saved["content"]
-        kind: Any = Folded if saved["kind"] == "folded" else Sketch.of_kind(saved["kind"])
-        if kind is Folded and "count" not in content:  # a file of 0.7, where the block itself had counted
-            content = {**content, "count": saved["count"], "mass": saved["mass"]}
-        return cls(kind.undump(content, arrays), saved["size"], saved["exact"], span)
+        if saved["kind"] == Folded.kind:
+            # in a file of 0.7 the block itself had counted
+            sketch: Sketch | Folded = Folded.undump({**saved, **content}, arrays)
+        else:
+            sketch = Sketch.of_kind(saved["kind"]).undump(content, arrays)
+        return cls(sketch, saved["size"], saved["exact"], span)
 
 
-class Folded(NamedTuple):
+@dataclass
+class Folded:
     """What is left of a frozen block whose rows went into the dense exact block: alpha and error bound."""
 
     rows: AnyArray
@@ -157,14 +190,20 @@ class Folded(NamedTuple):
     error_bound: float
     rounding: float
     row_stats: RowStats
-    nbytes: int = 0
-    uncounted: float = 0.0
+    kind: ClassVar[str] = "folded"
+    nbytes: ClassVar[int] = 0
+    uncounted: ClassVar[float] = 0.0
+    error_limit: ClassVar[float] = math.inf
 
-    def forgotten(self, factor: float) -> "Folded":
+    def forget(self, factor: float) -> None:
         """Multiply everything by the factor."""
         self.row_stats.forget(factor)
-        error, rounding = factor * self.error_bound, factor * self.rounding
-        return self._replace(alpha=factor * self.alpha, error_bound=error, rounding=rounding)
+        self.alpha *= factor
+        self.error_bound *= factor
+        self.rounding *= factor
+
+    def _check_can_forget(self) -> None:
+        """It can."""
 
     def views(self) -> Parts:
         """No bytes."""

@@ -47,3 +47,5 @@ class Change(NamedTuple):
 
 NO_CHANGE = Change()
 ONE_APPENDED = Change(1)
+ADDED = Change(rebuilt=True, lossless=True)
+"""Rows were added to a matrix."""

@@ -1,16 +1,22 @@
-"""Rows of other array libraries, summed up in X'X on their device."""
+"""Rows of other array libraries, summed up in X'X on their device until a sketch takes them in."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from sketchbandit.array_api import Library, check_real_dtype, dtype_name, library_of
-from sketchbandit.arrays import AnyArray, Vector
-from sketchbandit.errors import InputError
+from sketchbandit.array_api import Library, dtype_name
+from sketchbandit.arrays import AnyArray, Matrix, Vector
+from sketchbandit.linalg import oriented, row_norms_sq
+from sketchbandit.sketch.base import Sketch
+from sketchbandit.sketch.change import NO_CHANGE, Change
+from sketchbandit.sketch.row_input import device_rows, read_rows
 from sketchbandit.sketch.row_stats import RowStats
+from sketchbandit.thread_safety import SharedLock
 
-MOST_DIM = 16384  # 2 GiB of float64
+_MOST_DIM = 16384  # 2 GiB of float64
 _FEW_ROWS, _SHORT = 64, 1024
 """How many rows wait for a product: at least and at most. float32 rounds sums of so many rows only little."""
 _ELEMENTS = 1 << 25  # 256 MiB of float64: the most that is converted at a time
@@ -19,20 +25,6 @@ _UNIT = {"float64": 2.0**-53, "float32": 2.0**-24}
 _TINY = {"float64": 2.0**-1022, "float32": 2.0**-126}
 _MOST_SHORT_MASS = 2.0**120  # limit for the mass of rows with float32 products
 _COARSE_SUMS = 4.0  # times the unit: hardware that rounds factors does not round sums to nearest
-
-
-def device_rows(rows: Any, dim: int) -> tuple[Library, Any]:
-    """The library of the rows, and the rows as a matrix (n, dim). The entries are not checked."""
-    library = library_of(rows)
-    check_real_dtype(rows, "rows")
-    rows = rows.detach() if library.name == "torch" else rows
-    if rows.ndim == 1 and rows.shape[0] == dim:
-        rows = library.xp.reshape(rows, (1, dim))
-    if rows.ndim != 2:
-        raise InputError(f"rows must be a vector or a matrix, got {rows.ndim} dimensions {tuple(rows.shape)}")
-    if rows.shape[1] != dim:
-        raise InputError(f"rows have length {rows.shape[1]}, but dim is {dim}")
-    return library, rows
 
 
 def pieces(rows: Any, most: int) -> list[Any]:
@@ -50,7 +42,7 @@ def device_norms_sq(library: Library, rows: Any) -> Vector:
     return np.concatenate(norms_sq)
 
 
-class Gathering:
+class DeviceGram:
     """X'X of rows that came as arrays of another library, on their device. A few rows wait uncombined.
 
     Products of up to 8192 rows are computed in float64 if that is as fast as float32, or if rows are float64.
@@ -147,3 +139,129 @@ class Gathering:
     def waiting(self) -> list[AnyArray] | None:
         """The waiting rows as numpy arrays, if there are no others; else None."""
         return None if self._gram is not None else [self.library.to_host(rows) for rows in self._waiting]
+
+
+class DeviceRows:
+    """Rows on a device, up to dim = 16384, that a sketch was given and has not taken in yet.
+
+    They are summed up in X'X on the device. They go into the sketch as soon as its lock is taken, which every
+    public call does: every read, copy, merge and save. So each read after new rows costs a shrink, and may
+    lose something.
+    """
+
+    def __init__(self) -> None:
+        self._summed: DeviceGram | None = None
+
+    def update(self, sketch: Sketch, rows: Any, add: Callable[[DeviceGram], None]) -> Change:
+        """Do ``sketch.update``. ``add`` puts X'X and its row_stats into the sketch: all or nothing."""
+        library, rows = device_rows(rows, sketch.dim)
+        if not rows.shape[0]:
+            return NO_CHANGE
+        if sketch.dim > _MOST_DIM:
+            return sketch.update(library.to_host(rows))
+        if sketch.dtype == np.float32 and dtype_name(rows) == "float64":
+            rows = library.cast(rows, library.xp.float32)
+        norms_sq = device_norms_sq(library, rows)
+        if not np.isfinite(norms_sq).all():  # on the device: raise with the reason, or take them in float64
+            rows = library.to_host(rows)
+            read_rows(rows, sketch.dim, sketch.dtype)
+            return sketch.update(rows)
+        lock = sketch._lock
+        assert isinstance(lock, SharedLock)  # noqa: S101  (for the type checker)
+        lock.acquire()  # plainly: the rows before stay on the device
+        try:
+            fits, is_first = self._sum_up(sketch, library, rows, norms_sq)
+            if is_first:
+                lock.put_off(partial(self._take_in, sketch, add))
+        finally:
+            lock.release()
+        return Change(rebuilt=True) if fits else sketch.update(library.to_host(rows))
+
+    def _sum_up(self, sketch: Sketch, library: Library, rows: Any, norms_sq: Vector) -> tuple[bool, bool]:
+        """Add rows to those that were summed up. Return whether they fit into float32, and are the first."""
+        mass, summed = float(norms_sq.sum()), self._summed
+        sketch.row_stats.check(mass + (summed.row_stats.mass if summed else 0.0))
+        if summed is not None and (summed.is_full or not summed.is_for(library)):
+            with sketch._lock:
+                summed = None
+        is_first = summed is None
+        summed = summed or DeviceGram(library, sketch.dim, sketch.dtype)
+        if not summed.has_room(rows, mass):
+            return False, False
+        summed.add(rows, norms_sq)
+        self._summed = summed
+        return True, is_first
+
+    def _take_in(self, sketch: Sketch, add: Callable[[DeviceGram], None]) -> None:
+        """Put the rows into the sketch."""
+        summed = self._summed
+        if summed is None:
+            return
+        few = summed.waiting
+        if few is None:
+            add(summed)
+        else:
+            for rows in few:
+                for chunk, norms_sq in read_rows(rows, sketch.dim, sketch.dtype).chunks():
+                    sketch.take(chunk, norms_sq)
+                summed.drop_first()  # what is broken off here goes on with the next
+        self._summed = None
+
+
+class Cut(NamedTuple):
+    """Rows S with -rounding·I ⪯ C - S'S ⪯ (amount + rounding)·I."""
+
+    rows: Matrix
+    amount: float
+    rounding: float
+
+
+def truncated_eigh(library: Library, gram: Any, rows: AnyArray, size: int, head: int) -> Cut:
+    """At most size - 1 rows for C = gram + rows'rows: its spectrum minus the size-th eigenvalue, as in FD.
+
+    The first ``head`` eigenvalues stay as they are. The eigenvectors are computed on the device of the
+    matrix, or by numpy if the device has no float64. They are not trusted. Their error is measured as
+
+        |C - V diag V'|_F    and    |V'V - I|_F,
+
+    and is part of the rounding.
+    """
+    if library.widest != library.xp.float64:
+        gram, library = library.to_host(gram).astype(np.float64), Library(np, "numpy", "cpu")
+    xp, dim = library.xp, gram.shape[0]
+    kept_mass = 0.0
+    if len(rows):
+        wide = rows.astype(np.float64)
+        kept_mass = float(row_norms_sq(wide).sum())
+        given = library.put(wide)
+        gram = gram + library.product(given.T, given)
+    exponent = _exponent(float(xp.max(xp.abs(gram))))
+    gram = (gram + gram.T) * (0.5 * 2.0 ** (-2 * exponent))  # scaled, so that its squares do not overflow
+    found = xp.linalg.eigh(gram)
+    ascending, vectors = found[0], found[1]
+    residual = _norm(library, gram - library.product(vectors * ascending[None, :], vectors.T))
+    identity = library.put(np.eye(dim))
+    skew = _norm(library, library.product(vectors.T, vectors) - identity)
+
+    values = library.to_host(ascending)[::-1]
+    amount = max(0.0, float(values[size - 1])) if size <= dim else 0.0
+    left = values[: size - 1].copy()
+    left[head:] -= amount
+    count = int(np.count_nonzero(left > 0.0))  # these are the leading ones: the values descend
+    directions = library.to_host(vectors[:, dim - count :])[:, ::-1].T if count else np.empty((0, dim))
+    below = max(0.0, -float(values[-1]))
+    summed = (dim + 16) * _UNIT["float64"] * float(np.abs(values).sum())
+    rounding = 1.001 * (residual + skew * (amount + below) + below + summed)
+    kept = np.ldexp(np.sqrt(left[:count])[:, np.newaxis] * oriented(directions), exponent)
+    amount, rounding = (float(np.ldexp(part, 2 * exponent)) for part in (amount, rounding))
+    return Cut(np.ascontiguousarray(kept), amount, rounding + (len(rows) + 2) * _UNIT["float64"] * kept_mass)
+
+
+def _exponent(largest: float) -> int:
+    """The binary exponent of the square root of a number, limited so that squaring can be undone."""
+    return int(np.clip(np.frexp(largest)[1] // 2, -500, 500))
+
+
+def _norm(library: Library, matrix: Any) -> float:
+    """|matrix|_F."""
+    return float(np.sqrt(float(library.xp.sum(matrix * matrix))))

@@ -7,14 +7,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector, taken_from, under
 from sketchbandit.errors import FileError
-from sketchbandit.linalg import row_norms_sq, running_sums, storing_error
-from sketchbandit.sketch.block_sketch import BlockSketch
-from sketchbandit.sketch.blocks import BaseFactory, Bases, WorkingBlock
+from sketchbandit.linalg import covariance_of, row_norms_sq, running_sums, storing_error
+from sketchbandit.sketch.base import Sketch, read_only
+from sketchbandit.sketch.blocks import BaseFactory, Bases, Block, Losses, WorkingBlock
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.exact import ExactSketch
+from sketchbandit.thread_safety import needs_the_lock
 
 _LIGHT = 0.9  # share of a block's mass limit
 _LOOK_AHEAD = 1024  # rows examined at a time
@@ -22,7 +23,7 @@ _LOOK_AHEAD = 1024  # rows examined at a time
 _LOOK_AHEAD_ELEMENTS = 1 << 17
 
 
-class DyadicBlockSketch(BlockSketch):
+class DyadicBlockSketch(Sketch):
     """Dyadic Block Sketching: blocks of doubling size keep the spectral error below 2·epsilon.
 
     A row goes into the active block while the mass of the block stays below epsilon·size, or while the block
@@ -97,14 +98,80 @@ class DyadicBlockSketch(BlockSketch):
         self._most_blocks = max(1, ((self.dim + self._first_size) // self._first_size).bit_length() - 1)
         sizes = [self._first_size * 2**index for index in range(max(1, self._most_blocks - 1))]
         self._bases = Bases(base, self.dim, self.dtype, self._compensation, sizes)
-        self._dense: ExactSketch | None = None
+        self._merged = Losses()
+        """The losses of merged sketches."""
+        self._carried = Losses()
+        """The losses of blocks that were dissolved after enough was forgotten."""
+        self._dense: Sketch | None = None
         """The exact block, once it holds a matrix. From then on it takes every row."""
+        self._blocks: list[WorkingBlock] = []
+        """Frozen blocks, oldest first, then the active one."""
         self._blocks.append(self._new_block(0))
         self._exact_rank = self._active.open.exact_rank
 
     # -- what it tells ------------------------------------------------------------------------------
 
     epsilon = property(lambda self: self._epsilon, doc="Half of the spectral error allowed.")
+
+    @property
+    def size(self) -> int:
+        """The sketch size of the active block."""
+        return self._active.size
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The frozen blocks, oldest first, and the active one."""
+        return tuple(
+            Block(b.size, b.sketch.rows, b.row_stats.mass, b.sketch.error_bound, b is self._active, b.exact)
+            for b in self._blocks
+        )
+
+    @property
+    def rows(self) -> AnyArray:
+        """S of eq. (combination): the rows of all blocks, oldest first, as a read-only copy.
+
+        It is float64 if the exact block has rows, because that block is float64.
+        """
+        return read_only(np.concatenate(self.views()))
+
+    @needs_the_lock
+    def views(self) -> Parts:
+        """The rows of each block that has any, oldest first. The active block is always included."""
+        every = [block.rows for block in self._blocks]
+        return tuple([rows for rows in every[:-1] if len(rows)] + every[-1:])
+
+    @property
+    def alpha(self) -> float:
+        """The sum of the alphas of all blocks. It enters the covariance once."""
+        return self._total("alpha")
+
+    @property
+    def error_bound(self) -> float:
+        """The sum of the error bounds of all blocks (Lemma Decomposability)."""
+        return self._total("error_bound")
+
+    @property
+    def rounding(self) -> float:
+        """The part of the error bound that is rounding. S'S may exceed X'X by as much."""
+        return self._total("rounding")
+
+    @property
+    def uncounted(self) -> float:
+        """Rounding in float64 that the error bound leaves out."""
+        return self._total("uncounted")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays of all blocks."""
+        return sum(block.nbytes for block in self._blocks)
+
+    def gram(self) -> Matrix:
+        """S'S: the sum over the blocks."""
+        gram = self._active.open.gram()  # a dense exact block has no rows to read
+        for block in self._blocks[:-1]:
+            if len(block.rows):
+                gram += covariance_of(block.rows)
+        return gram
 
     @property
     def is_dense(self) -> bool:
@@ -119,12 +186,21 @@ class DyadicBlockSketch(BlockSketch):
     @property
     def error_limit(self) -> float:
         """2·epsilon (Thm. 1), plus the error bounds of merged sketches."""
-        return 2.0 * self._epsilon + self._merged["error"]
+        return 2.0 * self._epsilon + self._merged.error_bound
 
     @property
     def exact_rank(self) -> int:
         """The rank that the first block keeps without loss. Later blocks keep it too."""
         return self._exact_rank
+
+    @property
+    def _active(self) -> WorkingBlock:
+        return self._blocks[-1]
+
+    def _total(self, name: str) -> float:
+        """The sum of a property over merged sketches, dissolved blocks, and blocks."""
+        before: float = getattr(self._merged, name) + getattr(self._carried, name)
+        return before + float(sum(getattr(block.sketch, name) for block in self._blocks))
 
     def _compress(self) -> Change:
         """Compress the active block. The others are compressed already."""
@@ -132,16 +208,23 @@ class DyadicBlockSketch(BlockSketch):
 
     # -- forgetting ---------------------------------------------------------------------------------
 
+    def _check_can_forget(self) -> None:
+        super()._check_can_forget()
+        for block in self._blocks:  # they may come from a user's own base
+            block.sketch._check_can_forget()
+
     def _forget(self, factor: float) -> Change:
-        change = super()._forget(factor)
+        for block in self._blocks:
+            block.sketch.forget(factor)
+        self._merged, self._carried = self._merged.times(factor), self._carried.times(factor)
         if len(self._blocks) > 1 and self._mass_in_one_block < _LIGHT * self._epsilon * self._first_size:
             self._dissolve()
-        return change
+        return Change(rebuilt=True)
 
     @property
     def _mass_in_one_block(self) -> float:
         """An upper bound on |S|_F² of all blocks, plus room for their error bounds in a first block."""
-        lost = self._carried["error"] + sum(block.sketch.error_bound for block in self._blocks)
+        lost = self._carried.error_bound + sum(block.sketch.error_bound for block in self._blocks)
         held = sum(block.row_stats.mass for block in self._blocks)
         if self._bases.described is None:  # a shrink by s takes s from ``size`` directions
             held -= sum(b.size * (b.sketch.error_bound - b.sketch.rounding) for b in self._blocks)
@@ -153,13 +236,8 @@ class DyadicBlockSketch(BlockSketch):
         rows = np.concatenate(parts)
         stored = sum(storing_error(part, self.dtype) for part in parts if part.dtype != self.dtype)
         for block in self._blocks:
-            known = block.sketch
-            lost = (known.error_bound, known.rounding, known.uncounted, known.alpha)
-            for name, value in zip(self._carried, lost, strict=True):
-                self._carried[name] += value
-        self._carried["error"] += stored
-        self._carried["rounding"] += stored
-        self._carried["alpha"] += self._compensation * stored
+            self._carried = self._carried.plus(Losses.of(block.sketch))
+        self._carried = self._carried.plus(Losses(stored, stored, 0.0, self._compensation * stored))
         self._blocks, self._dense = [], None
         self._blocks.append(self._new_block(0))
         self._ingest(rows[row_norms_sq(rows) > 0.0].astype(self.dtype, copy=False))
@@ -205,11 +283,11 @@ class DyadicBlockSketch(BlockSketch):
     def _count_fitting(self, rows: AnyArray, norms_sq: Vector) -> tuple[int, bool]:
         """How many leading rows the active block takes (line 7), and whether its share surely holds."""
         block = self._active
-        if isinstance(block.sketch, ExactSketch):
-            return min(len(rows), block.sketch._rows_before_it_may_turn_dense), True
+        if block.never_loses:  # it is looked at again when it may have turned dense
+            return min(len(rows), block.open.plain_room + 1), True
         threshold = self._epsilon * self._first_size
         if len(self._blocks) == 1:
-            threshold -= self._carried["error"] * self._first_size
+            threshold -= self._carried.error_bound * self._first_size
         if block.row_stats.mass + norms_sq[0] < threshold:  # then the error bound is below mass / size
             sums = running_sums(block.row_stats.mass, norms_sq[:_LOOK_AHEAD])
             return int(np.searchsorted(sums, threshold)), self._is_float64
@@ -231,18 +309,18 @@ class DyadicBlockSketch(BlockSketch):
         if self._active.exact:
             return math.inf
         index = len(self._blocks) - 1
-        return self._epsilon / 2**index if index else self._epsilon - self._carried["error"]
+        return self._epsilon / 2**index if index else self._epsilon - self._carried.error_bound
 
     def _fold(self) -> Change:
         """Once the exact block holds a matrix, let it take over the rows of the frozen blocks."""
-        exact, change = self._active.sketch, NO_CHANGE
-        if not isinstance(exact, ExactSketch) or not exact.is_dense:
+        exact, change = self._active.open, NO_CHANGE
+        if not self._active.never_loses or not exact.is_dense:
             return NO_CHANGE
         self._dense = exact
         for block in self._blocks[:-1]:
             if len(block.rows):
-                self._merged["uncounted"] += block.sketch.uncounted
-                exact._store(block.hand_over_rows().astype(self.dtype, copy=False))
+                self._merged = self._merged.plus(Losses(uncounted=block.sketch.uncounted))
+                exact._ingest(block.hand_over_rows().astype(self.dtype, copy=False))
                 change = Change(rebuilt=True, lossless=True)  # S'S is the same as before
         return change
 
@@ -256,20 +334,16 @@ class DyadicBlockSketch(BlockSketch):
     # -- merge and files ----------------------------------------------------------------------------
 
     def _absorb(self, other: "DyadicBlockSketch") -> None:
-        self._take_over(other)
+        self._merged = self._merged.plus(Losses.of(other))
         theirs = other._active
-        if isinstance(theirs.sketch, ExactSketch) and theirs.row_stats.count:
-            self._take_exact(theirs.sketch)
+        if theirs.never_loses and theirs.row_stats.count:
+            while not self._active.never_loses:  # exact rows stay exact
+                self._freeze()
+            self._active.open.merge(theirs.open)
+            self._fold()
         for block in other._blocks:
-            if not isinstance(block.sketch, ExactSketch):
+            if not block.never_loses:
                 self._ingest(block.rows[row_norms_sq(block.rows) > 0.0].astype(self.dtype, copy=False))
-
-    def _take_exact(self, exact: ExactSketch) -> None:
-        """Keep exact rows exact: freeze blocks until there is an exact one, and give it the rows."""
-        while not isinstance(mine := self._active.sketch, ExactSketch):
-            self._freeze()
-        mine.merge(exact)
-        self._fold()
 
     def _blank(self) -> "DyadicBlockSketch":
         settings = {**self._settings(), "base": self._bases.base}
@@ -285,8 +359,25 @@ class DyadicBlockSketch(BlockSketch):
             "dtype": self.dtype.name,
         }
 
+    def _state(self) -> tuple[Scalars, Arrays]:
+        blocks: list[Scalars] = []
+        arrays: Arrays = {}
+        for index, block in enumerate(self._blocks):
+            scalars, parts = block.dump()
+            blocks.append(scalars)
+            arrays |= under(str(index), parts)
+        lost = self._merged.dump("merged")
+        if any(self._carried):
+            lost |= self._carried.dump("carried")
+        return {**lost, "blocks": blocks}, arrays
+
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        super()._restore(scalars, arrays)
+        self._merged = Losses.undump("merged", scalars)
+        self._carried = Losses.undump("carried", scalars)
+        self._blocks = [
+            WorkingBlock.undump(saved, taken_from(str(index), arrays))
+            for index, saved in enumerate(scalars["blocks"])
+        ]
         self._fold()
 
     @classmethod

@@ -1,22 +1,22 @@
 """The exact sketch, which loses nothing."""
 
 import sys
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import Arrays, Matrix, Scalars
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
 from sketchbandit.linalg import SCALING_ROUNDING, are_independent, shrink
-from sketchbandit.sketch.buffer import RowBuffer
-from sketchbandit.sketch.change import NO_CHANGE, Change
-from sketchbandit.sketch.hybrid import ADDED, HybridSketch
-from sketchbandit.sketch.shrinking import MOST_GATHERED
+from sketchbandit.sketch.base import Sketch, read_only
+from sketchbandit.sketch.change import ADDED, NO_CHANGE, ONE_APPENDED, Change
+from sketchbandit.sketch.frequent_directions import MOST_IN_GRAM
+from sketchbandit.sketch.row_store import HybridStore
+from sketchbandit.thread_safety import needs_the_lock
 
 _FIRST_LIMIT = 32  # rows before the first search for redundancy
 
 
-class ExactSketch(HybridSketch):
+class ExactSketch(Sketch):
     """Keeps X'X exactly. It is used for OFUL, as the last block of ``DyadicBlockSketch``, and as an oracle.
 
     It holds rows without redundancy, which takes O(dim · k) memory for a stream of rank k. Once they fill
@@ -46,16 +46,20 @@ class ExactSketch(HybridSketch):
 
     def __init__(self, dim: int, *, dtype: DTypeLike = np.float64) -> None:
         super().__init__(dim, dtype)
-        self._buffer = RowBuffer(self.dim, min(_FIRST_LIMIT, self._most_rows), np.dtype(np.float64))
-        self._drift = 0.0
+        self._store = HybridStore(self.dim, np.dtype(np.float64))
+        self._store.buffer.limit = min(_FIRST_LIMIT, self._store.most_rows)
+        self._drift = 0.0  # float64 rounding of the searches for redundancy
 
     @classmethod
     def beside(cls, others: int, dim: int, dtype: DTypeLike) -> "ExactSketch":
         """A sketch that counts ``others`` rows, held elsewhere, as its own when it decides to turn dense."""
         sketch = cls(dim, dtype=dtype)
-        sketch._most_rows = max(1, sketch._most_rows - others)
-        sketch._buffer.limit = min(_FIRST_LIMIT, sketch._most_rows)
+        store = sketch._store
+        store.most_rows = max(1, store.most_rows - others)
+        store.buffer.limit = min(_FIRST_LIMIT, store.most_rows)
         return sketch
+
+    # -- what it tells ------------------------------------------------------------------------------
 
     @property
     def size(self) -> int:
@@ -98,64 +102,103 @@ class ExactSketch(HybridSketch):
         return sys.maxsize
 
     @property
+    def plain_room(self) -> int:
+        """No limit once it is dense: the matrix takes rows in, and only ``rows`` are computed again."""
+        return self._store.plain_room
+
+    @property
     def gram_up_to_dim(self) -> int:
         """The limit for X'X, which it holds sooner or later anyway."""
-        return MOST_GATHERED
+        return MOST_IN_GRAM
 
-    def _compress(self) -> Change:
-        """Remove redundant rows now, and free their memory."""
-        if self._dense is not None:
-            self._dense.trim()
-            return ADDED
-        change = self._remove_redundancy(worth=self.dim)
-        self._buffer.trim()
-        return change
+    @property
+    def is_dense(self) -> bool:
+        """Whether S'S is held as a matrix rather than as rows."""
+        return self._store.is_dense
+
+    @property
+    def rows(self) -> AnyArray:
+        """S, shape (r, dim), in float64: a read-only copy. It takes O(dim³) if the sketch is dense."""
+        return read_only(self._store.rows.copy())
+
+    @needs_the_lock
+    def views(self) -> tuple[AnyArray, ...]:
+        """The buffer itself, unless the sketch is dense."""
+        return (self._store.rows,)
+
+    def gram(self) -> Matrix:
+        """S'S."""
+        return self._store.gram()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, or of the covariance and its pending rows."""
+        return self._store.nbytes
+
+    # -- the stream ---------------------------------------------------------------------------------
+
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
+        del norm_sq
+        return ONE_APPENDED.then(self._make_room()) if self._store.buffer.append(row) else ONE_APPENDED
+
+    def _ingest(self, rows: AnyArray) -> Change:
+        return self._store.buffer.fill(rows, self._make_room)
 
     def _make_room(self) -> Change:
-        limit, is_last = self._buffer.limit, self._buffer.limit >= self._most_rows
-        worth = 3 * self._most_rows // 4 if is_last else limit // 2  # with fewer rows another look pays off
+        store = self._store
+        if store.is_dense:
+            store.flush()
+            return ADDED
+        limit, is_last = store.limit, store.limit >= store.most_rows
+        worth = 3 * store.most_rows // 4 if is_last else limit // 2  # with fewer rows another look pays off
         change = self._remove_redundancy(worth=worth)
-        if len(self._buffer) <= worth:
+        if len(store.buffer) <= worth:
             return change
         if not is_last:
-            self._buffer.limit = min(2 * limit, self._most_rows)
+            store.buffer.limit = min(2 * limit, store.most_rows)
             return change
-        self._become_dense()
+        store.become_dense()
         return ADDED
 
     def _remove_redundancy(self, *, worth: int) -> Change:
         """Reduce the rows to their rank, unless that is above ``worth``."""
-        if are_independent(self._buffer.rows):
+        buffer = self._store.buffer
+        if are_independent(buffer.rows):
             return NO_CHANGE
         # No stream has a rank above dim, so with size = dim + 1 nothing is subtracted or dropped.
-        done = shrink(self._buffer.writable(), self.dim + 1, most=0.0, worth=worth)
+        done = shrink(buffer.writable(), self.dim + 1, most=0.0, worth=worth)
         if not done.rotated:
             return NO_CHANGE
-        self._buffer.truncate(done.kept)
+        buffer.truncate(done.kept)
         self._drift += done.arithmetic
         return Change(rebuilt=True, lossless=True, orthogonal=True)
 
+    def _compress(self) -> Change:
+        """Remove redundant rows now, and free their memory."""
+        change = ADDED if self._store.is_dense else self._remove_redundancy(worth=self.dim)
+        self._store.trim()
+        return change
+
     def _forget(self, factor: float) -> Change:
         self._drift = self._drift * factor + SCALING_ROUNDING * self.row_stats.mass
-        self._scale(factor)
+        self._store.scale(factor)
         return Change(rebuilt=True)
 
     def _add_gram(self, gram: Matrix) -> None:
-        (self._become_dense() if self._dense is None else self._dense).add_covariance(gram)
+        self._store.become_dense().add_full(gram)
 
-    def _absorb(self, other: Any) -> None:
+    # -- merge and files ----------------------------------------------------------------------------
+
+    def _absorb(self, other: "ExactSketch") -> None:
         self._drift += other._drift
-        super()._absorb(other)
-
-    def _settings(self) -> Scalars:
-        return {"dim": self.dim, "dtype": self.dtype.name}
+        self._store.add_matrix_of(other._store)
+        self._ingest(other._store.buffer.rows)
 
     def _state(self) -> tuple[Scalars, Arrays]:
-        scalars = {"limit": self._buffer.limit, "most_rows": self._most_rows, "drift": self._drift}
-        return scalars, self._rows_or_triangle()
+        store = self._store
+        return {"limit": store.limit, "most_rows": store.most_rows, "drift": self._drift}, store.arrays()
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        self._most_rows = int(scalars["most_rows"])
-        self._buffer.limit = int(scalars["limit"])
+        self._store.most_rows = int(scalars["most_rows"])
         self._drift = float(scalars.get("drift", 0.0))  # files of 0.6 have none
-        self._refill(arrays)
+        self._store.restore(int(scalars["limit"]), arrays)

@@ -7,10 +7,9 @@ from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray, Arrays, Scalars
 from sketchbandit.errors import MergeError
-from sketchbandit.sketch.base import Sketch
+from sketchbandit.sketch.base import Sketch, read_only
 from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.sketch.telling import read_only
 
 
 class RandomProjection(Sketch):
@@ -109,9 +108,6 @@ class RandomProjection(Sketch):
     def _absorb(self, other: "RandomProjection") -> None:
         self._rows += other._rows
         self._seeds_seen |= other._seeds_seen
-
-    def _settings(self) -> Scalars:
-        return {"dim": self.dim, "size": self.size, "seed": self.seed, "dtype": self.dtype.name}
 
     def _state(self) -> tuple[Scalars, Arrays]:
         scalars = {"seeds_seen": sorted(self._seeds_seen), "random": self._random.bit_generator.state}

@@ -11,7 +11,7 @@ from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import AnyVector, SparseVector, inner, row_norms_sq
 from sketchbandit.sketch import Sketch
-from sketchbandit.sketch.rows import row_source
+from sketchbandit.sketch.row_input import row_source
 from sketchbandit.sklearn.online_newton import OnlineNewton
 
 _LONGEST = 1e150  # a margin whose square does not overflow

@@ -6,7 +6,7 @@ import numpy as np
 
 from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.sketch import Sketch, spectrum
-from sketchbandit.sketch.centring import CentredReader
+from sketchbandit.sketch.bulk_reader import CentredReader
 
 
 class Principal(NamedTuple):

@@ -11,7 +11,7 @@ from sketchbandit.errors import InputError
 from sketchbandit.linalg import inner, product, row_norms_sq
 from sketchbandit.precision import Precision
 from sketchbandit.sketch import BulkReader, Sketch, Spectrum, spectrum
-from sketchbandit.sketch.centring import Centring, dense_chunks, most_scatter
+from sketchbandit.sketch.bulk_reader import Centring, dense_chunks, most_scatter
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sklearn.sketches import Choice, make_sketch
 from sketchbandit.sklearn.streaming import StreamingEstimator

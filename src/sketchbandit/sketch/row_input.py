@@ -1,4 +1,4 @@
-"""Reading rows from any input: all of it is checked first, then returned in dense chunks."""
+"""Rows from any input, checked before they are used; and the names of their columns."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sketchbandit.array_api import Library, check_real_dtype, library_of
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.linalg import row_norms_sq
+
+Name = str | int
 
 _CHUNK_ELEMENTS = 1 << 22  # 32 MiB of float64: the most that is converted or made dense at a time
 
@@ -86,6 +89,20 @@ def row_source(rows: Any, dim: int, noun: str = "rows") -> Any:
     return source
 
 
+def device_rows(rows: Any, dim: int) -> tuple[Library, Any]:
+    """The library of the rows, and the rows as a matrix (n, dim). The entries are not checked."""
+    library = library_of(rows)
+    check_real_dtype(rows, "rows")
+    rows = rows.detach() if library.name == "torch" else rows
+    if rows.ndim == 1 and rows.shape[0] == dim:
+        rows = library.xp.reshape(rows, (1, dim))
+    if rows.ndim != 2:
+        raise InputError(f"rows must be a vector or a matrix, got {rows.ndim} dimensions {tuple(rows.shape)}")
+    if rows.shape[1] != dim:
+        raise InputError(f"rows have length {rows.shape[1]}, but dim is {dim}")
+    return library, rows
+
+
 def complaint(source: Any, at: int, dtype: np.dtype[Any], noun: str = "row") -> RowError:
     """The error for a row that cannot be used: it contains NaN or inf, or is too long."""
     given = source[[at]].data if sparse.issparse(source) else source[at]
@@ -142,3 +159,79 @@ def _sparse_source(rows: Any) -> Any:
         rows = rows.copy()
         rows.sum_duplicates()
     return rows
+
+
+class ColumnNames:
+    """The column names, once known. Later rows are put into this order.
+
+    Names are strings and integers. Names 0, 1, ... are positions, and carry no other information.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> columns = ColumnNames()
+    >>> frame = pd.DataFrame({"age": [20.0], "price": [3.0]})
+    >>> columns.remember(frame)
+    >>> columns.names
+    ('age', 'price')
+    >>> columns.align(frame[["price", "age"]]).to_numpy().tolist()
+    [[20.0, 3.0]]
+
+    """
+
+    def __init__(self, names: Any = None) -> None:
+        self.names: tuple[Name, ...] | None = None if names is None else tuple(names)
+
+    def align(self, rows: Any) -> Any:
+        """The rows with their columns in the known order. Rows without names are returned as they are."""
+        if type(rows) is np.ndarray:
+            return rows
+        given = _names_of(rows)
+        if given is None or given == self.names:
+            return rows
+        positions = tuple(range(len(given)))
+        if set(given) == set(positions):
+            return rows if given == positions else rows[list(positions)]
+        if self.names is None:
+            return rows
+        if len(given) == len(self.names) and set(given) == set(self.names):
+            return rows[list(self.names)]
+        missing = [name for name in self.names if name not in given]
+        unknown = [name for name in given if name not in self.names]
+        twice = [name for name in dict.fromkeys(given) if given.count(name) > 1]
+        what = [
+            f"{', '.join(map(repr, names[:3]))} {said}"
+            for names, said in ((missing, "missing"), (unknown, "unknown"), (twice, "there twice"))
+            if names
+        ]
+        raise InputError(
+            f"the columns differ from those before: {'; '.join(what)}; give the columns that `columns` "
+            "names, in any order, or an array in that order"
+        )
+
+    def remember(self, rows: Any) -> None:
+        """Remember the names, if the rows have any and none are known. Call it after the rows were taken."""
+        if self.names is None and type(rows) is not np.ndarray:
+            names = _names_of(rows) or ()
+            tell_something = len(set(names)) == len(names) and set(names) != set(range(len(names)))
+            self.names = names if tell_something else None
+
+    def merged(self, other: "ColumnNames") -> "ColumnNames":
+        """The names of two parts. If both have names, they must be equal and in the same order."""
+        if self.names and other.names and self.names != other.names:
+            raise InputError(
+                "cannot merge: the two have learned from different columns, or from another order of them: "
+                f"{self.names[:3]} ... here, {other.names[:3]} ... there"
+            )
+        return ColumnNames(self.names or other.names)
+
+
+def _names_of(rows: Any) -> tuple[Name, ...] | None:
+    """The column names of a DataFrame, or the index of a Series; None if it has no usable names."""
+    names = getattr(rows, "columns", None)
+    if names is None and getattr(rows, "ndim", None) == 1 and not isinstance(rows, np.ndarray):
+        names = getattr(rows, "index", None)
+    if names is None or callable(names):
+        return None
+    listed = tuple(names)
+    return listed if listed and all(isinstance(name, (str, int)) for name in listed) else None
