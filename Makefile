@@ -8,6 +8,8 @@ BROWSER := $(VENV)/.browser
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
+# The tests start hundreds of processes, and none of them shall compile our sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run serve test test-cores test-device lint bench bakeoff soak tutorials docs clean
 
