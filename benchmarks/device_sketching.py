@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 import sketchbandit as sb
-from sketchbandit.libraries import library_of
-from sketchbandit.sketch.gathering import Gathering, device_norms_sq
+from sketchbandit.array_api import library_of
+from sketchbandit.sketch.device_gram import Gathering, device_norms_sq
 
 _KEPT = 4  # different batches, taken in turn
 

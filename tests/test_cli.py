@@ -21,7 +21,7 @@ import sketchbandit
 from sketchbandit.cli.app import COMMANDS, app
 from sketchbandit.data import CATALOGUE
 from sketchbandit.evaluation import INTERVALS, METHODS
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 from sketchbandit.policy.named import RECIPES
 from sketchbandit.simulation.pool import Failure
 from sketchbandit.simulation.runs import Run

@@ -18,7 +18,7 @@ from scipy import sparse
 
 import sketchbandit as sb
 from sketchbandit.data import CATALOGUE, find, load
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 
 SPAM = CATALOGUE["spam"]
 HERE = os.environ.get("SKETCHBANDIT_DATA")

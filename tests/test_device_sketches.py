@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import sketchbandit as sb
+from sketchbandit.array_api import Library
 from sketchbandit.arrays import Matrix
-from sketchbandit.libraries import Library
-from sketchbandit.sketch import gathering
-from sketchbandit.sketch.gathering import Gathering
+from sketchbandit.sketch import device_gram
+from sketchbandit.sketch.device_gram import Gathering
 from sketchbandit.sklearn import SketchedPCA
 
 DIM, SIZE = 48, 12
@@ -318,7 +318,7 @@ def test_sums_of_one_large_update_are_charged(monkeypatch: pytest.MonkeyPatch) -
     jnp = importlib.import_module("jax.numpy")
     rows = jnp.asarray(stream(4096).astype(np.float32))
     charged = []
-    monkeypatch.setattr(gathering, "_SHORT", 64)
+    monkeypatch.setattr(device_gram, "_SHORT", 64)
     for parts in (1, 64):
         sketch = fd()
         for part in np.split(np.asarray(rows), parts):

@@ -48,7 +48,7 @@ def test_draws_have_the_covariance_of_the_estimate(name: str, rounds: int, dtype
     """Before the first row, with few of them and after many; as rows, as blocks and as a matrix."""
     policy = train(CERTIFIED[name](DIM, size=4, ridge=0.7, beta=0.1, dtype=dtype), rounds, DIM)
     random = np.random.default_rng(5)
-    drawn = np.array([policy.precision.half(random) for _ in range(DRAWS)])
+    drawn = np.array([policy.precision.sample_direction(random) for _ in range(DRAWS)])
     assert_standard(drawn @ np.linalg.cholesky(dense(policy)))
 
 
@@ -64,7 +64,7 @@ def test_long_rows_leave_no_more_than_their_share() -> None:
     policy = sb.soful(DIM, size=5, ridge=1e-3)
     row = unit(np.random.default_rng(0).standard_normal((1, DIM)))[0]
     policy.update(1e6 * row, 1.0)
-    drawn = np.array([policy.precision.half(np.random.default_rng(i)) for i in range(400)])
+    drawn = np.array([policy.precision.sample_direction(np.random.default_rng(i)) for i in range(400)])
     assert np.std(drawn @ row) == pytest.approx(1e-6, rel=0.15)
     assert np.std(drawn) == pytest.approx(np.sqrt(1e3 * (DIM - 1) / DIM), rel=0.05)
 
@@ -78,7 +78,7 @@ def test_thompson_plays_the_best_arm_of_a_theta_that_was_drawn(convert: Callable
     for _ in range(50):
         twin = np.random.default_rng()
         twin.bit_generator.state = policy.random.bit_generator.state
-        theta = policy.theta + 0.8 * policy.precision.half(twin)
+        theta = policy.theta + 0.8 * policy.precision.sample_direction(twin)
         assert policy.select(convert(arms)) == (arms @ theta).argmax()
         assert twin.bit_generator.state == policy.random.bit_generator.state
 
@@ -136,7 +136,7 @@ def interleaved(dim: int, rounds: int, *, ask: bool) -> Any:
     assert isinstance(policy.precision.inverse, DenseInverse)
     for _ in range(rounds):
         if ask:
-            policy.precision.half(np.random.default_rng(0))
+            policy.precision.sample_direction(np.random.default_rng(0))
         policy.update(unit(random.standard_normal((1, dim)))[0], 1.0)
     return policy
 
@@ -147,7 +147,7 @@ def test_draws_between_updates_have_the_covariance_of_the_estimate(rounds: int) 
     policy = interleaved(130, rounds, ask=True)
     assert 0 < policy.precision.inverse.pending_count < 32
     random = np.random.default_rng(1)
-    drawn = np.array([policy.precision.half(random) for _ in range(600)])
+    drawn = np.array([policy.precision.sample_direction(random) for _ in range(600)])
     assert_standard(drawn @ np.linalg.cholesky(dense(policy)))
 
 
@@ -157,7 +157,10 @@ def test_draws_do_not_depend_on_earlier_ones(rounds: int, tmp_path: Path) -> Non
     asked, silent = (interleaved(130, rounds, ask=ask) for ask in (True, False))
     asked.save(tmp_path / "p")
     loaded = sb.load(tmp_path / "p", sb.LinUCB)
-    draws = [policy.precision.half(np.random.default_rng(9)).tobytes() for policy in (asked, silent, loaded)]
+    draws = [
+        policy.precision.sample_direction(np.random.default_rng(9)).tobytes()
+        for policy in (asked, silent, loaded)
+    ]
     assert draws[0] == draws[1] == draws[2]
 
 

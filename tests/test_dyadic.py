@@ -392,7 +392,7 @@ class Scaled(sb.Sketch):
     size = property(lambda self: self._size)
     rows = property(lambda self: self._rows)
     alpha = property(lambda _: 0.0)
-    error_bound = property(lambda self: self.tally.mass / self._size)
+    error_bound = property(lambda self: self.row_stats.mass / self._size)
     guarantee = property(lambda self: float(self._size))
     nbytes = property(lambda self: self._rows.nbytes)
 

@@ -17,7 +17,7 @@ import pytest
 import sketchbandit as sb
 from sketchbandit import files
 from sketchbandit.cli.app import COMMANDS
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 from sketchbandit.testing import snapshot
 
 ROOT = Path(__file__).parents[1]
@@ -192,7 +192,7 @@ def test_every_hint_names_an_extra_that_exists() -> None:
     for path in (ROOT / "src").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         used |= set(re.findall(r"""how_to_install\(["'](\w+)["']""", text))
-        assert "pip install" not in text or path.name == "installing.py", path
+        assert "pip install" not in text or path.name == "extras.py", path
     used |= {entry.extra for entry in COMMANDS.values()}
     assert used <= set(extras["optional-dependencies"])
     assert {"service", "client", "dask", "sklearn", "testing", "files"} <= used

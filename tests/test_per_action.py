@@ -206,7 +206,9 @@ def test_one_theta_an_action_for_a_batch() -> None:
     generator, twin = np.random.default_rng(3), np.random.default_rng(3)
     batch = contexts(20, seed=6)
     chosen = models.select_many(batch, random=generator)
-    thetas = [policy.theta + 2.0 * policy.precision.half(twin) for policy in models.policies.values()]
+    thetas = [
+        policy.theta + 2.0 * policy.precision.sample_direction(twin) for policy in models.policies.values()
+    ]
     assert chosen == [NAMES[int(k)] for k in (batch @ np.array(thetas).T).argmax(axis=1)]
     assert [c.action for c in models.choose_many(batch, random=np.random.default_rng(3))] == chosen
 

@@ -60,7 +60,7 @@ def test_precision_is_the_inverse(name: str, stream: Stream, ridge: float) -> No
     # A draw is H z for normal z; its covariance is HH'.
     most = stream.dim + 2 * sketch.row_count
     generators: list[Any] = [Numbers(numbers) for numbers in np.eye(most)]
-    half = np.array([precision.half(generator) for generator in generators])
+    half = np.array([precision.sample_direction(generator) for generator in generators])
     assert np.allclose(half.T @ half, inverse, rtol=1e-6, atol=1e-8)
     kept = rows.astype(sketch.dtype).astype(np.float64)
     true = float(np.linalg.slogdet(ridge * np.eye(stream.dim) + kept.T @ kept)[1])

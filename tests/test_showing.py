@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sketchbandit as sb
-from sketchbandit.showing import card, grid, sentence
+from sketchbandit.html_repr import card, grid, sentence
 
 
 class Cells(HTMLParser):

@@ -143,8 +143,8 @@ def test_what_stands_in_for_a_ridge_that_has_no_digits_widens_the_radius() -> No
 
 def test_rounding_counts_as_lost_where_it_may_hide_a_loss() -> None:
     """S'S that rounding made larger than X'X leaves too small a trace of what was lost."""
-    tally = SimpleNamespace(mass=10.0, count=20)
-    sketch: Any = SimpleNamespace(dim=5, tally=tally, error_bound=9.0, alpha=0.0, rounding=0.25)
+    row_stats = SimpleNamespace(mass=10.0, count=20)
+    sketch: Any = SimpleNamespace(dim=5, row_stats=row_stats, error_bound=9.0, alpha=0.0, rounding=0.25)
     gram = GrowingGram(np.diag([4.0, 3.0]))
     assert gram.spread_error(sketch) == pytest.approx((3.0 + 5 * 0.25) / 3, rel=1e-12)
     sketch.error_bound = 0.5

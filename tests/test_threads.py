@@ -17,7 +17,7 @@ import pytest
 import sketchbandit as sb
 from sketchbandit.kernels import kernels
 from sketchbandit.kernels.view import COLUMNS, PLAIN, ROWS
-from sketchbandit.sketch.tally import Tally
+from sketchbandit.sketch.row_stats import RowStats
 from tests.policies import EVERY, Matrix, saved, unit
 
 pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
@@ -253,7 +253,7 @@ def calls(thing: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
         "select_many": (arms[np.newaxis],),
         "choose_many": (arms[np.newaxis],),
         "probabilities_many": (arms[np.newaxis],),
-        "add_gram": (np.eye(DIM), Tally(np.dtype(np.float64))),
+        "add_gram": (np.eye(DIM), RowStats(np.dtype(np.float64))),
         "save": ("/nowhere/at/all",),
         "check_room": (1.0,),
         "forget": (0.5,),

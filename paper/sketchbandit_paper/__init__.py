@@ -7,7 +7,7 @@ The verbs are those of the command line:
 
 from typing import TYPE_CHECKING, Any
 
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 
 if TYPE_CHECKING:
     from sketchbandit_paper.verbs import compare, report, report_readings, reproduce, tour, verify

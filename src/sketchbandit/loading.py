@@ -8,8 +8,8 @@ from sketchbandit import files
 from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import FileError, InputTypeError, SketchBanditError
 from sketchbandit.policy import PerAction, Policy
+from sketchbandit.serialization import Stored
 from sketchbandit.sketch import Sketch
-from sketchbandit.storing import Stored
 
 Wanted = TypeVar("Wanted", bound=Stored)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.arms.store import BANDS, Store, make_store
-from sketchbandit.libraries import torch_on
+from sketchbandit.array_api import torch_on
 from sketchbandit_service.offered import ArmSet
 from sketchbandit_service.problems import Invalid, NotFound
 from sketchbandit_service.vectors import Matrix, Slowly, Vector, decode_rows, joined, longest_row, nbytes

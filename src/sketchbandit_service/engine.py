@@ -4,8 +4,8 @@ import logging
 import time
 from contextlib import ExitStack
 
+from sketchbandit.array_api import torch_on
 from sketchbandit.errors import InputError
-from sketchbandit.libraries import torch_on
 from sketchbandit.locking import lock_folder
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.beginnings import Beginnings

@@ -16,7 +16,7 @@ from scipy import sparse
 
 import sketchbandit as sb
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 from sketchbandit_service import client as package
 from sketchbandit_service.client import (
     AsyncBandit,

@@ -25,7 +25,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from sketchbandit.cli.app import app
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 from sketchbandit_service import demo, logs, tokens
 from sketchbandit_service.engine import Engine
 from sketchbandit_service.exporting import SCHEMA

@@ -7,9 +7,9 @@ import numpy as np
 from sketchbandit.arms.reading import is_ready
 from sketchbandit.arms.sets import DenseArms, dense_arms
 from sketchbandit.arms.views import View
+from sketchbandit.array_api import is_foreign
 from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError, InputTypeError, RowError
-from sketchbandit.libraries import is_foreign
 
 _MOST_COPIED = 1 << 20  # numbers in a list of sets that is copied into one array
 

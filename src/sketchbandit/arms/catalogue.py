@@ -8,10 +8,10 @@ import numpy as np
 
 from sketchbandit.arms.offered import OfferedArms
 from sketchbandit.arms.store import Store, joined, make_store
+from sketchbandit.array_api import check_same_place, dtype_name, is_foreign, library_of
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.libraries import check_same_place, dtype_name, is_foreign, library_of
-from sketchbandit.showing import Facts, amount, card
+from sketchbandit.html_repr import Facts, amount, card
 
 
 class Offer:

@@ -7,9 +7,9 @@ import numpy as np
 
 from sketchbandit.arms.sets import DenseArms, dense_arms, norm_sq_of
 from sketchbandit.arms.store import Store, joined, make_store
+from sketchbandit.array_api import Library
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.kernels.view import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, PLAIN, ROWS, View
-from sketchbandit.libraries import Library
 from sketchbandit.linalg import inner, product
 
 HOST = Library(np, "numpy", "cpu")

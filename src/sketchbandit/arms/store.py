@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sketchbandit.array_api import Library, check_real_dtype, dtype_name, half_product, library_of, unit_of
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError, RowError
 from sketchbandit.kernels import loops
-from sketchbandit.libraries import Library, check_real_dtype, dtype_name, half_product, library_of, unit_of
 from sketchbandit.linalg import length_of
 
 _NUMBERS = 1 << 24  # of a piece that is worked on at a time

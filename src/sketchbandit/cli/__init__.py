@@ -3,7 +3,7 @@
 import os
 import sys
 
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 from sketchbandit.processes import ONE_THREAD
 
 

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from sketchbandit._version import __version__
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 
 
 class Entry(NamedTuple):

@@ -21,7 +21,7 @@ from sketchbandit.cli.evaluate import (
     Split,
 )
 from sketchbandit.cli.output import complaints, console, print_table
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 
 if TYPE_CHECKING:
     from sketchbandit_service.checking import Finding

@@ -11,7 +11,7 @@ Examples
 
 """
 
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 
 try:
     import dask  # noqa: F401  (to say which extra is missing)

@@ -5,7 +5,7 @@ from typing import Any
 from dask.base import compute
 
 from sketchbandit.errors import SketchBanditError
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 
 _PATIENCE = 10  # seconds for a scheduler to answer
 

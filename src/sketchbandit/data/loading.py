@@ -12,8 +12,8 @@ from sketchbandit.data import files, openml
 from sketchbandit.data.catalogue import CATALOGUE, Source
 from sketchbandit.data.dataset import DataSet, checked
 from sketchbandit.errors import InputError
+from sketchbandit.extras import how_to_install
 from sketchbandit.files import replace_file
-from sketchbandit.installing import how_to_install
 
 VARIABLE = "SKETCHBANDIT_DATA"
 

@@ -10,9 +10,9 @@ from sketchbandit.arms import Arms, Scan
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import InputError, MergeError
 from sketchbandit.estimate.reward_scale import RewardScale
-from sketchbandit.kinds import Kinds
 from sketchbandit.linalg import AnyVector, as_dense, dot
 from sketchbandit.precision import Leverage, Precision, Step
+from sketchbandit.registry import Kinds
 from sketchbandit.theory import Confidence
 
 

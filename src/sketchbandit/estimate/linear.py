@@ -106,7 +106,7 @@ class Linear(Estimate):
         """theta and its image, if theta is kept and means are x'theta; else None."""
         precision = self.precision
         if (
-            precision.sketch.tally.version != precision.seen_version
+            precision.sketch.row_stats.version != precision.seen_version
             or precision.rebuilds != self._seen_rebuilds
         ):
             self.sync()
@@ -147,7 +147,7 @@ class Linear(Estimate):
         """Keep theta up to date from now on, or W S b if arms are sparse."""
         precision = self.precision
         if (  # the fast path
-            precision.sketch.tally.version != precision.seen_version
+            precision.sketch.row_stats.version != precision.seen_version
             or precision.rebuilds != self._seen_rebuilds
         ):
             self.sync()
@@ -250,7 +250,7 @@ class Linear(Estimate):
     def sync(self) -> None:
         """Compute theta again if the precision was."""
         precision = self.precision
-        if precision.sketch.tally.version != precision.seen_version:
+        if precision.sketch.row_stats.version != precision.seen_version:
             precision.rebuild()
         if precision.rebuilds != self._seen_rebuilds:
             self._derive()

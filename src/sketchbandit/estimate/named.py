@@ -9,7 +9,7 @@ from sketchbandit.estimate.base import Estimate
 from sketchbandit.estimate.generalized import Logistic, Poisson
 from sketchbandit.estimate.linear import Linear
 from sketchbandit.estimate.robust import Robust
-from sketchbandit.kinds import setting_names
+from sketchbandit.registry import setting_names
 
 MODELS: dict[str, type[Estimate]] = {model.kind: model for model in (Linear, Logistic, Poisson, Robust)}
 

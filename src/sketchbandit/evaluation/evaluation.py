@@ -6,7 +6,7 @@ from typing import Any, overload
 from sketchbandit.evaluation import tables
 from sketchbandit.evaluation.results import LOGGED, Difference, Estimate
 from sketchbandit.evaluation.weights import Weights
-from sketchbandit.showing import grid, sentence
+from sketchbandit.html_repr import grid, sentence
 
 
 class Evaluation(Sequence[Estimate]):

@@ -11,7 +11,7 @@ import numpy as np
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.evaluation import checking
 from sketchbandit.evaluation.log import Log
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 
 FORMATS = (".parquet", ".pq", ".npz", ".csv")
 _COLUMNS = ("chosen", "reward", "probability")

@@ -13,8 +13,8 @@ from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore.candidates import Candidates
 from sketchbandit.explore.screening import Aim
-from sketchbandit.kinds import Kinds, setting_names
 from sketchbandit.precision import Precision
+from sketchbandit.registry import Kinds, setting_names
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.theory import Confidence
 

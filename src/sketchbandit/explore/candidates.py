@@ -205,7 +205,7 @@ class ArmCandidates(Candidates):
         self.means, self.baseline = scan.means, baseline
         self._expected = expected
         self.radius = radius
-        self.rounds = precision.sketch.tally.count
+        self.rounds = precision.sketch.row_stats.count
         self._scan = scan
         self._precision = precision
         self._looked_at: tuple[int, Leverage] | None = None
@@ -256,7 +256,7 @@ class ArmCandidates(Candidates):
         if self._root is None:
             gram = self._precision.gram(self._scan)
             if gram is None:
-                return self.along(self._precision.half(random))
+                return self.along(self._precision.sample_direction(random))
             self._root = symmetric_root(gram)
         off = (self._root @ random.standard_normal(len(self)))[
             self.first_copies()

@@ -113,7 +113,7 @@ class InverseGap(Explore):
         if compiled is None or type(gamma) is not float or not self._is_plain or self.eliminate is not None:
             return None
         if self.growth:
-            gamma = min(gamma * math.pow(precision.sketch.tally.count, self.growth), sys.float_info.max)
+            gamma = min(gamma * math.pow(precision.sketch.row_stats.count, self.growth), sys.float_info.max)
         means = np.empty(len(arms.array))
         if not loops(arms.array.size).finite_means(*arms, theta, precision.inverse.shift, radius, means):
             return -1
@@ -130,7 +130,7 @@ class InverseGap(Explore):
         means, found = np.empty(len(batch.arms.array)), np.empty(len(batch.bounds) - 1, dtype=np.intp)
         if not compiled.finite_means(*batch.arms, theta, precision.inverse.shift, radius, means):
             return None
-        gamma = min(gamma * math.pow(precision.sketch.tally.count, self.growth), sys.float_info.max)
+        gamma = min(gamma * math.pow(precision.sketch.row_stats.count, self.growth), sys.float_info.max)
         drawn = random.random(len(found))
         compiled.pick_from_each(means, batch.bounds, gamma, drawn, found)
         return found
@@ -143,7 +143,7 @@ class InverseGap(Explore):
         means = np.empty(len(batch.arms.array))
         if not compiled.finite_means(*batch.arms, theta, precision.inverse.shift, radius, means):
             return None
-        gamma = min(gamma * math.pow(precision.sketch.tally.count, self.growth), sys.float_info.max)
+        gamma = min(gamma * math.pow(precision.sketch.row_stats.count, self.growth), sys.float_info.max)
         return inverse_gaps_of_many(means, bounds, gamma)
 
 

@@ -9,7 +9,7 @@ from sketchbandit.explore.greedy import EpsilonGreedy, Greedy
 from sketchbandit.explore.inverse_gap import InverseGap
 from sketchbandit.explore.thompson import Thompson
 from sketchbandit.explore.ucb import UCB
-from sketchbandit.kinds import setting_names
+from sketchbandit.registry import setting_names
 from sketchbandit.theory import Confidence
 
 RULES: dict[str, type[Explore]] = {

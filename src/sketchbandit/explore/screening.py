@@ -7,11 +7,11 @@ import numpy as np
 
 from sketchbandit.arms import OfferedArms
 from sketchbandit.arms.store import LEAST, UP
+from sketchbandit.array_api import Library
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore import cuda_screen
 from sketchbandit.explore.cuda_screen import Space
 from sketchbandit.kernels.view import CONSTANT, KIND, ROWS
-from sketchbandit.libraries import Library
 from sketchbandit.linalg import inner, length_of
 from sketchbandit.precision import Precision
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from sketchbandit.arms import OfferedArms
 from sketchbandit.arms.store import HALF, UP, Store
+from sketchbandit.array_api import unit_of
 from sketchbandit.arrays import AnyArray, Matrix
 from sketchbandit.explore.screening import Aim, Scorer, is_moderate
-from sketchbandit.libraries import unit_of
 from sketchbandit.linalg import row_norms_sq
 from sketchbandit.precision import Precision
 

@@ -101,12 +101,12 @@ class Thompson(Explore):
         means = np.empty(len(arms.array))
         if not compiled.finite_means(*arms, theta, precision.inverse.shift, radius, means):
             return -1
-        index: int = compiled.best_along(*arms, means, precision.half(random), radius)
+        index: int = compiled.best_along(*arms, means, precision.sample_direction(random), radius)
         return index
 
     def settled(self, precision: Precision, random: np.random.Generator) -> Explore:
         """One draw."""
-        return _Drawn(precision.half(random)) if self.aims else self
+        return _Drawn(precision.sample_direction(random)) if self.aims else self
 
     @property
     def aims(self) -> bool:
@@ -116,7 +116,7 @@ class Thompson(Explore):
     def for_batch(self, precision: Precision, random: np.random.Generator) -> Explore:
         """One draw, where a batch shares it."""
         shares = self.per == "batch" and self.aims
-        return _Drawn(precision.half(random)) if shares else self
+        return _Drawn(precision.sample_direction(random)) if shares else self
 
 
 class _Drawn(Explore):

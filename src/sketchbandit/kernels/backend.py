@@ -33,7 +33,7 @@ def loops(work: int) -> Any:
     compiled = kernels()
     if compiled is None or work < _long:
         return compiled
-    return importlib.import_module("sketchbandit.kernels.unlocked")
+    return importlib.import_module("sketchbandit.kernels.nogil")
 
 
 @contextmanager

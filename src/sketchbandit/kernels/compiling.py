@@ -42,5 +42,5 @@ def _if_there_is_room(save: Callable[..., None]) -> Callable[..., None]:
 compiled: Any = _compiler({"contract"})
 compiled_sum: Any = _compiler({"reassoc", "contract"})
 """Only sums may be reordered, so that they use vector registers."""
-unlocked: Any = _compiler({"contract"}, nogil=True)
+nogil: Any = _compiler({"contract"}, nogil=True)
 """The same without the interpreter's lock, for loops that take long."""

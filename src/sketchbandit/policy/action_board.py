@@ -36,7 +36,7 @@ class Board:
         has_baseline = count > 0 and policies[0]._has_baseline
         self._images = np.zeros((count if has_baseline else 0, dim))
         self._levels, self._lags = np.zeros(count), np.zeros(count)
-        self._tallies = [policy.precision.sketch.tally for policy in policies]
+        self._tallies = [policy.precision.sketch.row_stats for policy in policies]
         self._versions = [-1] * count
         self._without: set[int] = set()
         self._inverses: list[Any] = [None] * count  # in the form that compiled loops read
@@ -49,7 +49,7 @@ class Board:
 
     def sync(self) -> bool:
         """Read the models that have changed. Return whether all means are x'theta."""
-        now = [tally.version for tally in self._tallies]
+        now = [row_stats.version for row_stats in self._tallies]
         if now != self._versions:
             for k, policy in enumerate(self.policies):
                 if now[k] != self._versions[k]:

@@ -108,6 +108,6 @@ class Draws:
     def __init__(self, policies: Sequence[Policy]) -> None:
         self._policies = policies
 
-    def half(self, random: np.random.Generator) -> Matrix:
+    def sample_direction(self, random: np.random.Generator) -> Matrix:
         """One draw per model, shape (K, dim)."""
-        return np.array([policy.precision.half(random) for policy in self._policies])
+        return np.array([policy.precision.sample_direction(random) for policy in self._policies])

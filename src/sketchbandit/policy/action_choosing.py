@@ -12,9 +12,9 @@ from sketchbandit.explore import UCB, ActionChoice, Explore, Scores
 from sketchbandit.policy.action_candidates import ActionCandidates, Draws
 from sketchbandit.policy.action_models import ActionModels, Offer
 from sketchbandit.policy.action_names import Action
-from sketchbandit.policy.chance import best_of, chance_of, check_generator, shared_with_all
-from sketchbandit.sharing import holds_the_lock
+from sketchbandit.policy.propensity import best_of, chance_of, check_generator, shared_with_all
 from sketchbandit.sketch.rows import complaint, row_source
+from sketchbandit.thread_safety import holds_the_lock
 
 Random = np.random.Generator
 

@@ -9,6 +9,7 @@ import numpy as np
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, taken_from
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.explore import Explore
+from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.policy.action_board import Board
 from sketchbandit.policy.action_names import Action, check_action, read_names, some_of
 from sketchbandit.policy.exploring import Exploring, copy_of_rule
@@ -19,7 +20,6 @@ from sketchbandit.policy.learner import Learner
 from sketchbandit.policy.learning import Policy
 from sketchbandit.policy.verdicts import are_enough_to_try, untried_action_sentence
 from sketchbandit.scaling import Reader, Scaling
-from sketchbandit.showing import Facts, amount, certificate
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.columns import ColumnNames
 

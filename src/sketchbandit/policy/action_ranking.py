@@ -10,7 +10,7 @@ from sketchbandit.policy.action_candidates import ActionCandidates
 from sketchbandit.policy.action_choosing import ActionChoosing, told
 from sketchbandit.policy.action_models import Offer
 from sketchbandit.policy.action_names import Action
-from sketchbandit.policy.chance import Places, chance_of, ranked, shared_with_all
+from sketchbandit.policy.propensity import Places, chance_of, ranked, shared_with_all
 from sketchbandit.sketch.checks import check_count
 
 Random = np.random.Generator

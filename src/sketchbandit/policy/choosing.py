@@ -23,9 +23,9 @@ from sketchbandit.explore import Candidates, Choice, Explore, Scores, upper_boun
 from sketchbandit.explore.screening import Aim, screened
 from sketchbandit.explore.screening_many import best_of_each, can_share
 from sketchbandit.kernels.view import COLUMNS, KIND
-from sketchbandit.policy.chance import best_of, chance_of, check_generator, shared_with_all
+from sketchbandit.policy.propensity import best_of, chance_of, check_generator, shared_with_all
 from sketchbandit.policy.scoring import Scoring, given_back
-from sketchbandit.sharing import holds_the_lock
+from sketchbandit.thread_safety import holds_the_lock
 
 Random = np.random.Generator
 _NUMBERS_ON_HOST = 1 << 23  # of arms that are brought to the host at a time

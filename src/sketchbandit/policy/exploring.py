@@ -8,8 +8,8 @@ import numpy as np
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import Explore
 from sketchbandit.explore.base import check_rule
+from sketchbandit.serialization import Stored
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.storing import Stored
 
 NEVER_USED = np.random.default_rng(0)
 """The generator of policies that draw nothing."""

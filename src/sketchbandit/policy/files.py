@@ -9,11 +9,11 @@ from sketchbandit.arrays import Arrays, Scalars, taken_from, under
 from sketchbandit.errors import FileError
 from sketchbandit.estimate import Estimate, Linear
 from sketchbandit.explore import UCB, Explore
-from sketchbandit.kinds import Kinds
 from sketchbandit.precision import Saved
+from sketchbandit.registry import Kinds
 from sketchbandit.scaling import Reader
+from sketchbandit.serialization import Stored
 from sketchbandit.sketch import Sketch
-from sketchbandit.storing import Stored
 
 
 class Part(Protocol):

@@ -10,19 +10,19 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate import STRENGTH, Estimate, RewardScale
 from sketchbandit.explore import Explore
 from sketchbandit.explore.base import Auto, check_strength
-from sketchbandit.kinds import setting_names
 from sketchbandit.policy.baseline import check_baseline, why_no_baseline
+from sketchbandit.policy.drift import PredictionWatch
 from sketchbandit.policy.forgetting import Clock, check_can_forget
 from sketchbandit.policy.health import Health, HealthWatch, mass_to_look_at
 from sketchbandit.policy.learner import Learner
-from sketchbandit.policy.predictions import PredictionWatch
 from sketchbandit.policy.verdicts import following_sentence, offset_sentence, world_sentence
 from sketchbandit.precision import Precision, Saved
-from sketchbandit.sharing import Lock
+from sketchbandit.registry import setting_names
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.theory import Confidence
+from sketchbandit.thread_safety import Lock
 
 _FAR, _ENOUGH_REWARDS = 5.0, 100  # deviations from 0, and the number of rewards that it takes to say so
 _FOLLOWED = 3.0  # memory lengths after a change until a policy that forgets has adapted

@@ -9,12 +9,12 @@ import numpy as np
 
 from sketchbandit.arrays import Scalars
 from sketchbandit.errors import MergeKindError
-from sketchbandit.policy.chance import check_generator, unless_refused
 from sketchbandit.policy.files import restored_generator
 from sketchbandit.policy.health import Complaints, say
+from sketchbandit.policy.propensity import check_generator, unless_refused
 from sketchbandit.policy.scalable import Scalable
-from sketchbandit.sharing import both_locks, holds_the_lock
 from sketchbandit.sketch.columns import ColumnNames, Name
+from sketchbandit.thread_safety import both_locks, holds_the_lock
 
 
 class Learner(Scalable):

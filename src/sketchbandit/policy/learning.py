@@ -19,22 +19,22 @@ from sketchbandit.arms import (
     refuse,
     row_of,
 )
+from sketchbandit.array_api import on_host
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError, MergeError, WorldChangedWarning
 from sketchbandit.explore import Choice
-from sketchbandit.libraries import on_host
 from sketchbandit.linalg import AnyVector
+from sketchbandit.policy.drift import BLOCK, loss_of
 from sketchbandit.policy.forgetting import Clock
 from sketchbandit.policy.health import Complaints, Health, say
-from sketchbandit.policy.predictions import BLOCK, loss_of
 from sketchbandit.policy.ranking import RankingPolicy
 from sketchbandit.policy.steps import forget, learn_many, learn_one
 from sketchbandit.policy.verdicts import are_enough_to_try, untried_arms_sentence, world_sentence
 from sketchbandit.precision import Leverage
 from sketchbandit.scaling import EVERY
-from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.change import ONE_APPENDED
 from sketchbandit.sketch.rows import RowBatch, row_source
+from sketchbandit.thread_safety import holds_the_lock
 
 _KNOWN = 0.5  # of its largest width: an arm with a larger width is hardly known
 
@@ -168,7 +168,7 @@ class Policy(RankingPolicy):
         if self._checks_rewards:
             for reward in rewards.tolist():
                 self._estimate.check_reward(reward)
-        self.sketch.tally.check(batch.mass * self._estimate.most_weight)
+        self.sketch.row_stats.check(batch.mass * self._estimate.most_weight)
         with np.errstate(over="ignore"):
             if len(rewards):
                 far = max(rewards.tolist(), key=lambda reward: abs(reward - self._reward_scale.origin))
@@ -192,7 +192,7 @@ class Policy(RankingPolicy):
         if (  # most rounds
             change is ONE_APPENDED
             and self._rounds + 1 < self._watch.next_mark
-            and self._precision.sketch.tally.mass < self._mass_to_look_at
+            and self._precision.sketch.row_stats.mass < self._mass_to_look_at
         ):
             self._rounds += 1
             return ()
@@ -215,7 +215,7 @@ class Policy(RankingPolicy):
 
     def _learned(self, count: int, *, lossy: bool) -> Complaints:
         self._rounds += count
-        sketch, mass = self._precision.sketch, self._precision.sketch.tally.mass
+        sketch, mass = self._precision.sketch, self._precision.sketch.row_stats.mass
         is_long = mass >= self._mass_to_look_at
         if lossy or is_long or self._rounds >= self._watch.next_mark:  # then the health may have changed
             if is_long:  # look again when the mass has doubled
@@ -345,7 +345,7 @@ class Policy(RankingPolicy):
         if clock is not None:
             self.sketch._check_same_kind(other.sketch)
             self.sketch._check_mergeable(other.sketch)
-            self.sketch.tally.check(other.sketch.tally.mass)
+            self.sketch.row_stats.check(other.sketch.row_stats.mass)
             other = copy.deepcopy(other)
             for policy, gathered in ((self, clock), (other, other._clock)):  # so both have today's weights
                 if gathered.since:

@@ -8,16 +8,16 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate import Estimate, Linear, RewardScale
 from sketchbandit.explore import DEFAULT_BETA, UCB, Explore
 from sketchbandit.explore.base import Auto
+from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.policy.baseline import read_baseline
 from sketchbandit.policy.blank import Blank
+from sketchbandit.policy.drift import PredictionWatch
 from sketchbandit.policy.exploring import copy_of_rule
 from sketchbandit.policy.files import Part, content_of, restored_parts
 from sketchbandit.policy.forgetting import Clock, read_forget
 from sketchbandit.policy.health import HealthWatch
 from sketchbandit.policy.learning import Policy
-from sketchbandit.policy.predictions import PredictionWatch
 from sketchbandit.scaling import Intercept, Kind, RangeWatch, Reader
-from sketchbandit.showing import Facts, amount, certificate
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.columns import ColumnNames

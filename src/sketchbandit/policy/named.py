@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate.named import model_of, model_settings
 from sketchbandit.explore.named import rule_of
-from sketchbandit.kinds import setting_names
 from sketchbandit.policy import recipes
 from sketchbandit.policy.learning import Policy
+from sketchbandit.registry import setting_names
 
 Settings = Mapping[str, Any]
 

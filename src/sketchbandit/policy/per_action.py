@@ -16,8 +16,8 @@ from sketchbandit.policy.action_ranking import ActionRanking
 from sketchbandit.policy.forgetting import Clock
 from sketchbandit.policy.health import Complaints, say
 from sketchbandit.policy.learning import Policy
-from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.columns import ColumnNames
+from sketchbandit.thread_safety import holds_the_lock
 
 
 class PerAction(ActionRanking):

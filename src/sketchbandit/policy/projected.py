@@ -17,22 +17,22 @@ from sketchbandit.arms import (
     read_arms,
     refuse,
 )
+from sketchbandit.array_api import is_foreign
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
-from sketchbandit.libraries import is_foreign
 from sketchbandit.linalg import product
 from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.linucb import LinUCB
 from sketchbandit.precision.products import project_sparse
 from sketchbandit.scaling import EVERY, Intercept, Kind, Reader
-from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch import ExactSketch
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.columns import ColumnNames
 from sketchbandit.sketch.rows import RowBatch, read_rows
 from sketchbandit.theory import Confidence
+from sketchbandit.thread_safety import holds_the_lock
 
 
 class ProjectedLinUCB(LinUCB):

@@ -12,11 +12,11 @@ from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError
 from sketchbandit.explore import ArmCandidates, Choice, Ranking, upper_bound
 from sketchbandit.kernels import kernels
-from sketchbandit.policy.chance import Places, placed, ranked, shared_with_all
 from sketchbandit.policy.choosing import Choosing, told
+from sketchbandit.policy.propensity import Places, placed, ranked, shared_with_all
 from sketchbandit.precision import DenseInverse, LowRankInverse
-from sketchbandit.sharing import holds_the_lock
 from sketchbandit.sketch.checks import check_count
+from sketchbandit.thread_safety import holds_the_lock
 
 Random = np.random.Generator
 _MOST_PICKED = 0.5  # share of all arms: if more are ranked, scores are taken from the scan of all

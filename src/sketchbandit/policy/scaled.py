@@ -18,10 +18,10 @@ from sketchbandit.arms import (
     read_reward,
     read_rewards,
 )
+from sketchbandit.array_api import check_real_dtype, is_foreign, library_of
 from sketchbandit.arrays import Arrays, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, RowError, TooFewDigitsWarning
 from sketchbandit.estimate import Estimate
-from sketchbandit.libraries import check_real_dtype, is_foreign, library_of
 from sketchbandit.policy.blank import Blank
 from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.joined import JoinedPolicy

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.arms import Arms, Offer, Scan, is_vector, refuse
+from sketchbandit.array_api import is_foreign, library_of
 from sketchbandit.arrays import Vector
 from sketchbandit.explore import ArmCandidates, upper_bound
-from sketchbandit.libraries import is_foreign, library_of
 from sketchbandit.policy.scaled import ScaledPolicy
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.estimate import Estimate, learn_fused
 from sketchbandit.linalg import AnyVector
-from sketchbandit.policy.predictions import PredictionWatch
+from sketchbandit.policy.drift import PredictionWatch
 from sketchbandit.precision import Leverage, Precision, take_weighted
 from sketchbandit.sketch.change import NO_CHANGE, Change
 
@@ -32,8 +32,8 @@ def learn_one(
     if not total < estimate.most_reward_mass:
         estimate.check_mass(total)  # raises, with the reason
     sketch = precision.sketch
-    if not sketch.tally.mass + norm_sq * estimate.most_weight <= sketch.tally.most_mass:
-        sketch.tally.check(norm_sq * estimate.most_weight)
+    if not sketch.row_stats.mass + norm_sq * estimate.most_weight <= sketch.row_stats.most_mass:
+        sketch.row_stats.check(norm_sq * estimate.most_weight)
     estimate.prepare(x)  # nothing is refused from here on
     scale.begin(reward)
     if not norm_sq:  # a zero arm: no direction to learn about

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from sketchbandit.showing import amount
+from sketchbandit.html_repr import amount
 from sketchbandit.sketch import Sketch
 
 _TRY = "To try everything now and then, give the rule a floor, for instance floor=0.02."

@@ -144,7 +144,7 @@ class DenseInverse:
         solutions: Matrix = vectors @ self.inverse - product(vectors, rows.T) @ rows
         return solutions
 
-    def half(self, random: np.random.Generator) -> Vector:
+    def sample_direction(self, random: np.random.Generator) -> Vector:
         """A draw from N(0, A^-1), by a root of P that follows the pending updates."""
         if self._root is None:
             self._root = UpdatedRoot(self.inverse, len(self.pending))

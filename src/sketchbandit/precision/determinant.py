@@ -42,7 +42,7 @@ class DeterminantBound:
         known = self._inverse_at_e or inverse
         assert isinstance(known, DenseInverse)  # noqa: S101  (for the type checker)
         # Add the float64 rounding of X'X, to be on the safe side.
-        rounded = sketch.dim * math.log1p(SUM_ROUNDING * sketch.tally.mass / known.shift)
+        rounded = sketch.dim * math.log1p(SUM_ROUNDING * sketch.row_stats.mass / known.shift)
         return known.log_det + rounded
 
     def derive(self, *, orthogonal: bool) -> None:
@@ -141,7 +141,7 @@ class GrowingGram:
         if not error or outside <= 0:
             return error
         # The mass is a sum of rounded terms; and S'S may exceed X'X by the rounding of the sketch.
-        mass = sketch.tally.mass
-        slack = (sketch.tally.count + self.count) * _EPS * mass + sketch.dim * sketch.rounding
+        mass = sketch.row_stats.mass
+        slack = (sketch.row_stats.count + self.count) * _EPS * mass + sketch.dim * sketch.rounding
         tau = max(0.0, mass - float(self.matrix.diagonal().sum()))
         return min(error, (tau + slack) / outside)

@@ -99,7 +99,7 @@ class Inverse(Protocol):
     def solve(self, b: Vector, *, refine: bool = True) -> Vector:
         """A^-1 b, with one step of refinement if needed."""
 
-    def half(self, random: np.random.Generator) -> Vector:
+    def sample_direction(self, random: np.random.Generator) -> Vector:
         """A draw from N(0, A^-1)."""
 
     def for_device(self) -> Matrix:

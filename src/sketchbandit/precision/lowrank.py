@@ -187,7 +187,7 @@ class LowRankInverse:
         solution: Vector = (b - combine(weights, parts)) / self.shift
         return solution
 
-    def half(self, random: np.random.Generator) -> Vector:
+    def sample_direction(self, random: np.random.Generator) -> Vector:
         """(z - S'W'W (S z - sqrt(shift) y)) / sqrt(shift), z and y from N(0, I): two passes over S.
 
         It is A^-1 (sqrt(shift)·z + S'y), whose covariance is A^-1 A A^-1, for SS' = (W'W)^-1 - shift·I.

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.arms import Arms, DenseArms, OfferedArms, Scan, SparseArms, norm_sq_of
+from sketchbandit.array_api import Library
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.kernels import kernels
-from sketchbandit.libraries import Library
 from sketchbandit.linalg import AnyVector, SparseVector, as_dense, inner, product, same_vector
 from sketchbandit.precision.dense import DenseInverse
 from sketchbandit.precision.determinant import DeterminantBound
@@ -110,7 +110,7 @@ class Precision:
 
     def sync(self) -> None:
         """Compute everything again if the sketch was changed elsewhere, or an update failed halfway."""
-        if self.sketch.tally.version != self.seen_version:
+        if self.sketch.row_stats.version != self.seen_version:
             self.rebuild()
 
     # -- asking ---------------------------------------------------------------------------------------
@@ -136,20 +136,20 @@ class Precision:
 
     def moved(self, vectors: Matrix, along: Vector, x: AnyVector, leverage: Leverage) -> Matrix | None:
         """Every row of ``vectors`` plus its ``along`` times A^-1 x, as a new array; None if it overflows."""
-        if self.sketch.tally.mass <= _BEARABLE * self.inverse.shift:
+        if self.sketch.row_stats.mass <= _BEARABLE * self.inverse.shift:
             return self.inverse.moved(vectors, along, x, leverage)
         return step_along(vectors, along, self.image(x, leverage))
 
     @property
     def _is_well_conditioned(self) -> bool:
         """Whether x - S'g does not cancel: |S|² is at most the mass."""
-        return self.sketch.tally.mass <= _WELL_CONDITIONED * self.inverse.shift
+        return self.sketch.row_stats.mass <= _WELL_CONDITIONED * self.inverse.shift
 
-    def half(self, random: np.random.Generator) -> Vector:
+    def sample_direction(self, random: np.random.Generator) -> Vector:
         """A draw from N(0, A^-1)."""
         with self.sketch._lock:
             self.sync()
-            return self.inverse.half(random)
+            return self.inverse.sample_direction(random)
 
     def leverage(self, x: AnyVector, norm_sq: float) -> Leverage:
         """The leverage of x. For the arm chosen last it is already known."""
@@ -202,7 +202,7 @@ class Precision:
 
     def carry_to(self, library: Library) -> Any:
         """What ``quadratics_on`` needs on a device."""
-        now = self.sketch.tally.version, self.rebuilds, library.name, str(library.device)
+        now = self.sketch.row_stats.version, self.rebuilds, library.name, str(library.device)
         if self._carried_at != now:
             self.carried = library.put(self.inverse.for_device(), library.widest)
             self._carried_at = now
@@ -228,7 +228,7 @@ class Precision:
 
     def measure(self, x: Vector) -> tuple[float, Leverage | None]:
         """|x|² of an arm that is about to be added, and its leverage if it is the arm chosen last."""
-        if self.sketch.tally.version != self.seen_version:
+        if self.sketch.row_stats.version != self.seen_version:
             self.rebuild()
         compiled, chosen = kernels(), self.last_choice
         if compiled is None or chosen is None or isinstance(chosen[0], SparseVector):
@@ -247,11 +247,11 @@ class Precision:
         if self._determinant is not None:
             products = leverage.image if isinstance(self.inverse, LowRankInverse) else None
             self._determinant.grow(x, norm_sq, products, change)
-        self.seen_version = self.sketch.tally.version
+        self.seen_version = self.sketch.row_stats.version
 
     def nothing_changed(self) -> None:
         """Note that the sketch has taken a zero row, which does not change S."""
-        self.seen_version = self.sketch.tally.version
+        self.seen_version = self.sketch.row_stats.version
 
     def rebuild(self, *, orthogonal: bool = False) -> None:
         """Compute everything again from the sketch."""
@@ -264,7 +264,7 @@ class Precision:
             self.inverse = LowRankInverse.of(sketch, shift, orthogonal=orthogonal)
         if self._determinant is not None:
             self._determinant.derive(orthogonal=orthogonal)
-        self.seen_version = sketch.tally.version
+        self.seen_version = sketch.row_stats.version
 
     # -- files --------------------------------------------------------------------------------------
 
@@ -284,7 +284,7 @@ class Precision:
             self.inverse = LowRankInverse.undump(self.sketch, saved, parts)
         if self._determinant is not None:
             self._determinant.restore(scalars, arrays)
-        self.seen_version = self.sketch.tally.version
+        self.seen_version = self.sketch.row_stats.version
 
 
 def _norm_sq(x: AnyVector) -> float:

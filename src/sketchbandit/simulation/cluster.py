@@ -8,7 +8,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from sketchbandit.errors import SketchBanditError
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 from sketchbandit.simulation import machine
 from sketchbandit.simulation.pool import Failure, Result
 from sketchbandit.simulation.runs import Row, Run, perform

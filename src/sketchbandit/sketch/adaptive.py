@@ -11,14 +11,14 @@ from sketchbandit.linalg import SUM_ROUNDING, factor_of_covariance, shrink, stor
 from sketchbandit.sketch.budgets import budget_for
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
-from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
-from sketchbandit.sketch.shrink_ledger import ShrinkLedger
+from sketchbandit.sketch.error_account import ErrorAccount
+from sketchbandit.sketch.hybrid import ADDED, HybridSketch
 from sketchbandit.sketch.shrinking import GATHER_TIMES_SIZE, MOST_GATHERED
 
 _LOOK_AFTER = 0.5  # weight left of a matrix when it is checked again whether rows would be enough
 
 
-class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
+class AdaptiveSketch(ErrorAccount, HybridSketch):
     """Frequent Directions that keeps only as many rows as its error budget needs.
 
     When the buffer is full, the size becomes the *smallest* l with
@@ -120,7 +120,7 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
     @property
     def budget(self) -> float:
         """The largest error bound allowed by now."""
-        return self._schedule(self.tally.nonzero) + self._merged_budget
+        return self._schedule(self.row_stats.nonzero) + self._merged_budget
 
     @property
     def error_limit(self) -> float:
@@ -156,7 +156,7 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
 
     @property
     def _most_at_once(self) -> int:
-        """A shrink reads the tally, so it must come after the last of the rows."""
+        """A shrink reads the row_stats, so it must come after the last of the rows."""
         return self._rows_before_it_may_turn_dense
 
     def _make_room(self) -> Change:
@@ -257,7 +257,7 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
     # -- merge and files ----------------------------------------------------------------------------
 
     def _absorb(self, other: Any) -> None:
-        now, theirs = self.tally.nonzero, other.tally.nonzero
+        now, theirs = self.row_stats.nonzero, other.row_stats.nonzero
         together = self._schedule(now - theirs) + self._merged_budget + other.budget
         self._merged_budget = max(0.0, together - self._schedule(now))
         self._take_over(other)
@@ -287,7 +287,8 @@ class AdaptiveSketch(ShrinkLedger, DensifyingSketch):
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         self._set_account(scalars)
-        self.tally.nonzero = int(scalars.get("taken", self.tally.nonzero))  # files of 0.7 have it here
+        # files of 0.7 have it here
+        self.row_stats.nonzero = int(scalars.get("taken", self.row_stats.nonzero))
         self._merged_budget = float(scalars["merged_budget"])
         self._size = int(scalars["current_size"])
         self._buffer.limit = int(scalars["limit"])

@@ -5,17 +5,17 @@ import sys
 from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
+from sketchbandit.array_api import is_foreign
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import InputTypeError, MergeError, MergeKindError
-from sketchbandit.libraries import is_foreign
-from sketchbandit.sharing import both_locks, holds_the_lock, needs_the_lock
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.sketch.columns import ColumnNames
-from sketchbandit.sketch.gathering import device_rows
+from sketchbandit.sketch.device_gram import device_rows
+from sketchbandit.sketch.row_stats import RowStats
 from sketchbandit.sketch.rows import read_rows
-from sketchbandit.sketch.tally import Tally
 from sketchbandit.sketch.telling import Telling
+from sketchbandit.thread_safety import both_locks, holds_the_lock, needs_the_lock
 
 
 class Sketch(Telling):
@@ -90,7 +90,7 @@ class Sketch(Telling):
         with self._lock:
             batch = read_rows(self.column_names.align(rows), self._dim, self._dtype)
             change = NO_CHANGE
-            self.tally.check(batch.mass)
+            self.row_stats.check(batch.mass)
             for chunk, norms_sq in batch.chunks():
                 change = change.then(self.take(chunk, norms_sq))
             self.column_names.remember(rows)
@@ -98,7 +98,7 @@ class Sketch(Telling):
 
     def compress(self) -> Change:
         """Shrink buffered rows if there are enough, and free memory that no row uses."""
-        self.tally.version += 1
+        self.row_stats.version += 1
         return self._compress()
 
     def forget(self, factor: float) -> Change:
@@ -132,7 +132,7 @@ class Sketch(Telling):
         self._check_can_forget()
         if factor == 1.0:
             return NO_CHANGE
-        self.tally.forget(factor)
+        self.row_stats.forget(factor)
         return self._said(self._forget(factor), by="_forget")
 
     @holds_the_lock
@@ -167,9 +167,9 @@ class Sketch(Telling):
             other = copy.deepcopy(self)
         with both_locks(self, other):
             self._check_mergeable(other)
-            self.tally.check(other.tally.mass)
+            self.row_stats.check(other.row_stats.mass)
             self.column_names = self.column_names.merged(other.column_names)
-            self.tally.add(other.tally)
+            self.row_stats.add(other.row_stats)
             self._absorb(other)
         return Change(rebuilt=True)  # alpha may have changed even if rows were only appended
 
@@ -178,13 +178,13 @@ class Sketch(Telling):
     @needs_the_lock
     def take_one(self, row: AnyArray, norm_sq: float) -> Change:
         """Add one finite row (1, dim) of the sketch's dtype, whose mass was checked. The fast path."""
-        tally = self.tally
-        tally.version += 1
-        tally.count += 1
-        tally.mass += norm_sq
+        row_stats = self.row_stats
+        row_stats.version += 1
+        row_stats.count += 1
+        row_stats.mass += norm_sq
         if not norm_sq:  # a zero row changes nothing but the count
             return NO_CHANGE
-        tally.nonzero += 1
+        row_stats.nonzero += 1
         return self._ingest_one(row, norm_sq)
 
     @needs_the_lock
@@ -197,17 +197,17 @@ class Sketch(Telling):
                 taken = self.take_one(rows[:1], float(norms_sq[0]))
             else:
                 first = norms_sq[:some]
-                self.tally.add_rows(first)
+                self.row_stats.add_rows(first)
                 nonzero = rows[:some] if first.all() else rows[:some][first > 0.0]
                 taken = self._said(self._ingest(nonzero)) if len(nonzero) else NO_CHANGE
             change = change.then(taken)
             rows, norms_sq = rows[some:], norms_sq[some:]
         return change
 
-    def add_gram(self, gram: Matrix, tally: Tally) -> None:
+    def add_gram(self, gram: Matrix, row_stats: RowStats) -> None:
         """Add rows of which only X'X is known. Only if ``gram_up_to_dim`` is not 0."""
-        self.tally.add(tally)
-        if tally.nonzero:
+        self.row_stats.add(row_stats)
+        if row_stats.nonzero:
             self._add_gram(gram)
 
     # -- hooks for subclasses -----------------------------------------------------------------------
@@ -219,7 +219,7 @@ class Sketch(Telling):
 
     @abstractmethod
     def _ingest(self, rows: AnyArray) -> Change:
-        """Add checked non-zero rows of the sketch's dtype. The tally includes them already."""
+        """Add checked non-zero rows of the sketch's dtype. The row_stats includes them already."""
 
     def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
         """Do ``_ingest`` for one row (1, dim), for sketches with a faster way."""
@@ -228,7 +228,7 @@ class Sketch(Telling):
 
     @property
     def _most_at_once(self) -> int:
-        """The number of rows that ``_ingest`` may get at once. Small if it reads the tally in between."""
+        """The number of rows that ``_ingest`` may get at once. Small if it reads the row_stats in between."""
         return sys.maxsize
 
     def _said(self, change: Any, by: str = "_ingest") -> Change:
@@ -242,7 +242,7 @@ class Sketch(Telling):
     def _forget(self, factor: float) -> Change:
         """Multiply S by the square root of the factor, and alpha and the error bound by the factor.
 
-        The tally has done so already. Rows that were orthogonal must stay so.
+        The row_stats has done so already. Rows that were orthogonal must stay so.
         """
         raise NotImplementedError
 
@@ -264,7 +264,7 @@ class Sketch(Telling):
 
     @abstractmethod
     def _absorb(self, other: Any) -> None:
-        """Add another sketch of the same class and settings. The tally includes it already."""
+        """Add another sketch of the same class and settings. The row_stats includes it already."""
 
     @abstractmethod
     def _state(self) -> tuple[Scalars, Arrays]:
@@ -275,7 +275,7 @@ class Sketch(Telling):
         """Restore the state that ``_state`` returned, on a fresh instance."""
 
     def _add_gram(self, gram: Matrix) -> None:
-        """Do ``add_gram``. The tally includes the rows already.
+        """Do ``add_gram``. The row_stats includes the rows already.
 
         All losses go into the error bound, also what factor_of_covariance leaves out and what is rounded.
         """
@@ -297,7 +297,7 @@ class Sketch(Telling):
 
     def _content(self) -> tuple[Scalars, Arrays]:
         learned, arrays = self._state()
-        scalars = {"settings": self._settings(), **self.tally.dump(), "state": learned}
+        scalars = {"settings": self._settings(), **self.row_stats.dump(), "state": learned}
         if self.column_names.names is not None:
             scalars["columns"] = self.column_names.names
         return scalars, arrays
@@ -306,7 +306,7 @@ class Sketch(Telling):
     def undump(cls, scalars: Scalars, arrays: Arrays, **extra: Any) -> Self:
         """Return the sketch that ``dump`` described."""
         sketch = cls(**scalars["settings"], **extra)
-        sketch.tally.restore(scalars)
+        sketch.row_stats.restore(scalars)
         sketch.column_names = ColumnNames(scalars.get("columns"))
         sketch._restore(scalars["state"], arrays)
         return sketch

@@ -5,11 +5,11 @@ from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, taken_from, under
 from sketchbandit.linalg import covariance_of
-from sketchbandit.sharing import needs_the_lock
 from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.blocks import Block, WorkingBlock
 from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.telling import read_only
+from sketchbandit.thread_safety import needs_the_lock
 
 _LOST = ("error", "rounding", "uncounted", "alpha")
 
@@ -38,7 +38,7 @@ class BlockSketch(Sketch):
     def blocks(self) -> tuple[Block, ...]:
         """The frozen blocks, oldest first, and the active one."""
         return tuple(
-            Block(b.size, b.sketch.rows, b.tally.mass, b.sketch.error_bound, b is self._active, b.exact)
+            Block(b.size, b.sketch.rows, b.row_stats.mass, b.sketch.error_bound, b is self._active, b.exact)
             for b in self._blocks
         )
 

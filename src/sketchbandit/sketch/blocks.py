@@ -14,7 +14,7 @@ from sketchbandit.linalg import extend_span, row_space
 from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.frequent_directions import FrequentDirections
-from sketchbandit.sketch.tally import Tally
+from sketchbandit.sketch.row_stats import RowStats
 
 BaseFactory = Callable[[int, int], Sketch] | type[Sketch]
 """A function ``(dim, size) -> sketch`` with error bound <= mass / size, or the class of such a sketch."""
@@ -72,9 +72,9 @@ class WorkingBlock:
         return self.sketch
 
     @property
-    def tally(self) -> Tally:
+    def row_stats(self) -> RowStats:
         """Count and mass of the rows it was given."""
-        return self.sketch.tally
+        return self.sketch.row_stats
 
     @property
     def rows(self) -> AnyArray:
@@ -111,7 +111,7 @@ class WorkingBlock:
         It takes O(dim · size) per row: the row space of the block is computed once and then extended.
         """
         limit = self.open.exact_rank
-        if not limit or self.tally.count < self.size:  # too few rows to judge: only the mass rule decides
+        if not limit or self.row_stats.count < self.size:  # too few rows to judge: only the mass rule decides
             return 0
         if self.span is None:
             self.span = row_space(self.rows)
@@ -121,9 +121,9 @@ class WorkingBlock:
         return fitting
 
     def hand_over_rows(self) -> AnyArray:
-        """Give the rows to the caller. Only the tally, the error bound and alpha stay here."""
+        """Give the rows to the caller. Only the row_stats, the error bound and alpha stay here."""
         rows, known = self.rows, self.sketch
-        self.sketch = Folded(rows[:0].copy(), known.alpha, known.error_bound, known.rounding, known.tally)
+        self.sketch = Folded(rows[:0].copy(), known.alpha, known.error_bound, known.rounding, known.row_stats)
         return rows
 
     @property
@@ -156,13 +156,13 @@ class Folded(NamedTuple):
     alpha: float
     error_bound: float
     rounding: float
-    tally: Tally
+    row_stats: RowStats
     nbytes: int = 0
     uncounted: float = 0.0
 
     def forgotten(self, factor: float) -> "Folded":
         """Multiply everything by the factor."""
-        self.tally.forget(factor)
+        self.row_stats.forget(factor)
         error, rounding = factor * self.error_bound, factor * self.rounding
         return self._replace(alpha=factor * self.alpha, error_bound=error, rounding=rounding)
 
@@ -173,15 +173,15 @@ class Folded(NamedTuple):
     def content(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same object."""
         known = {"alpha": self.alpha, "error": self.error_bound, "rounding": self.rounding}
-        return {**known, **self.tally.dump()}, {"rows": self.rows}
+        return {**known, **self.row_stats.dump()}, {"rows": self.rows}
 
     @classmethod
     def undump(cls, scalars: Scalars, arrays: Arrays) -> "Folded":
         """Return the object that ``content`` described."""
-        tally = Tally(np.dtype(np.float64))
-        tally.restore(scalars)
+        row_stats = RowStats(np.dtype(np.float64))
+        row_stats.restore(scalars)
         rounding = float(scalars.get("rounding", 0.0))  # files of 0.6 have none
-        return cls(arrays["rows"], float(scalars["alpha"]), float(scalars["error"]), rounding, tally)
+        return cls(arrays["rows"], float(scalars["alpha"]), float(scalars["error"]), rounding, row_stats)
 
 
 class Bases:

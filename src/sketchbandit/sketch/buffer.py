@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray
-from sketchbandit.sharing import needs_the_lock
 from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.change import NO_CHANGE, ONE_APPENDED, Change
+from sketchbandit.thread_safety import needs_the_lock
 
 _FIRST_ALLOCATION = 16  # rows
 _MUCH = 1.25  # times the limit: more memory than this is freed

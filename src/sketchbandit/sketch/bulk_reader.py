@@ -5,13 +5,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from sketchbandit.array_api import is_foreign
 from sketchbandit.arrays import Arrays, Matrix, Scalars, taken_from, under
-from sketchbandit.libraries import is_foreign
 from sketchbandit.linalg import add_rows_to_covariance
-from sketchbandit.sharing import Shared, both_locks, holds_the_lock
 from sketchbandit.sketch.base import Sketch
+from sketchbandit.sketch.row_stats import RowStats
 from sketchbandit.sketch.rows import read_rows
-from sketchbandit.sketch.tally import Tally
+from sketchbandit.thread_safety import Shared, both_locks, holds_the_lock
 
 _ROWS_AT_ONCE = 4096  # rows in one product, so that adding up the products costs little
 
@@ -52,7 +52,7 @@ class BulkReader(Shared):
         self._room: Matrix | None = None
         if sketch.dim <= sketch.gram_up_to_dim:
             self._covariance = np.zeros((sketch.dim, sketch.dim))
-        self._tally = Tally(sketch.dtype)
+        self._row_stats = RowStats(sketch.dtype)
         self._lock = self._make_lock()
 
     @property
@@ -63,12 +63,12 @@ class BulkReader(Shared):
     @property
     def count(self) -> int:
         """The number of rows read."""
-        return self._sketch.count + self._tally.count
+        return self._sketch.count + self._row_stats.count
 
     @property
     def mass(self) -> float:
         """The sum of the squared norms of the rows read."""
-        return self._sketch.mass + self._tally.mass
+        return self._sketch.mass + self._row_stats.mass
 
     @property
     def gathers(self) -> bool:
@@ -77,7 +77,7 @@ class BulkReader(Shared):
 
     def check_room(self, mass: float) -> None:
         """Raise if rows of this mass would overflow."""
-        self._sketch.tally.check(self._tally.mass + mass)
+        self._sketch.row_stats.check(self._row_stats.mass + mass)
 
     def update(self, rows: Any) -> None:
         """Add rows (n, dim): dense, sparse or on a device.
@@ -96,7 +96,7 @@ class BulkReader(Shared):
                 continue
             for start in range(0, len(chunk), _ROWS_AT_ONCE):
                 add_rows_to_covariance(covariance, chunk[start : start + _ROWS_AT_ONCE], self._scratch())
-            self._tally.add_rows(norms_sq)
+            self._row_stats.add_rows(norms_sq)
         sketch.column_names.remember(rows)
 
     def _scratch(self) -> Matrix:
@@ -111,7 +111,7 @@ class BulkReader(Shared):
     def forget(self, factor: float) -> None:
         """Multiply the weights of all rows read so far by this factor, as ``Sketch.forget`` does."""
         self._sketch.forget(factor)  # this checks the factor
-        self._tally.forget(factor)
+        self._row_stats.forget(factor)
         if self._covariance is not None:
             self._covariance *= factor
 
@@ -123,13 +123,13 @@ class BulkReader(Shared):
             self._sketch.merge(other._sketch)
             if self._covariance is not None and other._covariance is not None:
                 self._covariance += other._covariance
-            self._tally.add(other._tally)
+            self._row_stats.add(other._row_stats)
 
     def finish(self) -> Sketch:
         """The sketch of everything read. It is a copy, so reading can go on."""
         sketch = copy.deepcopy(self._sketch)
         if self._covariance is not None:
-            sketch.add_gram(self._covariance, self._tally)
+            sketch.add_gram(self._covariance, self._row_stats)
         return sketch
 
     def dump(self) -> tuple[Scalars, Arrays]:
@@ -137,7 +137,7 @@ class BulkReader(Shared):
         content, arrays = self._sketch.dump()  # copies
         scalars = {
             "sketch": {"kind": self._sketch.kind, "content": content},
-            **self._tally.dump(),
+            **self._row_stats.dump(),
         }
         arrays = under("sketch", arrays)
         if self._covariance is not None:
@@ -151,5 +151,5 @@ class BulkReader(Shared):
         parts = taken_from("sketch", arrays)
         bulk = cls(Sketch.of_kind(saved["kind"]).undump(saved["content"], parts))
         bulk._covariance = arrays.get("covariance")
-        bulk._tally.restore({"nonzero": scalars.get("taken"), **scalars})  # files of 0.7 call it taken
+        bulk._row_stats.restore({"nonzero": scalars.get("taken"), **scalars})  # files of 0.7 call it taken
         return bulk

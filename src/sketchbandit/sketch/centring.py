@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from sketchbandit.array_api import Library, is_foreign
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
-from sketchbandit.libraries import Library, is_foreign
 from sketchbandit.linalg import inner, row_norms_sq
 from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.bulk_reader import BulkReader
-from sketchbandit.sketch.gathering import device_norms_sq, device_rows, pieces
+from sketchbandit.sketch.device_gram import device_norms_sq, device_rows, pieces
 from sketchbandit.sketch.rows import RowBatch, row_source
 
 _CHUNK_ELEMENTS = 1 << 20  # 8 MiB of float64
@@ -188,7 +188,7 @@ class CentredReader:
     def finish(self) -> Sketch:
         """The sketch of the centred rows. It is a copy, so reading can go on."""
         sketch = self._bulk.finish()
-        sketch.tally.count = self.count  # a merge added one row for the shift of the mean
+        sketch.row_stats.count = self.count  # a merge added one row for the shift of the mean
         return sketch
 
     def dump(self) -> tuple[Scalars, Arrays]:

@@ -142,7 +142,7 @@ class DyadicBlockSketch(BlockSketch):
     def _mass_in_one_block(self) -> float:
         """An upper bound on |S|_F² of all blocks, plus room for their error bounds in a first block."""
         lost = self._carried["error"] + sum(block.sketch.error_bound for block in self._blocks)
-        held = sum(block.tally.mass for block in self._blocks)
+        held = sum(block.row_stats.mass for block in self._blocks)
         if self._bases.described is None:  # a shrink by s takes s from ``size`` directions
             held -= sum(b.size * (b.sketch.error_bound - b.sketch.rounding) for b in self._blocks)
         return held + lost * self._first_size
@@ -210,10 +210,10 @@ class DyadicBlockSketch(BlockSketch):
         threshold = self._epsilon * self._first_size
         if len(self._blocks) == 1:
             threshold -= self._carried["error"] * self._first_size
-        if block.tally.mass + norms_sq[0] < threshold:  # then the error bound is below mass / size
-            sums = running_sums(block.tally.mass, norms_sq[:_LOOK_AHEAD])
+        if block.row_stats.mass + norms_sq[0] < threshold:  # then the error bound is below mass / size
+            sums = running_sums(block.row_stats.mass, norms_sq[:_LOOK_AHEAD])
             return int(np.searchsorted(sums, threshold)), self._is_float64
-        if not block.tally.count:  # a single row never needs a shrink if the sketch keeps rank 1
+        if not block.row_stats.count:  # a single row never needs a shrink if the sketch keeps rank 1
             return min(1, block.open.exact_rank), True
         some = max(block.size, min(_LOOK_AHEAD, _LOOK_AHEAD_ELEMENTS // self.dim))
         return block.count_without_excess(rows[:some]), False
@@ -258,7 +258,7 @@ class DyadicBlockSketch(BlockSketch):
     def _absorb(self, other: "DyadicBlockSketch") -> None:
         self._take_over(other)
         theirs = other._active
-        if isinstance(theirs.sketch, ExactSketch) and theirs.tally.count:
+        if isinstance(theirs.sketch, ExactSketch) and theirs.row_stats.count:
             self._take_exact(theirs.sketch)
         for block in other._blocks:
             if not isinstance(block.sketch, ExactSketch):

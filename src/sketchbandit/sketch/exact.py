@@ -10,13 +10,13 @@ from sketchbandit.arrays import Arrays, Matrix, Scalars
 from sketchbandit.linalg import SCALING_ROUNDING, are_independent, shrink
 from sketchbandit.sketch.buffer import RowBuffer
 from sketchbandit.sketch.change import NO_CHANGE, Change
-from sketchbandit.sketch.densifying import ADDED, DensifyingSketch
+from sketchbandit.sketch.hybrid import ADDED, HybridSketch
 from sketchbandit.sketch.shrinking import MOST_GATHERED
 
 _FIRST_LIMIT = 32  # rows before the first search for redundancy
 
 
-class ExactSketch(DensifyingSketch):
+class ExactSketch(HybridSketch):
     """Keeps X'X exactly. It is used for OFUL, as the last block of ``DyadicBlockSketch``, and as an oracle.
 
     It holds rows without redundancy, which takes O(dim · k) memory for a stream of rank k. Once they fill
@@ -136,7 +136,7 @@ class ExactSketch(DensifyingSketch):
         return Change(rebuilt=True, lossless=True, orthogonal=True)
 
     def _forget(self, factor: float) -> Change:
-        self._drift = self._drift * factor + SCALING_ROUNDING * self.tally.mass
+        self._drift = self._drift * factor + SCALING_ROUNDING * self.row_stats.mass
         self._scale(factor)
         return Change(rebuilt=True)
 

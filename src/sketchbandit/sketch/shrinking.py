@@ -10,17 +10,17 @@ from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
 from sketchbandit.sketch.buffer import BufferedSketch
 from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.checks import check_compensation, check_count
-from sketchbandit.sketch.cutting import cut
-from sketchbandit.sketch.gathering import Gathering
-from sketchbandit.sketch.gathering_sketch import GatheringSketch
-from sketchbandit.sketch.shrink_ledger import ShrinkLedger
+from sketchbandit.sketch.device_gram import Gathering
+from sketchbandit.sketch.device_sketch import DeviceSketch
+from sketchbandit.sketch.error_account import ErrorAccount
 from sketchbandit.sketch.telling import read_only
+from sketchbandit.sketch.truncated_eigh import cut
 
 GATHER_TIMES_SIZE = 16
 MOST_GATHERED = 2048  # columns: 32 MiB, and about a second for the eigenvectors
 
 
-class ShrinkingSketch(GatheringSketch, ShrinkLedger, BufferedSketch):
+class ShrinkingSketch(DeviceSketch, ErrorAccount, BufferedSketch):
     """Shrinks up to 2·size buffered rows to at most size - 1: s = sigma_size² is taken from the spectrum.
 
     The error bound is the sum of all s so far. alpha gives back the share ``compensation`` of it. The first
@@ -100,11 +100,14 @@ class ShrinkingSketch(GatheringSketch, ShrinkLedger, BufferedSketch):
         rows, amount, rounding = cut(
             gathered.library, gathered.gram, self._buffer.rows, self._size, self._head
         )
-        self.tally.add(gathered.tally)  # only now: the device may run out of memory for the eigenvectors
+        # only now: the device may run out of memory for the eigenvectors
+        self.row_stats.add(
+            gathered.row_stats
+        )  # only now: the device may run out of memory for the eigenvectors
         self._buffer.truncate(0)
         self._buffer.append(rows)
         # What rounding adds to the spectrum does not count as shrinkage.
-        room = max(0.0, self.tally.mass / self.guarantee - (self._error - self._rounding))
+        room = max(0.0, self.row_stats.mass / self.guarantee - (self._error - self._rounding))
         self._error += min(amount, room)
         rounding += gathered.rounding + max(0.0, amount - room)
         self._charge_rounding(rounding + storing_error(rows, self.dtype))

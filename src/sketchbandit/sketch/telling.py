@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray, Matrix, Parts, Scalars
+from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.linalg import SUM_ROUNDING, covariance_of
-from sketchbandit.sharing import needs_the_lock
-from sketchbandit.showing import Facts, amount, certificate
+from sketchbandit.serialization import Stored
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.columns import ColumnNames, Name
-from sketchbandit.sketch.tally import Tally
-from sketchbandit.storing import Stored
+from sketchbandit.sketch.row_stats import RowStats
+from sketchbandit.thread_safety import needs_the_lock
 
 
 class Telling(Stored):
@@ -23,7 +23,7 @@ class Telling(Stored):
     def __init__(self, dim: int, dtype: DTypeLike) -> None:
         self._dim = check_count("dim", dim, at_least=1)
         self._dtype = check_dtype(dtype)
-        self.tally = Tally(self._dtype)
+        self.row_stats = RowStats(self._dtype)
         """Count and mass, for callers that hold the lock."""
         self.column_names = ColumnNames()
         self._lock = self._make_lock()
@@ -46,17 +46,17 @@ class Telling(Stored):
     @property
     def count(self) -> int:
         """The number of rows seen, including zero rows."""
-        return self.tally.count
+        return self.row_stats.count
 
     @property
     def effective_count(self) -> float:
         """The sum of the weights of the rows seen. This is their number, unless something was forgotten."""
-        return self.tally.count - self.tally.forgotten
+        return self.row_stats.count - self.row_stats.forgotten
 
     @property
     def mass(self) -> float:
         """The sum of the squared norms of the rows seen, times their weights."""
-        return self.tally.mass
+        return self.row_stats.mass
 
     @property
     @abstractmethod
@@ -109,7 +109,7 @@ class Telling(Stored):
 
         It is left out because it is at most about 1e-11 of the mass.
         """
-        return SUM_ROUNDING * self.tally.mass
+        return SUM_ROUNDING * self.row_stats.mass
 
     @property
     @abstractmethod

@@ -13,7 +13,7 @@ True
 
 """
 
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 
 try:
     import sklearn  # noqa: F401  (to say which extra is missing)

@@ -62,7 +62,7 @@ class LearnedNewton:
             reach = self._reach + slope * inner(weights, norms) / min(1.0, first.precision.ridge)
             longest = reach * max(1.0, float(norms.max()))
         for output in self.outputs:
-            output.sketch.tally.check(added)
+            output.sketch.row_stats.check(added)
         if not longest < _LONGEST:
             raise InputError(
                 f"rows of length up to {norms.max():g}, targets up to {np.abs(targets).max():g} and weights "

@@ -7,9 +7,9 @@ from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sketchbandit.array_api import is_foreign
 from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.errors import InputError
-from sketchbandit.libraries import is_foreign
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sklearn.principal import LearnedScatter
 from sketchbandit.sklearn.sketches import Choice, make_sketch

@@ -13,7 +13,7 @@ stopped. A sketch without an error bound inherits only ``InputLaws``, ``FileLaws
 needs the extra ``sketchbandit[testing]``.
 """
 
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 
 try:
     import hypothesis  # noqa: F401

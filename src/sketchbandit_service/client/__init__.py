@@ -11,7 +11,7 @@
 an idempotency key, so no decision is made twice and no reward is learned from twice.
 """
 
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 
 try:
     import httpx  # noqa: F401  (to say which extra is missing)

@@ -10,7 +10,7 @@ from sketchbandit.sketch.base import Sketch
 _FREE_IF_LOSSY, _FREE_IF_LOSSLESS = 1e-13, 1e-11
 
 
-class ShrinkLedger(Sketch):
+class ErrorAccount(Sketch):
     """Keeps the error bound e, the sum of all shrinkage. alpha gives back a share of it, ``compensation``."""
 
     _compensation: float
@@ -76,9 +76,9 @@ class ShrinkLedger(Sketch):
         self._rounding *= factor
         self._largest *= factor
         self._lossy *= factor
-        self._drift = self._drift * factor + SCALING_ROUNDING * self.tally.mass
+        self._drift = self._drift * factor + SCALING_ROUNDING * self.row_stats.mass
 
-    def _take_over(self, other: "ShrinkLedger") -> None:
+    def _take_over(self, other: "ErrorAccount") -> None:
         """Add the account of another sketch."""
         self._error += other._error
         self._rounding += other._rounding

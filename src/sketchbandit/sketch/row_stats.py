@@ -8,7 +8,7 @@ from sketchbandit.linalg import running_sums
 from sketchbandit.sketch.checks import check_count
 
 
-class Tally:
+class RowStats:
     """The only place for count and mass: of a sketch, of a block, or of rows that are still to be taken in.
 
     Attributes
@@ -49,8 +49,8 @@ class Tally:
         self.nonzero += int(np.count_nonzero(norms_sq))
         self.mass = float(running_sums(self.mass, norms_sq)[-1])
 
-    def add(self, other: "Tally") -> None:
-        """Add another tally."""
+    def add(self, other: "RowStats") -> None:
+        """Add another row_stats."""
         self.version += 1
         self.count += other.count
         self.nonzero += other.nonzero

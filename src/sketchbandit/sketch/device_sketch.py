@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from sketchbandit.array_api import Library, dtype_name
 from sketchbandit.arrays import AnyArray
-from sketchbandit.libraries import Library, dtype_name
-from sketchbandit.sharing import SharedLock
 from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.change import NO_CHANGE, Change
-from sketchbandit.sketch.gathering import MOST_DIM, Gathering, device_norms_sq, device_rows
+from sketchbandit.sketch.device_gram import MOST_DIM, Gathering, device_norms_sq, device_rows
 from sketchbandit.sketch.rows import read_rows
+from sketchbandit.thread_safety import SharedLock
 
 
-class GatheringSketch(Sketch):
+class DeviceSketch(Sketch):
     """A sketch that takes rows of torch, JAX or CuPy on their device, up to dim = 16384.
 
     The rows are summed up in X'X on the device. They go into the sketch as soon as the lock is taken, which
@@ -27,7 +27,7 @@ class GatheringSketch(Sketch):
 
     @abstractmethod
     def _add_gathered(self, gathered: Gathering) -> None:
-        """Add the rows whose X'X is on a device, and their tally: all or nothing."""
+        """Add the rows whose X'X is on a device, and their row_stats: all or nothing."""
 
     def _update_foreign(self, rows: Any) -> Change:
         library, rows = device_rows(rows, self._dim)
@@ -55,7 +55,7 @@ class GatheringSketch(Sketch):
     def _gather(self, library: Library, rows: Any, norms_sq: Any) -> bool:
         """Add rows to the gathered ones. Return False if they do not fit into float32."""
         mass, gathered = float(norms_sq.sum()), self._gathered
-        self.tally.check(mass + (gathered.tally.mass if gathered else 0.0))
+        self.row_stats.check(mass + (gathered.row_stats.mass if gathered else 0.0))
         if gathered is not None and (gathered.is_full or not gathered.is_for(library)):
             with self._lock:
                 gathered = None

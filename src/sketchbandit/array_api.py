@@ -8,7 +8,7 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.installing import how_to_install
+from sketchbandit.extras import how_to_install
 
 _UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "bfloat16": 2.0**-8, "float16": 2.0**-11}
 """The unit roundoff: half the distance from 1 to the next number."""

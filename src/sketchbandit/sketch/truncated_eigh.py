@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sketchbandit.array_api import Library
 from sketchbandit.arrays import AnyArray, Matrix
-from sketchbandit.libraries import Library
 from sketchbandit.linalg import oriented, row_norms_sq
 
 _UNIT = 2.0**-53

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from sketchbandit.array_api import Library, check_real_dtype, dtype_name, library_of
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError
-from sketchbandit.libraries import Library, check_real_dtype, dtype_name, library_of
-from sketchbandit.sketch.tally import Tally
+from sketchbandit.sketch.row_stats import RowStats
 
 MOST_DIM = 16384  # 2 GiB of float64
 _FEW_ROWS, _SHORT = 64, 1024
@@ -61,7 +61,7 @@ class Gathering:
 
     def __init__(self, library: Library, dim: int, dtype: np.dtype[Any]) -> None:
         self.library = library
-        self.tally = Tally(dtype)
+        self.row_stats = RowStats(dtype)
         self.rounding = 0.0
         self._dim = dim
         self._gram: Any = None
@@ -79,7 +79,7 @@ class Gathering:
         """Whether the rows can be added without overflow."""
         widest, double = self.library.widest, self.library.xp.float64
         narrow = widest != double or self._product_dtype(rows) != double
-        return self.tally.mass + mass < (_MOST_SHORT_MASS if narrow else math.inf)
+        return self.row_stats.mass + mass < (_MOST_SHORT_MASS if narrow else math.inf)
 
     @property
     def is_full(self) -> bool:
@@ -94,7 +94,7 @@ class Gathering:
         except BaseException:
             vars(self).update(before)
             raise
-        self.tally.add_rows(norms_sq)
+        self.row_stats.add_rows(norms_sq)
 
     def _add(self, rows: Any, norms_sq: Vector) -> None:
         library, xp = self.library, self.library.xp

@@ -7,16 +7,16 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray, Arrays, Matrix
-from sketchbandit.sharing import needs_the_lock
 from sketchbandit.sketch.accumulator import Accumulator
 from sketchbandit.sketch.buffer import BufferedSketch, RowBuffer
 from sketchbandit.sketch.change import NO_CHANGE, ONE_APPENDED, Change
 from sketchbandit.sketch.telling import read_only
+from sketchbandit.thread_safety import needs_the_lock
 
 ADDED = Change(rebuilt=True, lossless=True)
 
 
-class DensifyingSketch(BufferedSketch):
+class HybridSketch(BufferedSketch):
     """A buffer of rows that is replaced by a triangle of S'S before it needs more memory than that.
 
     Subclasses call ``_become_dense`` in ``_make_room``. After that nothing is ever lost.
@@ -101,7 +101,7 @@ class DensifyingSketch(BufferedSketch):
         else:
             self._dense.forget(factor)
 
-    def _absorb(self, other: "DensifyingSketch") -> None:
+    def _absorb(self, other: "HybridSketch") -> None:
         if other._dense is not None:
             dense = self._become_dense() if self._dense is None else self._dense
             dense.add(other._dense)

@@ -7,109 +7,109 @@ pays off for calls that take as long. ``backend.loops`` chooses.
 """
 
 from sketchbandit.kernels import chances, coarse, dense, reading, rows, search, sums
-from sketchbandit.kernels.compiling import unlocked
+from sketchbandit.kernels.compiling import nogil
 
 
-@unlocked
+@nogil
 def finite_means(*given):
     return chances.finite_means(*given)
 
 
-@unlocked
+@nogil
 def best_along(*given):
     return chances.best_along(*given)
 
 
-@unlocked
+@nogil
 def best_mean(*given):
     return chances.best_mean(*given)
 
 
-@unlocked
+@nogil
 def leverage_dense(*given):
     return dense.leverage_dense(*given)
 
 
-@unlocked
+@nogil
 def turn_row(*given):
     return dense.turn_row(*given)
 
 
-@unlocked
+@nogil
 def draw_dense(*given):
     return dense.draw_dense(*given)
 
 
-@unlocked
+@nogil
 def scan(*given):
     return reading.scan(*given)
 
 
-@unlocked
+@nogil
 def fill_rows(*given):
     return reading.fill_rows(*given)
 
 
-@unlocked
+@nogil
 def leverage_rows(*given):
     return rows.leverage_rows(*given)
 
 
-@unlocked
+@nogil
 def draw_rows(*given):
     return rows.draw_rows(*given)
 
 
-@unlocked
+@nogil
 def grow_rows(*given):
     return rows.grow_rows(*given)
 
 
-@unlocked
+@nogil
 def moved_rows(*given):
     return rows.moved_rows(*given)
 
 
-@unlocked
+@nogil
 def quadratics_dense(*given):
     return search.quadratics_dense(*given)
 
 
-@unlocked
+@nogil
 def quadratics_rows(*given):
     return search.quadratics_rows(*given)
 
 
-@unlocked
+@nogil
 def search_dense(*given):
     return search.search_dense(*given)
 
 
-@unlocked
+@nogil
 def search_rows(*given):
     return search.search_rows(*given)
 
 
-@unlocked
+@nogil
 def project_arms(*given):
     return sums.project_arms(*given)
 
 
-@unlocked
+@nogil
 def coarse_products(*given):
     return coarse.coarse_products(*given)
 
 
-@unlocked
+@nogil
 def row_products(*given):
     return coarse.row_products(*given)
 
 
-@unlocked
+@nogil
 def to_codes(*given):
     return coarse.to_codes(*given)
 
 
-@unlocked
+@nogil
 def weighted_products(*given):
     return coarse.weighted_products(*given)

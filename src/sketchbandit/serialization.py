@@ -6,9 +6,9 @@ from typing import Any, Self
 
 from sketchbandit import files
 from sketchbandit.arrays import Arrays, Scalars
-from sketchbandit.kinds import Kinds
-from sketchbandit.sharing import Shared, needs_the_lock
-from sketchbandit.showing import Facts, card
+from sketchbandit.html_repr import Facts, card
+from sketchbandit.registry import Kinds
+from sketchbandit.thread_safety import Shared, needs_the_lock
 
 
 class Stored(Kinds, Shared, ABC):
