@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from sketchbandit.kernels import kernels
 from sketchbandit.scaling import reader
+from tests.in_process import in_process
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # some tests interrupt processes they start
@@ -35,6 +36,13 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     assert (kernels() is not None) == (request.param == "compiled")
     yield request.param
     kernels.cache_clear()
+
+
+@pytest.fixture
+def here() -> Iterator[None]:
+    """Experiments run in this process."""
+    with in_process():
+        yield
 
 
 @pytest.fixture

@@ -76,6 +76,7 @@ def test_reproduce_end_to_end(tmp_path: Path) -> None:
     assert (tmp_path / "r" / "report.html").read_bytes() == page
 
 
+@pytest.mark.usefixtures("here")
 def test_compare_end_to_end(tmp_path: Path) -> None:
     """Any policies on an embedded data set; the table has a row for each, the figure is there."""
     done = invoke(
@@ -127,6 +128,7 @@ def test_if_every_run_fails_the_reason_is_told(tmp_path: Path, monkeypatch: pyte
     assert "every run failed; the first one: out of memory" in done.output
 
 
+@pytest.mark.usefixtures("here")
 def test_compare_tunes_when_asked(tmp_path: Path) -> None:
     """The paper's grid on seeds of its own, and the best pair is played."""
     asked = ["soful:size=4", "oful:ridge=3"]
@@ -144,6 +146,7 @@ def test_compare_tunes_when_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".npz", ".parquet"])
+@pytest.mark.usefixtures("here")
 def test_compare_on_ones_own_file(tmp_path: Path, suffix: str) -> None:
     """Features and a label column, in any of three formats: the same race."""
     random = np.random.default_rng(0)

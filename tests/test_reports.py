@@ -301,6 +301,7 @@ def test_failures_are_reported(folder: Path, results: Results, tmp_path: Path) -
     assert "Runs that failed" not in (folder / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("here")
 def test_names_from_outside_are_escaped(tmp_path: Path) -> None:
     """A label of the user's cannot put anything into the page."""
     race = Experiment(
