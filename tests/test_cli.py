@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,12 @@ def no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SKETCHBANDIT_DATA", raising=False)
 
 
-def test_reproduce_end_to_end(tmp_path: Path) -> None:
+def test_reproduce_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A figure of digits and a table; a second time only with leave; the report again from the results."""
+    small = replace(PROFILES["quick"], rounds=0.05, permutations=2, betas=(0.1,), ridges=(2.0,), sweep=2)
+    monkeypatch.setitem(PROFILES, "quick", small)
     done = invoke(
-        "reproduce", "pareto-digits", "matrix-approximation", "--out", tmp_path / "r", "--jobs", "2"
+        "reproduce", "pareto-digits", "matrix-approximation", "--out", tmp_path / "r", "--jobs", "1"
     )
     assert done.exit_code == 0, done.output
     assert "DBS keeps the error under its bound" in done.output

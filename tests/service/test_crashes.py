@@ -20,7 +20,7 @@ from tests.service.ledger import verify
 from tests.service.postgres import Postgres
 from tests.service.processes import Zygote, free_port
 
-KILLS = 15
+KILLS = 9
 TAKEOVER = 5.0  # seconds
 READY = Call("GET", "/readyz", dict)
 

@@ -164,9 +164,11 @@ def test_without_a_place_for_compiled_code(tmp_path: Path) -> None:
     code = (
         "import numba.core.caching as caching\n"
         "caching.CacheImpl._locator_classes = []\n"
-        "from sketchbandit_service.warmup import warm_up\n"
+        "import sketchbandit as sb\n"
         "from sketchbandit.kernels import kernels\n"
-        "warm_up(); assert kernels() is not None"
+        "policy = sb.oful(2)\n"
+        "policy.update([1.0, 0.0], 1.0)\n"
+        "assert policy.select([[0.0, 0.0], [1.0, 0.0]]) == 1 and kernels() is not None"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, cwd=tmp_path)
 
@@ -387,7 +389,7 @@ def test_the_whole_command(tmp_path: Path) -> None:
 def test_the_demo_learns(forge: Zygote, tmp_path: Path) -> None:
     """The reward rate rises: what a new user is to watch."""
     server = forge.start(tmp_path / "state", free_port())
-    demo.drive(server.url, rate=1000.0, seconds=8.0)
+    demo.drive(server.url, rate=1000.0, seconds=4.0)
     stats = httpx.get(f"{server.url}/v1/bandits/{demo.BANDIT}/stats").json()
     rewards, sums = np.array(stats["history"]["rewards"]), np.array(stats["history"]["reward_sum"])
     assert rewards.sum() > 100, stats["history"]
