@@ -35,7 +35,7 @@ $(BROWSER): $(READY)
 	@sh tests/install-browser $(BIN)/playwright >$@.log 2>&1 && touch $@
 
 test: $(READY) $(BROWSER)  ## run the tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # OPENBLAS_CORETYPE chooses the kernels of numpy's OpenBLAS on x86-64; elsewhere the same ones are played again.
 CORES := Prescott Sandybridge

@@ -21,6 +21,6 @@ def long_stream(rows: int, *, every_day: float) -> int:
 def examples(every_day: int) -> settings:
     """So many examples of a law that many parameters repeat; in a soak as many as of any other."""
     return settings(
-        max_examples=settings.default.max_examples if SOAK else every_day,
+        max_examples=settings().max_examples if SOAK else every_day,
         suppress_health_check=[HealthCheck.function_scoped_fixture],
     )
