@@ -8,6 +8,8 @@ BROWSER := $(VENV)/.browser
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
+# The tests start hundreds of processes, and none of them shall compile our sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run serve test test-cores test-device lint bench bakeoff soak tutorials docs clean
 
@@ -33,7 +35,7 @@ $(BROWSER): $(READY)
 	@sh tests/install-browser $(BIN)/playwright >$@.log 2>&1 && touch $@
 
 test: $(READY) $(BROWSER)  ## run the tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # OPENBLAS_CORETYPE chooses the kernels of numpy's OpenBLAS on x86-64; elsewhere the same ones are played again.
 CORES := Prescott Sandybridge

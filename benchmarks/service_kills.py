@@ -14,6 +14,7 @@ import numpy as np
 import psycopg
 from tests.service import postgres
 from tests.service.killing import kill_again_and_again
+from tests.service.processes import zygote
 from threadpoolctl import threadpool_limits
 
 WHERE = ("sqlite", "postgresql", "standby")
@@ -39,8 +40,9 @@ def main() -> None:
 
 
 def _report(where: str, database: str | None, options: argparse.Namespace) -> None:
-    with tempfile.TemporaryDirectory(prefix="sketchbandit-") as folder:
+    with tempfile.TemporaryDirectory(prefix="sketchbandit-") as folder, zygote(Path(folder)) as forge:
         tale = kill_again_and_again(
+            forge,
             Path(folder),
             kills=options.kills,
             database=database,

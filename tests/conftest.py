@@ -2,7 +2,9 @@
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -11,9 +13,13 @@ from threadpoolctl import threadpool_limits
 
 from sketchbandit.features import features
 from sketchbandit.kernels import kernels
+from tests.in_process import in_process
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # some tests interrupt processes they start
+MEMORY = "/dev/shm"  # noqa: S108  (where tempfile and pytest make folders of their own)
+if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
+    os.environ["TMPDIR"] = tempfile.tempdir = MEMORY  # journals sync every commit: milliseconds on a disk
 threadpool_limits(1)  # as the commands do: how many threads share a product decides its last bit
 
 settings.register_profile("default", max_examples=25, derandomize=True, deadline=None)
@@ -35,6 +41,13 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     assert (kernels() is not None) == (request.param == "compiled")
     yield request.param
     kernels.cache_clear()
+
+
+@pytest.fixture
+def here() -> Iterator[None]:
+    """Experiments run in this process."""
+    with in_process():
+        yield
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import sketchbandit as sb
 from sketchbandit.estimate import RewardScale
 from tests.policies import CERTIFIED, Matrix, rounds, saved, train
 from tests.scalings import RECIPES
+from tests.soak import either_backend, examples
 
 pytestmark = [
     pytest.mark.usefixtures("backend"),
@@ -175,6 +176,7 @@ def test_a_constant_changes_no_choice(rule: str, model: str, form: str) -> None:
 
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("forget", [None, 0.97])
+@examples(8)
 @given(added=st.floats(-1e6, 1e6), seed=st.integers(0, 99))
 def test_a_constant_changes_no_choice_of_any_recipe(
     name: str, forget: float | None, added: float, seed: int
@@ -232,6 +234,7 @@ def test_a_constant_changes_no_choice_of_actions(
 
 
 @pytest.mark.parametrize("rule", AUTO)
+@examples(10)
 @given(factor=st.floats(1e-6, 1e6), added=st.floats(-1e3, 1e3))
 def test_the_unit_of_rewards_changes_no_choice(rule: str, factor: float, added: float) -> None:
     """Where the strength of the rule is "auto": k·r + c for r."""
@@ -288,6 +291,7 @@ def earned_by_actions(
     return models
 
 
+@either_backend
 def test_the_best_action_is_found_where_all_rewards_are_positive() -> None:
     """Every action is tried, and the best one is chosen in the end, in each of 20 runs."""
     for seed in range(20):
@@ -296,12 +300,14 @@ def test_the_best_action_is_found_where_all_rewards_are_positive() -> None:
         assert min(models[name].rounds for name in models) > 0
 
 
+@either_backend
 def test_a_better_action_that_is_added_is_adopted() -> None:
     """It has the mean of all rewards and the width of its prior, so it is tried."""
     for seed in range(20):
         assert earned_by_actions(seed, [0.5, 0.7, 0.9], 1.2)["1.2"].rounds > 100
 
 
+@either_backend
 @pytest.mark.parametrize("recipe", [sb.adaptive, sb.oful])
 def test_fixed_arms_that_all_pay_are_all_tried(recipe: Callable[..., Any]) -> None:
     """Ten one-hot arms that pay 0.5 to 0.9."""
@@ -318,6 +324,7 @@ def test_fixed_arms_that_all_pay_are_all_tried(recipe: Callable[..., Any]) -> No
     assert min(share) > 0.8
 
 
+@either_backend
 def test_an_abandoned_action_is_forgotten_by_the_clock_of_all() -> None:
     """With forget=200 the action that becomes the better one is noticed."""
     shares = []
@@ -433,6 +440,7 @@ def test_which_policies_have_a_baseline() -> None:
     assert not of_actions(baseline=False)["a"]._has_baseline
 
 
+@either_backend
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_default_is_as_good_as_without_a_baseline_where_rewards_are_linear(intercept: bool) -> None:
     """Linear rewards around 0: nothing to gain. A baseline without an intercept has four times the regret."""

@@ -20,6 +20,7 @@ from sketchbandit_paper.readings import LIKELY, OF_THE_PAPER, READINGS
 from sketchbandit_paper.results import Results
 from sketchbandit_paper.store import Store
 from sketchbandit_paper.verbs import report_readings, verify
+from tests.in_process import in_process
 from tests.test_claims import FULL, Made, results
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     made_here = []
     for name in ("unit-each", "largest-untuned"):
         folder = tmp_path_factory.mktemp(name)
-        runner.run([small], replace(amount, reading=READINGS[name]), out=folder, jobs=1)
+        with in_process():
+            runner.run([small], replace(amount, reading=READINGS[name]), out=folder, jobs=1)
         made_here.append(folder)
     return made_here
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,12 @@ def no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SKETCHBANDIT_DATA", raising=False)
 
 
-def test_reproduce_end_to_end(tmp_path: Path) -> None:
+def test_reproduce_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A figure of digits and a table; a second time only with leave; the report again from the results."""
+    small = replace(PROFILES["quick"], rounds=0.05, permutations=2, betas=(0.1,), ridges=(2.0,), sweep=2)
+    monkeypatch.setitem(PROFILES, "quick", small)
     done = invoke(
-        "reproduce", "pareto-digits", "matrix-approximation", "--out", tmp_path / "r", "--jobs", "2"
+        "reproduce", "pareto-digits", "matrix-approximation", "--out", tmp_path / "r", "--jobs", "1"
     )
     assert done.exit_code == 0, done.output
     assert "DBS keeps the error under its bound" in done.output
@@ -76,6 +79,7 @@ def test_reproduce_end_to_end(tmp_path: Path) -> None:
     assert (tmp_path / "r" / "report.html").read_bytes() == page
 
 
+@pytest.mark.usefixtures("here")
 def test_compare_end_to_end(tmp_path: Path) -> None:
     """Any policies on an embedded data set; the table has a row for each, the figure is there."""
     done = invoke(
@@ -127,6 +131,7 @@ def test_if_every_run_fails_the_reason_is_told(tmp_path: Path, monkeypatch: pyte
     assert "every run failed; the first one: out of memory" in done.output
 
 
+@pytest.mark.usefixtures("here")
 def test_compare_tunes_when_asked(tmp_path: Path) -> None:
     """The paper's grid on seeds of its own, and the best pair is played."""
     asked = ["soful:size=4", "oful:ridge=3"]
@@ -144,6 +149,7 @@ def test_compare_tunes_when_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".npz", ".parquet"])
+@pytest.mark.usefixtures("here")
 def test_compare_on_ones_own_file(tmp_path: Path, suffix: str) -> None:
     """Features and a label column, in any of three formats: the same race."""
     random = np.random.default_rng(0)

@@ -144,6 +144,7 @@ def test_sparse_contexts_are_read_as_dense_ones_are(tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.usefixtures("here")
 def test_every_policy_plays_and_learns_contextually(tmp_path: Path) -> None:
     """On clusters all are right more often than chance, tuned or not; chance is right one time in three."""
     asked = ["adaptive", "oful", "soful:size=4", "cbscfd:size=4", "dbslinucb:size=4", "cbrap:size=5"]
@@ -170,6 +171,7 @@ def rates_of(results: Results) -> dict[str, float]:
 # -- baselines ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("here")
 def test_a_race_has_two_references(tmp_path: Path) -> None:
     """Greedy and uniform, last, and their own rows; none where they are not wanted; nobody is there twice."""
     settings: dict[str, Any] = {"rounds": 100, "permutations": 2, "jobs": 1}
@@ -220,6 +222,7 @@ def test_columns_are_standardised_as_by_hand() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["paper", "contextual"])
+@pytest.mark.usefixtures("here")
 def test_to_standardize_is_to_do_so_before(tmp_path: Path, file: Path, protocol: str) -> None:
     """The race on a file with --standardize is that on the standardised file."""
     read = load(str(file)).features
@@ -244,6 +247,7 @@ def test_to_standardize_is_to_do_so_before(tmp_path: Path, file: Path, protocol:
     assert not with_flag.notes
 
 
+@pytest.mark.usefixtures("here")
 def test_columns_far_apart_are_said(tmp_path: Path, file: Path) -> None:
     """On the console, in the report and in the one made anew, with the remedy; not where they are alike."""
     out = tmp_path / "race"
@@ -270,6 +274,7 @@ def test_columns_far_apart_are_said(tmp_path: Path, file: Path) -> None:
     assert not said_of_scales(DataSet("rare", rare, np.arange(1000) % 2)), "one entry is no scale"
 
 
+@pytest.mark.usefixtures("here")
 def test_a_race_of_the_version_before_is_read(tmp_path: Path) -> None:
     """A manifest without notes: what is missing has its default."""
     compare(["oful"], rounds=20, permutations=1, jobs=1, out=tmp_path)

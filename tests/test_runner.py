@@ -599,6 +599,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     Store(tmp_path).open(SETTINGS, resume=True).close()
 
 
+@pytest.mark.usefixtures("here")
 def test_a_full_disk_leaves_what_was_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error is the system's; every run written before can be read, and the work goes on later."""
     calls = []
@@ -671,6 +672,7 @@ def test_the_same_seed_gives_the_same_results(tmp_path: Path) -> None:
     assert one.rows["machine"].notna().all()
 
 
+@pytest.mark.usefixtures("here")
 def test_resuming_does_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A finished reproduction starts no run at all."""
     first = runner.run([SMALL], TINY, out=tmp_path, jobs=1)

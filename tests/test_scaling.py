@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -14,12 +14,12 @@ import sketchbandit as sb
 from sketchbandit.errors import FileError
 from tests.policies import Matrix, saved
 from tests.scalings import FORMS, RECIPES, SCALINGS, make, plain, raw_rounds, read_by
+from tests.soak import examples
 
 pytestmark = [
     pytest.mark.usefixtures("backend"),
     pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning"),
 ]
-with_backend = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
 DIM = 9
 
 
@@ -37,7 +37,7 @@ def dense(rows: Any) -> Matrix:
 
 
 @pytest.mark.parametrize("name", RECIPES)
-@with_backend
+@examples(10)
 @given(seed=st.integers(0, 9999), kind=st.sampled_from(list(SCALINGS)), form=st.sampled_from(list(FORMS)))
 def test_a_scaling_is_a_change_of_arms(name: str, seed: int, kind: str, form: str) -> None:
     """Numbers to rounding and the choices of all verbs, whatever the arms come as."""

@@ -25,6 +25,7 @@ from sketchbandit_paper.profiles import TOUR as AMOUNT
 from sketchbandit_paper.results import Results
 from sketchbandit_paper.tables import table
 from sketchbandit_paper.verdicts import judged
+from tests.in_process import in_process
 
 SHORT = replace(AMOUNT, rounds=0.02, permutations=2)
 
@@ -33,8 +34,8 @@ SHORT = replace(AMOUNT, rounds=0.02, permutations=2)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tour itself, with 80 rounds."""
     out = tmp_path_factory.mktemp("tour")
-    outcome = runner.run([EXPERIMENTS[name] for name in TOUR], SHORT, out=out, jobs=1)
-    assert not outcome.failures
+    with in_process():
+        runner.run([EXPERIMENTS[name] for name in TOUR], SHORT, out=out, jobs=1)
     return out
 
 
@@ -209,6 +210,7 @@ def test_the_costs_of_a_race_name_ties() -> None:
     )
 
 
+@pytest.mark.usefixtures("here")
 def test_the_report_of_the_tour(folder: Path, results: Results, tmp_path: Path) -> None:
     """Opens with the sentences and the figure; nothing is counted that a short run cannot judge."""
     folder = Path(shutil.copytree(folder, tmp_path / "copy"))
@@ -237,6 +239,7 @@ class Stages(runner.Watcher):
         self.names.append(name)
 
 
+@pytest.mark.usefixtures("here")
 def test_the_stages_say_what_they_are_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """First the table, then the claims; nothing is tuned, and no bar says so."""
     monkeypatch.setattr(verbs, "TOUR", replace(SHORT, rounds=0.005, permutations=1))
@@ -253,6 +256,7 @@ def test_the_tours_among_others_are_no_tour(results: Results) -> None:
     assert not answers.is_tour(other)
 
 
+@pytest.mark.usefixtures("here")
 def test_the_command_shows_table_answer_verdicts_and_paths(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,7 +56,7 @@ def configure(*, level: str = "info", as_json: bool = True) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else TextFormatter())
     logging.captureWarnings(True)
-    for name in ("sketchbandit", "asyncio", "py.warnings"):
+    for name in ("sketchbandit", "sketchbandit_service", "asyncio", "py.warnings"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.setLevel(level.upper())

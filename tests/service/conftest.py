@@ -9,6 +9,7 @@ import uvloop
 
 from tests.service import postgres
 from tests.service.postgres import Postgres
+from tests.service.processes import Zygote, zygote
 from tests.service.sockets import Serving, serving
 
 
@@ -30,6 +31,20 @@ def postgres_url(postgres_server: Postgres) -> str:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
     return postgres_server.url
+
+
+@pytest.fixture(scope="session")
+def forge_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    """One process that has imported everything, for all tests of a process."""
+    with zygote(tmp_path_factory.mktemp("servers")) as made:
+        yield made
+
+
+@pytest.fixture
+def forge(forge_of_all: Zygote) -> Iterator[Zygote]:
+    """Starts servers; those that a failed test leaves behind are killed."""
+    yield forge_of_all
+    forge_of_all.kill_all()
 
 
 @pytest.fixture(params=[uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])

@@ -13,7 +13,7 @@ from sketchbandit_service.client.synchronous import Bandit
 from tests.service import faults
 from tests.service.crowd import BESIDE, DIM, NAME, Crowd, Ledger, Reach
 from tests.service.ledger import verify
-from tests.service.processes import ServerProcess, Zygote, free_port, zygote
+from tests.service.processes import ServerProcess, Zygote, free_port
 
 PARAMETERS = {"size": 4, "epsilon": 2.0}
 _FAULT_EVERY = 3  # servers: each third meets a fault of memory
@@ -177,6 +177,7 @@ class Pair:
 
 
 def kill_again_and_again(
+    forge: Zygote,
     folder: Path,
     *,
     kills: int,
@@ -187,27 +188,26 @@ def kill_again_and_again(
     """Two bandits, slates, candidates, servers that run out of memory; in the end everything is compared."""
     draw = random.Random(7)  # noqa: S311  (nothing secret)
     tale = Tale()
-    with zygote(folder) as forge:
-        servers = Pair(forge, folder, database or "") if with_standby else Alone(forge, folder, database)
-        servers.start(None)
-        for name in (NAME, BESIDE):
-            create(servers.urls[0], name=name, slates=True)
-        crowd = Crowd(*servers.urls, names=(NAME, BESIDE), slates=True)
-        crowd.start()
-        operators = [Operator(servers.urls, name) for name in (NAME, BESIDE)]
-        for operator in operators:
-            operator.start()
-        for left in reversed(range(kills)):
-            crowd.await_rewards(5)  # so that every kill is one under traffic
-            time.sleep(draw.uniform(0.0, 0.2))
-            has_fault = faults_too and left % _FAULT_EVERY == 2  # the last two are sound
-            tale.away.append(_strike(servers, crowd, has_fault=has_fault))
-        time.sleep(0.5)
-        for operator in operators:
-            operator.finish()
-            tale.promoted += operator.promoted
-        crowd.stop()
-        servers.stop()
+    servers = Pair(forge, folder, database or "") if with_standby else Alone(forge, folder, database)
+    servers.start(None)
+    for name in (NAME, BESIDE):
+        create(servers.urls[0], name=name, slates=True)
+    crowd = Crowd(*servers.urls, names=(NAME, BESIDE), slates=True)
+    crowd.start()
+    operators = [Operator(servers.urls, name) for name in (NAME, BESIDE)]
+    for operator in operators:
+        operator.start()
+    for left in reversed(range(kills)):
+        crowd.await_rewards(5)  # so that every kill is one under traffic
+        time.sleep(draw.uniform(0.0, 0.2))
+        has_fault = faults_too and left % _FAULT_EVERY == 2  # the last two are sound
+        tale.away.append(_strike(servers, crowd, has_fault=has_fault))
+    time.sleep(0.5)
+    for operator in operators:
+        operator.finish()
+        tale.promoted += operator.promoted
+    crowd.stop()
+    servers.stop()
     tale.acknowledged, tale.quarantined = crowd.acknowledged, crowd.quarantined
     tale.rewards = verify(crowd.ledgers, servers.state, database)
     return tale

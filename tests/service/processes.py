@@ -79,10 +79,14 @@ class Zygote:
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
 
+    def kill_all(self) -> None:
+        """Every server that is still there."""
+        while self._started:
+            self._started.pop().kill()
+
     def close(self) -> None:
-        """No more servers; those that a failed test left go too."""
-        for started in self._started:
-            started.kill()
+        """No more servers."""
+        self.kill_all()
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(timeout=20)
@@ -130,7 +134,7 @@ class ServerProcess:
 
 @contextmanager
 def zygote(folder: Path) -> Iterator[Zygote]:
-    """A zygote for one test; the logs of its servers are in the folder."""
+    """A zygote; the logs of its servers are in the folder."""
     made = Zygote(folder / "servers.log")
     try:
         yield made

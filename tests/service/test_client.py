@@ -31,17 +31,10 @@ from sketchbandit_service.client import (
 from sketchbandit_service.client.calls import authorization
 from sketchbandit_service.client.retries import Addresses
 from tests.service.harness import AS_THEY_ARE, PLAIN
-from tests.service.processes import ServerProcess, Zygote, free_port, zygote
+from tests.service.processes import ServerProcess, Zygote, free_port
 
 DIM = 6
 QUICK = Retries(attempts=4, first=0.001, most=0.002)
-
-
-@pytest.fixture(scope="module")
-def forge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
-    """Starts servers."""
-    with zygote(tmp_path_factory.mktemp("servers")) as found:
-        yield found
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Error, expect, sync_playwright
 from sketchbandit_service import tokens
 from sketchbandit_service.client import Client
 from tests.service.harness import PLAIN
-from tests.service.processes import ServerProcess, Zygote, free_port, zygote
+from tests.service.processes import ServerProcess, Zygote, free_port
 
 DIM = 5
 EVIL = "<script>document.title='owned'<img src=x onerror=\"document.title='owned'\">"
@@ -30,13 +30,6 @@ def browser() -> Iterator[Browser]:
             pytest.skip(f"no Chromium can be started: {error.message.splitlines()[0]}")
         yield started
         started.close()
-
-
-@pytest.fixture
-def forge(tmp_path: Path) -> Iterator[Zygote]:
-    """Servers."""
-    with zygote(tmp_path) as made:
-        yield made
 
 
 @pytest.fixture

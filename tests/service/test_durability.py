@@ -21,6 +21,7 @@ from sketchbandit_service.storage.connecting import default_url
 from sketchbandit_service.storage.database import Database, Fenced, InDoubt, Refused, StorageError
 from sketchbandit_service.storage.records import DecisionRow, Statements
 from tests.service.harness import DIM, PLAIN, Service, crashing, error_of, in_loop, service
+from tests.service.test_rewards import set_clock
 
 POLICIES = [
     ("adaptive", {"size": 3, "epsilon": 1.0}),
@@ -357,15 +358,16 @@ async def test_rounds_of_upkeep_wait_for_each_other(tmp_path: Path) -> None:
 async def test_old_decisions_are_dropped(tmp_path: Path) -> None:
     """After the retention, when no snapshot needs them; late rewards are told that; a restart is exact."""
     async with service(tmp_path, retention_seconds=0.2, snapshot_seconds=0.05) as found:
+        time = set_clock(found)  # so that a slow machine does not make decisions old
         await found.create()
         old = (await found.decide()).json()["decision"]
         await found.reward(old, 1.0)
         still_open = (await found.decide()).json()["decision"]
         for seed in range(4):
             await found.play(8, seed=seed)
-            await asyncio.sleep(0.06)
+            time.at += 0.06
             await found.upkeep.round()
-        await asyncio.sleep(0.25)
+        time.at += 0.25
         await found.upkeep.round()
         assert error_of(await found.reward(old, 1.0))[0] == 410
         rows = found.engine.database.read(
@@ -377,9 +379,9 @@ async def test_old_decisions_are_dropped(tmp_path: Path) -> None:
         await found.reward(still_open, 0.5)
         for seed in range(4, 8):
             await found.play(4, seed=seed)
-            await asyncio.sleep(0.06)
+            time.at += 0.06
             await found.upkeep.round()
-        await asyncio.sleep(0.25)
+        time.at += 0.25
         await found.upkeep.round()
         policy = found.engine.bandit("b").policy
         assert error_of(await found.reward(still_open, 0.5))[0] == 410

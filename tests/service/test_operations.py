@@ -33,7 +33,7 @@ from sketchbandit_service.server import serve
 from sketchbandit_service.settings import Settings
 from sketchbandit_service.warmup import warm_up
 from tests.service.harness import DIM, PLAIN, in_loop, service
-from tests.service.processes import free_port, zygote
+from tests.service.processes import Zygote, free_port
 
 runner = CliRunner()
 
@@ -164,9 +164,11 @@ def test_without_a_place_for_compiled_code(tmp_path: Path) -> None:
     code = (
         "import numba.core.caching as caching\n"
         "caching.CacheImpl._locator_classes = []\n"
-        "from sketchbandit_service.warmup import warm_up\n"
+        "import sketchbandit as sb\n"
         "from sketchbandit.kernels import kernels\n"
-        "warm_up(); assert kernels() is not None"
+        "policy = sb.oful(2)\n"
+        "policy.update([1.0, 0.0], 1.0)\n"
+        "assert policy.select([[0.0, 0.0], [1.0, 0.0]]) == 1 and kernels() is not None"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, cwd=tmp_path)
 
@@ -231,7 +233,7 @@ def test_a_standby_listens_before_it_is_ready(
     assert seen == {"/healthz": 200, "/readyz": 503}
 
 
-def test_with_tokens_the_state_is_the_owner_s_alone(tmp_path: Path) -> None:
+def test_with_tokens_the_state_is_the_owner_s_alone(forge: Zygote, tmp_path: Path) -> None:
     """What was there before, and what is written from now on."""
     state = tmp_path / "state"
     (state / "snapshots" / "1").mkdir(parents=True)
@@ -242,9 +244,8 @@ def test_with_tokens_the_state_is_the_owner_s_alone(tmp_path: Path) -> None:
     (state / "link").symlink_to(elsewhere)
     tokens.add(tmp_path / "tokens", "ops", "admin")
     before = elsewhere.stat().st_mode
-    with zygote(tmp_path) as forge:
-        server = forge.start(state, free_port(), tokens=tmp_path / "tokens")
-        server.stop()
+    server = forge.start(state, free_port(), tokens=tmp_path / "tokens")
+    server.stop()
     assert (state / "journal.sqlite").exists()
     for path in (state, *state.rglob("*")):
         if not path.is_symlink():
@@ -283,15 +284,14 @@ def test_the_text_log_cannot_be_forged() -> None:
     assert json.loads(logs.JsonFormatter().format(record))["path"] == nasty
 
 
-def test_a_port_in_use(tmp_path: Path) -> None:
+def test_a_port_in_use(forge: Zygote, tmp_path: Path) -> None:
     """Said so, and the state is released."""
-    with zygote(tmp_path) as forge:
-        port = free_port()
-        first = forge.start(tmp_path / "a", port)
-        with pytest.raises(RuntimeError, match="if the port is in use"):
-            forge.start(tmp_path / "b", port)
-        forge.start(tmp_path / "b", free_port()).stop()
-        first.stop()
+    port = free_port()
+    first = forge.start(tmp_path / "a", port)
+    with pytest.raises(RuntimeError, match="if the port is in use"):
+        forge.start(tmp_path / "b", port)
+    forge.start(tmp_path / "b", free_port()).stop()
+    first.stop()
 
 
 @in_loop
@@ -386,18 +386,20 @@ def test_the_whole_command(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
 
 
-def test_the_demo_learns(tmp_path: Path) -> None:
+def test_the_demo_learns(forge: Zygote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reward rate rises: what a new user is to watch."""
-    with zygote(tmp_path) as forge:
-        server = forge.start(tmp_path / "state", free_port())
-        demo.drive(server.url, rate=1000.0, seconds=8.0)
-        stats = httpx.get(f"{server.url}/v1/bandits/{demo.BANDIT}/stats").json()
-        rewards, sums = np.array(stats["history"]["rewards"]), np.array(stats["history"]["reward_sum"])
-        assert rewards.sum() > 100, stats["history"]
-        is_early = np.cumsum(rewards) <= rewards.sum() / 2
-        early, late = (sums[part].sum() / rewards[part].sum() for part in (is_early, ~is_early))
-        assert late > early + 0.05
-        server.stop()
+    server = forge.start(tmp_path / "state", free_port())
+    monkeypatch.setattr(demo, "_MEAN_DELAY", 0.3)
+    monkeypatch.setattr(demo, "_ROUNDS", 1000)
+    demo.drive(server.url, rate=250.0)
+    stats = httpx.get(f"{server.url}/v1/bandits/{demo.BANDIT}/stats").json()
+    rewards, sums = np.array(stats["history"]["rewards"]), np.array(stats["history"]["reward_sum"])
+    assert rewards.sum() > 100, stats["history"]
+    before = np.cumsum(rewards) - rewards
+    parts = before < rewards.sum() / 10, before > rewards.sum() / 2
+    early, late = (sums[part].sum() / rewards[part].sum() for part in parts)
+    assert late > early + 0.05
+    server.stop()
 
 
 @pytest.mark.parametrize("missing", ["httptools", "sqlalchemy", "prometheus_client"])

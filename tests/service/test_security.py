@@ -20,7 +20,7 @@ from sketchbandit_service.server import is_loopback, serve
 from sketchbandit_service.settings import Limits, Settings
 from sketchbandit_service.tokens import Tokens
 from tests.service.harness import DIM, PLAIN, error_of, in_loop, service
-from tests.service.processes import Zygote, free_port, zygote
+from tests.service.processes import Zygote, free_port
 
 
 def test_other_hosts_need_a_token(tmp_path: Path) -> None:
@@ -202,13 +202,6 @@ async def test_large_bodies_at_once_are_bounded(tmp_path: Path) -> None:
         assert sorted([(await task).status_code for task in tasks]) == [200, 429, 429]
         assert found.engine.budget.taken == 0
         assert (await ask()).status_code == 200
-
-
-@pytest.fixture
-def forge(tmp_path: Path) -> object:
-    """Servers on real sockets."""
-    with zygote(tmp_path) as made:
-        yield made
 
 
 def test_a_body_of_100_mb(tmp_path: Path, forge: Zygote) -> None:

@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -31,18 +31,11 @@ from sketchbandit_service.storage.records import Row
 from sketchbandit_service.storage.snapshots import Snapshot, SnapshotTable, snapshots_of
 from sketchbandit_service.upkeep import Upkeep
 from tests.service.harness import AS_THEY_ARE, DIM, PLAIN, Direct, Service, error_of, in_loop, service
-from tests.service.processes import Zygote, free_port, zygote
+from tests.service.processes import Zygote, free_port
 
 _ENDS_SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
 _SECOND = "http://localhost:1"
 ARMS = np.eye(DIM).tolist()
-
-
-@pytest.fixture(scope="module")
-def forge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
-    """Starts servers in processes of their own."""
-    with zygote(tmp_path_factory.mktemp("servers")) as found:
-        yield found
 
 
 class Second:

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -252,6 +253,32 @@ def test_a_lock_that_nobody_lets_go_of(postgres_url: str) -> None:
         assert time.monotonic() - started < 3
     database.commit([ActionRow(1, 1, "x", ADDED)], 1)
     database.close()
+
+
+def test_a_connection_in_use_ends_with_the_database(postgres_url: str) -> None:
+    """A standby that is stopped in the middle of a step closes the database while its thread reads on."""
+    database, reads, may_end = Database(postgres_url), threading.Event(), threading.Event()
+    database.open()
+
+    def query(connection: sa.Connection) -> int:
+        reads.set()
+        assert may_end.wait(10)
+        return int(connection.execute(sa.text("SELECT 7")).scalar_one())
+
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(database.read, query)
+        assert reads.wait(10)
+        database.close()
+        may_end.set()
+        assert result.result(10) == 7
+    assert not database.try_lock()
+    mine = "SELECT count(*) FROM pg_stat_activity WHERE client_addr IS NOT NULL AND pid <> pg_backend_pid()"
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        for _ in range(500):  # PostgreSQL needs a moment to see that a connection is closed
+            if (row := other.execute(mine).fetchone()) == (0,):
+                break
+            time.sleep(0.01)
+    assert row == (0,)
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])

@@ -104,15 +104,18 @@ class Database(Opened):
         try:
             if self._connection is None:
                 self._connection = self._engine.connect()
-            return try_lock(self._connection)
+            is_taken = try_lock(self._connection)
         except DBAPIError as error:
             self._drop()
             raise StorageError(f"cannot reach the database {self}: {reason_of(error)}") from error
+        if self._is_closed:  # meanwhile, by another thread
+            self._drop()
+        return is_taken and not self._is_closed
 
     def close(self) -> None:
         """Release the database for others."""
-        self._drop()
         super().close()
+        self._drop()
 
     # -- writing --------------------------------------------------------------------------------------
 

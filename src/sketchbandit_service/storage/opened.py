@@ -38,6 +38,7 @@ class Opened:
         self._readers = make_engine(self._url, patience, writes=False)
         self.instance = ""
         self._file: tuple[int, int] | None = None
+        self._is_closed = False
         self._in_use: set[sa.Connection] = set()
         """Connections other than the writer's."""
 
@@ -45,9 +46,13 @@ class Opened:
         return self._url.render_as_string(hide_password=True)
 
     def close(self) -> None:
-        """End all connections."""
-        self._engine.dispose()
-        self._readers.dispose()
+        """End all connections; those in use in other threads as soon as they are not."""
+        self._is_closed = True
+        self._end_idle()
+
+    def _end_idle(self) -> None:
+        self._engine.pool.dispose()
+        self._readers.pool.dispose()
 
     def look(self) -> None:
         """Prepare for reading, beside a server that may be running. Nothing is locked or changed."""
@@ -82,7 +87,7 @@ class Opened:
         is_last = False
         while True:
             try:
-                with self._readers.connect() as connection, self._noted(connection):
+                with self._noted(self._readers.connect()) as connection:
                     return query(connection)
             except DBAPIError as error:
                 if is_last or not error.connection_invalidated:
@@ -92,7 +97,7 @@ class Opened:
     def write_apart(self, query: Callable[[sa.Connection], object]) -> None:
         """Write something outside of the journal, on its own connection."""
         try:
-            with self._engine.begin() as connection, self._noted(connection):
+            with self._noted(self._engine.connect()) as connection, connection.begin():
                 query(connection)
         except DBAPIError as error:
             raise StorageError(f"cannot write to the database: {reason_of(error)}") from error
@@ -116,12 +121,15 @@ class Opened:
         return bool(0 < after < before)
 
     @contextmanager
-    def _noted(self, connection: sa.Connection) -> Iterator[None]:
+    def _noted(self, connection: sa.Connection) -> Iterator[sa.Connection]:
         self._in_use.add(connection)
         try:
-            yield
+            with connection:
+                yield connection
         finally:
             self._in_use.discard(connection)
+            if self._is_closed:  # meanwhile
+                self._end_idle()
 
     # -- the file -------------------------------------------------------------------------------------
 
