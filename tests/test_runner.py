@@ -16,8 +16,7 @@ import pandas as pd
 import pytest
 
 import sketchbandit as sb
-from sketchbandit import files
-from sketchbandit.processes import pool
+from sketchbandit import files, processes
 from sketchbandit.simulation import environments, policies, rules
 from sketchbandit.simulation.pool import Failure, Result, run_all
 from sketchbandit.simulation.runs import Run, perform
@@ -499,14 +498,14 @@ def test_workers_do_not_import_from_the_users_folder(tmp_path: Path, monkeypatch
 def test_leaving_the_pool_stops_its_workers() -> None:
     """No process outlives an interruption."""
     started: list[subprocess.Popen[str]] = []
-    original = pool._start
+    original = processes._start
 
     def start(module: str, errors: int) -> "subprocess.Popen[str]":
         started.append(original(module, errors))
         return started[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "_start", start)
+        patch.setattr(processes, "_start", start)
         results = run_all([replace(A_RUN, seed=seed) for seed in range(50)], 2)
         next(results)
         results.close()  # type: ignore[attr-defined]
