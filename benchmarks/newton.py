@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 import sketchbandit as sb
 from sketchbandit.sklearn import SketchedNewtonClassifier
-from sketchbandit.sklearn.losses import Logistic
+from sketchbandit.sklearn.losses import LogisticLoss
 from sketchbandit.sklearn.online_newton import OnlineNewton
 
 DATA = ("farm-ads", "spam", "mnist")
@@ -196,13 +196,13 @@ def progressive_error(learner: Learner, stream: Stream) -> float:
 def gate() -> None:
     """Sketched steps with a sketch that loses nothing are those of a dense matrix, or there is no table."""
     random, dim, alpha, bound = np.random.default_rng(0), 30, 0.1, 5.0
-    newton = OnlineNewton(sb.FrequentDirections(dim, size=dim + 1), alpha, Logistic(), bound=bound)
+    newton = OnlineNewton(sb.FrequentDirections(dim, size=dim + 1), alpha, LogisticLoss(), bound=bound)
     A, w = alpha * np.eye(dim), np.zeros(dim)
     for x in random.standard_normal((200, dim)):
         y = 1.0 if x[0] + random.standard_normal() > 0.0 else -1.0
         direction, z = np.linalg.solve(A, x), float(np.clip(x @ w, -bound, bound))
         w = w - (x @ w - z) / (x @ direction) * direction
-        A += Logistic().local(z, bound) * np.outer(x, x)
+        A += LogisticLoss().local(z, bound) * np.outer(x, x)
         w = w + y / (1.0 + np.exp(y * z)) * np.linalg.solve(A, x)
         newton.learn(x, y)
     assert np.allclose(newton.theta, w, rtol=1e-7, atol=1e-9), "not the dense method"

@@ -22,7 +22,7 @@ import sketchbandit as sb
 from sketchbandit.linalg import SparseVector
 from sketchbandit.precision import Precision
 from sketchbandit.sklearn import SketchedNewtonClassifier, SketchedNewtonRegressor
-from sketchbandit.sklearn.losses import Logistic, Squared
+from sketchbandit.sklearn.losses import LogisticLoss, SquaredLoss
 from sketchbandit.sklearn.online_newton import OnlineNewton
 from sketchbandit.testing import make_rows
 
@@ -81,21 +81,21 @@ def least_ratio(loss: Any, z: float, y: float, bound: float) -> float:
 def test_curvature_of_the_logistic_loss(bound: float) -> None:
     """The local one is the least ratio of all, and the uniform one below it everywhere."""
     for z in np.linspace(-bound, bound, 41).tolist():
-        found = Logistic().local(z, bound)
+        found = LogisticLoss().local(z, bound)
         near_ends = abs(abs(z) - bound) <= 1e-2 * bound  # the grid leaves out where it cancels
         oracle = np.exp(-abs(z)) / (1 + np.exp(-abs(z))) ** 2 if near_ends else np.inf
         for y in (-1.0, 1.0):
             oracle = min(oracle, least_ratio(logistic, z, y, bound))
         assert found == pytest.approx(oracle, rel=1e-6, abs=1e-13)
         for y in (-1.0, 1.0):
-            assert Logistic().uniform(bound) * slope_of(logistic, z, y) ** 2 <= found * (1 + 1e-12)
-            assert Logistic().slope(z, y) == pytest.approx(slope_of(logistic, z, y))
-        assert 0.0 < found <= Logistic.most_weight
+            assert LogisticLoss().uniform(bound) * slope_of(logistic, z, y) ** 2 <= found * (1 + 1e-12)
+            assert LogisticLoss().slope(z, y) == pytest.approx(slope_of(logistic, z, y))
+        assert 0.0 < found <= LogisticLoss.most_weight
 
 
 def test_curvature_has_no_jumps() -> None:
     """Where the series takes over, and at bounds so large that hardly anything is left."""
-    loss = Logistic()
+    loss = LogisticLoss()
     for z in (-3.0, 0.0, 4.0):
         before, after = loss.local(z, abs(z) + 0.99e-4), loss.local(z, abs(z) + 1.01e-4)
         assert after == pytest.approx(before, rel=1e-4)
@@ -105,9 +105,9 @@ def test_curvature_has_no_jumps() -> None:
 
 def test_curvature_of_the_squared_loss() -> None:
     """1 for x x'; 1/(2C)² is the least of 1/(z - y)²."""
-    assert Squared().local(0.3, 2.0) == pytest.approx(least_ratio(squared, 0.3, -1.0, 2.0))
+    assert SquaredLoss().local(0.3, 2.0) == pytest.approx(least_ratio(squared, 0.3, -1.0, 2.0))
     worst = max(slope_of(squared, z, y) ** 2 for z in (-2.0, 2.0) for y in (-2.0, 2.0))
-    assert Squared().uniform(2.0) == pytest.approx(1.0 / worst)
+    assert SquaredLoss().uniform(2.0) == pytest.approx(1.0 / worst)
 
 
 # -- the oracle ---------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def dense_newton(
             w = w - (z - np.sign(z) * bound) / (x @ direction) * direction
             z = float(x @ w)
         slope = slope_of(loss, z, target)
-        local = 1.0 if loss is squared else Logistic().local(z, bound)
+        local = 1.0 if loss is squared else LogisticLoss().local(z, bound)
         gradient = weight * slope * x
         A = A + weight * (local if sigma is None else sigma * slope**2) * np.outer(x, x)
         step = np.linalg.solve(A, gradient)
@@ -172,7 +172,10 @@ def test_equals_the_dense_method_where_nothing_is_lost(
     rows = convert(X)
     for some in (slice(0, 1), slice(1, 50), slice(50, 120)):
         model.partial_fit(rows[some], y[some], sample_weight=weights[some], **more)
-    uniform = {"local": None, "uniform": (Logistic() if loss is logistic else Squared()).uniform(bound)}
+    uniform = {
+        "local": None,
+        "uniform": (LogisticLoss() if loss is logistic else SquaredLoss()).uniform(bound),
+    }
     sigma = uniform.get(curvature, curvature)
     w, spent = dense_newton(with_constant(X), y, weights, loss=loss, alpha=alpha, bound=bound, sigma=sigma)
     assert model.error_bound_ < 1e-10
@@ -210,7 +213,7 @@ def test_every_step_is_that_of_the_sketched_matrix(
         if abs(z) > bound:
             w = w - (z - np.sign(z) * bound) / (x @ direction) * direction
             z = float(np.sign(z) * bound)
-        omega = 1.0 if loss is squared else Logistic().local(z, bound)
+        omega = 1.0 if loss is squared else LogisticLoss().local(z, bound)
         w = w - slope_of(loss, z, y[i]) * np.linalg.solve(A + omega * np.outer(x, x), x)
         model.partial_fit((np.asarray, sparse.csr_array)[i % 2](x[np.newaxis]), y[i : i + 1])
         np.testing.assert_allclose(np.ravel(model.coef_), w, rtol=1e-7, atol=1e-9)
@@ -305,7 +308,7 @@ def test_regret_is_within_its_bounds(
         y, X[50:100] = random.choice([-2.0, 2.0], size=150), X[50]
     y = np.where(y > 0.0, 1.0, -1.0) if loss is logistic else y
     bound = 2.0
-    model = Logistic() if loss is logistic else Squared()
+    model = LogisticLoss() if loss is logistic else SquaredLoss()
     sketch = sb.FrequentDirections(dim, size=size, compensation=compensation)
     newton = OnlineNewton(sketch, alpha, model, bound=bound, sigma=None if local else model.uniform(bound))
     told = played(newton, X, y, loss)
@@ -343,7 +346,7 @@ def test_a_curvature_above_that_of_the_loss_has_no_bound(kind: Any, loss: Any) -
     y = np.where(np.arange(150) % 5, 1.0, -1.0)
     voided = []
     for curvature in (0.01, 0.1, 5.0, 500.0):
-        convex = Logistic() if loss is logistic else Squared()
+        convex = LogisticLoss() if loss is logistic else SquaredLoss()
         newton = OnlineNewton(sb.ExactSketch(5), 0.1, convex, bound=2.0, sigma=curvature)
         regret = sum(played(newton, X, y, loss)["losses"]) - 150.0 * float(loss(0.0, 1.0))
         model = kind(0.1, sketch="exact", bound=2.0, curvature=curvature, fit_intercept=False).fit(X, y)

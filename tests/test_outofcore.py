@@ -23,8 +23,8 @@ import sketchbandit as sb
 from sketchbandit import errors, outofcore
 from sketchbandit.cli.app import app
 from sketchbandit.linalg import spectral_error
-from sketchbandit.outofcore import job, parts
-from sketchbandit.outofcore.sources import ahead, open_source
+from sketchbandit.outofcore import job, shards
+from sketchbandit.outofcore.sources import direct_io, open_source
 from sketchbandit.testing import make_rows
 
 DIM = 12
@@ -34,8 +34,8 @@ Matrix = NDArray[np.float64]
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of 250 rows, so that there are several."""
-    monkeypatch.setattr(parts, "_LEAST_BYTES", 8 * DIM * 250)
-    monkeypatch.setattr(parts, "_MOST_BYTES", 8 * DIM * 250)
+    monkeypatch.setattr(shards, "_LEAST_BYTES", 8 * DIM * 250)
+    monkeypatch.setattr(shards, "_MOST_BYTES", 8 * DIM * 250)
 
 
 def matrix(count: int = 1000, dim: int = DIM, seed: int = 0) -> Matrix:
@@ -154,7 +154,7 @@ def test_small_files_share_a_part(tmp_path: Path) -> None:
     for number, some in enumerate(np.array_split(rows, 40)):
         np.save(tmp_path / f"{number:02}.npy", some)
     sources = [open_source(str(path)) for path in sorted(tmp_path.glob("*.npy"))]
-    made = parts.divide(parts.Plan(DIM, 1000, 5, None, "float64", None), sources, tmp_path)
+    made = shards.divide(shards.Plan(DIM, 1000, 5, None, "float64", None), sources, tmp_path)
     assert [part.rows for part in made] == [250] * 4
     assert_same(outofcore.sketch([str(tmp_path / "*.npy")], size=5), oracle(rows))
     some = rows[:25].copy()
@@ -266,8 +266,8 @@ def test_large_files_are_read_past_the_cache(tmp_path: Path, monkeypatch: pytest
     """By a thread that is ahead: the same chunks, from any row to any other; it ends when nobody reads."""
     rows = make_rows("gaussian", 3000, 13, seed=4)
     np.save(tmp_path / "x.npy", rows)
-    monkeypatch.setattr(ahead, "is_worth_it", lambda _: True)
-    monkeypatch.setattr(ahead, "BLOCK_BYTES", 5000)
+    monkeypatch.setattr(direct_io, "is_worth_it", lambda _: True)
+    monkeypatch.setattr(direct_io, "BLOCK_BYTES", 5000)
     source = open_source(str(tmp_path / "x.npy"))
     for start, stop in ((0, 3000), (1, 2), (17, 2999), (2990, 3000)):
         found = [(chunk.rows.copy(), chunk.first) for chunk in source.chunks(start, stop)]
@@ -296,9 +296,9 @@ def test_what_is_worth_reading_past_the_cache(tmp_path: Path, monkeypatch: pytes
         file.truncate(1 << 20)
     pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1025}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__)
-    assert not ahead.is_worth_it(tmp_path / "sparse")
+    assert not direct_io.is_worth_it(tmp_path / "sparse")
     pages["SC_PHYS_PAGES"] = 1000
-    assert ahead.is_worth_it(tmp_path / "sparse") is hasattr(os, "O_DIRECT")
+    assert direct_io.is_worth_it(tmp_path / "sparse") is hasattr(os, "O_DIRECT")
 
 
 # -- bad input ----------------------------------------------------------------------------------------------
@@ -718,8 +718,8 @@ def test_what_a_watcher_raises_is_raised(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from sketchbandit import errors, outofcore
-from sketchbandit.outofcore import job, parts
-parts._LEAST_BYTES = parts._MOST_BYTES = 8 * 12 * 250
+from sketchbandit.outofcore import job, shards
+shards._LEAST_BYTES = shards._MOST_BYTES = 8 * 12 * 250
 class Killing(outofcore.Watcher):
     left = 600
     def advance(self, rows):
@@ -748,17 +748,17 @@ def set_trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str) ->
     (tmp_path / "trap").mkdir()
     (tmp_path / "trap" / "sitecustomize.py").write_text(
         "import os, pathlib, signal\n"
-        "from sketchbandit.outofcore import reading\n"
-        "original = reading.read_into\n"
-        "def read_into(bulk, source, start, stop, tell):\n"
+        "from sketchbandit.outofcore.sources import Source\n"
+        "original = Source.read_into\n"
+        "def read_into(source, update, start, stop, tell):\n"
         "    def deadly(rows):\n"
         f"        marker = pathlib.Path({str(tmp_path / 'marker')!r} + str(start))\n"
         f"        if {condition}:\n"
         "            marker.touch()\n"
         "            os.kill(os.getpid(), signal.SIGKILL)\n"
         "        tell(rows)\n"
-        "    original(bulk, source, start, stop, deadly)\n"
-        "reading.read_into = read_into\n",
+        "    original(source, update, start, stop, deadly)\n"
+        "Source.read_into = read_into\n",
         encoding="utf-8",
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'trap'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
@@ -806,13 +806,13 @@ def test_two_jobs_for_one_file(tmp_path: Path) -> None:
 
 MEMORY = """
 import json, resource, sys
-from sketchbandit.outofcore import parts, worker
-from sketchbandit.outofcore.sources import ahead
-ahead.is_worth_it = lambda path: False
-plan = parts.Plan(1000, 40_000, 20, None, "float64", None)
-piece = parts.Piece(sys.argv[1], 0, 40_000, parts.stamp_of(sys.argv[1]))
+from sketchbandit.outofcore import shards, worker
+from sketchbandit.outofcore.sources import direct_io
+direct_io.is_worth_it = lambda path: False
+plan = shards.Plan(1000, 40_000, 20, None, "float64", None)
+piece = shards.Piece(sys.argv[1], 0, 40_000, shards.stamp_of(sys.argv[1]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-worker.handle(parts.Part(plan, (piece,), sys.argv[2]).to_json(), lambda news: None)
+worker.handle(shards.Shard(plan, (piece,), sys.argv[2]).to_json(), lambda news: None)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 

@@ -2,6 +2,7 @@
 
 import importlib
 from functools import cache
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,24 +17,31 @@ _NUMBERS = 1 << 24  # numbers converted at a time
 _COPIES = ("array_api_compat", "scipy._external.array_api_compat", "scipy._lib.array_api_compat")
 _TF32 = 2.0**-10  # the rounding of float32 entries in tensor cores, if the user allows it; they may truncate
 
+Array = Any
+"""An array of any library that follows the array API standard, numpy included."""
+Namespace = Any
+"""The array API functions of such a library: a module."""
+DType = Any
+Device = Any
 
-def is_foreign(array: Any) -> bool:
+
+def is_foreign(array: Array) -> bool:
     """Whether it is an array of a library other than numpy that follows the array API standard."""
     if isinstance(array, (np.ndarray, np.generic)) or not hasattr(array, "shape"):
         return False
     return hasattr(array, "__array_namespace__") or _is_torch(array)
 
 
-def _is_torch(array: Any) -> bool:
+def _is_torch(array: Array) -> bool:
     return type(array).__module__.partition(".")[0] == "torch"
 
 
 class Library(NamedTuple):
     """The library of an array: its array API namespace ``xp``, its name and the device."""
 
-    xp: Any
+    xp: Namespace
     name: str
-    device: Any
+    device: Device
 
     @property
     def on_host(self) -> bool:
@@ -46,11 +54,11 @@ class Library(NamedTuple):
         return self.name if self.on_host else f"{self.name}, {self.device}"
 
     @property
-    def widest(self) -> Any:
+    def widest(self) -> DType:
         """The widest real dtype available: float64, or else float32."""
         return _widest(self.xp, self.name, str(self.device))
 
-    def put(self, array: AnyArray, dtype: Any = None) -> Any:
+    def put(self, array: AnyArray, dtype: DType = None) -> Array:
         """Copy a numpy array to this library and this device."""
         if self.on_host:
             return np.asarray(array, dtype=dtype)
@@ -59,7 +67,7 @@ class Library(NamedTuple):
         given = self.xp.asarray(np.asarray(array), device=self.device)
         return given if dtype is None else self.xp.astype(given, dtype)
 
-    def to_host(self, array: Any) -> AnyArray:
+    def to_host(self, array: Array) -> AnyArray:
         """Copy to a numpy array. bfloat16, which numpy does not have, becomes float32."""
         if self.on_host:
             return np.asarray(array)
@@ -72,7 +80,7 @@ class Library(NamedTuple):
         found = np.asarray(array)
         return found.astype(np.float32) if dtype_name(array) == "bfloat16" else found
 
-    def cast(self, array: Any, dtype: Any) -> Any:
+    def cast(self, array: Array, dtype: DType) -> Array:
         """Convert to another dtype, without a copy if it has that dtype already."""
         if array.dtype == dtype:
             return array
@@ -92,13 +100,13 @@ class Library(NamedTuple):
         room = 1 << (len(indices) - 1).bit_length()
         return np.concatenate([indices, np.repeat(indices[-1:], room - len(indices))])
 
-    def nonzero(self, mask: Any) -> tuple[AnyArray, ...]:
+    def nonzero(self, mask: Array) -> tuple[AnyArray, ...]:
         """The places where a mask is true, on the host."""
         if self.compiles_every_shape:
             return np.nonzero(self.to_host(mask))
         return tuple(self.to_host(found) for found in self.xp.nonzero(mask))
 
-    def product(self, one: Any, other: Any) -> Any:
+    def product(self, one: Array, other: Array) -> Array:
         """``one @ other``, with the precision that ``product_unit`` returns."""
         if self.name == "jax":  # JAX rounds the factors on some devices by default
             return self.xp.matmul(one, other, precision="highest")
@@ -122,7 +130,7 @@ class Library(NamedTuple):
         capability = str(getattr(self.device, "compute_capability", "9.0"))  # of CuPy and JAX; CPUs have none
         return capability.replace(".", "") in ("80", "90")
 
-    def product_unit(self, dtype: Any) -> float:
+    def product_unit(self, dtype: DType) -> float:
         """The relative rounding of each entry of the factors of a product, beyond that of the dtype."""
         name = str(dtype).removeprefix("torch.")
         if self.name == "torch" and name == "float32":
@@ -132,7 +140,7 @@ class Library(NamedTuple):
         return 0.0
 
 
-def library_of(array: Any) -> Library:
+def library_of(array: Array) -> Library:
     """The library of an array, also for numpy. Raises if the array cannot be used."""
     if isinstance(array, np.ndarray):
         return Library(np, "numpy", "cpu")
@@ -161,7 +169,7 @@ def torch_on(device: str) -> Library:
 
 
 @cache
-def _compat(name: str) -> Any:
+def _compat(name: str) -> Namespace:
     """The namespace of a library that follows the standard only with array-api-compat."""
     for package in _COPIES:
         try:
@@ -173,7 +181,7 @@ def _compat(name: str) -> Any:
 
 
 @cache
-def _widest(xp: Any, name: str, device: str) -> Any:
+def _widest(xp: Namespace, name: str, device: str) -> DType:
     if name == "torch":
         return xp.float32 if device.startswith(("mps", "xpu")) else xp.float64
     if name == "jax":  # JAX has float64 only if the user has switched it on
@@ -190,23 +198,23 @@ def _torch_unit() -> float:
     return {"highest": 0.0, "high": _TF32}.get(allowed, _UNITS["bfloat16"])
 
 
-def _torch() -> Any:
+def _torch() -> ModuleType:
     """The module torch. It is installed if there is a tensor."""
     return importlib.import_module("torch")
 
 
-def dtype_name(array: Any) -> str:
+def dtype_name(array: Array) -> str:
     """The name of the dtype, such as ``float32`` or ``bfloat16``, for every library."""
     return str(array.dtype).rpartition(".")[2].strip("'>").removeprefix("array_api_strict.")
 
 
-def check_real_dtype(array: Any, noun: str = "arms") -> None:
+def check_real_dtype(array: Array, noun: str = "arms") -> None:
     """Raise unless it is an array of real floating-point numbers."""
     if dtype_name(array) not in _UNITS:
         raise InputTypeError(f"{noun} are of dtype {array.dtype}; give float32, float64, bfloat16 or float16")
 
 
-def unit_of(array: Any) -> float:
+def unit_of(array: Array) -> float:
     """The unit roundoff of an array's dtype."""
     return _UNITS[dtype_name(array)]
 
@@ -220,7 +228,7 @@ def check_same_place(one: Library, other: Library) -> None:
         )
 
 
-def half_product(library: Library, array: Any, vector: AnyArray) -> tuple[Any, float]:
+def half_product(library: Library, array: Array, vector: AnyArray) -> tuple[Array, float]:
     """x'v of rows in half precision, summed in float32, and the share by which v may have been rounded."""
     xp = library.xp
     if library.name == "torch" and array.is_cuda:
@@ -240,6 +248,6 @@ def half_product(library: Library, array: Any, vector: AnyArray) -> tuple[Any, f
     return (pieces[0] if len(pieces) == 1 else xp.concat(pieces)), unit
 
 
-def on_host(array: Any) -> Any:
+def on_host(array: Array) -> Array:
     """Convert an array of another library to numpy. Anything else is returned as it is."""
     return library_of(array).to_host(array) if is_foreign(array) else array

@@ -10,6 +10,9 @@ AnyArray = NDArray[Any]
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Labels = NDArray[np.int64]
+Dtype = np.dtype[Any]
+Rows = Any
+"""Rows as numpy array or scipy.sparse matrix in CSR format; scipy has no types."""
 Parts = tuple[AnyArray, ...]
 """Rows in the pieces in which they are kept. Concatenated, they are S."""
 Scalars = dict[str, Any]

@@ -36,7 +36,7 @@ def row_of(x: AnyArray, lens: Vector) -> Vector:
 
 
 def _fill(given: AnyArray, lens: Vector, rows: AnyArray) -> None:
-    """``kernels.reading.fill_rows`` in numpy."""
+    """``kernels.lens.fill_rows`` in numpy."""
     dim, kind, bound = given.shape[1], lens[KIND], lens[BOUND]
     scaled = rows[:, :dim]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

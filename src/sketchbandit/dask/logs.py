@@ -1,16 +1,19 @@
 """A policy that learns from a log in partitions."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from dask.array import Array
 
-from sketchbandit.dask.factories import Factory, check_factory, make
-from sketchbandit.dask.merging import Part, merge_partitions
-from sketchbandit.dask.partitions import as_rows, whole_rows
+from sketchbandit.arrays import AnyArray
+from sketchbandit.dask.merging import PartialResult, merge_partitions
+from sketchbandit.dask.partitions import Block, Collection, Factory, as_rows, check_factory, make, whole_rows
 from sketchbandit.errors import InputError, InputTypeError, MergeError, SketchBanditError
 from sketchbandit.policy import Policy
 from sketchbandit.sketch.checks import check_count
+
+Edges = tuple[int, ...]
+"""The lengths of the partitions."""
 
 
 class Place(NamedTuple):
@@ -21,14 +24,14 @@ class Place(NamedTuple):
 
 
 def fit_logged(
-    arms: Any,
-    chosen: Any,
-    rewards: Any,
+    arms: Collection,
+    chosen: Collection | None,
+    rewards: Collection,
     factory: Factory,
     *,
     split_every: int = 8,
     address: str | None = None,
-) -> Any:
+) -> Policy:
     """Make a policy that has learned from a whole log. Each partition is read where it is.
 
     The policies of the partitions are merged. For an exact one (``oful``) the result equals, up to rounding,
@@ -82,7 +85,7 @@ def fit_logged(
     return policy
 
 
-def _blocks(collection: Any, name: str, edges: Any) -> tuple[list[Any], Any]:
+def _blocks(collection: Collection, name: str, edges: Edges | None) -> tuple[list[Block], Edges | None]:
     """The partitions along the rounds, and their edges. ``edges`` are those that they must have."""
     if isinstance(collection, Array):
         if edges is not None and collection.chunks[0] != edges:
@@ -117,7 +120,9 @@ def _check_policy(policy: Policy, partitions: int) -> None:
             raise MergeError(f"{error}; {one}") from error
 
 
-def learn_partition(arms: Any, chosen: Any, rewards: Any, place: Place, factory: Factory) -> Part | None:
+def learn_partition(
+    arms: Block, chosen: Block | None, rewards: Block, place: Place, factory: Factory
+) -> PartialResult[Policy] | None:
     """A policy that has learned from one partition; None if the partition has neither rounds nor a width."""
     name = f"partition {place.number}"
     arms, rewards = as_rows(arms), np.asarray(rewards)
@@ -127,16 +132,16 @@ def learn_partition(arms: Any, chosen: Any, rewards: Any, place: Place, factory:
         arms = _chosen_arms(name, np.asarray(arms), np.asarray(chosen))
     if len(arms.shape) != 2:
         raise InputError(f"{name}: the arms chosen must be (rounds, dim), got the shape {arms.shape}")
-    policy = make(factory, arms.shape[1], place.number, Policy, "policy")
+    policy: Policy = make(factory, arms.shape[1], place.number, Policy, "policy")
     _check_policy(policy, place.of)
     try:
         policy.update(arms, rewards)
     except SketchBanditError as error:
         raise InputError(f"{name}: {error}") from error
-    return Part(policy, name)
+    return PartialResult(policy, name)
 
 
-def _chosen_arms(name: str, arms: Any, chosen: Any) -> Any:
+def _chosen_arms(name: str, arms: AnyArray, chosen: AnyArray) -> AnyArray:
     if arms.ndim != 3:
         raise InputError(f"{name}: arms must be (rounds, arms, dim), got the shape {arms.shape}")
     rounds, offered, _ = arms.shape

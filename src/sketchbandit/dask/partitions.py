@@ -1,19 +1,28 @@
-"""Collections as lists of partitions: Dask arrays, Dask dataframes, delayed or plain blocks."""
+"""Collections as lists of partitions, and the user's functions that make a sketch or policy for each."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from dask.array import Array
 from dask.delayed import Delayed
 
+from sketchbandit.arrays import Rows
 from sketchbandit.errors import InputError, InputTypeError
+
+Factory = Callable[..., Any]
+"""A function with no argument, with the length of a row, or with that and the number of the partition."""
+Collection = Any
+"""A Dask array or dataframe, or a list of (delayed) blocks."""
+Block = Any
+"""A part of a collection: an array, a sparse matrix, a data frame or a list; or one of them, delayed."""
 
 
 class Partition(NamedTuple):
     """A block of rows, computed or delayed, and its name in messages."""
 
-    block: Any
+    block: Block
     name: str
 
 
@@ -24,7 +33,7 @@ class Partitions(NamedTuple):
     dim: int | None
 
 
-def partitions_of(collection: Any, names: Sequence[str] | None = None) -> Partitions:
+def partitions_of(collection: Collection, names: Sequence[str] | None = None) -> Partitions:
     """The partitions of a collection of rows."""
     if isinstance(collection, Delayed):
         blocks, dim = [collection], None
@@ -48,28 +57,28 @@ def partitions_of(collection: Any, names: Sequence[str] | None = None) -> Partit
     return Partitions([Partition(*pair) for pair in zip(blocks, names, strict=True)], dim)
 
 
-def _of_array(array: Any) -> tuple[list[Any], int | None]:
+def _of_array(array: Array) -> tuple[list[Block], int | None]:
     if array.ndim != 2:
         raise InputError(f"the array must be a matrix, but has {array.ndim} dimensions {array.shape}")
     dim = array.shape[1]
     return whole_rows(array), None if np.isnan(dim) else int(dim)
 
 
-def whole_rows(array: Any) -> list[Any]:
+def whole_rows(array: Array) -> list[Block]:
     """The partitions of an array that is cut along its first axis only, so that rows are whole."""
     if max(array.numblocks[1:], default=1) > 1:
         array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
     return list(array.to_delayed().ravel())
 
 
-def _of_dataframe(frame: Any) -> tuple[list[Any], int]:
+def _of_dataframe(frame: Collection) -> tuple[list[Block], int]:
     if frame.ndim != 2:
         raise InputTypeError("give a Dask dataframe, not a series; series.to_frame() makes one")
     _check_columns(frame)
     return list(frame.to_delayed()), len(frame.columns)
 
 
-def as_rows(block: Any) -> Any:
+def as_rows(block: Block) -> Rows:
     """A block as an array or a sparse matrix: a frame's numbers in one dtype, lists converted."""
     if hasattr(block, "to_numpy") and hasattr(block, "dtypes"):
         _check_columns(block)
@@ -77,7 +86,7 @@ def as_rows(block: Any) -> Any:
     return block if hasattr(block, "shape") else np.asarray(block)
 
 
-def _check_columns(frame: Any) -> None:
+def _check_columns(frame: Block) -> None:
     """Raise if columns of a DataFrame are not numbers, and name some of them."""
     wrong = [str(name) for name, kind in frame.dtypes.items() if getattr(kind, "kind", "O") not in "fiub"]
     if wrong:
@@ -85,3 +94,26 @@ def _check_columns(frame: Any) -> None:
             f"every column must be a number, but these are not: {', '.join(wrong[:5])}"
             f"{', ...' if len(wrong) > 5 else ''}; encode or drop them"
         )
+
+
+def make(factory: Factory, dim: int, number: int, kind: type[Any], noun: str) -> Any:
+    """Make a fresh object of a ``kind`` for a partition."""
+    made = factory(*(dim, number)[: _arguments(factory)])
+    if not isinstance(made, kind):
+        raise InputTypeError(f"factory must make a fresh {noun}, but made {made!r}")
+    if made.dim != dim:
+        raise InputError(f"rows have length {dim}, but factory makes a {noun} for {made.dim}")
+    return made
+
+
+def check_factory(factory: object) -> None:
+    """Raise unless it can be called."""
+    if not callable(factory):
+        raise InputTypeError(f"factory must be callable, but is {factory!r}")
+
+
+def _arguments(factory: Factory) -> int:
+    """The number of arguments that it needs."""
+    parameters = inspect.signature(factory).parameters.values()
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds and p.default is inspect.Parameter.empty for p in parameters)

@@ -1,18 +1,24 @@
 """The sketch of a collection."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from sketchbandit.dask.factories import Factory, check_factory, make
-from sketchbandit.dask.merging import Part, merge_partitions
-from sketchbandit.dask.partitions import as_rows, partitions_of
+from sketchbandit.dask.merging import PartialResult, merge_partitions
+from sketchbandit.dask.partitions import (
+    Collection,
+    Factory,
+    Partition,
+    as_rows,
+    check_factory,
+    make,
+    partitions_of,
+)
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.sketch import BulkReader, Sketch
 from sketchbandit.sketch.checks import check_count
 
 
 def sketch(
-    collection: Any,
+    collection: Collection,
     factory: Factory,
     *,
     names: Sequence[str] | None = None,
@@ -49,7 +55,7 @@ def sketch(
     if partitions.dim is not None:
         _fresh(factory, partitions.dim, 0)  # so that a bad factory raises here, not on a worker
     arguments = ((block, number, factory, partitions.dim) for number, block in enumerate(partitions.blocks))
-    bulk: BulkReader | None = merge_partitions(read_partition, arguments, split_every, address)
+    bulk = merge_partitions(read_partition, arguments, split_every, address)
     if bulk is None:
         raise InputError("there are no rows, and it is not known how long one would be")
     return bulk.finish()
@@ -62,7 +68,9 @@ def _fresh(factory: Factory, dim: int, number: int) -> Sketch:
     return made
 
 
-def read_partition(partition: Any, number: int, factory: Factory, dim: int | None) -> Part | None:
+def read_partition(
+    partition: Partition, number: int, factory: Factory, dim: int | None
+) -> PartialResult[BulkReader] | None:
     """The result of a partition; None if it has neither rows nor a width."""
     block, name = partition
     try:
@@ -82,4 +90,4 @@ def read_partition(partition: Any, number: int, factory: Factory, dim: int | Non
         raise InputError(f"{name}: row {error.row} {error.why}") from error
     except (InputError, InputTypeError) as error:
         raise type(error)(f"{name}: {error}") from error
-    return Part(bulk, name)
+    return PartialResult(bulk, name)

@@ -12,10 +12,10 @@ Examples
 
 """
 
-from sketchbandit.data.catalogue import CATALOGUE, Source
 from sketchbandit.data.dataset import DataSet
-from sketchbandit.data.loading import VARIABLE, Found, find, load
+from sketchbandit.data.lookup import VARIABLE, Found, find, load
 from sketchbandit.data.open_bandit import OpenBandit, find_open_bandit, load_open_bandit
+from sketchbandit.data.sources import CATALOGUE, Source
 
 __all__ = [
     "CATALOGUE",

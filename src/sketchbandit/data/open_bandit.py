@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Labels, Vector
-from sketchbandit.data.loading import VARIABLE, places
+from sketchbandit.data.lookup import VARIABLE, places
 from sketchbandit.errors import FileError, InputError
 
 POLICIES = ("random", "bts")

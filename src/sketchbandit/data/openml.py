@@ -9,12 +9,11 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from sketchbandit.data.catalogue import Source
 from sketchbandit.data.dataset import DataSet, checked
+from sketchbandit.data.sources import Source
 from sketchbandit.errors import FileError
 
 Progress = Callable[[int, int], None]
@@ -66,7 +65,7 @@ def parse_arff(text: str, target: str, source: Source) -> DataSet:
             lines, header=None, names=names, comment="%", quotechar="'", skipinitialspace=True
         )
         labels = frame.pop(target).astype(np.int64).to_numpy()
-        features: Any = frame.to_numpy(dtype=np.float64)
+        features = frame.to_numpy(dtype=np.float64)
     except ValueError as error:
         raise FileError(f"the file of {source.name} is not dense numeric ARFF: {error}") from error
     return checked(source.name, features.astype(source.dtype), labels)

@@ -2,11 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from sketchbandit.arrays import Vector
+from sketchbandit.arrays import Rows, Vector
 
 
 class Round(NamedTuple):
@@ -21,7 +21,7 @@ class Round(NamedTuple):
 
     """
 
-    arms: Any
+    arms: Rows
     """The arms (K, dim), dense or CSR."""
     means: Vector
     """The true mean reward of every arm, (K,)."""
@@ -36,7 +36,7 @@ class Round(NamedTuple):
         """The pseudo-regret: the best mean minus the mean of the arm chosen. Noise does not count."""
         return float(self.means.max() - self.means[chosen])
 
-    def arm(self, chosen: int) -> Any:
+    def arm(self, chosen: int) -> Rows:
         """The features of an arm: (dim,), or (1, dim) if arms are sparse."""
         return self.arms[chosen] if isinstance(self.arms, np.ndarray) else self.arms[[chosen]]
 

@@ -1,20 +1,21 @@
-"""Classification data as a bandit: find the sample of one label among one sample of each."""
+"""Classification data as a bandit: its samples are the arms, or its labels are the actions."""
 
 import copy
 from collections.abc import Iterator
-from typing import Any, Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from sketchbandit.arrays import Vector
+from sketchbandit.arrays import Rows, Vector
 from sketchbandit.environment.base import Environment, Round
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import row_norms_sq
 from sketchbandit.sketch.checks import check_count
 
 Normalise = Literal["rows", "largest"] | None
+_CONTEXTS = 6  # tag of the generator: the smaller ones are those of other environments
 
 
 class LabelledRows(Environment):
@@ -34,14 +35,14 @@ class LabelledRows(Environment):
     """
 
     def __init__(
-        self, features: Any, labels: Any, *, name: str = "data", normalise: Normalise = "rows"
+        self, features: Rows, labels: ArrayLike, *, name: str = "data", normalise: Normalise = "rows"
     ) -> None:
         if normalise not in ("rows", "largest", None):
             raise InputError(
                 f'{name}: normalise must be "rows" (unit length), "largest" (all by the largest length) or '
                 f"None (as stored), got {normalise!r}"
             )
-        self._features: Any = features.tocsr() if sparse.issparse(features) else np.asarray(features)
+        self._features: Rows = features.tocsr() if sparse.issparse(features) else np.asarray(features)
         labels = np.asarray(labels)
         if labels.shape != (self._features.shape[0],):
             raise InputError(
@@ -70,9 +71,9 @@ class LabelledRows(Environment):
         """The number of labels."""
         return len(self._members)
 
-    def _rows(self, rows: NDArray[np.intp]) -> Any:
+    def _rows(self, rows: NDArray[np.intp]) -> Rows:
         """These rows, normalised."""
-        drawn: Any = self._features[rows]
+        drawn = self._features[rows]
         if self.normalise is None:
             return drawn if sparse.issparse(drawn) else drawn.astype(np.float64)
         if sparse.issparse(drawn):
@@ -116,8 +117,8 @@ class Classification(LabelledRows):
 
     def __init__(
         self,
-        features: Any,
-        labels: Any,
+        features: Rows,
+        labels: ArrayLike,
         *,
         target: int | None = None,
         seed: int = 0,
@@ -152,10 +153,85 @@ class Classification(LabelledRows):
             yield Round(self._rows(rows), (order == self.target).astype(np.float64), 0.0)
 
 
-def _norms(features: Any) -> Vector:
+def _norms(features: Rows) -> Vector:
     """The lengths of the rows, a stretch of rows at a time: a byte image is not turned to float whole."""
     if sparse.issparse(features):
         squares = features.astype(np.float64).power(2).sum(axis=1)
         return np.asarray(np.sqrt(squares), dtype=np.float64).ravel()
     parts = [features[i : i + 4096].astype(np.float64) for i in range(0, len(features), 4096)]
     return np.concatenate([np.sqrt(row_norms_sq(part)) for part in parts])
+
+
+class Taken(NamedTuple):
+    """An action, and the context in which it was taken."""
+
+    context: Rows
+    action: int
+
+    def copy(self) -> "Taken":
+        """The same, of its own."""
+        return Taken(self.context.copy(), self.action)
+
+
+class ContextRound(Round):
+    """A round whose ``arms`` are one context, (dim,) or CSR (1, dim); ``means`` are those of the actions."""
+
+    __slots__ = ()
+
+    def arm(self, chosen: int) -> Taken:
+        """What is learned from: the context, and the action taken."""
+        return Taken(self.arms, chosen)
+
+
+class ContextualClassification(LabelledRows):
+    """The usual contextual protocol: a sample comes, the policy names its label, and the right one pays 1.
+
+    The features do not tell actions apart, so that a model for each action is needed (``PerAction``). The
+    regret of a round is 1 for a wrong label and 0 for the right one: in all it counts the wrong answers.
+    Samples are drawn with replacement, so that a frequent label comes more often.
+
+    Parameters
+    ----------
+    features, labels, normalise
+        As for ``Classification``.
+    seed : int
+        What the draws depend on.
+
+    Examples
+    --------
+    >>> environment = ContextualClassification(np.eye(4), [0, 0, 1, 1])
+    >>> (first,) = environment.rounds(1)
+    >>> first.arms.shape, environment.actions, sorted(first.regret(action) for action in (0, 1))
+    ((4,), 2, [0.0, 1.0])
+
+    """
+
+    def __init__(
+        self,
+        features: Rows,
+        labels: ArrayLike,
+        *,
+        seed: int = 0,
+        name: str = "data",
+        normalise: Normalise = "rows",
+    ) -> None:
+        super().__init__(features, labels, name=name, normalise=normalise)
+        self.seed = check_count("seed", seed, at_least=0)
+        self.actions: int = self.label_count
+
+    def reseeded(self, seed: int) -> Self:
+        """The same data with another seed; the features are shared, not copied."""
+        other = copy.copy(self)
+        other.seed = check_count("seed", seed, at_least=0)
+        return other
+
+    def rounds(self, count: int) -> Iterator[Round]:
+        """One sample a round; its label is the action that pays."""
+        random = np.random.default_rng([self.seed, _CONTEXTS])
+        rows = np.concatenate(self._members)
+        labels = np.repeat(np.arange(self.actions), [len(members) for members in self._members])
+        for _ in range(count):
+            place = int(random.integers(len(rows)))
+            drawn = self._rows(rows[[place]])
+            context = drawn[0] if isinstance(drawn, np.ndarray) else drawn
+            yield ContextRound(context, (np.arange(self.actions) == labels[place]).astype(np.float64), 0.0)

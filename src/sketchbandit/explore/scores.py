@@ -8,5 +8,5 @@ Numbers = TypeVar("Numbers", float, Vector)
 
 
 def upper_bound(means: Numbers, radius: float, widths: Numbers) -> Numbers:
-    """mean + radius·width (Alg. 2). ``kernels.scores`` has the compiled version."""
+    """mean + radius·width (Alg. 2). ``kernels.sums`` has the compiled version."""
     return means + radius * widths

@@ -15,8 +15,7 @@ from sketchbandit.explore.base import Auto, Explore, check_strength, one_hot
 from sketchbandit.explore.candidates import Candidates, copies_among
 from sketchbandit.explore.largest import largest
 from sketchbandit.explore.screening import Aim
-from sketchbandit.kernels import kernels, loops
-from sketchbandit.kernels.tolerance import CLOSE
+from sketchbandit.kernels import CLOSE, kernels, loops
 from sketchbandit.linalg import product
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_count

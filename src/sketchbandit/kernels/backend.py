@@ -1,4 +1,4 @@
-"""Whether the compiled loops are used."""
+"""Whether the compiled loops are used; what they share with their numpy counterparts."""
 
 import importlib
 import os
@@ -7,33 +7,38 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+CANCELLED = 1e-6
+"""|x|² - |u|² below this part of |x|² has lost more than six digits."""
+CLOSE = 1e-9
+"""Scores that differ by less, relative to the largest, may be those of copies; others hardly ever do."""
+Loops = Any
+"""A namespace of compiled loops (``compiled.LOOPS``), or None."""
+_LONG = 1_000_000  # multiplications: some tenths of a millisecond
+_long = _LONG
+
 
 @cache
-def kernels() -> Any:
-    """The module ``compiled`` if numba is installed (extra ``[fast]``), else None. Then numpy does the same.
+def kernels() -> Loops:
+    """The compiled loops if numba is installed (extra ``[fast]``), else None. Then numpy does the same.
 
     SKETCHBANDIT_COMPILED=0 in the environment forces numpy.
     """
     if os.environ.get("SKETCHBANDIT_COMPILED", "1").lower() in ("0", "false", "no", "off"):
         return None
     try:
-        return importlib.import_module("sketchbandit.kernels.compiled")
+        return importlib.import_module("sketchbandit.kernels.compiled").LOOPS
     except ModuleNotFoundError as error:
         if error.name != "numba":
             raise
         return None
 
 
-_LONG = 1_000_000  # multiplications: some tenths of a millisecond
-_long = _LONG
-
-
-def loops(work: int) -> Any:
+def loops(work: int) -> Loops:
     """``kernels`` for a call of so many multiplications. Long calls let other threads run."""
     compiled = kernels()
     if compiled is None or work < _long:
         return compiled
-    return importlib.import_module("sketchbandit.kernels.nogil")
+    return importlib.import_module("sketchbandit.kernels.compiled").LONG_LOOPS
 
 
 @contextmanager

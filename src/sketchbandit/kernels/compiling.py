@@ -8,15 +8,17 @@ from typing import Any
 
 from numba import njit
 
+Loop = Any
+"""A loop, compiled or to be compiled: numba has no types."""
 _SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
 
 
-def _compiler(fastmath: set[str], *, nogil: bool = False) -> Any:
+def _compiler(fastmath: set[str], *, nogil: bool = False) -> Callable[[Loop], Loop]:
     options: dict[str, Any] = {"fastmath": fastmath, "error_model": "numpy", "nogil": nogil}
 
-    def compile_one(function: Any) -> Any:
+    def compile_one(function: Loop) -> Loop:
         try:
-            made: Any = njit(cache=True, **options)(function)
+            made = njit(cache=True, **options)(function)
         except RuntimeError:  # neither the package's folder nor the user's can be written
             return njit(**options)(function)
         with suppress(AttributeError):  # a numba that keeps them elsewhere: then a full disk is an error
@@ -32,15 +34,15 @@ def _compiler(fastmath: set[str], *, nogil: bool = False) -> Any:
 def _if_there_is_room(save: Callable[..., None]) -> Callable[..., None]:
     """If the disk is full, go on without saving. The next process then has to compile again."""
 
-    def save_or_not(*compiled: Any) -> None:
+    def save_or_not(*compiled: object) -> None:
         with suppress(OSError):
             save(*compiled)
 
     return save_or_not
 
 
-compiled: Any = _compiler({"contract"})
-compiled_sum: Any = _compiler({"reassoc", "contract"})
+compiled = _compiler({"contract"})
+compiled_sum = _compiler({"reassoc", "contract"})
 """Only sums may be reordered, so that they use vector registers."""
-nogil: Any = _compiler({"contract"}, nogil=True)
+nogil = _compiler({"contract"}, nogil=True)
 """The same without the interpreter's lock, for loops that take long."""

@@ -1,5 +1,7 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""Sums over arms and rows of float64 or float32, in float64 whatever they are."""
+"""Sums over arms and rows of float64 or float32, in float64 whatever they are; the score made of them."""
+
+from math import sqrt
 
 import numpy as np
 from numba import types
@@ -129,3 +131,9 @@ def project_arms(arms, projection, images):
         for j in range(width):
             total += image[j] * 0.0  # 0, or NaN for ever
     return total == 0.0
+
+
+@compiled
+def upper_bound_of(mean, radius, quadratic):
+    """The mean plus the radius times the width; ``explore.scores`` has it for numpy."""
+    return mean + radius * sqrt(quadratic)

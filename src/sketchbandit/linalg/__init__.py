@@ -1,10 +1,14 @@
 """Linear algebra without state: each function is tested on its own against a dense oracle."""
 
-from sketchbandit.linalg.covariance import Factor, add_rows_to_covariance, factor_of_covariance
+from sketchbandit.linalg.covariance import (
+    Factor,
+    PackedSymmetric,
+    add_rows_to_covariance,
+    factor_of_covariance,
+)
 from sketchbandit.linalg.inner import inner, inner_rows, length_of, product, row_norms_sq
 from sketchbandit.linalg.inverses import InverseAndDeterminant, invert_lower, invert_positive, invert_unscaled
 from sketchbandit.linalg.norms import SCALING_ROUNDING, SUM_ROUNDING, normalised, oriented, running_sums
-from sketchbandit.linalg.packed import PackedSymmetric
 from sketchbandit.linalg.shrink import Shrinkage, shrink, storing_error
 from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
 from sketchbandit.linalg.spectral import (

@@ -1,12 +1,10 @@
 """Covariances of rows, and how far a sketch is from its data (for tests, plots and reports)."""
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from sketchbandit.arrays import AnyArray, Matrix
+from sketchbandit.arrays import AnyArray, Matrix, Rows
 from sketchbandit.linalg.inner import product
 
 _DENSE_UP_TO = 600  # columns; beyond, Lanczos is faster and needs no dim x dim matrix
@@ -25,7 +23,7 @@ def covariance_error(covariance: Matrix, rows: AnyArray, alpha: float = 0.0) -> 
     return float(np.abs(np.linalg.eigvalsh(difference)).max())
 
 
-def spectral_error(data: Any, rows: AnyArray, alpha: float = 0.0) -> float:
+def spectral_error(data: Rows, rows: AnyArray, alpha: float = 0.0) -> float:
     """Spectral norm of ``X'X - (S'S + alpha I)`` for X = ``data`` (dense or sparse) and S = ``rows``.
 
     Dense up to 600 columns; beyond, the largest eigenvalue in magnitude by Lanczos, without forming a
@@ -58,7 +56,7 @@ def spectral_error(data: Any, rows: AnyArray, alpha: float = 0.0) -> float:
     return float(abs(extreme))
 
 
-def singular_values_sq(data: Any) -> Matrix:
+def singular_values_sq(data: Rows) -> Matrix:
     """Squared singular values of ``data`` (dense or sparse), largest first.
 
     Those beyond the smaller side of the matrix are zero and left out.
@@ -68,7 +66,7 @@ def singular_values_sq(data: Any) -> Matrix:
     return np.asarray(np.linalg.svd(np.asarray(data, dtype=np.float64), compute_uv=False) ** 2)
 
 
-def gram_spectrum(data: Any) -> Matrix:
+def gram_spectrum(data: Rows) -> Matrix:
     """``singular_values_sq`` by the smaller Gram matrix: several times faster, to sqrt(eps) of the largest.
 
     Examples

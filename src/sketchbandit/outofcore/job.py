@@ -1,4 +1,4 @@
-"""The whole job: look at every file, read the parts in processes, keep what is done, put it together."""
+"""The whole job: look at every file, read shards in processes, keep the finished ones, merge them."""
 
 import builtins
 import os
@@ -8,25 +8,23 @@ from contextlib import closing
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from sketchbandit import errors
 from sketchbandit._version import __version__
+from sketchbandit.arrays import Scalars
 from sketchbandit.errors import FileError, InputError, InputTypeError, SketchBanditError
-from sketchbandit.outofcore.folder import PartsFolder
-from sketchbandit.outofcore.parts import Part, Plan, Reader, check_alike, divide
-from sketchbandit.outofcore.reading import read_into
+from sketchbandit.outofcore.shards import Plan, Reader, Shard, ShardFolder, check_alike, divide
 from sketchbandit.outofcore.sources import STANDARD_INPUT, Source, find, leave_out, open_source
 from sketchbandit.processes import Answer, NoAnswer, ask_all
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
 
 WORKER = "sketchbandit.outofcore.worker"
-_TRIES = 3  # for a part whose worker dies: of something else, mostly
+_TRIES = 3  # for a shard whose worker dies: of something else, mostly
 
 
 class Watcher:
-    """Who is told how the work goes: this one keeps it to itself, a progress bar shows it."""
+    """Progress callbacks of ``sketch``; each does nothing by default."""
 
     def left_out(self, columns: Sequence[str]) -> None:
         """These columns are not read; told before ``begin``, if there are any."""
@@ -127,14 +125,14 @@ def sketch(
         if resume:
             raise InputError("what came on standard input is gone: it cannot be resumed")
         if target is not None and not fresh:
-            PartsFolder(target).check_absent()
+            ShardFolder(target).check_absent()
         return _finish(_from_standard_input(plan, sources[0], watcher), target)
     if target is None:
         with tempfile.TemporaryDirectory(prefix="sketchbandit-") as folder:
-            return _finish(_read_in_parts(plan, sources, Path(folder), jobs, watcher), None)
-    with PartsFolder(target) as kept:
+            return _finish(_read_in_shards(plan, sources, Path(folder), jobs, watcher), None)
+    with ShardFolder(target) as kept:
         kept.begin(_settings(plan), resume=resume, fresh=fresh)
-        result = _finish(_read_in_parts(plan, sources, kept.path, jobs, watcher), target)
+        result = _finish(_read_in_shards(plan, sources, kept.path, jobs, watcher), target)
         kept.remove()
         return result
 
@@ -158,18 +156,18 @@ def _checked_target(path: Path, names: Sequence[str]) -> Path:
 def _from_standard_input(plan: Plan, source: Source, watcher: Watcher) -> Reader:
     bulk = plan.reader()
     watcher.begin(source.rows, 0)
-    read_into(bulk, source, 0, source.rows or 0, watcher.advance)
+    source.read_into(bulk.update, 0, source.rows or 0, watcher.advance)
     return bulk
 
 
-def _read_in_parts(
+def _read_in_shards(
     plan: Plan, sources: Sequence[Source], folder: Path, jobs: int, watcher: Watcher
 ) -> Reader:
-    parts = divide(plan, sources, folder)
-    missing = [part for part in parts if not _is_done(part)]
-    watcher.begin(plan.rows, sum(part.rows for part in parts) - sum(part.rows for part in missing))
+    shards = divide(plan, sources, folder)
+    missing = [shard for shard in shards if not _is_done(shard)]
+    watcher.begin(plan.rows, sum(shard.rows for shard in shards) - sum(shard.rows for shard in missing))
     _work(missing, jobs, watcher)
-    return _together(plan, parts)
+    return _together(plan, shards)
 
 
 def _finish(bulk: Reader, target: Path | None) -> Sketch:
@@ -180,24 +178,24 @@ def _finish(bulk: Reader, target: Path | None) -> Sketch:
     return result
 
 
-def _settings(plan: Plan) -> dict[str, Any]:
+def _settings(plan: Plan) -> Scalars:
     """What must be the same for a job to go on. Of the files, what has changed is read again."""
     settings = {name: value for name, value in asdict(plan).items() if name not in {"dim", "rows"}}
     return {"version": __version__, **settings, "drop": list(plan.drop)}
 
 
-def _is_done(part: Part) -> bool:
+def _is_done(shard: Shard) -> bool:
     try:
-        return part.read() is not None
+        return shard.read() is not None
     except SketchBanditError:  # damaged: read again
         return False
 
 
-def _work(parts: list[Part], jobs: int, watcher: Watcher) -> None:
-    """Have every part read. A part whose worker dies is tried again; one that cannot be read ends the job."""
+def _work(shards: list[Shard], jobs: int, watcher: Watcher) -> None:
+    """Have every shard read: again if its worker dies; one that cannot be read ends the job."""
     for _ in range(_TRIES):
-        dead: list[NoAnswer[Part]] = []
-        with closing(ask_all(parts, jobs, WORKER, lambda news: watcher.advance(news["rows"]))) as answers:
+        dead: list[NoAnswer[Shard]] = []
+        with closing(ask_all(shards, jobs, WORKER, lambda news: watcher.advance(news["rows"]))) as answers:
             for found in chain.from_iterable(answers):
                 if isinstance(found, Answer):
                     continue
@@ -206,9 +204,9 @@ def _work(parts: list[Part], jobs: int, watcher: Watcher) -> None:
                 dead.append(found)
         if not dead:
             return
-        parts = [found.task for found in dead]
+        shards = [found.task for found in dead]
     raise SketchBanditError(
-        f"{parts[0].name}: {_TRIES} workers died of it "
+        f"{shards[0].name}: {_TRIES} workers died of it "
         f"({dead[0].reason}); if memory is short, use fewer jobs. What is finished is kept"
     )
 
@@ -224,12 +222,12 @@ def _error(reason: str) -> SketchBanditError:
     return SketchBanditError(message if is_of_the_system else reason)
 
 
-def _together(plan: Plan, parts: Sequence[Part]) -> Reader:
-    """The parts merged in their order, whoever read them."""
+def _together(plan: Plan, shards: Sequence[Shard]) -> Reader:
+    """The shards merged in their order, whoever read them."""
     total = plan.reader()
-    for part in parts:
-        bulk = part.read()
+    for shard in shards:
+        bulk = shard.read()
         if bulk is None:
-            raise FileError(f"{part.out} has gone while the job ran; start again with --resume")
+            raise FileError(f"{shard.out} has gone while the job ran; start again with --resume")
         total.merge(bulk)
     return total

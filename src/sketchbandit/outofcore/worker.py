@@ -1,7 +1,6 @@
-"""A worker that reads parts: a process of its own with one BLAS thread, started by the pool."""
+"""A worker that reads shards: a process of its own with one BLAS thread, started by the pool."""
 
-from sketchbandit.outofcore.parts import Part
-from sketchbandit.outofcore.reading import read_into
+from sketchbandit.outofcore.shards import Shard
 from sketchbandit.outofcore.sources import open_source
 from sketchbandit.processes import Tell, serve
 
@@ -9,26 +8,26 @@ _TOLD_EVERY = 20_000_000  # numbers read
 
 
 def handle(task: str, tell: Tell) -> dict[str, object]:
-    """Read a part and write down what came of it."""
-    part = Part.from_json(task)
-    bulk = part.plan.reader()
+    """Read a shard and write down what came of it."""
+    shard = Shard.from_json(task)
+    bulk = shard.plan.reader()
     untold = 0
 
     def count(rows: int) -> None:
         nonlocal untold
         untold += rows
-        if untold * part.plan.dim >= _TOLD_EVERY:
+        if untold * shard.plan.dim >= _TOLD_EVERY:
             tell({"rows": untold})
             untold = 0
 
-    for piece in part.pieces:
+    for piece in shard.pieces:
         piece.check_unchanged()
-        source = open_source(piece.source, part.plan.header)
-        source.leave_out(part.plan.drop)
-        read_into(bulk, source, piece.start, piece.stop, count)
+        source = open_source(piece.source, shard.plan.header)
+        source.leave_out(shard.plan.drop)
+        source.read_into(bulk.update, piece.start, piece.stop, count)
         piece.check_unchanged()
     tell({"rows": untold})
-    part.write(bulk)
+    shard.write(bulk)
     return {"rows": bulk.count}
 
 

@@ -7,8 +7,7 @@ import numpy as np
 
 from sketchbandit.arms import SparseArms, View
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
-from sketchbandit.kernels import kernels, loops
-from sketchbandit.kernels.tolerance import CANCELLED
+from sketchbandit.kernels import CANCELLED, kernels, loops
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, inner, product, row_norms_sq
 from sketchbandit.precision.factor import GrowingFactor
 from sketchbandit.precision.inverse import Leverage, Step, step_along

@@ -3,7 +3,7 @@
 import traceback
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
 
@@ -12,6 +12,9 @@ from sketchbandit.extras import how_to_install
 from sketchbandit.simulation import machine
 from sketchbandit.simulation.pool import Failure, Result
 from sketchbandit.simulation.runs import Row, Run, perform
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 
 def run_on_cluster(runs: Sequence[Run], address: str) -> Iterator[list[Result | Failure]]:
@@ -32,9 +35,9 @@ def run_on_cluster(runs: Sequence[Run], address: str) -> Iterator[list[Result | 
             yield [_outcome(which[future.key], future) for future in batch]
 
 
-def _connect(address: str) -> Any:
+def _connect(address: str) -> "Client":
     try:
-        from sketchbandit.dask.computing import connect  # noqa: PLC0415  (the extra dask)
+        from sketchbandit.dask.merging import connect  # noqa: PLC0415  (the extra dask)
     except ModuleNotFoundError as error:
         raise SketchBanditError(f"a cluster needs dask: {how_to_install('dask')}") from error
     return connect(address)
@@ -53,11 +56,11 @@ def perform_there(text: str) -> list[Row] | str:
 
 @lru_cache(maxsize=1)
 def _use_one_thread() -> None:
-    """As in a process of ours; for good: limits that come and go with tasks get in each other's way."""
+    """As in a process of ours. Set once: per-task limits race."""
     threadpool_limits(1)
 
 
-def _outcome(run: Run, future: Any) -> Result | Failure:
+def _outcome(run: Run, future: "Future[list[Row] | str]") -> Result | Failure:
     if future.status != "finished":
         return Failure(run, f"on the cluster: {future.exception()}")
     found = future.result()

@@ -1,21 +1,22 @@
-"""Policies by name: which there are, what they take, what to call them in a figure."""
+"""Policies by name: which there are, what they take, what to call them in a figure; one for each action."""
 
 import inspect
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from sketchbandit.arrays import Rows
 from sketchbandit.environment import Clicks, ContextualClassification, Environment, GaussianArms
+from sketchbandit.environment.classification import Taken
 from sketchbandit.errors import InputError
 from sketchbandit.estimate import Estimate
 from sketchbandit.estimate.named import model_class
 from sketchbandit.explore.named import RULES
-from sketchbandit.policy import PerAction, named
+from sketchbandit.policy import PerAction, Policy, named
 from sketchbandit.policy.named import parameters, recipe
 from sketchbandit.simulation import chance, rules
-from sketchbandit.simulation.acting import ActionPolicy
 from sketchbandit.simulation.loop import play
 from sketchbandit.simulation.specs import Spec, Value, spec
 from sketchbandit.sketch.checks import check_count
@@ -88,7 +89,7 @@ def build_for(environment: Environment, policy: Spec, seed: int, rounds: int) ->
     return ActionPolicy(models)
 
 
-def build(policy: Spec, dim: int, seed: int = 0, rounds: int | None = None) -> Any:
+def build(policy: Spec, dim: int, seed: int = 0, rounds: int | None = None) -> Policy:
     """The policy; ``seed`` is used where it draws something and was given no seed.
 
     ``horizon=rounds`` stands for as many as are played.
@@ -175,3 +176,60 @@ def _warm_up(policy: Spec, per_action: bool) -> None:
             place = ContextualClassification(rows, np.arange(40) % 4)
         for _ in play(build_for(place, policy.with_settings(**known), 0, 60), place, 60):
             pass
+
+
+class Sketches(NamedTuple):
+    """The sketches of all actions together: rows add up, and the worst one counts."""
+
+    size: int
+    row_count: int
+    budget: float
+
+
+class Healths(NamedTuple):
+    """What the models say of themselves, the worst of it."""
+
+    certificate: float
+    heading_for_linear_regret: bool
+
+
+class ActionPolicy:
+    """What a round asks of a policy, answered by the models of the actions 0, 1, ...
+
+    The context is in the place of the arms. What is learned from is the context with the action taken.
+    """
+
+    def __init__(self, models: PerAction) -> None:
+        self.models = models
+        self.dim = models.dim
+        self._first = models[0]
+        self.ridge, self.beta = self._first.ridge, self._first.beta
+        self.explore = models.explore
+
+    def select(self, context: Rows) -> int:
+        """The action, which is its own index."""
+        return int(self.models.select(context))
+
+    def update(self, taken: Taken, reward: float) -> None:
+        """The model of the action learns; the others do not."""
+        self.models.update(taken.context, taken.action, reward)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all models."""
+        return self.models.nbytes
+
+    @property
+    def sketch(self) -> Sketches:
+        """All sketches together."""
+        sketches = [policy.sketch for policy in self.models.policies.values()]
+        sizes, rows = [sketch.size for sketch in sketches], [sketch.row_count for sketch in sketches]
+        return Sketches(sum(sizes), sum(rows), max(sketch.budget for sketch in sketches))
+
+    def health(self) -> Healths:
+        """The worst of all models."""
+        found = self.models.health().values()
+        return Healths(
+            max(health.certificate for health in found),
+            any(health.heading_for_linear_regret for health in found),
+        )

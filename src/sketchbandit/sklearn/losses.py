@@ -33,7 +33,7 @@ class Loss(Protocol):
         """An upper bound on |l'|, if |z| is within the bound and |y| is at most ``largest``."""
 
 
-class Squared:
+class SquaredLoss:
     """(z - y)²/2. Its curvature is constant: with ``local``, online Newton is recursive least squares."""
 
     most_weight = 1.0
@@ -56,12 +56,12 @@ class Squared:
         return largest + (bound if math.isfinite(bound) else 0.0)
 
 
-class Logistic:
+class LogisticLoss:
     """ln(1 + exp(-y z)), y = -1 or 1.
 
     Examples
     --------
-    >>> loss = Logistic()
+    >>> loss = LogisticLoss()
     >>> round(loss.local(0.0, bound=1e-6), 6), round(loss.local(0.0, bound=5.0), 3)
     (0.25, 0.145)
 

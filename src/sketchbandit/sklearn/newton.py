@@ -1,25 +1,134 @@
 """Online Newton on a stream: classification by logistic loss, regression by squared loss."""
 
-from typing import Any, Self
+import math
+from typing import Literal, Self
 
 import numpy as np
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sketchbandit.arrays import Matrix, Vector
-from sketchbandit.errors import InputError
-from sketchbandit.sketch.checks import check_real
-from sketchbandit.sklearn.losses import Logistic, Squared
-from sketchbandit.sklearn.newton_learning import LearnedNewton
-from sketchbandit.sklearn.newton_settings import Curvature, SketchedNewton, read_weights
-from sketchbandit.sklearn.sketches import Choice
+from sketchbandit.arrays import AnyArray, Matrix, Rows, Vector
+from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.sketch import Sketch
+from sketchbandit.sketch.checks import check_compensation, check_count, check_real
+from sketchbandit.sklearn.losses import LogisticLoss, Loss, SquaredLoss
+from sketchbandit.sklearn.online_newton import LearnedNewton, OnlineNewton
+from sketchbandit.sklearn.streaming import Choice, MatrixLike, StreamingEstimator, VectorLike, make_sketch
 
+Curvature = Literal["local", "uniform"] | float
+
+_SHORT_NAMES = {"dbs": "dyadic-block", "fd": "frequent-directions"}
+_EPSILON = 1.25  # of alpha: sqrt(1 + e/alpha) <= 1.5, as for sb.adaptive
 _MOST_BOUND = 100.0  # for log-odds: exp(-100) is no curvature at all
+_NO_CLASSES = np.empty(0)  # of a regressor
+
+
+class SketchedNewton(StreamingEstimator[LearnedNewton]):
+    """The settings of both estimators, and what both tell of their sketches."""
+
+    alpha: float
+    sketch: Choice
+    size: int | None
+    epsilon: float | None
+    compensation: float
+    bound: float | None
+    curvature: Curvature
+    fit_intercept: bool
+
+    def _start(self, dim: int, loss: Loss, count: int = 1, classes: AnyArray = _NO_CLASSES) -> LearnedNewton:
+        """Nothing learned yet; settings are looked at here, as scikit-learn wants it."""
+        alpha = check_real("alpha", self.alpha, above=0.0)
+        bound = math.inf if self.bound is None else check_real("bound", self.bound, above=0.0)
+        sigma = self._sigma(loss, bound)
+        fit_intercept = bool(self.fit_intercept)
+        made = [
+            OnlineNewton(self._sketch(dim + fit_intercept, alpha), alpha, loss, bound=bound, sigma=sigma)
+            for _ in range(count)
+        ]
+        return LearnedNewton(made, classes, fit_intercept=fit_intercept)
+
+    def _sigma(self, loss: Loss, bound: float) -> float | None:
+        if isinstance(self.curvature, str):
+            if self.curvature not in ("local", "uniform"):
+                raise InputError(f"curvature must be 'local', 'uniform' or a number, got {self.curvature!r}")
+            if self.curvature == "local":
+                return None
+        if not math.isfinite(bound):
+            raise InputError(
+                f"curvature={self.curvature!r} holds for margins within a bound: give bound=, or 'local'"
+            )
+        return loss.uniform(bound) if self.curvature == "uniform" else self._number()
+
+    def _number(self) -> float:
+        return check_real("curvature", self.curvature, above=0.0)
+
+    def _sketch(self, dim: int, alpha: float) -> Sketch:
+        size = None if self.size is None else check_count("size", self.size, at_least=2)
+        epsilon = _EPSILON * alpha if self.epsilon is None else check_real("epsilon", self.epsilon, above=0.0)
+        choice = _SHORT_NAMES.get(self.sketch, self.sketch) if isinstance(self.sketch, str) else self.sketch
+        if choice == "dyadic-block":
+            epsilon /= 2.0  # the certificate of its blocks is at most twice that
+        return make_sketch(choice, dim, size, check_compensation(self.compensation), epsilon)
+
+    def _read(self, X: MatrixLike, y: VectorLike, *, reset: bool, **options: bool) -> tuple[Rows, AnyArray]:
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset, **options
+        )
+        return X, y
+
+    def _margins(self, X: MatrixLike) -> Matrix:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self._fitted.margins(X)
+
+    def _bounded_margins(self, X: MatrixLike) -> Matrix:
+        """As online Newton predicts them: within the bound that it has learned with."""
+        margins = self._margins(X)
+        bound = self._fitted.outputs[0].bound
+        return np.clip(margins, -bound, bound)
+
+    # -- what was learned ---------------------------------------------------------------------------
+
+    @property
+    def sketch_(self) -> Sketch:
+        """The sketch of the rows sqrt(omega) x; of several classes, that of the first."""
+        return super().sketch_
+
+    @property
+    def sketches_(self) -> tuple[Sketch, ...]:
+        """One for every row of ``coef_``."""
+        return tuple(output.sketch for output in self._fitted.outputs)
+
+    @property
+    def error_bound_(self) -> float:
+        """The certificate e, of several classes the largest: no direction lost more."""
+        return self._fitted.error_bound
+
+    @property
+    def sketch_rows_(self) -> int:
+        """How many rows the sketches hold, all together."""
+        return self._fitted.row_count
+
+    @property
+    def nbytes_(self) -> int:
+        """Bytes of every array held."""
+        return self._fitted.nbytes
+
+    def regret_bound(self, norm: float) -> float:
+        """What the losses so far exceed, at most, those of any fixed weights of that norm or less.
+
+        Losses are those of the margins before each row was learned, within the bound; of several classes,
+        their sum. The fixed weights (for each class) have margins within the bound too. It is what the rows
+        seen made of the theorem in docs/beyond-linear.md, with the sketch's error in it. Raises
+        ``InputError`` if ``curvature`` is a number that was above the curvature of the loss in some round.
+        """
+        return self._fitted.regret_bound(check_real("norm", norm, at_least=0.0))
 
 
 class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
-    """Logistic regression in one pass by sketched online Newton steps. There is no learning rate to tune.
+    """LogisticLoss regression in one pass by sketched online Newton steps. There is no learning rate to tune.
 
     After every row, w moves by -(A + g g' sigma)^-1 g. A is the matrix of all gradients so far, weighted by
     the curvature of the loss, and is kept as a sketch: O(r · n_features) per row with r sketch rows. Several
@@ -105,53 +214,55 @@ class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
         self.curvature = curvature
         self.fit_intercept = fit_intercept
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Learn from X, (n_samples, n_features), dense or sparse, and y. Earlier data are forgotten."""
         X, y = self._read(X, y, reset=True)
         check_classification_targets(y)
         learned = self._begin(X.shape[1], np.unique(y))
         return self._learn(learned, X, _one_against_rest(y, learned.classes), np.ones(len(y)))
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: MatrixLike, y: VectorLike, classes: VectorLike = None, sample_weight: VectorLike = None
+    ) -> Self:
         """Learn from further rows. The first call needs ``classes``, all labels that will occur."""
         first = not self.__sklearn_is_fitted__()
         X, y = self._read(X, y, reset=first)
         check_classification_targets(y)
-        weights = read_weights(sample_weight, len(y))
+        weights = _read_weights(sample_weight, len(y))
         learned = self._learned_so_far(X.shape[1], classes)
         return self._learn(learned, X, _one_against_rest(y, learned.classes), weights)
 
-    def _learned_so_far(self, dim: int, classes: Any) -> LearnedNewton:
+    def _learned_so_far(self, dim: int, classes: VectorLike) -> LearnedNewton:
         given = None if classes is None else np.unique(np.asarray(classes))
         if not self.__sklearn_is_fitted__():
             if given is None:
                 raise InputError("classes must be given with the first partial_fit: all possible labels")
             return self._begin(dim, given)
-        learned: LearnedNewton = self._learned
+        learned = self._learned
         if given is not None and not np.array_equal(given, learned.classes):
             raise InputError(f"classes are {learned.classes.tolist()} so far, got {given.tolist()}")
         return learned
 
-    def _begin(self, dim: int, classes: Any) -> LearnedNewton:
+    def _begin(self, dim: int, classes: AnyArray) -> LearnedNewton:
         if len(classes) == 0:
             raise InputError("classes is empty; give all possible labels")
         if len(classes) == 1:
             raise InputError(f"a classifier needs two classes or more, got 1 class: {classes.tolist()}")
         check_real("bound", self.bound, above=0.0, at_most=_MOST_BOUND)
-        return self._start(dim, Logistic(), 1 if len(classes) == 2 else len(classes), classes)
+        return self._start(dim, LogisticLoss(), 1 if len(classes) == 2 else len(classes), classes)
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: MatrixLike) -> Vector | Matrix:
         """The margins x'w: (n_samples,) for the second class, or (n_samples, n_classes)."""
         margins = self._margins(X)
         return margins[:, 0] if margins.shape[1] == 1 else margins
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: MatrixLike) -> AnyArray:
         """Predict the most likely labels."""
         margins = self._margins(X)
         chosen = margins[:, 0] > 0.0 if margins.shape[1] == 1 else margins.argmax(axis=1)
         return self.classes_[np.asarray(chosen, dtype=np.intp)]
 
-    def predict_proba(self, X: Any) -> Matrix:
+    def predict_proba(self, X: MatrixLike) -> Matrix:
         """Probabilities of the classes, (n_samples, n_classes), from margins clipped to the bound."""
         chances: Matrix = expit(self._bounded_margins(X))
         if chances.shape[1] == 1:
@@ -159,21 +270,19 @@ class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
         return chances / chances.sum(axis=1, keepdims=True)
 
     @property
-    def classes_(self) -> Any:
+    def classes_(self) -> AnyArray:
         """The labels."""
         return self._fitted.classes
 
     @property
     def coef_(self) -> Matrix:
         """The weights, a copy."""
-        coef: Matrix = self._fitted.coef.copy()
-        return coef
+        return self._fitted.coef.copy()
 
     @property
     def intercept_(self) -> Vector:
         """The margins if all features are zero."""
-        intercept: Vector = self._fitted.intercept
-        return intercept
+        return self._fitted.intercept
 
 
 class SketchedNewtonRegressor(RegressorMixin, SketchedNewton):
@@ -236,20 +345,20 @@ class SketchedNewtonRegressor(RegressorMixin, SketchedNewton):
         self.curvature = curvature
         self.fit_intercept = fit_intercept
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Learn from X, (n_samples, n_features), dense or sparse, and y. Earlier data are forgotten."""
         X, y = self._read(X, y, reset=True, y_numeric=True)
-        return self._learn_targets(self._start(X.shape[1], Squared(), 1), X, y, np.ones(len(y)))
+        return self._learn_targets(self._start(X.shape[1], SquaredLoss()), X, y, np.ones(len(y)))
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: VectorLike, sample_weight: VectorLike = None) -> Self:
         """Learn from further rows."""
         first = not self.__sklearn_is_fitted__()
         X, y = self._read(X, y, reset=first, y_numeric=True)
-        weights = read_weights(sample_weight, len(y))
-        learned = self._start(X.shape[1], Squared(), 1) if first else self._learned
+        weights = _read_weights(sample_weight, len(y))
+        learned = self._start(X.shape[1], SquaredLoss()) if first else self._learned
         return self._learn_targets(learned, X, y, weights)
 
-    def _learn_targets(self, learned: LearnedNewton, X: Any, y: Any, weights: Vector) -> Self:
+    def _learn_targets(self, learned: LearnedNewton, X: Rows, y: AnyArray, weights: Vector) -> Self:
         targets = np.asarray(y, dtype=np.float64)[:, np.newaxis]
         newton = learned.outputs[0]
         largest = float(np.abs(targets).max())
@@ -260,7 +369,7 @@ class SketchedNewtonRegressor(RegressorMixin, SketchedNewton):
             )
         return self._learn(learned, X, targets, weights)
 
-    def predict(self, X: Any) -> Vector:
+    def predict(self, X: MatrixLike) -> Vector:
         """The targets of X, (n_samples,), within the bound."""
         predicted: Vector = self._bounded_margins(X)[:, 0]
         return predicted
@@ -268,8 +377,7 @@ class SketchedNewtonRegressor(RegressorMixin, SketchedNewton):
     @property
     def coef_(self) -> Vector:
         """The weights, a copy."""
-        coef: Vector = self._fitted.coef[0].copy()
-        return coef
+        return self._fitted.coef[0].copy()
 
     @property
     def intercept_(self) -> float:
@@ -277,7 +385,7 @@ class SketchedNewtonRegressor(RegressorMixin, SketchedNewton):
         return float(self._fitted.intercept[0])
 
 
-def _one_against_rest(y: Any, classes: Any) -> Matrix:
+def _one_against_rest(y: AnyArray, classes: AnyArray) -> Matrix:
     """1 where the label is that of the column, else -1; two classes share one column, of the second."""
     unknown = ~np.isin(y, classes)
     if unknown.any():
@@ -286,3 +394,21 @@ def _one_against_rest(y: Any, classes: Any) -> Matrix:
         )
     columns = classes[1:] if len(classes) == 2 else classes
     return np.where(y[:, np.newaxis] == columns, 1.0, -1.0)
+
+
+def _read_weights(sample_weight: VectorLike, count: int) -> Vector:
+    """One finite weight a row, none negative; 1 by default."""
+    if sample_weight is None:
+        return np.ones(count)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputTypeError(f"sample_weight must be numbers: {error}") from None
+    if weights.ndim == 0:
+        weights = np.full(count, weights)
+    if weights.shape != (count,):
+        raise InputError(f"{count} rows need as many weights, got sample_weight of shape {weights.shape}")
+    bad = weights[~(np.isfinite(weights) & (weights >= 0.0))]
+    if len(bad):
+        raise InputError(f"sample_weight contains {bad[0]}; weights must be finite and not negative")
+    return weights

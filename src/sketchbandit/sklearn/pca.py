@@ -1,24 +1,71 @@
 """Principal component analysis of a stream."""
 
-from typing import Any, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sketchbandit.array_api import is_foreign
+from sketchbandit.array_api import Array, is_foreign
 from sketchbandit.arrays import Matrix, Vector
 from sketchbandit.errors import InputError
+from sketchbandit.sketch import Sketch, spectrum
+from sketchbandit.sketch.bulk_reader import CentredReader
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.sklearn.principal import LearnedScatter
-from sketchbandit.sklearn.sketches import Choice, make_sketch
-from sketchbandit.sklearn.streaming import StreamingEstimator
+from sketchbandit.sklearn.streaming import Choice, MatrixLike, StreamingEstimator, make_sketch
 
 _DEFAULT_SIZE = 50
 
 
-class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEstimator):
+class Principal(NamedTuple):
+    """The sketch, and its leading directions."""
+
+    sketch: Sketch
+    components: Matrix
+    scatter: Vector
+    """The scatter along each direction, a lower bound."""
+
+
+class LearnedScatter:
+    """The centred scatter of the stream so far. Principal directions are computed when they are needed."""
+
+    def __init__(self, sketch: Sketch, components: int) -> None:
+        self.components = components
+        self._reader = CentredReader(sketch)
+        self._principal: Principal | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of rows seen."""
+        return self._reader.count
+
+    @property
+    def mean(self) -> Vector:
+        """The mean of all rows seen."""
+        return self._reader.mean
+
+    @property
+    def sketch(self) -> Sketch:
+        """The sketch of the centred rows."""
+        return self.principal.sketch
+
+    def update(self, X: Array) -> None:
+        """Learn from further rows, of numpy or of another library."""
+        self._reader.update(X)
+        self._principal = None
+
+    @property
+    def principal(self) -> Principal:
+        """The principal directions, computed once after the last ``update``."""
+        if self._principal is None:
+            sketch = self._reader.finish()
+            found = spectrum(sketch, self.components)
+            self._principal = Principal(sketch, *_complete(found.directions, found.sigma_sq, self.components))
+        return self._principal
+
+
+class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEstimator[LearnedScatter]):
     """Principal component analysis in one pass over data of any length, with a certified error.
 
     The centred scatter Xc'Xc is sketched, and the mean is updated on the way. At every moment
@@ -94,13 +141,13 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
 
     # -- learning -----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Learn from X, (n_samples, n_features), dense or sparse. Earlier data are forgotten."""
         del y
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         return self._learn(self._start(X.shape[1]), X)
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: MatrixLike, y: object = None) -> Self:
         """Learn from further rows. Batches may have any size, also a single row.
 
         Arrays of torch, JAX, CuPy and other libraries that follow the array API standard are centred and
@@ -113,7 +160,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
         return self._learn(self._start(X.shape[1]) if first else self._learned, X)
 
-    def _learn_on_device(self, X: Any, first: bool) -> Self:
+    def _learn_on_device(self, X: Array, first: bool) -> Self:
         if X.ndim != 2 or not X.shape[0]:
             raise InputError(f"X must have shape (n_samples, n_features), got {tuple(X.shape)}")
         dim = int(X.shape[1])
@@ -141,7 +188,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
 
     # -- using what was learned ---------------------------------------------------------------------
 
-    def transform(self, X: Any) -> Matrix:
+    def transform(self, X: MatrixLike) -> Matrix:
         """Project X onto the components: (X - mean_) components_', shape (n_samples, n_components_)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
@@ -149,7 +196,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
         projected = np.asarray(X @ components.T) - self.mean_ @ components.T
         return projected / self._scale if self.whiten else projected
 
-    def inverse_transform(self, X: Any) -> Matrix:
+    def inverse_transform(self, X: MatrixLike) -> Matrix:
         """Map components back to rows, shape (n_samples, n_features)."""
         check_is_fitted(self)
         X = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
@@ -209,3 +256,17 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
     @property
     def _degrees(self) -> int:
         return max(1, self.n_samples_seen_ - 1)
+
+
+def _complete(directions: Matrix, scatter: Vector, count: int) -> tuple[Matrix, Vector]:
+    """``count`` orthonormal directions whose largest entries are positive. Missing ones are filled in."""
+    there = int(np.count_nonzero(scatter > np.finfo(np.float64).eps ** 2 * scatter[:1].sum()))
+    full = np.zeros(count)
+    full[:there] = scatter[:there]
+    directions = directions[:there]
+    if there < count:
+        extra = np.random.default_rng(0).standard_normal((count - there, directions.shape[1]))
+        basis = np.linalg.qr(np.concatenate([directions, extra]).T)[0].T
+        directions = np.concatenate([directions, basis[there:]])
+    largest = directions[np.arange(count), np.abs(directions).argmax(axis=1)]
+    return directions * np.sign(largest)[:, np.newaxis], full

@@ -1,20 +1,19 @@
 """Ridge regression on a stream."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sketchbandit.arrays import Vector
+from sketchbandit.arrays import Rows, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import inner, product, row_norms_sq
 from sketchbandit.precision import Precision
 from sketchbandit.sketch import BulkReader, Sketch, Spectrum, spectrum
 from sketchbandit.sketch.bulk_reader import Centring, dense_chunks, most_scatter
 from sketchbandit.sketch.checks import check_count, check_real
-from sketchbandit.sklearn.sketches import Choice, make_sketch
-from sketchbandit.sklearn.streaming import StreamingEstimator
+from sketchbandit.sklearn.streaming import Choice, MatrixLike, StreamingEstimator, VectorLike, make_sketch
 
 
 class _Learned:
@@ -33,7 +32,7 @@ class _Learned:
         self._theta: Vector | None = None
         self._spectrum: Spectrum | None = None
 
-    def update(self, X: Any, y: Vector) -> None:
+    def update(self, X: Rows, y: Vector) -> None:
         self._bulk.check_room(most_scatter(X, self.mean))
         if not self._targets_sq + most_scatter(y[:, np.newaxis], self.centring.mean[-1:]) < np.inf:
             raise InputError(f"y has entries up to {np.abs(y).max():g}, whose squares overflow; rescale y")
@@ -79,7 +78,7 @@ class _Learned:
             self._spectrum = spectrum(self.sketch)
         return self._spectrum
 
-    def widths_sq(self, X: Any) -> Vector:
+    def widths_sq(self, X: Rows) -> Vector:
         """x'A^-1 x for every centred row: the part outside the rows of S, plus the part inside."""
         sigma_sq, directions, shift = self.spectrum.sigma_sq, self.spectrum.directions, self.precision.shift
         found = []
@@ -106,7 +105,7 @@ class _Learned:
         return float(residual_sq / max(1.0, self.count - used))
 
 
-class SketchedRidge(RegressorMixin, StreamingEstimator):
+class SketchedRidge(RegressorMixin, StreamingEstimator[_Learned]):
     """Ridge regression in one pass over data of any length, on a sketch.
 
     coef = ((alpha + c·e) I + S'S)^-1 Xc'yc, with the sketch S of the centred rows and its error bound e. The
@@ -170,12 +169,12 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
         self.sketch = sketch
         self.fit_intercept = fit_intercept
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Learn from X, (n_samples, n_features), dense or sparse, and y. Earlier data are forgotten."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True)
         return self._learn(self._start(X.shape[1]), X, np.asarray(y, dtype=np.float64))
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Learn from further rows."""
         first = not self.__sklearn_is_fitted__()
         X, y = validate_data(
@@ -190,7 +189,7 @@ class SketchedRidge(RegressorMixin, StreamingEstimator):
         sketch = make_sketch(self.sketch, dim, size, 1.0)
         return _Learned(sketch, alpha, fit_intercept=bool(self.fit_intercept))
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: MatrixLike, return_std: bool = False) -> Vector | tuple[Vector, Vector]:
         """Predict the targets of X, (n_samples,). With ``return_std`` also return their standard deviations.
 
         The standard deviation is sqrt(noise_² (1 + 1/n + w²)), with w² = x'A^-1 x of the centred row. It

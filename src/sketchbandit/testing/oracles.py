@@ -1,7 +1,6 @@
 """Slow, simple implementations to test against."""
 
 import json
-from typing import Any
 
 import numpy as np
 
@@ -9,7 +8,13 @@ from sketchbandit.arrays import Matrix
 from sketchbandit.sketch import Sketch
 
 
-def assert_bracketed(covariance: Matrix, sketch: Any, mass: float, *, tolerance: float = 1e-11) -> None:
+def assert_bracketed(
+    covariance: Matrix,
+    sketch: "Sketch | UnbufferedFrequentDirections",
+    mass: float,
+    *,
+    tolerance: float = 1e-11,
+) -> None:
     """Assert S'S ⪯ X'X ⪯ S'S + e I, up to ``tolerance`` times the mass of the stream."""
     rows = np.asarray(sketch.rows, dtype=np.float64)
     assert np.isfinite(rows).all(), "the sketch holds NaN or inf"
@@ -21,7 +26,7 @@ def assert_bracketed(covariance: Matrix, sketch: Any, mass: float, *, tolerance:
     )
 
 
-def assert_covariance_is_the_estimate(sketch: Any) -> None:
+def assert_covariance_is_the_estimate(sketch: Sketch) -> None:
     """Assert gram() = S'S and covariance() = S'S + alpha I, up to rounding."""
     gram = sketch.rows.T @ sketch.rows
     assert np.allclose(sketch.gram(), gram, rtol=0.0, atol=1e-11 * sketch.mass)

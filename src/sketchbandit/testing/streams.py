@@ -1,7 +1,7 @@
 """Streams that are hard for sketches, as a hypothesis strategy."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
@@ -65,7 +65,7 @@ def make_rows(kind: str, count: int, dim: int, seed: int) -> Matrix:
 
 @st.composite
 def streams(
-    draw: Any, *, max_count: int = 50, max_dim: int = 12, max_size: int = 6, extreme: bool = True
+    draw: st.DrawFn, *, max_count: int = 50, max_dim: int = 12, max_size: int = 6, extreme: bool = True
 ) -> Stream:
     """Streams of every kind. With ``extreme=False``, only those whose squares fit into float32."""
     kinds = [k for k in STREAM_KINDS if extreme or k not in ("tiny", "huge", "tiny and huge")]

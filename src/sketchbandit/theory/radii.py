@@ -8,6 +8,7 @@ of up to the number of rows held.
 import math
 from collections.abc import Sequence
 
+from sketchbandit.sketch.checks import check_compensation, check_real
 from sketchbandit.theory.confidence import Confidence
 
 
@@ -61,6 +62,33 @@ def rfd_radius(
     information = dim * math.log1p(error / ridge) + _log_trace(trace, ridge, rank)
     variance = confidence.noise * _spread(confidence, information)
     return variance + confidence.theta_norm * math.sqrt(ridge + error)
+
+
+def sketched_radius(
+    confidence: Confidence, *, rounds: int, dim: int, ridge: float, error: float, compensation: float
+) -> float:
+    """Theorem 2 of docs/adaptive.md with L = d ln(1 + t L²/(d lambda)). With ``error`` 0 it is OFUL's radius.
+
+    For every sketch with an error bound. The theorems above bound ln det(lambda I + X'X) through the sketch,
+    which costs a term d ln(1 + e/lambda). Here the trace bounds it by d ln(1 + mass/(d lambda)), as for exact
+    OFUL.
+
+    Examples
+    --------
+    >>> beta = Confidence(noise=0.1, theta_norm=1.0, arm_norm=1.0, delta=0.01)
+    >>> round(sketched_radius(beta, rounds=1000, dim=10, ridge=1.0, error=0.0, compensation=1.0), 4)
+    1.7441
+
+    """
+    error = check_real("error", error, at_least=0.0)
+    return confidence.radius(
+        dim=dim,
+        ridge=ridge,
+        alpha=check_compensation(compensation) * error,
+        error_bound=error,
+        log_det=math.inf,
+        mass=rounds * confidence.arm_norm**2,
+    )
 
 
 def _log_trace(trace: float, ridge: float, rank: int) -> float:

@@ -1,13 +1,19 @@
-"""The regret bounds of the paper's table, with their constants."""
+"""Bounds on the regret and on prediction errors, with their constants; the spectral error of a stream."""
 
 import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+from scipy import sparse
+
+from sketchbandit.arrays import Rows
+from sketchbandit.errors import InputError
+from sketchbandit.linalg import fd_bound, singular_values_sq
 from sketchbandit.sketch.budgets import order_of_error
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.theory.confidence import Confidence
-from sketchbandit.theory.radii import fd_radius, oful_radius, rfd_radius
+from sketchbandit.theory.radii import fd_radius, oful_radius, rfd_radius, sketched_radius
 
 Bound = Callable[..., float]
 
@@ -66,6 +72,23 @@ def rfd_regret(
     )
     leverage = 2.0 * rank * math.log1p(horizon * confidence.arm_norm**2 / (rank * ridge) + error / ridge)
     return _regret(confidence, horizon, ridge, radius, leverage)
+
+
+def sketched_regret(
+    confidence: Confidence, *, horizon: int, dim: int, ridge: float, error: float, compensation: float
+) -> float:
+    """Theorem 4 of docs/adaptive.md: the bound of OFUL times at most ``inflation_of(error)``.
+
+    2·max(beta_T, H L)·sqrt(2 T kappa L_T) with kappa = (lambda + e)/(lambda + c·e).
+    """
+    radius = sketched_radius(
+        confidence, rounds=horizon, dim=dim, ridge=ridge, error=error, compensation=compensation
+    )
+    kappa = (ridge + error) / (ridge + compensation * error)
+    information = dim * math.log1p(horizon * confidence.arm_norm**2 / (dim * ridge))
+    per_round = max(radius, confidence.theta_norm * confidence.arm_norm)
+    bound = 2.0 * per_round * math.sqrt(2.0 * horizon * kappa * information)
+    return min(bound, trivial_regret(confidence, horizon))
 
 
 def cbrap_regret(confidence: Confidence, *, horizon: int, size: int) -> float:
@@ -207,3 +230,120 @@ def _regret(confidence: Confidence, horizon: int, ridge: float, radius: float, l
     """Eq. (regret): 2 max(1, L/sqrt(lambda)) beta_T sqrt(T · leverage scores), or the trivial bound."""
     scale = 2.0 * max(1.0, confidence.arm_norm / math.sqrt(ridge))
     return min(scale * radius * math.sqrt(horizon * leverage), trivial_regret(confidence, horizon))
+
+
+def newton_regret(
+    *,
+    norm: float,
+    ridge: float,
+    curvature: float,
+    dim: int,
+    mass: float,
+    error: float = 0.0,
+    compensation: float = 0.0,
+    diameter: float = 0.0,
+) -> float:
+    """An upper bound on the regret of sketched online Newton against the best fixed weights v.
+
+    alpha/2·|v|² + kappa/(2·sigma) · d ln(1 + mass/(d·alpha)) + c·e/2·D², kappa = (alpha + e)/(alpha + c·e).
+
+    Parameters
+    ----------
+    norm : float
+        |v|. The margins of v must be within the bound, like those of the learner.
+    ridge : float
+        alpha.
+    curvature : float
+        sigma, the smallest one of all rounds. In each round it must be at most that of the loss.
+    dim : int
+        d, or the rank of the rows if it is known.
+    mass : float
+        The mass of the sketch: the sum of sigma·|g|².
+    error, compensation : float
+        The error bound e of the sketch, and its compensation c. Without a sketch e is 0.
+    diameter : float
+        D, the largest |w - v| after a lossy shrink. It has no effect if c is 0.
+
+    Examples
+    --------
+    >>> exact = newton_regret(norm=1.0, ridge=1.0, curvature=0.25, dim=10, mass=500.0)
+    >>> lossy = newton_regret(norm=1.0, ridge=1.0, curvature=0.25, dim=10, mass=500.0, error=1.0)
+    >>> round(exact, 1), round(lossy, 1)
+    (79.1, 157.8)
+
+    """
+    for name, value in (("norm", norm), ("mass", mass), ("error", error), ("diameter", diameter)):
+        check_real(name, value, at_least=0.0)
+    check_real("ridge", ridge, above=0.0)
+    check_real("curvature", curvature, above=0.0)
+    dim, c = check_count("dim", dim, at_least=1), check_compensation(compensation)
+    kappa = (ridge + error) / (ridge + c * error)
+    leverage = kappa * dim * math.log1p(mass / (dim * ridge))
+    return 0.5 * (ridge * norm**2 + leverage / curvature + c * error * diameter**2)
+
+
+def regression_bound(
+    radius: float,
+    *,
+    dim: int,
+    ridge: float,
+    alpha: float,
+    error_bound: float,
+    log_det: float,
+    mass: float = math.inf,
+    arm_norm: float = 1.0,
+) -> float:
+    """A bound on the sum over all rounds of (x'theta_s - x'theta*)², where x is the arm played.
+
+    If theta* lies in every ellipsoid, an error is at most radius·width. With the error bound e and
+    rho = lambda + alpha, A^-1 <= (1 + (e - alpha)/rho)·(lambda I + X'X)^-1. So, by the elliptical potential,
+    the squared widths add up to at most
+    2·max(1, L²/lambda)·(1 + (e - alpha)/rho)·(ln det(lambda I + X'X) - d ln lambda).
+
+    Examples
+    --------
+    >>> round(regression_bound(1.0, dim=2, ridge=1.0, alpha=0.0, error_bound=0.0, log_det=math.log(3.0)), 3)
+    2.197
+
+    """
+    uncompensated = max(error_bound - alpha, 0.0)
+    by_trace = dim * math.log1p(mass / (dim * ridge))
+    information = min(max(log_det - dim * math.log(ridge), 0.0), by_trace)
+    longest = max(1.0, arm_norm**2 / ridge)
+    return radius**2 * (1.0 + uncompensated / (ridge + alpha)) * 2.0 * longest * information
+
+
+def spectral_error_of(stream: Rows, size: int) -> float:
+    """Delta_T of eq. (spectral error): min over k < size of |X - X_k|_F² / (size - k), for the rows X.
+
+    Parameters
+    ----------
+    stream : array or sparse matrix of shape (n, dim)
+        The rows X, for instance all arms played.
+    size : int
+        l, the sketch size.
+
+    Examples
+    --------
+    >>> spectral_error_of(np.eye(4), size=2)
+    2.0
+
+    """
+    size = check_count("size", size, at_least=1)
+    rows = stream if sparse.issparse(stream) else np.asarray(stream)
+    if rows.dtype.kind not in "fiub" or rows.ndim != 2:
+        raise InputError(
+            f"the stream must be a matrix of real numbers, got {rows.dtype} of shape {rows.shape}"
+        )
+    if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
+        raise InputError("the stream contains NaN or inf; rows must be finite")
+    return fd_bound(singular_values_sq(rows), size)
+
+
+def vacuous_exponent(compensation: float) -> float:
+    """The growth exponent of Delta_T from which on the regret bound of a fixed sketch size is linear.
+
+    (1 + Delta)^(3/2) sqrt(T) >= T from Delta = T^(1/3) on (Observation 1, FD). With compensation the bound
+    has sqrt(Delta T), which is linear from Delta = T on (Observation 2, RFD).
+    """
+    return 1.0 if compensation > 0.0 else 1.0 / 3.0

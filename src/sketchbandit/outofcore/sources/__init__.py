@@ -1,7 +1,15 @@
 """Matrices in files: what they are, and their rows a chunk at a time."""
 
-from sketchbandit.outofcore.sources.base import Chunk, Source
-from sketchbandit.outofcore.sources.leaving_out import leave_out, names_in, option
+from sketchbandit.outofcore.sources.base import Chunk, Source, leave_out, names_in, option
 from sketchbandit.outofcore.sources.opening import STANDARD_INPUT, find, open_source
 
-__all__ = ["STANDARD_INPUT", "Chunk", "Source", "find", "leave_out", "names_in", "open_source", "option"]
+__all__ = [
+    "STANDARD_INPUT",
+    "Chunk",
+    "Source",
+    "find",
+    "leave_out",
+    "names_in",
+    "open_source",
+    "option",
+]

@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.outofcore.sources.base import Chunk, Source
-from sketchbandit.outofcore.sources.csv import table_rows
+from sketchbandit.outofcore.sources.text import table_rows
 
 
 class ParquetSource(Source):

@@ -5,10 +5,9 @@ from math import inf, isfinite, sqrt
 
 import numpy as np
 
+from sketchbandit.kernels.backend import CANCELLED
 from sketchbandit.kernels.compiling import compiled
-from sketchbandit.kernels.scores import upper_bound_of
-from sketchbandit.kernels.sums import dot, dot4, need
-from sketchbandit.kernels.tolerance import CANCELLED
+from sketchbandit.kernels.sums import dot, dot4, need, upper_bound_of
 
 _COLUMNS = 1024  # of S, taken together: the partial result stays in the first-level cache
 _LOOK_EVERY = 8  # rows of S between two looks whether the arm can still win

@@ -1,4 +1,7 @@
-"""A pool of workers that outlives their deaths: a task that kills its worker has no answer, that is all."""
+"""Work in processes of its own: tasks and answers are lines of JSON, nothing is pickled.
+
+The pool outlives the deaths of its workers: a task that kills its worker has no answer, that is all.
+"""
 
 import json
 import os
@@ -7,14 +10,24 @@ import subprocess
 import sys
 import tempfile
 import threading
+import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from typing import IO, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import IO, Any, Generic, NamedTuple, Protocol, TextIO, TypeVar
+
+from sketchbandit.errors import SketchBanditError
 
 ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
 """The environment of a process whose products use one thread."""
+
+Message = dict[str, Any]
+"""A line of JSON."""
+Tell = Callable[[Message], None]
+"""Says something about a task under way."""
+Handler = Callable[[str, Tell], Message]
+"""From a task and a way to tell how it goes to the answer."""
 
 
 class Task(Protocol):
@@ -31,7 +44,7 @@ class Answer(NamedTuple, Generic[T]):
     """What a worker made of a task."""
 
     task: T
-    content: dict[str, Any]
+    content: Message
 
 
 class NoAnswer(NamedTuple, Generic[T]):
@@ -43,17 +56,17 @@ class NoAnswer(NamedTuple, Generic[T]):
 
 
 def ask_all(
-    tasks: Sequence[T], jobs: int, module: str, tell: Callable[[Any], None] = lambda _: None
+    tasks: Sequence[T], jobs: int, module: str, tell: Tell = lambda _: None
 ) -> Generator[list[Answer[T] | NoAnswer[T]]]:
     """Have the tasks done by ``jobs`` processes ``python -m module``; yields what is done, as it is done.
 
     What was done while the caller was busy comes as one list. Leaving the iterator stops the workers.
     ``tell`` hears the news of tasks under way, in threads of ours.
     """
-    waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    waiting: queue.SimpleQueue[T | None] = queue.SimpleQueue()
     for task in tasks:
         waiting.put(task)
-    done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    done: queue.SimpleQueue[Answer[T] | NoAnswer[T] | BaseException] = queue.SimpleQueue()
     jobs = min(jobs, len(tasks))
     workers = [_Worker(waiting, done, module, tell) for _ in range(jobs)]
     for worker in workers:
@@ -62,12 +75,9 @@ def ask_all(
     try:
         left = len(tasks)
         while left:
-            finished = [done.get()]
+            finished = [_checked(done.get())]
             while not done.empty():
-                finished.append(done.get())
-            for outcome in finished:
-                if isinstance(outcome, BaseException):
-                    raise outcome
+                finished.append(_checked(done.get()))
             left -= len(finished)
             yield finished
     finally:
@@ -77,15 +87,21 @@ def ask_all(
             worker.join()
 
 
-class _Worker(threading.Thread):
+def _checked(outcome: Answer[T] | NoAnswer[T] | BaseException) -> Answer[T] | NoAnswer[T]:
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+class _Worker(threading.Thread, Generic[T]):
     """Drives one process at a time."""
 
     def __init__(
         self,
-        waiting: "queue.SimpleQueue[Any]",
-        done: "queue.SimpleQueue[Any]",
+        waiting: queue.SimpleQueue[T | None],
+        done: queue.SimpleQueue[Answer[T] | NoAnswer[T] | BaseException],
         module: str,
-        tell: Callable[[Any], None],
+        tell: Tell,
     ) -> None:
         super().__init__(daemon=True)
         self._module, self._tell = module, tell
@@ -141,7 +157,7 @@ class _Worker(threading.Thread):
         return process.returncode
 
 
-def _start(module: str, errors: int) -> "subprocess.Popen[str]":
+def _start(module: str, errors: int) -> subprocess.Popen[str]:
     return subprocess.Popen(  # noqa: S603  (a module of ours)
         [sys.executable, "-P", "-m", module],  # -P: nothing from the user's folder
         stdin=subprocess.PIPE,
@@ -153,7 +169,7 @@ def _start(module: str, errors: int) -> "subprocess.Popen[str]":
     )
 
 
-def _ask(process: "subprocess.Popen[str]", task: Any, tell: Callable[[Any], None]) -> Any:
+def _ask(process: subprocess.Popen[str], task: T, tell: Tell) -> Answer[T] | NoAnswer[T] | None:
     """The answer to a task; None if the worker died of it."""
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("the worker was started without pipes")
@@ -166,13 +182,13 @@ def _ask(process: "subprocess.Popen[str]", task: Any, tell: Callable[[Any], None
     return Answer(task, said["answer"]) if "answer" in said else NoAnswer(task, said["error"], died=False)
 
 
-def _exchange(stdin: IO[str], stdout: IO[str], task: str | None = None) -> dict[str, Any] | None:
+def _exchange(stdin: IO[str], stdout: IO[str], task: str | None = None) -> Message | None:
     """Give the task, if there is one, and hear a line; None if the worker has gone."""
     try:
         if task is not None:
             stdin.write(task + "\n")
             stdin.flush()
-        said: dict[str, Any] = json.loads(stdout.readline())
+        said: Message = json.loads(stdout.readline())
     except (OSError, ValueError):  # a closed pipe, half a line
         return None
     return said
@@ -181,3 +197,27 @@ def _exchange(stdin: IO[str], stdout: IO[str], task: str | None = None) -> dict[
 def _tail(errors: IO[str]) -> str:
     errors.seek(0)
     return errors.read()[-500:].strip()
+
+
+def serve(handle: Handler) -> None:
+    """Answer on standard output what comes on standard input, until there is no more."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # whatever prints must not speak into the answers
+    answer_all(handle, sys.stdin, answers)
+
+
+def answer_all(handle: Handler, tasks: TextIO, answers: TextIO) -> None:
+    """Say that we are there, then answer every task."""
+
+    def say(what: Message) -> None:
+        answers.write(json.dumps(what) + "\n")
+        answers.flush()
+
+    say({"ready": True})
+    for line in tasks:
+        try:
+            answer: Message = {"answer": handle(line, lambda news: say({"news": news}))}
+        except (SketchBanditError, OSError, MemoryError) as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        except Exception:
+            answer = {"error": traceback.format_exc(limit=-3)}
+        say(answer)

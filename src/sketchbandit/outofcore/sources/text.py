@@ -5,7 +5,7 @@ import io
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,10 @@ from pyarrow import csv as arrow_csv
 
 from sketchbandit.arrays import Matrix
 from sketchbandit.errors import FileError, InputError
-from sketchbandit.outofcore.sources.base import CHUNK_BYTES, Chunk, Source
-from sketchbandit.outofcore.sources.leaving_out import option
+from sketchbandit.outofcore.sources.base import CHUNK_BYTES, Chunk, Source, option
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _SEPARATORS = ("\t", ",", ";", " ")  # the first that is there
 _COUNTED_AT_ONCE = 1 << 22
@@ -114,7 +116,7 @@ class TextTable:
         """Its rows."""
         names = [str(i) for i in range(len(self.names))]
         kept = [names[at] for at in self._kept]
-        source: Any = _Rewound(self._head, self._file)
+        source = _Rewound(self._head, self._file)
         first = 0
         try:
             reader = arrow_csv.open_csv(
@@ -187,14 +189,15 @@ class _Rewound(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
-        some = self._head[: len(buffer)] or self._file.read(len(buffer))
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        room = memoryview(buffer)
+        some = self._head[: len(room)] or self._file.read(len(room))
         self._head = self._head[len(some) :]
-        buffer[: len(some)] = some
+        room[: len(some)] = some
         return len(some)
 
 
-def table_rows(batch: Any) -> Matrix:
+def table_rows(batch: pa.RecordBatch) -> Matrix:
     """The rows of a record batch of numbers; missing ones are NaN."""
     rows = np.empty((batch.num_rows, batch.num_columns))
     for index, column in enumerate(batch.columns):

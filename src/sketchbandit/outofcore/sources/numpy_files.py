@@ -1,17 +1,22 @@
-"""Numpy's own files, mapped into memory."""
+"""Numpy's own files: .npy, mapped into memory, and .npz, sparse matrices as scipy saves them included."""
 
 import mmap
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy_format
+from scipy import sparse
 
-from sketchbandit.arrays import AnyArray
-from sketchbandit.errors import FileError
-from sketchbandit.outofcore.sources import ahead
+from sketchbandit.arrays import AnyArray, Dtype, Rows
+from sketchbandit.errors import FileError, InputError, SketchBanditError
+from sketchbandit.outofcore.sources import direct_io
 from sketchbandit.outofcore.sources.base import Chunk, Source, check_matrix
+
+_DENSE = "X"  # the name of a dense matrix beside other arrays
 
 
 class Header(NamedTuple):
@@ -19,17 +24,17 @@ class Header(NamedTuple):
 
     shape: tuple[int, ...]
     is_fortran: bool
-    dtype: "np.dtype[Any]"
+    dtype: Dtype
 
 
 def read_header(name: str, file: IO[bytes]) -> Header:
     """The header of a matrix at the start of ``file``, which then stands at the first entry."""
-    header = read_any_header(name, file)
+    header = _read_any_header(name, file)
     check_matrix(name, header.shape, header.dtype)
     return header
 
 
-def read_any_header(name: str, file: IO[bytes]) -> Header:
+def _read_any_header(name: str, file: IO[bytes]) -> Header:
     """The same of any array."""
     try:
         version = npy_format.read_magic(file)
@@ -67,7 +72,7 @@ class NpySource(Source):
             return
         if self._header.is_fortran:
             yield from self._strided(start, stop)
-        elif ahead.is_worth_it(self._path):
+        elif direct_io.is_worth_it(self._path):
             yield from self._directly(start, stop)
         else:
             yield from self._mapped(start, stop)
@@ -86,10 +91,10 @@ class NpySource(Source):
             _advise(mapped, "MADV_DONTNEED", at, (last - first) * self._row_bytes)
 
     def _directly(self, start: int, stop: int) -> Iterator[Chunk]:
-        step = max(1, ahead.BLOCK_BYTES // self._row_bytes)
+        step = max(1, direct_io.BLOCK_BYTES // self._row_bytes)
         begin, end = (self._offset + row * self._row_bytes for row in (start, stop))
         first = start
-        for block in ahead.read_ahead(self._path, begin, end, step * self._row_bytes):
+        for block in direct_io.read_ahead(self._path, begin, end, step * self._row_bytes):
             count = len(block) // self._row_bytes
             rows = self._rows(block, count, 0)
             for at in range(0, count, self.rows_a_chunk):
@@ -97,7 +102,7 @@ class NpySource(Source):
             first += count
             del rows  # the block is used again
 
-    def _rows(self, buffer: Any, count: int, at: int) -> AnyArray:
+    def _rows(self, buffer: mmap.mmap | memoryview, count: int, at: int) -> AnyArray:
         return np.frombuffer(buffer, self._header.dtype, count * self.dim, at).reshape(count, self.dim)
 
     def _strided(self, start: int, stop: int) -> Iterator[Chunk]:
@@ -116,3 +121,51 @@ def _advise(mapped: mmap.mmap, advice: str, start: int, length: int) -> None:
     length = min(start + length, len(mapped)) - first
     if length > 0:
         mapped.madvise(getattr(mmap, advice), first, length)
+
+
+class NpzSource(Source):
+    """A matrix in an .npz file. The archive is packed, so it is read as a whole: a file is a part."""
+
+    def __init__(self, path: Path) -> None:
+        self.name, self._path = str(path), path
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = [name.removesuffix(".npy") for name in archive.namelist()]
+                self._is_sparse = {"format", "shape", "data"} <= set(names)
+                self._member = "data" if self._is_sparse else _member(path, names)
+                with archive.open(f"{self._member}.npy") as file:
+                    shape, _, dtype = _read_any_header(self.name, file)
+                if self._is_sparse:
+                    with np.load(path, allow_pickle=False) as arrays:
+                        shape = tuple(int(n) for n in arrays["shape"])
+        except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, ValueError) as error:
+            if isinstance(error, SketchBanditError):
+                raise
+            raise FileError(f"{path} is damaged or not an npz file: {error}") from error
+        check_matrix(self.name, shape, dtype)
+        self.rows, self.dim = shape
+
+    def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
+        """Pieces of the matrix, which is in memory meanwhile."""
+        matrix = self._read()
+        for first, last in self.bounds(start, stop):
+            yield Chunk(matrix[first:last], first)
+
+    def _read(self) -> Rows:
+        try:
+            if not self._is_sparse:
+                with np.load(self._path, allow_pickle=False) as arrays:
+                    return arrays[self._member]
+            matrix = sparse.load_npz(self._path).tocsr()
+            matrix.check_format(full_check=True)
+        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+            raise FileError(f"{self.name} is damaged: {error}") from error
+        return matrix
+
+
+def _member(path: Path, names: list[str]) -> str:
+    if _DENSE in names:
+        return _DENSE
+    if len(names) == 1:
+        return names[0]
+    raise InputError(f"{path}: which array? It has {', '.join(names) or 'none'}; call the matrix {_DENSE}")

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sketchbandit.data import files, openml
-from sketchbandit.data.catalogue import CATALOGUE, Source
-from sketchbandit.data.dataset import DataSet, checked
+from sketchbandit.data import openml
+from sketchbandit.data.dataset import READERS, DataSet, checked, read_file
+from sketchbandit.data.sources import CATALOGUE, Source
 from sketchbandit.errors import InputError
 from sketchbandit.extras import how_to_install
 from sketchbandit.files import replace_file
@@ -63,17 +63,17 @@ def load(name: str, *, label: str | None = None, progress: openml.Progress | Non
     if name in CATALOGUE and label is not None:
         raise InputError(f"{name} has labels of its own; leave out label, which is for files")
     if name not in CATALOGUE:
-        if Path(name).suffix.lower() in files.READERS:
-            return files.read(Path(name), label)
+        if Path(name).suffix.lower() in READERS:
+            return read_file(Path(name), label)
         raise InputError(
             f"unknown data set {name!r}; choose from {', '.join(CATALOGUE)}, or give a file "
-            f"({', '.join(files.READERS)})"
+            f"({', '.join(READERS)})"
         )
     if CATALOGUE[name].embedded:
         return _digits()
     found = find(name)
     if found.path is not None:
-        data = files.read(found.path)._replace(name=name)
+        data = read_file(found.path)._replace(name=name)
         found.source.check(data, str(found.path))
         return data
     return _fetch(found.source, progress)

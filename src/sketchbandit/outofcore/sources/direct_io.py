@@ -11,7 +11,6 @@ import queue
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from sketchbandit.errors import FileError
 
@@ -19,6 +18,7 @@ BLOCK_BYTES = 1 << 25
 _BLOCKS = 3  # one in use, one ready, one on its way
 _PAGE = 4096  # what direct reads are aligned to
 _SHARE_OF_MEMORY = 4
+_Block = tuple[mmap.mmap, memoryview]
 
 
 def is_worth_it(path: Path) -> bool:
@@ -50,8 +50,8 @@ class _Reader(threading.Thread):
     def __init__(self, path: Path, start: int, stop: int, block: int) -> None:
         super().__init__(daemon=True, name=f"reading {path}")
         self._path, self._first, self._last, self._block = path, start, stop, block
-        self.free: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.full: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.free: queue.SimpleQueue[mmap.mmap | None] = queue.SimpleQueue()
+        self.full: queue.SimpleQueue[_Block | BaseException | None] = queue.SimpleQueue()
         self.stopped = False
         for _ in range(_BLOCKS):
             self.free.put(mmap.mmap(-1, block + 2 * _PAGE))
@@ -62,7 +62,7 @@ class _Reader(threading.Thread):
             try:
                 for at in range(self._first, self._last, self._block):
                     buffer = self.free.get()
-                    if self.stopped:
+                    if self.stopped or buffer is None:
                         return
                     self.full.put((buffer, self._fill(buffer, at, min(at + self._block, self._last))))
             finally:

@@ -5,10 +5,10 @@ from math import isfinite, sqrt
 
 import numpy as np
 
+from sketchbandit.kernels.backend import CLOSE
 from sketchbandit.kernels.compiling import compiled
-from sketchbandit.kernels.reading import dot_and_norm_at, inner_dim
+from sketchbandit.kernels.lens import dot_and_norm_at, inner_dim
 from sketchbandit.kernels.sums import need
-from sketchbandit.kernels.tolerance import CLOSE
 
 
 @compiled

@@ -1,35 +1,39 @@
-"""Dividing the work: which rows of which files, what sketch, and what was written for a part that is done."""
+"""Shards: which rows of which files one worker reads, and the folder that keeps the finished ones."""
 
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from sketchbandit import files
-from sketchbandit.arrays import Arrays, Scalars
+from sketchbandit.arrays import Arrays, Rows, Scalars
 from sketchbandit.errors import FileError, InputError
+from sketchbandit.locking import lock_folder
 from sketchbandit.outofcore.sources import Source
 from sketchbandit.sketch import AdaptiveSketch, BulkReader, FrequentDirections, Sketch
 from sketchbandit.sketch.bulk_reader import CentredReader
 
 _KIND = "part-of-a-sketch"
-_PARTS = 16  # of what is there, if that makes parts neither small nor large
-_LEAST_BYTES, _MOST_BYTES = 1 << 26, 1 << 30  # of a part, as float64
+_SHARDS = 16  # of what is there, if that makes shards neither small nor large
+_LEAST_BYTES, _MOST_BYTES = 1 << 26, 1 << 30  # of a shard, as float64
+MANIFEST = "manifest.json"
+_OURS = (MANIFEST, "[0-9][0-9][0-9][0-9][0-9].safetensors", ".*.safetensors.*.tmp", f".{MANIFEST}.*.tmp")
 
 
 class Reader(Protocol):
-    """Makes a sketch of rows that come in pieces."""
+    """Makes a sketch of rows that come in pieces: ``BulkReader`` or ``CentredReader``."""
 
     @property
     def count(self) -> int:
         """The number of rows read."""
 
-    def update(self, rows: Any) -> None:
+    def update(self, rows: Rows) -> None:
         """Add rows."""
 
-    def merge(self, other: Any) -> None:
+    def merge(self, other: Self) -> None:
         """Add what another reader of the same class has read."""
 
     def finish(self) -> Sketch:
@@ -55,7 +59,7 @@ class Plan:
     """Whether the mean of each column is subtracted."""
 
     def reader(self) -> Reader:
-        """One for a part, or for everything."""
+        """One for a shard, or for everything."""
         return self.kind(self._sketch())
 
     @property
@@ -67,7 +71,7 @@ class Plan:
         common: dict[str, Any] = {"size": self.size, "compensation": 0.0, "dtype": self.dtype}
         if self.epsilon is None:
             return FrequentDirections(self.dim, **common)
-        horizon = self.rows or None  # that of all rows: the budgets of the parts add up to epsilon
+        horizon = self.rows or None  # that of all rows: the budgets of the shards add up to epsilon
         return AdaptiveSketch(self.dim, epsilon=self.epsilon, horizon=horizon, **common)
 
 
@@ -87,7 +91,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Part:
+class Shard:
     """What one worker reads, and where it writes what came of it."""
 
     plan: Plan
@@ -109,7 +113,7 @@ class Part:
 
     @property
     def key(self) -> str:
-        """Names what the part is of."""
+        """Names what the shard is of."""
         described = {**asdict(self), "out": None}
         return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:20]
 
@@ -118,7 +122,7 @@ class Part:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> "Part":
+    def from_json(cls, text: str) -> "Shard":
         """The inverse of ``to_json``."""
         fields = json.loads(text)
         pieces = [Piece(**{**piece, "stamp": tuple(piece["stamp"])}) for piece in fields["pieces"]]
@@ -131,7 +135,7 @@ class Part:
         files.write(Path(self.out), _KIND, {"key": self.key, "bulk": scalars}, arrays)
 
     def read(self) -> Reader | None:
-        """What was kept; None if that is not there, or of another part."""
+        """What was kept; None if that is not there, or of another shard."""
         path = Path(self.out)
         if not path.is_file():
             return None
@@ -165,10 +169,10 @@ def check_alike(sources: Sequence[Source]) -> None:
                 )
 
 
-def divide(plan: Plan, sources: Sequence[Source], folder: Path) -> list[Part]:
-    """Every part, in the order of the rows: ranges of large files, several small ones together."""
+def divide(plan: Plan, sources: Sequence[Source], folder: Path) -> list[Shard]:
+    """Every shard, in the order of the rows: ranges of large files, several small ones together."""
     bytes_a_row = 8 * plan.dim
-    wished = (plan.rows or 0) * bytes_a_row // _PARTS
+    wished = (plan.rows or 0) * bytes_a_row // _SHARDS
     most = max(1, min(max(wished, _LEAST_BYTES), _MOST_BYTES) // bytes_a_row)
     groups: list[list[Piece]] = []
     room = 0
@@ -183,6 +187,82 @@ def divide(plan: Plan, sources: Sequence[Source], folder: Path) -> list[Part]:
             groups[-1].append(Piece(source.name, start, stop, stamp))
             room -= stop - start
     return [
-        Part(plan, tuple(group), str(folder / f"{number:05}.safetensors"))
+        Shard(plan, tuple(group), str(folder / f"{number:05}.safetensors"))
         for number, group in enumerate(groups)
     ]
+
+
+class ShardFolder:
+    """``NAME.parts`` beside a result called NAME, locked between ``with`` and its end.
+
+    Only what we wrote is ever deleted in it.
+    """
+
+    def __init__(self, target: Path) -> None:
+        self.path = target.with_name(f"{target.name}.parts")
+
+    def __enter__(self) -> Self:
+        self.path.mkdir(exist_ok=True)
+        try:
+            self._lock = lock_folder(self.path)
+        except OSError as error:
+            raise InputError(f"cannot write to {self.path}: {error.strerror}") from error
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error is not None and not any(self.path.glob("*.safetensors")):
+            self.remove()  # nothing is finished: nothing to go on with
+        self._lock.close()
+
+    def begin(self, manifest: Scalars, *, resume: bool, fresh: bool) -> None:
+        """Go on with what is there if it is of the same job, or begin with nothing."""
+        if fresh:
+            self._delete_ours()
+        before = self._manifest()
+        if before is None:
+            strange = [path.name for path in self.path.iterdir() if path.name != ".lock"]
+            if strange:
+                raise InputError(f"{self.path} holds {strange[0]}, which is not of a job; move it away")
+            files.replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1).encode())
+            return
+        if not resume:
+            raise self._interrupted()
+        for name, value in manifest.items():
+            if before.get(name) != value:
+                raise InputError(
+                    f"{self.path} is of a job with {name} {before.get(name)!r}, and this one has {value!r}: "
+                    "start anew with --fresh"
+                )
+
+    def check_absent(self) -> None:
+        """Refuse to write the result if parts of an interrupted job lie here."""
+        if self._manifest() is not None:
+            raise self._interrupted()
+
+    def remove(self) -> None:
+        """The result is written: nothing of the job is needed any more."""
+        self._delete_ours()
+        (self.path / ".lock").unlink(missing_ok=True)
+        with suppress(OSError):  # something that is not ours has come into it
+            self.path.rmdir()
+
+    def _delete_ours(self) -> None:
+        for pattern in _OURS:
+            for path in self.path.glob(pattern):
+                path.unlink()
+
+    def _manifest(self) -> Scalars | None:
+        path = self.path / MANIFEST
+        if not path.is_file():
+            return None
+        try:
+            found: Scalars = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise FileError(f"{path} is damaged; throw the job away with --fresh") from error
+        return found
+
+    def _interrupted(self) -> InputError:
+        return InputError(
+            f"{self.path} holds the parts of an interrupted job: go on with --resume, or throw them away "
+            "with --fresh"
+        )
