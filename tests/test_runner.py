@@ -248,7 +248,8 @@ def test_the_seed_of_the_run_makes_a_rule_repeat(text: str) -> None:
     given = perform(replace(run, contender=run.contender.with_settings(**{"explore.seed": 5})))
     assert once[-1]["regret"] == again[-1]["regret"] != given[-1]["regret"]
     first, second = (policies.build(run.contender, 15, seed=seed) for seed in (3, 4))
-    assert first.random and second.random
+    assert first.random
+    assert second.random
     assert first.random.random() != second.random.random()
     seed = first.explore.seed
     assert seed not in {3, 4}, "the seed of the run draws the arms"
