@@ -1,7 +1,7 @@
 """The arms of a store as one request offers them: with a context, a subset, scaled."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ class OfferedArms:
     interaction: str | None = None
     places: AnyArray | None = None
     lens: Vector = field(default_factory=lambda: PLAIN)
+    view: ClassVar[None] = None
+    """The loops for dense arms cannot read them."""
 
     def __len__(self) -> int:
         return len(self.store) if self.places is None else len(self.places)

@@ -1,7 +1,7 @@
 """A set of arms, dense or sparse. Shape and type are checked."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Union
 
 import numpy as np
 
@@ -142,6 +142,8 @@ class SparseArms:
 
     matrix: Any
     came_as: Any = None
+    view: ClassVar[None] = None
+    """The loops for dense arms cannot read them."""
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0])

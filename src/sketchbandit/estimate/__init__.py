@@ -1,7 +1,6 @@
 """Reward models: what a policy estimates about the rewards."""
 
 from sketchbandit.estimate.base import AffineTheta, Estimate
-from sketchbandit.estimate.fused import learn_fused
 from sketchbandit.estimate.generalized import Logistic, Poisson
 from sketchbandit.estimate.linear import Linear
 from sketchbandit.estimate.reward_scale import STRENGTH, RewardScale
@@ -16,5 +15,4 @@ __all__ = [
     "Poisson",
     "RewardScale",
     "Robust",
-    "learn_fused",
 ]

@@ -191,6 +191,14 @@ class Estimate(Kinds, ABC):
         ``step`` is None if the precision was computed again, or if the arm went in by its ``weight``.
         """
 
+    def learn_fused(self, x: AnyVector, norm_sq: float, leverage: Leverage, reward: float) -> float | None:
+        """``learn`` from an arm and append it to the inverse, both in one loop; the prediction error from before.
+
+        None, and nothing is done, if there is no such loop.
+        """
+        del x, norm_sq, leverage, reward
+        return None
+
     def gain(self, x: AnyVector, step: Step | None) -> Vector:
         """A^-1 x, where A includes x. theta moves along it, by the prediction error."""
         if step is None:

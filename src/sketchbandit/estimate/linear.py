@@ -9,7 +9,7 @@ from sketchbandit.arms import Arms, Scan, SparseArms
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.estimate.base import AffineTheta, Estimate
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot, inner, product
-from sketchbandit.precision import Leverage, LowRankInverse, Precision, Step
+from sketchbandit.precision import Leverage, LinearState, Precision, Step
 
 _MOST_THETA = 1e300  # limit for the sum of |reward|·|arm| / ridge, which bounds theta: no overflow
 
@@ -128,11 +128,11 @@ class Linear(Estimate):
     def scan(self, arms: Arms) -> Scan:
         """Means less the baseline, and norms. One pass over dense arms; over columns of S for sparse ones."""
         self.sync()
-        inverse = self.precision.inverse
+        inverse = self.precision.low_rank
         if (
             isinstance(arms, SparseArms)
             and self._weights is not None
-            and isinstance(inverse, LowRankInverse)
+            and inverse is not None
             and arms.nonzeros < len(self.b)
         ):
             level, weights, targets = self.level, self._weights, arms.times(self.b)
@@ -201,6 +201,24 @@ class Linear(Estimate):
                 self._sum_weights = _grown(self._sum_weights, 1.0, dot(self.sum, x), step)
         self.kept_level = self.level
 
+    def learn_fused(self, x: AnyVector, norm_sq: float, leverage: Leverage, reward: float) -> float | None:
+        """``learn``, and the ``append`` of the inverse, in one compiled loop.
+
+        The scale of the rewards counts this one later.
+        """
+        theta, scale, before = self.kept_theta, self.reward_scale, self.kept_level
+        if theta is None or isinstance(x, SparseVector) or type(self) is not Linear:
+            return None
+        lag, after = 0.0, 0.0
+        if scale.baseline:
+            lag, after = scale.shift - before, scale.shift_after(reward)
+        state = LinearState(theta, self.b, self.sum, self.image, before, lag, after - before)
+        inverse = self.precision.inverse
+        error = inverse.append_and_move(x, norm_sq, leverage, reward - scale.origin, state)
+        if error is not None:
+            self.kept_level = after
+        return error
+
     def _move(self, x: AnyVector, value: float, step: Step) -> None:
         assert self.kept_theta is not None  # noqa: S101  (for the type checker)
         before, has_baseline = self.kept_level, self.reward_scale.baseline
@@ -259,8 +277,8 @@ class Linear(Estimate):
 
     def _derive(self) -> None:
         self.kept_theta = self._weights = self._theta_for_now = None
-        inverse = self.precision.inverse
-        if self._is_sparse and isinstance(inverse, LowRankInverse):
+        inverse = self.precision.low_rank
+        if self._is_sparse and inverse is not None:
             self._weights = inverse.weights(self.b)
             if self.reward_scale.baseline:
                 self._sum_weights = inverse.weights(self.sum)

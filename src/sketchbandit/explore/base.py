@@ -8,12 +8,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from sketchbandit.arms import Batch, View
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore.candidates import Candidates
-from sketchbandit.explore.screening import Aim
-from sketchbandit.precision import Precision
 from sketchbandit.registry import Kinds, setting_names
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.theory import Confidence
@@ -66,6 +63,17 @@ class Explore(Kinds, ABC):
     """Whether the rule needs the differences of mean rewards. If not, the order of the margins is enough."""
     exact_probabilities: ClassVar[bool] = True
     """Whether ``probabilities`` are exact. If not, they are estimated by sampling."""
+    chooses_by: ClassVar[Literal["bound", "draw", "mean", "gap"] | None] = None
+    """What ``choose`` follows from, if that is all, so that a policy may find the arm its own fastest way: the
+    largest mean + beta·width, the largest score of one draw from N(theta, beta²·A^-1), the largest mean, or
+    inverse gap weighting of the means with ``gap_factor``. A subclass with a ``choose`` of its own has None."""
+    per: str = "request"
+    """Whether every request of a batch gets a draw of its own; "batch": one draw serves them all."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "chooses_by" not in vars(cls) and not {"choose", "probabilities"}.isdisjoint(vars(cls)):
+            cls.chooses_by = None
 
     def __init__(self, *, floor: float = 0.0, seed: int | None = None) -> None:
         self.floor = check_real("floor", floor, at_least=0.0, at_most=1.0)
@@ -138,70 +146,10 @@ class Explore(Kinds, ABC):
         (chosen,) = self.choose(candidates, 1, np.random.default_rng(0))
         return one_hot(chosen, len(candidates))
 
-    def propensity(self, candidates: Candidates, chosen: int) -> float:
-        """The probability of the arm that ``choose`` returned. An estimate may make use of the choice."""
-        return float(chances_of(self, candidates)[chosen])
-
-    def search(
-        self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
-    ) -> int | None:
-        """A faster ``choose`` among dense arms whose margins are x'theta.
-
-        Returns None if the rule has none, and -1 if a score is not finite. In both cases nothing was drawn.
-        A rule with ``by_rewards`` is asked only if margins are the mean rewards.
-        """
-        del arms, theta, precision, radius, random
+    def gap_factor(self, rounds: int) -> float | None:
+        """gamma after so many rounds, for rules that choose by gaps; None if means alone do not give it."""
+        del rounds
         return None
-
-    def search_many(
-        self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
-    ) -> AnyArray | None:
-        """A faster ``search`` for many sets of arms at once.
-
-        Returns None if the rule has none; then nothing was drawn. A negative entry says that this set must be
-        searched separately. Only rules that do not draw may return one.
-        """
-        del batch, theta, precision, radius, random
-        return None
-
-    def chances_many(self, batch: Batch, theta: Vector, precision: Precision, radius: float) -> Vector | None:
-        """Faster ``probabilities`` for the arms of many sets, concatenated.
-
-        Returns None if the rule has none. NaN marks a set that must be asked separately. For rules that do
-        not draw, the probabilities follow from ``search_many``. It is asked only when ``search`` would be.
-        """
-        if self.draws:
-            return None
-        found = self.search_many(batch, theta, precision, radius, np.random.default_rng(0))
-        if found is None:
-            return None
-        counts, is_found = np.diff(batch.bounds), found >= 0
-        chances = np.repeat(np.where(is_found, 0.0, np.nan), counts)
-        chances[(batch.bounds[:-1] + found)[is_found]] = 1.0
-        return chances
-
-    def aim(self, theta: Vector, radius: float) -> Aim | None:
-        """What ``choose`` maximises among arms whose margins are x'theta; None if it needs all arms.
-
-        With an aim, a cheap bound excludes most arms of a large catalogue (``explore.screening``).
-        """
-        del theta, radius
-        return None
-
-    @property
-    def aims(self) -> bool:
-        """Whether there is an ``aim``, of itself or of what ``settled`` gives."""
-        return False
-
-    def settled(self, precision: Precision, random: np.random.Generator) -> "Explore":
-        """The rule for one choice, with its draws made. A rule that draws nothing returns itself."""
-        del precision, random
-        return self
-
-    def for_batch(self, precision: Precision, random: np.random.Generator) -> "Explore":
-        """The rule for a batch of requests. This is the rule itself, unless a batch shares its draws."""
-        del precision, random
-        return self
 
     # -- settings and files -------------------------------------------------------------------------
 

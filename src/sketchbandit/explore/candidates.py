@@ -227,8 +227,10 @@ class ArmCandidates(Candidates):
         radius: float,
         expected: Callable[[Vector], Vector] | None = None,
         baseline: float = 0.0,
+        direction: Vector | None = None,
     ) -> None:
         self.means, self.baseline = scan.means, baseline
+        self._direction = direction  # the draw that a batch of requests shares
         self._expected = expected
         self.radius = radius
         self.rounds = precision.sketch.row_stats.count
@@ -280,6 +282,8 @@ class ArmCandidates(Candidates):
 
     def drawn(self, random: np.random.Generator) -> Vector:
         """The scores x'theta~ of one drawn theta~. For few sparse arms only the scores are drawn."""
+        if self._direction is not None:
+            return self.along(self._direction)
         if self._root is None:
             gram = self._precision.gram(self._scan)
             if gram is None or (nearest(gram, self.first_copies()) >= 0).any():

@@ -12,7 +12,7 @@ from sketchbandit.arms import OfferedArms
 from sketchbandit.arms.store import UP, Store
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.linalg import length_of
-from sketchbandit.precision import LowRankInverse, Precision
+from sketchbandit.precision import Precision
 
 _MOST_TOLD = 1 << 26  # numbers of the arms that are told of: half a gigabyte in float64
 _NAME = "cuda"  # of what a store keeps for this module
@@ -125,7 +125,7 @@ def space_for(arms: OfferedArms, precision: Precision) -> Space | None:
     is_plain = arms.context is None and arms.places is None and not len(arms.lens)
     if store.library.name != "torch" or not is_plain:
         return None
-    if not isinstance(precision.inverse, LowRankInverse):
+    if precision.low_rank is None:
         return None
     if _NAME not in store.kept:
         store.kept[_NAME] = Space(store) if _is_quick(store) else None

@@ -2,14 +2,9 @@
 
 import numpy as np
 
-from sketchbandit.arms import Batch, View
-from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.base import Explore
 from sketchbandit.explore.candidates import Candidates
-from sketchbandit.explore.largest import largest
-from sketchbandit.explore.screening import Aim
-from sketchbandit.kernels import kernels, loops
-from sketchbandit.precision import Precision
+from sketchbandit.explore.scores import largest
 from sketchbandit.sketch.checks import check_real
 
 
@@ -33,6 +28,7 @@ class Greedy(Explore):
     kind = "greedy"
     beta = 0.0
     draws = False
+    chooses_by = "mean"
 
     def __init__(self, *, floor: float = 0.0, seed: int | None = None) -> None:
         super().__init__(floor=floor, seed=seed)
@@ -41,39 +37,6 @@ class Greedy(Explore):
         """Return the arms with the largest means."""
         del random
         return largest(candidates.means, count)
-
-    def search(
-        self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
-    ) -> int | None:
-        """Choose with one pass over the arms."""
-        del precision, radius, random
-        compiled = loops(arms.array.size)
-        if compiled is None or type(self).choose is not Greedy.choose:
-            return None
-        means = np.empty(len(arms.array))
-        best: int = compiled.best_mean(*arms, theta, means)
-        return best
-
-    def aim(self, theta: Vector, radius: float) -> Aim | None:
-        """The mean."""
-        del radius
-        return Aim(theta, 0.0) if self.aims else None
-
-    @property
-    def aims(self) -> bool:
-        """Unless a subclass chooses otherwise."""
-        return type(self).choose is Greedy.choose
-
-    def search_many(
-        self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
-    ) -> AnyArray | None:
-        """Choose for all sets with one pass over the arms."""
-        del precision, radius, random
-        compiled, arms, bounds = kernels(), *batch
-        means, found = np.empty(len(arms.array)), np.empty(len(bounds) - 1, dtype=np.intp)
-        if compiled is None or type(self).choose is not Greedy.choose:
-            return None
-        return found if compiled.best_means(*arms, theta, bounds, means, found) else None
 
 
 class EpsilonGreedy(Greedy):

@@ -2,17 +2,13 @@
 
 import math
 import sys
-from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import Batch, View
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.explore.base import Explore, check_factor
 from sketchbandit.explore.candidates import Candidates
-from sketchbandit.kernels import kernels, loops
-from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.theory import Confidence
 
@@ -50,11 +46,7 @@ class InverseGap(Explore):
 
     kind = "inverse-gap"
     by_rewards = True
-    _is_plain = True  # False in subclasses
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        cls._is_plain = False
+    chooses_by = "gap"
 
     def __init__(
         self,
@@ -103,48 +95,16 @@ class InverseGap(Explore):
         if isinstance(self.gamma, Confidence):
             bound = candidates.regression_bound(self.gamma)
             return math.sqrt(8.0 * len(candidates) * candidates.rounds / bound) if bound else 0.0
-        return min(self.gamma * math.pow(candidates.rounds, self.growth), sys.float_info.max)
+        return self._grown(self.gamma, candidates.rounds)
 
-    def search(
-        self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
-    ) -> int | None:
-        """Choose with one pass over the arms."""
-        compiled, gamma = kernels(), self.gamma
-        if compiled is None or type(gamma) is not float or not self._is_plain or self.eliminate is not None:
+    def gap_factor(self, rounds: int) -> float | None:
+        """gamma, unless it needs the certificate, or arms have to be eliminated by their widths."""
+        if isinstance(self.gamma, Confidence) or self.eliminate is not None:
             return None
-        if self.growth:
-            gamma = min(gamma * math.pow(precision.sketch.row_stats.count, self.growth), sys.float_info.max)
-        means = np.empty(len(arms.array))
-        if not loops(arms.array.size).finite_means(*arms, theta, precision.inverse.shift, radius, means):
-            return -1
-        index: int = compiled.pick_by_gap(means, gamma, random.random())
-        return index
+        return self._grown(self.gamma, rounds)
 
-    def search_many(
-        self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
-    ) -> AnyArray | None:
-        """Choose for all sets with one pass over the arms."""
-        compiled, gamma = kernels(), self.gamma
-        if compiled is None or type(gamma) is not float or not self._is_plain or self.eliminate is not None:
-            return None
-        means, found = np.empty(len(batch.arms.array)), np.empty(len(batch.bounds) - 1, dtype=np.intp)
-        if not compiled.finite_means(*batch.arms, theta, precision.inverse.shift, radius, means):
-            return None
-        gamma = min(gamma * math.pow(precision.sketch.row_stats.count, self.growth), sys.float_info.max)
-        drawn = random.random(len(found))
-        compiled.pick_from_each(means, batch.bounds, gamma, drawn, found)
-        return found
-
-    def chances_many(self, batch: Batch, theta: Vector, precision: Precision, radius: float) -> Vector | None:
-        """Probabilities with one pass over the arms and one over their means."""
-        compiled, gamma, bounds = kernels(), self.gamma, batch.bounds
-        if compiled is None or type(gamma) is not float or not self._is_plain or self.eliminate is not None:
-            return None
-        means = np.empty(len(batch.arms.array))
-        if not compiled.finite_means(*batch.arms, theta, precision.inverse.shift, radius, means):
-            return None
-        gamma = min(gamma * math.pow(precision.sketch.row_stats.count, self.growth), sys.float_info.max)
-        return inverse_gaps_of_many(means, bounds, gamma)
+    def _grown(self, gamma: float, rounds: int) -> float:
+        return min(gamma * math.pow(rounds, self.growth), sys.float_info.max) if self.growth else gamma
 
 
 def inverse_gaps_of_many(means: Vector, bounds: AnyArray, gamma: float) -> Vector:

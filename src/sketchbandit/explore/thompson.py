@@ -8,16 +8,12 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtr
 
-from sketchbandit.arms import Batch, View, dense_arms, first_copies
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.explore.base import Auto, Explore, check_strength, one_hot
 from sketchbandit.explore.candidates import Candidates, copies_among
-from sketchbandit.explore.largest import largest
-from sketchbandit.explore.screening import Aim
-from sketchbandit.kernels import CLOSE, kernels, loops
+from sketchbandit.explore.scores import close_to_best, largest
 from sketchbandit.linalg import product
-from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.theory import Confidence
 
@@ -65,6 +61,7 @@ class Thompson(Explore):
 
     kind = "thompson"
     exact_probabilities = False
+    chooses_by = "draw"
 
     def __init__(
         self,
@@ -96,76 +93,6 @@ class Thompson(Explore):
         check_few(candidates)
         return Draws.of(candidates, self.samples).chances()
 
-    def propensity(self, candidates: Candidates, chosen: int) -> float:
-        """The probability of the arm that was chosen, which counts as a win: (wins + 1) / (samples + 1)."""
-        if type(self).probabilities is not Thompson.probabilities:
-            return super().propensity(candidates, chosen)
-        check_few(candidates)
-        return Draws.of(candidates, self.samples).chance_of_chosen(chosen)
-
-    def search(
-        self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
-    ) -> int | None:
-        """Choose with two passes over the sketch and two over the arms."""
-        compiled = loops(arms.array.size)
-        if compiled is None or type(self) is not Thompson:
-            return None
-        means = np.empty(len(arms.array))
-        if not compiled.finite_means(*arms, theta, precision.inverse.shift, radius, means):
-            return -1
-        index: int = compiled.best_along(*arms, means, precision.sample_direction(random), radius)
-        if index < 0:
-            rivals = close_to_best(means, -1 - index)
-            index = int(rivals[first_copies(dense_arms(View(arms.array[rivals], arms.lens)))[-1]])
-        return index
-
-    def settled(self, precision: Precision, random: np.random.Generator) -> Explore:
-        """One draw."""
-        return _Drawn(precision.sample_direction(random)) if self.aims else self
-
-    @property
-    def aims(self) -> bool:
-        """Unless a subclass chooses otherwise."""
-        return type(self).choose is Thompson.choose
-
-    def for_batch(self, precision: Precision, random: np.random.Generator) -> Explore:
-        """One draw, where a batch shares it."""
-        shares = self.per == "batch" and self.aims
-        return _Drawn(precision.sample_direction(random)) if shares else self
-
-
-class _Drawn(Explore):
-    """One draw: choose the arm with the largest mean + radius·x'direction."""
-
-    draws = False
-
-    def __init__(self, direction: Vector) -> None:
-        self._direction = direction
-
-    def choose(self, candidates: Candidates, count: int, random: np.random.Generator) -> list[int]:
-        del random
-        return _best_of_draw(candidates, candidates.along(self._direction), count)
-
-    def aim(self, theta: Vector, radius: float) -> Aim | None:
-        """The mean under the theta that was drawn."""
-        return Aim(theta + radius * self._direction, 0.0)
-
-    def search_many(
-        self, batch: Batch, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
-    ) -> AnyArray | None:
-        """One pass over all arms."""
-        del random
-        compiled = kernels()
-        arms, bounds = batch
-        means = np.empty(len(arms.array))
-        if compiled is None or not compiled.finite_means(
-            *arms, theta, precision.inverse.shift, radius, means
-        ):
-            return None
-        found = np.empty(len(bounds) - 1, dtype=np.intp)
-        compiled.best_of_each(*arms, means, bounds, self._direction, radius, found)
-        return found
-
 
 def check_few(candidates: Candidates) -> None:
     """Raise if there are so many arms that their probabilities would take minutes and gigabytes."""
@@ -183,11 +110,6 @@ def _best_of_draw(candidates: Candidates, scores: Vector, count: int) -> list[in
     best = int(scores.argmax())
     rivals = close_to_best(scores, best)
     return [best if len(rivals) <= 1 else int(rivals[candidates.first_copies_of(rivals)[-1]])]
-
-
-def close_to_best(scores: Vector, best: int) -> AnyArray:
-    """The arms up to the best one that may be copies of it. The loops only say whether there are any."""
-    return np.flatnonzero(scores[: best + 1] >= scores[best] - CLOSE * np.abs(scores).max())
 
 
 @dataclass(frozen=True)

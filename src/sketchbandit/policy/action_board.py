@@ -11,7 +11,6 @@ from sketchbandit.explore.scores import upper_bound
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import inner_rows, row_norms_sq
 from sketchbandit.policy.posterior import Posterior
-from sketchbandit.precision import DenseInverse, Leverage, LowRankInverse
 
 
 class Board:
@@ -39,7 +38,6 @@ class Board:
         self._row_stats = [posterior.sketch.row_stats for posterior in posteriors]
         self._versions = [-1] * count
         self._without: set[int] = set()
-        self._inverses: list[Any] = [None] * count  # in the form that compiled loops read
 
     @property
     def nbytes(self) -> int:
@@ -66,13 +64,8 @@ class Board:
     def _read(self, k: int, posterior: Posterior) -> None:
         found, precision = posterior.estimate.affine_theta, posterior.precision
         precision.sync()
-        inverse = precision.inverse
-        self.shifts[k] = inverse.shift
+        self.shifts[k] = precision.inverse.shift
         self.radii[k] = posterior.radius
-        if isinstance(inverse, LowRankInverse):
-            self._inverses[k] = inverse.plain_rows, inverse.factor.array, inverse.factor.count
-        elif isinstance(inverse, DenseInverse):
-            self._inverses[k] = inverse.inverse, inverse.pending, inverse.pending_count
         if found is None:
             self._without.add(k)
             return
@@ -119,7 +112,7 @@ class Board:
                 continue
             k = which.item(i)
             mean, radius, inverse = means.item(i), self.radii.item(k), self.posteriors[k].precision.inverse
-            leverage = self._leverage(compiled, k, x, norm_sq, (mean, radius, score))
+            leverage = inverse.leverage_to_beat(x, norm_sq, mean, radius, score)
             if leverage is None:
                 continue
             value = upper_bound(mean, radius, math.sqrt(inverse.quadratic(leverage, norm_sq)))
@@ -128,21 +121,3 @@ class Board:
         if kept is not None:
             self.posteriors[kept[0]].precision.last_choice = x.copy(), kept[1]
         return best
-
-    def _leverage(
-        self, compiled: Any, k: int, x: Vector, norm_sq: float, to_beat: tuple[float, float, float]
-    ) -> Leverage | None:
-        """The leverage of x in one model; None as soon as its score cannot reach the score to beat.
-
-        ``to_beat`` holds the mean, the radius and the score to beat.
-        """
-        inverse, shift = self.posteriors[k].precision.inverse, self.shifts.item(k)
-        matrix, other, count = self._inverses[k]
-        if isinstance(inverse, LowRankInverse) and matrix is not None:
-            y, u = np.empty(count), np.empty(count)
-            value = compiled.leverage_above(x, norm_sq, *to_beat, matrix, other, count, shift, y, u)
-            return None if value < 0.0 else Leverage(y, u, value)
-        if isinstance(inverse, DenseInverse) and to_beat[2] > -math.inf:
-            may_win = compiled.may_win_dense(x, norm_sq, *to_beat, matrix, other, count, shift)
-            return inverse.leverage(x, norm_sq) if may_win else None
-        return inverse.leverage(x, norm_sq)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import Arms, DenseArms, Scan
+from sketchbandit.arms import Arms, Scan
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.explore import ArmCandidates, Candidates
 from sketchbandit.policy.action_board import Board
@@ -19,11 +19,14 @@ class ActionCandidates(Candidates):
     A model is asked for its width once.
     """
 
-    def __init__(self, context: Arms, board: Board, which: AnyArray, rounds: int) -> None:
+    def __init__(
+        self, context: Arms, board: Board, which: AnyArray, rounds: int, directions: Matrix | None = None
+    ) -> None:
+        self._directions = directions  # draws that a batch of contexts shares
         self._context, self._which = context, which
         self._posteriors: Sequence[Posterior] = [board.posteriors[k] for k in which]
         self._scans: list[Scan] | None = None
-        if board.sync() and isinstance(context, DenseArms):
+        if board.sync() and context.view is not None:
             self.means, norm_sq = board.means(context.vector(0), which)
         else:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -76,6 +79,8 @@ class ActionCandidates(Candidates):
 
     def drawn(self, random: np.random.Generator) -> Vector:
         """Means plus radius·width·z, with an independent z per model."""
+        if self._directions is not None:
+            return self.along(self._directions)
         scores: Vector = self.means + self.bonuses() * random.standard_normal(len(self))
         return scores
 
@@ -100,14 +105,3 @@ class ActionCandidates(Candidates):
     def regression_bound(self, confidence: Confidence) -> float:
         """The sum over all actions, because a reward informs one model only."""
         return sum(self._of(index).regression_bound(confidence) for index in range(len(self)))
-
-
-class Draws:
-    """The source of draws for ``Explore.for_batch``: N(0, A^-1) of every model at once."""
-
-    def __init__(self, posteriors: Sequence[Posterior]) -> None:
-        self._posteriors = posteriors
-
-    def sample_direction(self, random: np.random.Generator) -> Matrix:
-        """One draw per model, shape (K, dim)."""
-        return np.array([one.precision.sample_direction(random) for one in self._posteriors])

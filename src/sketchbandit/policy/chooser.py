@@ -96,20 +96,25 @@ class Chooser:
         """Whether choices draw nothing: then there is nothing to restore if one is refused."""
         return not (self.rule.draws or self.share)
 
+    @property
+    def shares_draw(self) -> bool:
+        """Whether one draw serves all requests of a batch."""
+        return self.rule.per == "batch" and self.rule.chooses_by == "draw"
+
     # -- one choice ---------------------------------------------------------------------------------
 
     def shared(self, own: int, count: int, random: Random) -> int:
         """The rule's own choice, or, with the probability of the uniform share, one of all."""
         return shared_with_all(own, count, self.share, random) if self.share else own
 
-    def select(self, choices: Choices, random: Random, rule: Explore | None = None) -> int:
-        """The index of one choice. ``rule`` may hold the draw of a whole batch."""
-        (own,) = choices.best(1, rule or self.rule, random)
+    def select(self, choices: Choices, random: Random) -> int:
+        """The index of one choice."""
+        (own,) = choices.best(1, self.rule, random)
         return self.shared(own, len(choices), random)
 
-    def choose(self, choices: Choices, random: Random, rule: Explore | None = None) -> Choice:
+    def choose(self, choices: Choices, random: Random) -> Choice:
         """One choice with its propensity and numbers. What it took to compute them is kept for the update."""
-        (own,) = choices.best(1, rule or self.rule, random)
+        (own,) = choices.best(1, self.rule, random)
         index = self.shared(own, len(choices), random)
         if self.rule.draws:
             candidates, place = choices.candidates(), index

@@ -8,14 +8,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arms import Arms, DenseArms, is_scalar, is_vector, read_reward, read_rewards
-from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector, taken_from
+from sketchbandit.arms import Arms, is_scalar, is_vector, read_reward, read_rewards
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from
 from sketchbandit.errors import FileError, InputError, InputTypeError, RowError
-from sketchbandit.explore import UCB, ActionChoice, Choice, Explore, Ranking, Scores
+from sketchbandit.explore import ActionChoice, Choice, Explore, Ranking, Scores
 from sketchbandit.features import Scaling
 from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.policy.action_board import Board
-from sketchbandit.policy.action_candidates import ActionCandidates, Draws
+from sketchbandit.policy.action_candidates import ActionCandidates
 from sketchbandit.policy.action_names import Action, check_action, made_by, read_names, some_of
 from sketchbandit.policy.chooser import Choices, Chooser, Random
 from sketchbandit.policy.files import Part, content_of
@@ -43,10 +43,13 @@ class Roster(NamedTuple):
 
 
 class ActionChoices(Choices):
-    """One context, and the actions that may be chosen for it."""
+    """One context, and the actions that may be chosen for it.
 
-    def __init__(self, context: Arms, roster: Roster, rounds: int) -> None:
-        self._context, self._roster, self._rounds = context, roster, rounds
+    ``directions`` are draws that a batch of contexts shares, one for each model.
+    """
+
+    def __init__(self, context: Arms, roster: Roster, rounds: int, directions: Matrix | None = None) -> None:
+        self._context, self._roster, self._rounds, self._directions = context, roster, rounds, directions
         self._candidates: ActionCandidates | None = None
 
     def __len__(self) -> int:
@@ -57,7 +60,7 @@ class ActionChoices(Choices):
         if self._candidates is None:
             names, which, board = self._roster
             with np.errstate(over="ignore", invalid="ignore"):
-                found = ActionCandidates(self._context, board, which, self._rounds)
+                found = ActionCandidates(self._context, board, which, self._rounds, self._directions)
                 most = np.abs(found.means) + found.most_bonuses()
             if not np.isfinite(most).all():
                 name = names[int(np.flatnonzero(~np.isfinite(most))[0])]
@@ -67,7 +70,7 @@ class ActionChoices(Choices):
 
     def best(self, count: int, rule: Explore, random: Random) -> list[int]:
         """The choice of the rule; that of UCB for a dense context in a few compiled calls."""
-        if count == 1 and isinstance(self._context, DenseArms):
+        if count == 1 and self._context.view is not None:
             own = search(self._context.vector(0), self._roster, rule)
             if own is not None:
                 return [own]
@@ -76,7 +79,7 @@ class ActionChoices(Choices):
 
 def search(context: AnyArray, roster: Roster, rule: Explore) -> int | None:
     """The choice of UCB for a dense context, in a few compiled calls; None if that is impossible."""
-    if not isinstance(rule, UCB) or not rule.aims:
+    if rule.chooses_by != "bound":
         return None
     return roster.board.search(context.astype(np.float64, copy=False), roster.which)
 
@@ -263,8 +266,8 @@ class PerAction(Learner):
         """The scores of the actions as of now, from which probabilities can be computed later."""
         return self._chooser.scores(self._choices(self._read(context), self._roster(actions)))
 
-    def _choices(self, read: Arms, roster: Roster) -> ActionChoices:
-        return ActionChoices(read, roster, self.rounds)
+    def _choices(self, read: Arms, roster: Roster, directions: Matrix | None = None) -> ActionChoices:
+        return ActionChoices(read, roster, self.rounds, directions)
 
     # -- ranking ------------------------------------------------------------------------------------
 
@@ -375,10 +378,12 @@ class PerAction(Learner):
             raise InputError("contexts must have shape (n, dim), got one vector; for one context use select")
         with chooser.undone_if_refused(draws, features.names):
             read = self._read_source(self._source(contexts))
-            of_all: Any = Draws([self._models[name]._posterior for name in roster.names])
-            rule = chooser.rule.for_batch(of_all, draws)  # a rule needs no more than this
+            directions = None
+            if chooser.shares_draw:
+                models = [self._models[name].precision for name in roster.names]
+                directions = np.array([precision.sample_direction(draws) for precision in models])
             found = [
-                choose(self._choices(read.some(slice(i, i + 1)), roster), draws, rule)
+                choose(self._choices(read.some(slice(i, i + 1)), roster, directions), draws)
                 for i in range(len(read))
             ]
             features.names.remember(contexts)

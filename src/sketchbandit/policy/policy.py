@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sketchbandit.arms import (
     Arms,
     Offer,
-    SparseArms,
     batch_counts,
     in_set,
     is_scalar,
@@ -28,6 +27,7 @@ from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.estimate import Estimate, Linear, RewardScale
 from sketchbandit.explore import DEFAULT_BETA, UCB, Choice, Explore, Ranking, Scores
 from sketchbandit.explore.base import Auto, chances_with_share
+from sketchbandit.explore.search import Question, chances_many, search, search_many
 from sketchbandit.features import EVERY, Features, Intercept, Kind, Scaling
 from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.policy.baseline import read_baseline, why_no_baseline
@@ -209,7 +209,8 @@ class LinUCB(Learner):
             chooser, features = self._chooser, self._features
             draws = chooser.random if random is None else chooser.generator(random)
             view = features.view(arms)
-            own = None if view is None else self._posterior.search(view, chooser.rule, draws)
+            asked = None if view is None else self._posterior.ask(chooser.rule)
+            own = None if view is None or asked is None else search(asked, view, draws)
             if own is not None:  # most choices: dense arms, in a few compiled calls
                 if features.sample is not None:
                     self._saw((arms,))
@@ -282,16 +283,20 @@ class LinUCB(Learner):
 
         It does unless columns are standardised, rewards are not linear, or the rule needs every mean.
         """
-        has_theta = self._posterior.estimate.linear_theta is not None
-        return self._features.is_linear and self._chooser.rule.aims and has_theta
+        has_aim = self._chooser.rule.chooses_by in ("bound", "draw", "mean")
+        return self._features.is_linear and has_aim and self._posterior.estimate.linear_theta is not None
 
     @property
     def _leaves_no_trace(self) -> bool:
         """Whether a choice changes nothing, not even the generator: then nothing is to be restored."""
         return self._chooser.leaves_no_trace and not self._features.is_warming_up
 
-    def _choices(self, read: Arms) -> Choices:
-        return choices_of(self._posterior, self._features, read)
+    def _choices(self, read: Arms, direction: Vector | None = None) -> Choices:
+        return choices_of(self._posterior, self._features, read, direction)
+
+    def _shared_direction(self, random: Random) -> Vector | None:
+        """The draw that serves a whole batch; None if every request has its own."""
+        return self._posterior.precision.sample_direction(random) if self._chooser.shares_draw else None
 
     # -- ranking ------------------------------------------------------------------------------------
 
@@ -415,24 +420,26 @@ class LinUCB(Learner):
         sets, draws, share = read_sets(batch), chooser.generator(random), chooser.share
         seen: list[Any] = []
         with chooser.undone_if_refused(draws, features.names):
-            rule = chooser.rule.for_batch(posterior.precision, draws)
+            direction = self._shared_direction(draws)
+            draws_each = chooser.rule.draws and direction is None
+            asked = posterior.ask(chooser.rule, direction)
             ready = None if features.is_warming_up else features.batch(sets)
             found = None
-            if ready is not None and not (rule.draws and share):
-                found = posterior.search_many(ready, rule, draws)
-            if found is None and not share:
-                found = self._best_of_offers(sets, rule)
+            if asked is not None and ready is not None and not (draws_each and share):
+                found = search_many(asked, ready, draws)
+            if asked is not None and found is None and not share and not draws_each:
+                found = self._best_of_offers(sets, asked)
             chosen = np.full(len(sets), -1, dtype=np.intp) if found is None else found
             number = 0
             try:
                 for number in np.flatnonzero(chosen < 0).tolist():
                     read = self._read_set(sets[number]) if ready is None else ready.of(number)
-                    (own,) = self._choices(read).best(1, rule, draws)
-                    chosen[number] = chooser.shared(own, len(read), draws) if rule.draws else own
+                    (own,) = self._choices(read, direction).best(1, chooser.rule, draws)
+                    chosen[number] = chooser.shared(own, len(read), draws) if draws_each else own
                     seen.append(read.raw)
             except (InputError, InputTypeError) as error:
                 raise in_set(number, error) from error
-        if share and not rule.draws:  # the rule itself has drawn nothing, so the order of draws is the same
+        if share and not draws_each:  # the rule itself has drawn nothing, so the order of draws is the same
             for number, count in enumerate(batch_counts(sets)):
                 chosen[number] = chooser.shared(int(chosen[number]), count, draws)
         self._saw(seen)
@@ -455,11 +462,11 @@ class LinUCB(Learner):
         sets, draws, choices = read_sets(batch), chooser.generator(random), []
         seen: list[Any] = []
         with chooser.undone_if_refused(draws, features.names):
-            rule = chooser.rule.for_batch(self._posterior.precision, draws)
+            direction = self._shared_direction(draws)
             for number, arms in enumerate(sets):
                 try:
                     read = self._read_set(arms)
-                    choices.append(chooser.choose(self._choices(read), draws, rule))
+                    choices.append(chooser.choose(self._choices(read, direction), draws))
                     seen.append(read.raw)
                 except (InputError, InputTypeError) as error:
                     raise in_set(number, error) from error
@@ -492,7 +499,8 @@ class LinUCB(Learner):
         chooser, features = self._chooser, self._features
         sets = read_sets(batch)
         ready = None if features.is_warming_up else features.batch(sets)
-        flat = None if ready is None else self._posterior.chances_many(ready, chooser.rule)
+        asked = None if ready is None else self._posterior.ask(chooser.rule)
+        flat = None if ready is None or asked is None else chances_many(asked, ready)
         if ready is None or flat is None:
             found = [self._chances_of(number, arms) for number, arms in enumerate(sets)]
             return np.array(found) if isinstance(sets, np.ndarray) else found
@@ -522,14 +530,12 @@ class LinUCB(Learner):
         self._features.names.remember(arms)
         return read
 
-    def _best_of_offers(self, sets: Any, rule: Explore) -> AnyArray | None:
+    def _best_of_offers(self, sets: Any, asked: Question) -> AnyArray | None:
         """The best arm of every offer of one catalogue, -1 if scores are close; None: choose one by one."""
         features = self._features
-        if rule.draws or features.is_warming_up or not len(sets):
+        if features.is_warming_up or not len(sets) or not all(isinstance(one, Offer) for one in sets):
             return None
-        if not all(isinstance(one, Offer) for one in sets):
-            return None
-        return best_of_offers(self._posterior, features, [features.read(one) for one in sets], rule)
+        return best_of_offers(asked, features, [features.read(one) for one in sets])
 
     # -- the numbers that choices are made from ---------------------------------------------------------
 
@@ -678,7 +684,7 @@ class LinUCB(Learner):
             raise refuse(arms, np.array([norm_sq]))
         posterior = self._posterior
         row = arms.row(index, posterior.sketch.dtype)
-        if isinstance(arms, SparseArms):
+        if arms.view is None:  # sparse
             step = posterior.learn(arms.vector(index), row, norm_sq, reward)
         else:
             x = row[0].astype(np.float64, copy=False)  # as the sketch stores it

@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sketchbandit.arms import Arms, Batch, DenseArms, Scan, View, refuse
+from sketchbandit.arms import Arms, DenseArms, Scan, refuse
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, MergeError
-from sketchbandit.estimate import STRENGTH, Estimate, RewardScale, learn_fused
+from sketchbandit.estimate import STRENGTH, Estimate, RewardScale
 from sketchbandit.explore import ArmCandidates, Explore
 from sketchbandit.explore.base import Auto, check_strength
+from sketchbandit.explore.search import Question
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.baseline import check_baseline
 from sketchbandit.policy.forgetting import Clock, check_can_forget
@@ -179,38 +180,25 @@ class Posterior:
             raise refuse(arms, scan.norms_sq, scan.means)
         return scan
 
-    def candidates(self, arms: Arms) -> ArmCandidates:
-        """The arms as a rule sees them. Raises unless all scores are finite."""
+    def candidates(self, arms: Arms, direction: Vector | None = None) -> ArmCandidates:
+        """The arms as a rule sees them. Raises unless all scores are finite.
+
+        ``direction`` is the draw that a batch of requests shares.
+        """
         radius, scan, estimate = self.radius, self.scan(arms), self.estimate
         with np.errstate(over="ignore"):
             most = np.abs(scan.means).max() + radius * np.sqrt(scan.norms_sq.max() / self.precision.shift)
         if not math.isfinite(most):
             raise refuse(arms, scan.norms_sq, scan.means)
         expected = estimate.expected if estimate.has_link else None
-        return ArmCandidates(scan, self.precision, radius, expected, estimate.baseline)
+        return ArmCandidates(scan, self.precision, radius, expected, estimate.baseline, direction)
 
-    def search(self, arms: View, rule: Explore, random: np.random.Generator) -> int | None:
-        """The rule's choice among dense arms in compiled calls; None if that is impossible."""
+    def ask(self, rule: Explore, direction: Vector | None = None) -> Question | None:
+        """What the loops need to know to choose by this rule; None if margins are not x'theta."""
         theta = self.estimate.linear_theta
         if theta is None or (rule.by_rewards and self.estimate.has_link):
             return None
-        radius = self._radius if type(self.beta) is float else self.radius
-        index = rule.search(arms, theta, self.precision, radius, random)
-        return None if index is None or index < 0 else index
-
-    def search_many(self, batch: Batch, rule: Explore, random: np.random.Generator) -> AnyArray | None:
-        """The rule's choices from many sets at once; None, or a negative index, where that is impossible."""
-        theta = self.estimate.linear_theta
-        if theta is None or (rule.by_rewards and self.estimate.has_link):
-            return None
-        return rule.search_many(batch, theta, self.precision, self.radius, random)
-
-    def chances_many(self, batch: Batch, rule: Explore) -> Vector | None:
-        """The rule's probabilities for many sets at once; None, or NaN, where that is impossible."""
-        theta = self.estimate.linear_theta
-        if theta is None or (rule.by_rewards and self.estimate.has_link):
-            return None
-        return rule.chances_many(batch, theta, self.precision, self.radius)
+        return Question(rule, theta, self.precision, self.radius, direction)
 
     # -- learning -----------------------------------------------------------------------------------
 
@@ -302,7 +290,7 @@ class Posterior:
         inverse = precision.inverse
         change = precision.sketch.take_one(row, norm_sq)
         follows = inverse.follows(change, norm_sq)
-        fused = learn_fused(inverse, estimate, x, norm_sq, leverage, reward) if follows else None
+        fused = estimate.learn_fused(x, norm_sq, leverage, reward) if follows else None
         if fused is not None:
             estimate.reward_scale.see(reward)
             precision.grown(x, norm_sq, leverage, change)

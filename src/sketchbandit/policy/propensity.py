@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.explore import Candidates, Explore
+from sketchbandit.explore import Candidates, Explore, Scores
 from sketchbandit.explore.base import mixed
 from sketchbandit.explore.candidates import Left
 from sketchbandit.sketch.row_input import ColumnNames
@@ -70,7 +70,7 @@ def chance_of(rule: Explore, candidates: Candidates, index: int, own: int) -> fl
     """The probability that an arm is chosen, if the rule's own choice is ``own``."""
     share = rule.uniform_share
     if rule.draws:
-        return mixed(rule.propensity(candidates, index), share, len(candidates))
+        return Scores.of(candidates, rule).propensity(index)
     return mixed(float(index == own), share, len(candidates))
 
 

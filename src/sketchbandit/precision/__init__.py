@@ -1,7 +1,7 @@
 """A^-1 through a sketch: confidence widths, posterior draws and determinants."""
 
 from sketchbandit.precision.dense import DenseInverse
-from sketchbandit.precision.inverse import Inverse, Leverage, Step
+from sketchbandit.precision.inverse import Inverse, Leverage, LinearState, Step
 from sketchbandit.precision.lowrank import LowRankInverse
 from sketchbandit.precision.precision import Precision, Saved
 from sketchbandit.precision.weighting import take_weighted
@@ -10,6 +10,7 @@ __all__ = [
     "DenseInverse",
     "Inverse",
     "Leverage",
+    "LinearState",
     "LowRankInverse",
     "Precision",
     "Saved",

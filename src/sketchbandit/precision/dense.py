@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sketchbandit.arms import View
+from sketchbandit.arms import Batch, View, rows_of
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
-from sketchbandit.kernels import loops
+from sketchbandit.kernels import kernels, loops
 from sketchbandit.linalg import (
     AnyVector,
     SparseVector,
@@ -15,13 +15,17 @@ from sketchbandit.linalg import (
     inner_rows,
     invert_positive,
     invert_unscaled,
+    length_of,
     product,
+    row_norms_sq,
 )
 from sketchbandit.precision.factor import MOST_TRIES, least_jitter
-from sketchbandit.precision.inverse import Leverage, Step, step_along
+from sketchbandit.precision.inverse import Found, Leverage, LinearState, Step, step_along
 from sketchbandit.precision.root import UpdatedRoot
 from sketchbandit.sketch import Change
 
+_TOGETHER = 1024  # arms in one product
+_TOO_MANY = -2  # the result of a search that gave up
 _MOST_PENDING = 32  # rank-one updates that are applied together, at the speed of a matrix product
 _CHEAP = 2_000_000  # entries of P up to which one product is cheaper than several calls
 _LONGEST = 1e12  # |x|² over the shift: P is only known up to rounding of its largest entry, 1/shift
@@ -131,6 +135,78 @@ class DenseInverse:
         if len(rows):
             quadratics -= np.square(product(arms, rows.T)).sum(axis=1)
         return np.maximum(quadratics, 0.0)
+
+    def search(self, arms: View, theta: Vector, radius: float) -> Found | None:
+        """The best of dense arms: means, bounds, and the few widths that matter."""
+        compiled = loops(arms.array.size + self.inverse.size)
+        if compiled is None:
+            return None
+        if self.chosen is None:
+            dim = len(theta)
+            self.chosen = np.empty(dim), np.empty(dim), np.empty(len(self.pending)), np.empty(1)
+        x, image, seen, value = self.chosen
+        p, q, count, shift = self.inverse, self.pending, self.pending_count, self.shift
+        index: int = compiled.search_dense(
+            *arms, theta, p, q, count, shift, radius, self.few, x, image, seen, value
+        )
+        if index == _TOO_MANY:  # one product with all arms finds the few that need a closer look
+            close = self._close_to_best(arms, theta, radius)
+            some = View(rows_of(arms, close))
+            best = compiled.search_dense(
+                *some, theta, p, q, count, shift, radius, len(close), x, image, seen, value
+            )
+            index = int(close[best])
+        return Found(index, x, Leverage(image, seen, value.item())) if index >= 0 else None
+
+    def _close_to_best(self, arms: View, theta: Vector, radius: float) -> AnyArray:
+        """All arms whose scores could be the best, with a margin far above rounding."""
+        scores, longest = np.empty(len(arms.array)), 0.0
+        for start in range(0, len(scores), _TOGETHER):
+            some = rows_of(arms, slice(start, start + _TOGETHER)).astype(np.float64, copy=False)
+            widths = np.sqrt(self.quadratics(some))
+            scores[start : start + _TOGETHER] = product(some, theta) + radius * widths
+            longest = max(longest, math.sqrt(float(row_norms_sq(some).max())))
+        reach = longest * (length_of(theta) + radius / math.sqrt(self.shift))
+        return np.flatnonzero(scores >= scores.max() - 1e-5 * reach)
+
+    def search_many(self, batch: Batch, theta: Vector, radius: float) -> AnyArray | None:
+        """The best arm of each of many sets. Negative: this set has to be searched separately."""
+        compiled = kernels()
+        if compiled is None:
+            return None
+        (arms, bounds), found = batch, np.empty(len(batch.bounds) - 1, dtype=np.intp)
+        p, q, count, shift = self.inverse, self.pending, self.pending_count, self.shift
+        compiled.search_many_dense(*arms, bounds, theta, p, q, count, shift, radius, self.few, found)
+        return found
+
+    def leverage_to_beat(
+        self, x: Vector, norm_sq: float, mean: float, radius: float, least: float
+    ) -> Leverage | None:
+        """The leverage of a dense x; None as soon as mean + radius·width cannot reach ``least``."""
+        compiled, count = kernels(), self.pending_count
+        if compiled is None or least == -math.inf:
+            return self.leverage(x, norm_sq)
+        may_win = compiled.may_win_dense(
+            x, norm_sq, mean, radius, least, self.inverse, self.pending, count, self.shift
+        )
+        return self.leverage(x, norm_sq) if may_win else None
+
+    def append_and_move(
+        self, x: Vector, norm_sq: float, leverage: Leverage, value: float, moved: LinearState
+    ) -> float | None:
+        """Add a row to Q, and move theta along it."""
+        compiled = kernels()
+        if compiled is None:
+            return None
+        most, count = norm_sq / self.shift, self.pending_count
+        image, seen = leverage.image, leverage.seen
+        grown, error = compiled.grow_dense(
+            x, value, self.pending, count, most, leverage.value, image, seen, *moved
+        )
+        if grown < 0.0:
+            return None
+        self.count_row(grown)
+        return float(error)
 
     def solve(self, b: Vector, *, refine: bool = True) -> Vector:
         """A^-1 b."""

@@ -5,7 +5,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
+from sketchbandit.arms import Batch, View
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.linalg import AnyVector
 from sketchbandit.sketch import Change
 
@@ -28,6 +29,14 @@ class Leverage(NamedTuple):
     def times(self, factor: float) -> "Leverage":
         """The leverage of factor·x."""
         return Leverage(factor * self.image, factor * self.seen, factor * factor * self.value)
+
+
+class Found(NamedTuple):
+    """The best of many arms: its index, the arm in float64, and its leverage."""
+
+    index: int
+    x: Vector
+    leverage: Leverage
 
 
 def step_along(vectors: Matrix, along: Vector, image: Vector) -> Matrix | None:
@@ -59,6 +68,22 @@ class Step(NamedTuple):
     image: Callable[[], Vector]
 
 
+class LinearState(NamedTuple):
+    """What a step of linear rewards moves: theta, b, the sum of all arms and its image, and by which levels.
+
+    ``before`` is the level for which theta was computed, ``lag`` what has been added to it since, ``rise``
+    what the step adds to both.
+    """
+
+    theta: Vector
+    b: Vector
+    sum: Vector
+    image: Vector
+    before: float
+    lag: float
+    rise: float
+
+
 class Inverse(Protocol):
     """(shift I + S'S)^-1, to which rows are added one by one."""
 
@@ -77,6 +102,31 @@ class Inverse(Protocol):
     @property
     def rows_worth_a_rebuild(self) -> int:
         """The number of rows from which on a rebuild is cheaper than appending them."""
+
+    def search(self, arms: View, theta: Vector, radius: float) -> Found | None:
+        """The dense arm of the largest x'theta + radius·width, ties to the lowest index, in a compiled call.
+
+        None if nothing is compiled, or if a score is not finite.
+        """
+
+    def search_many(self, batch: Batch, theta: Vector, radius: float) -> AnyArray | None:
+        """The same for each of many sets. Negative: this set has to be searched separately."""
+
+    def leverage_to_beat(
+        self, x: Vector, norm_sq: float, mean: float, radius: float, least: float
+    ) -> Leverage | None:
+        """The leverage of a dense x; None as soon as mean + radius·width cannot reach ``least``."""
+
+    def append_and_move(
+        self, x: Vector, norm_sq: float, leverage: Leverage, value: float, moved: "LinearState"
+    ) -> float | None:
+        """``append``, and a step of linear rewards, in one compiled loop; the prediction error from before.
+
+        None, and nothing is done, if nothing is compiled or something overflows.
+        """
+
+    def quadratics_of(self, arms: View, norms_sq: Vector) -> Vector | None:
+        """x'A^-1 x of many dense arms, each equal to ``quadratic``; None if nothing is compiled."""
 
     def follows(self, change: Change, norm_sq: float) -> bool:
         """Whether ``append`` is enough for a change of the sketch by one row."""

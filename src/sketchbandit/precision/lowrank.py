@@ -10,7 +10,7 @@ from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
 from sketchbandit.kernels import CANCELLED, kernels, loops
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, inner, product, row_norms_sq
 from sketchbandit.precision.factor import GrowingFactor
-from sketchbandit.precision.inverse import Leverage, Step, step_along
+from sketchbandit.precision.inverse import Found, Leverage, LinearState, Step, step_along
 from sketchbandit.precision.products import combine, gram_of_parts, project, project_sparse
 from sketchbandit.sketch import Change, Sketch
 
@@ -113,6 +113,63 @@ class LowRankInverse:
         factor = self.factor
         compiled.quadratics_rows(*arms, norms_sq, rows, factor.array, factor.count, factor.shift, found)
         return found
+
+    def search(self, arms: View, theta: Vector, radius: float) -> Found | None:
+        """The best of dense arms: means, bounds, and the few widths that matter."""
+        rows = self.plain_rows
+        compiled = None if rows is None else loops(arms.array.size + rows.size)
+        if compiled is None or rows is None:
+            return None
+        factor = self.factor
+        count = factor.count
+        x, y, u, value = np.empty(len(theta)), np.empty(count), np.empty(count), np.empty(1)
+        index: int = compiled.search_rows(
+            *arms, theta, rows, factor.array, count, factor.shift, radius, x, y, u, value
+        )
+        return Found(index, x, Leverage(y, u, value.item())) if index >= 0 else None
+
+    def search_many(self, batch: Batch, theta: Vector, radius: float) -> AnyArray | None:
+        """The best arm of each of many sets. Negative: this set has to be searched separately."""
+        compiled, rows, factor = kernels(), self.plain_rows, self.factor
+        if compiled is None or rows is None:
+            return None
+        (arms, bounds), found = batch, np.empty(len(batch.bounds) - 1, dtype=np.intp)
+        compiled.search_many_rows(
+            *arms, bounds, theta, rows, factor.array, factor.count, factor.shift, radius, found
+        )
+        return found
+
+    def leverage_to_beat(
+        self, x: Vector, norm_sq: float, mean: float, radius: float, least: float
+    ) -> Leverage | None:
+        """The leverage of a dense x; None as soon as mean + radius·width cannot reach ``least``."""
+        compiled, rows = kernels(), self.plain_rows
+        if compiled is None or rows is None:
+            return self.leverage(x, norm_sq)
+        factor, count = self.factor.array, self.factor.count
+        y, u = np.empty(count), np.empty(count)
+        value = compiled.leverage_above(
+            x, norm_sq, mean, radius, least, rows, factor, count, self.shift, y, u
+        )
+        return None if value < 0.0 else Leverage(y, u, value)
+
+    def append_and_move(
+        self, x: Vector, norm_sq: float, leverage: Leverage, value: float, moved: LinearState
+    ) -> float | None:
+        """Append a row to the factor, and move theta along A^-1 x, with one pass over S."""
+        rows, factor = self.plain_rows, self.factor
+        compiled = None if rows is None else loops(rows.size)
+        if compiled is None:
+            return None
+        pivot = factor.begin_row(norm_sq, leverage.value)
+        quadratic = leverage.value / factor.shift
+        error: float = compiled.grow_rows(
+            x, value, rows, factor.array, factor.count, pivot, quadratic, factor.shift, leverage.seen, *moved
+        )
+        if not math.isfinite(error):
+            return None
+        factor.end_row()
+        return error
 
     def gram_of_sparse(self, arms: SparseArms, products: Matrix | None) -> Matrix:
         """X A^-1 X' = (X X' - U'U) / shift, U = W S X'; nothing of length dim is touched."""

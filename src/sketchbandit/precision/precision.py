@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import Arms, DenseArms, OfferedArms, Scan, SparseArms, norm_sq_of
+from sketchbandit.arms import Arms, DenseArms, OfferedArms, Scan, SparseArms, View, norm_sq_of
 from sketchbandit.array_api import Library
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.kernels import kernels
@@ -73,6 +73,11 @@ class Precision:
         """rho = lambda + alpha, plus the jitter: a lower bound on the eigenvalues of A."""
         self.sync()
         return self.inverse.shift
+
+    @property
+    def low_rank(self) -> LowRankInverse | None:
+        """The inverse, if it consists of rows of the sketch and a small factor; None if it is a matrix."""
+        return self.inverse if isinstance(self.inverse, LowRankInverse) else None
 
     @property
     def jitter(self) -> float:
@@ -159,6 +164,15 @@ class Precision:
             return chosen[1]
         return self.inverse.leverage(x, norm_sq)
 
+    def search(self, arms: View, theta: Vector, radius: float) -> int | None:
+        """The dense arm of the largest x'theta + radius·width, and keep its leverage; None if that cannot be."""
+        self.last_choice = None  # a matrix keeps what it finds in the same arrays
+        found = self.inverse.search(arms, theta, radius)
+        if found is None:
+            return None
+        self.last_choice = found.x, found.leverage
+        return found.index
+
     def leverage_in(self, arms: Arms, index: int, norm_sq: float, products: Matrix | None) -> Leverage:
         """The leverage of one arm of a set, for which S X' may be known."""
         x = arms.vector(index)
@@ -172,9 +186,7 @@ class Precision:
         self.sync()
         if isinstance(scan.arms, OfferedArms):
             return self._quadratics_of_offered(scan.arms)
-        if not isinstance(scan.arms, DenseArms) or not isinstance(
-            self.inverse, (LowRankInverse, DenseInverse)
-        ):
+        if not isinstance(scan.arms, DenseArms):
             return None
         return self.inverse.quadratics_of(scan.arms.view, scan.norms_sq)
 
