@@ -14,9 +14,7 @@ from typing import Any
 
 import pytest
 
-from sketchbandit.processes import Answer, NoAnswer
-from sketchbandit.processes.pool import T
-from sketchbandit.processes.serving import answer_all
+from sketchbandit.processes import Answer, NoAnswer, T, answer_all
 
 
 def ask_here(
