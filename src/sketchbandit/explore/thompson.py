@@ -94,14 +94,14 @@ class Thompson(Explore):
     def probabilities(self, candidates: Candidates) -> Vector:
         """Probabilities by sampling; exact for one or two arms. Equal scores give equal estimates."""
         check_few(candidates)
-        return Draws.of(candidates, self.samples).chances()
+        return GaussianScores.of(candidates, self.samples).chances()
 
     def propensity(self, candidates: Candidates, chosen: int) -> float:
         """The probability of the arm that was chosen, which counts as a win: (wins + 1) / (samples + 1)."""
         if type(self).probabilities is not Thompson.probabilities:
             return super().propensity(candidates, chosen)
         check_few(candidates)
-        return Draws.of(candidates, self.samples).chance_of_chosen(chosen)
+        return GaussianScores.of(candidates, self.samples).chance_of_chosen(chosen)
 
     def search(
         self, arms: View, theta: Vector, precision: Precision, radius: float, random: np.random.Generator
@@ -191,7 +191,7 @@ def close_to_best(scores: Vector, best: int) -> AnyArray:
 
 
 @dataclass(frozen=True)
-class Draws:
+class GaussianScores:
     """Gaussian scores of K arms: means + F z. The largest wins; ties go to the first."""
 
     means: Vector
@@ -201,7 +201,7 @@ class Draws:
     samples: int
 
     @classmethod
-    def of(cls, candidates: Candidates, samples: int) -> "Draws":
+    def of(cls, candidates: Candidates, samples: int) -> "GaussianScores":
         """The draws of Thompson sampling."""
         return cls(candidates.means, candidates.factor(), candidates.first_copies(), samples)
 
@@ -236,7 +236,7 @@ class Draws:
             return float(self._exactly()[place])
         return float(self._wins()[place] + 1.0) / (self.samples + 1.0)
 
-    def among(self, indices: AnyArray) -> "Draws":
+    def among(self, indices: AnyArray) -> "GaussianScores":
         """The draws of some of the arms."""
         first = copies_among(self.first, indices)
         return replace(self, means=self.means[indices], factor=self.factor[indices], first=first)
