@@ -41,13 +41,15 @@ class Selected(NamedTuple):
 
 
 class Bounded:
-    """Intervals for rewards within a range."""
+    """Intervals for rewards within a range. Methods without a model share theirs: it is computed once."""
 
     def __init__(
         self, terms: Mapping[str, Terms], level: float, assumed: Assumed, selected: Mapping[str, Selected]
     ) -> None:
         self._terms, self._alpha = terms, (1.0 - level) / 2.0
         self._assumed, self._selected = assumed, selected
+        self._values: dict[tuple[str, bool], Interval] = {}
+        self._differences: dict[tuple[str, str, bool], Interval] = {}
 
     def of_log(self) -> Interval:
         """The interval of the mean reward of the log."""
@@ -55,8 +57,24 @@ class Bounded:
 
     def interval(self, name: str, method: str) -> Interval:
         """The interval of a value."""
+        key, (least, most) = (name, METHODS[method].needs_model), self._assumed.reward_range
+        if key not in self._values:
+            self._values[key] = self._value(*key)
+        value = METHODS[method].sample(self._terms[name]).value
+        return self._values[key].stretched(min(max(value, least), most))
+
+    def difference(self, one: str, other: str, method: str) -> Interval:
+        """The interval of one - other, paired."""
+        key = (one, other, METHODS[method].needs_model)
+        if key not in self._differences:
+            self._differences[key] = Interval(
+                self._least_difference(*key), -self._least_difference(other, one, key[2])
+            )
+        return self._differences[key]
+
+    def _value(self, name: str, with_model: bool) -> Interval:
         terms, selected, (least, most) = self._terms[name], self._selected[name], self._assumed.reward_range
-        z, q, b = _controlled(terms, method)
+        z, q, b = _controlled(terms, with_model)
         further = self._next_weight(terms)
         lowest = float(b.min()) + further * min(least - float(q.max()), 0.0)
         highest = float(b.max()) + further * max(most - float(q.min()), 0.0)
@@ -72,27 +90,20 @@ class Bounded:
             return -_at_least(-upper_bound(numbers, highest, share), above, -most, share)
 
         ends = Interval(_end(low, self._alpha, value, selected), _end(high, self._alpha, value, selected))
-        found = Interval(max(ends.low, least), min(ends.high, most))
-        return found.stretched(min(max(METHODS[method].sample(terms).value, least), most))
+        return Interval(max(ends.low, least), min(ends.high, most))
 
-    def difference(self, one: str, other: str, method: str) -> Interval:
-        """The interval of one - other, paired."""
-        terms = self._terms
-        return Interval(
-            self._least_difference(terms[one], terms[other], method, self._selected.get(one)),
-            -self._least_difference(terms[other], terms[one], method, self._selected.get(other)),
-        )
-
-    def _least_difference(self, one: Terms, other: Terms, method: str, selected: Selected | None) -> float:
+    def _least_difference(self, name: str, of_other: str, with_model: bool) -> float:
         """The lower end of one - other. What selects ``one`` matters: it makes it look better, or worse."""
         (least, most), alpha = self._assumed.reward_range, self._alpha
-        (z, q, b), (z_other, q_other, b_other) = _controlled(one, method), _controlled(other, method)
-        further, of_other = self._next_weight(one), self._next_weight(other)
+        one, other, selected = self._terms[name], self._terms[of_other], self._selected.get(name)
+        z, q, b = _controlled(one, with_model)
+        z_other, q_other, b_other = _controlled(other, with_model)
+        further, further_other = self._next_weight(one), self._next_weight(other)
         falls = further * max(float(q.max()) - least, 0.0)
-        rises = of_other * max(most - float(q_other.min()), 0.0)
+        rises = further_other * max(most - float(q_other.min()), 0.0)
         lowest, numbers = float((b - b_other).min()) - max(falls, rises), Numbers.of(z - z_other)
         robust = one.weight * (one.reward - least) + other.weight * (most - other.reward) - (most - least)
-        is_heavy = self._is_heavy(one.weight - other.weight, max(further, of_other))
+        is_heavy = self._is_heavy(one.weight - other.weight, max(further, further_other))
         any_weights, value = Numbers.of(robust) if is_heavy else None, float(z_other.mean())
 
         def low(share: float) -> float:
@@ -130,9 +141,9 @@ def of_rewards(reward: Vector, error: float, reward_range: tuple[float, float]) 
     return Interval(lower_bound(numbers, least, error / 2.0), upper_bound(numbers, most, error / 2.0))
 
 
-def _controlled(terms: Terms, method: str) -> tuple[Vector, Vector, Vector]:
+def _controlled(terms: Terms, with_model: bool) -> tuple[Vector, Vector, Vector]:
     """z, q and b. The interval of "ips" is that of "snips": the same value, and the constant is free."""
-    if METHODS[method].needs_model:
+    if with_model:
         q, b = terms.predicted, terms.value
     else:
         total = float(terms.weight.sum())

@@ -18,6 +18,7 @@ With a = t + 1/s the condition K'(s) = 0 gives t = sum x_i/(a - x_i) / sum 1/(a 
 """
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +27,8 @@ from scipy.special import ndtri
 
 from sketchbandit.arrays import Vector
 
-_EXACT = 8_000  # up to so many different numbers are kept; of more, those in the middle are pooled
-_TAIL = 2_000  # numbers at either end that are never pooled
+_EXACT = 4_000  # up to so many different numbers are kept; of more, those in the middle are pooled
+_TAIL = 1_000  # numbers at either end that are never pooled
 _STEP = 2.0  # of the search for a bracket, in the logarithm of the distance of a from the least number
 _STEPS = 400  # at most: exp(-800) is 0
 _TOLERANCE = 1e-9  # of that logarithm
@@ -69,8 +70,12 @@ def lower_bound(numbers: Numbers, least: float, alpha: float) -> float:
         return least
     wanted = float(ndtri(alpha))
 
+    @cache
+    def at(power: float) -> tuple[float, float]:
+        return _signed_root(above, counts, span * math.exp(power))
+
     def excess(power: float) -> float:
-        return _signed_root(above, counts, span * math.exp(power))[1] - wanted
+        return at(power)[1] - wanted
 
     size = float(counts.sum())
     spread = math.sqrt(float((counts * (above - float((counts * above).sum()) / size) ** 2).sum()) / size)
@@ -84,8 +89,7 @@ def lower_bound(numbers: Numbers, least: float, alpha: float) -> float:
         if excess(low) <= 0.0:
             break
         low -= _STEP
-    power = brentq(excess, low, high, xtol=_TOLERANCE)
-    return least + _signed_root(above, counts, span * math.exp(power))[0]
+    return least + at(brentq(excess, low, high, xtol=_TOLERANCE))[0]
 
 
 def upper_bound(numbers: Numbers, most: float, alpha: float) -> float:
