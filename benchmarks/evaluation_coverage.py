@@ -5,8 +5,9 @@
 plays a grid of logs: rewards that are rare, common or lognormal; from 2 to 100 arms; uniform and skewed logs;
 candidates with and without chance; effective sample sizes from 20 to 5,000. For every cell and every quantity
 it counts how often there is an interval, how often it holds the truth, and how often a difference is "clear"
-where there is none, and prints the tables of docs/coverage.md, worst first. It takes half an hour. Finished cells
-are kept in the folder, so that a second call goes on. ``--any-time`` prints the table of any-time intervals.
+where there is none, and prints the tables of docs/coverage.md, worst first. It takes half an hour. Finished
+cells are kept in the folder, so that a second call goes on. ``--any-time`` prints the table of any-time
+intervals.
 """
 
 import argparse

@@ -23,10 +23,9 @@ from sketchbandit.evaluation.models import PAST
 from sketchbandit.evaluation.results import LOGGED, Difference, Estimate
 from sketchbandit.evaluation.settings import Settings
 from sketchbandit.evaluation.terms import Terms, logged_terms
-from sketchbandit.evaluation.weights import Weights, common_reward, rounded_up, weights_of
+from sketchbandit.evaluation.weights import Weights, common_reward, undecided, weights_of
 
 _RARE = 10  # one reward of so many is worth counting by itself
-_MOST_TIMES = 10  # an interval so many times the difference is a sign that there may be none
 
 
 def conclude(log: Log, terms: Mapping[str, Terms], settings: Settings) -> Evaluation:
@@ -75,19 +74,12 @@ def _is_said(weights: Weights, settings: Settings) -> bool:
 
 
 def _undecided(value: float, ends: Interval, log: Log, common: float) -> str:
-    """Why a difference is not clear, and how many more decisions would decide; empty if it is clear.
-
-    Intervals shrink at least with the root of the number of decisions.
-    """
+    """Why a difference is not clear, and how many more decisions would decide; empty if it is clear."""
     if np.isnan(ends.low) or ends.low > 0.0 or ends.high < 0.0:
         return ""
-    count, half = len(log), value - ends.low if value > 0.0 else ends.high - value
-    told = int((log.reward != common).sum())
+    count, told = len(log), int((log.reward != common).sum())
     seen = f"{told:,} rewards other than {common:g}" if _RARE * told < count else f"{count:,} decisions"
-    if not abs(value) * _MOST_TIMES > half:
-        return f"{seen} decide nothing; nor would a log {_MOST_TIMES**2} times as long, as it looks"
-    more = rounded_up(count * ((half / value) ** 2 - 1.0))
-    return f"{seen} decide nothing; about {more:,} more decisions would, if the difference is what it seems"
+    return undecided(seen, count, value, value - ends.low if value > 0.0 else ends.high - value)
 
 
 class _Judge:
