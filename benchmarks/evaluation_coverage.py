@@ -25,13 +25,15 @@ from numpy.typing import NDArray
 from tests.logs import ARMS, TRUTH, contexts, mean_rewards, world
 
 from sketchbandit.drawing import STYLE, footnote, panels, save
-from sketchbandit.evaluation import AnytimeValue, Log
+from sketchbandit.evaluation import AnytimeValue, Evaluation, Log
 from sketchbandit.evaluation.anytime import Anytime
 from sketchbandit.evaluation.concluding import conclude
-from sketchbandit.evaluation.intervals import Assumed
+from sketchbandit.evaluation.estimators import METHODS
+from sketchbandit.evaluation.intervals import NOTHING, Assumed, Interval, Normal
 from sketchbandit.evaluation.results import LOGGED
 from sketchbandit.evaluation.settings import Settings
-from sketchbandit.evaluation.terms import Terms
+from sketchbandit.evaluation.terms import Terms, logged_terms
+from sketchbandit.evaluation.weights import LEAST_SIZE
 from sketchbandit_paper.reporting import markdown_table
 
 Array = NDArray[np.float64]
@@ -116,10 +118,9 @@ def cells() -> Iterator[Cell]:
 def draw(cell: Cell, seed: int) -> tuple[Log, dict[str, Terms]]:
     """A log, and the terms of two candidates of equal value, with a model of the context, cross-fitted."""
     random, count = np.random.default_rng([seed, length(cell)]), length(cell)
-    given = pool(cell.arms, SKEWS[cell.logged])
-    rows, at = random.integers(_POOL, size=count), np.arange(count)
-    found = np.searchsorted(given.sums, rows + random.random(count), side="right")
-    chosen = found - rows * cell.arms
+    given, at = pool(cell.arms, SKEWS[cell.logged]), np.arange(count)
+    drawn = np.searchsorted(given.sums, np.sort(random.uniform(0.0, _POOL, count)), side="right")
+    rows, chosen = np.divmod(random.permutation(drawn), cell.arms)
     probability, means = given.chances[rows, chosen], given.factors[rows, chosen]
     if cell.reward == LOGNORMAL:
         reward = means * random.lognormal(-0.5, 1.0, count)
@@ -161,14 +162,14 @@ def measure(cell: Cell, logs: int) -> dict[str, Any]:
     for seed in range(logs):
         log, terms = draw(cell, seed)
         found = conclude(log, terms, Settings(methods=methods))
-        normal = conclude(log, terms, Settings(methods=methods, interval="normal"))
+        normal = _normal(log, terms, found)
         sizes.append(found.weights["a"].effective_size)
-        rows: dict[str, Any] = {name: (found.of("a", name), normal.of("a", name)) for name in methods}
+        rows: dict[str, Any] = {name: (found.of("a", name), normal[name]) for name in methods}
         for name in methods:
             for other, key in (("b", "b"), (LOGGED, "logged")):
-                pair = (found.difference("a", other, name), normal.difference("a", other, name))
-                rows[f"a - {key}, {name}"] = pair
-        rows["logged"] = (found.logged, normal.logged)
+                what = f"a - {key}, {name}"
+                rows[what] = (found.difference("a", other, name), normal[what])
+        rows["logged"] = (found.logged, normal["logged"])
         for key, (row, usual) in rows.items():
             (true, is_zero), count = wanted[key], counts[key]
             count["normal given"] += not np.isnan(usual.low)
@@ -190,6 +191,24 @@ def measure(cell: Cell, logs: int) -> dict[str, Any]:
         "size": float(np.median(sizes)),
         "counts": counts,
     }
+
+
+def _normal(log: Log, terms: dict[str, Terms], found: Evaluation) -> dict[str, Interval]:
+    """The normal intervals of the same log, where ``evaluate(..., interval="normal")`` gives one."""
+    methods = ("ips", "snips", "dr")
+    everyone = {**terms, LOGGED: logged_terms(log, terms["a"].predicted)}
+    samples = {(name, key): METHODS[key].sample(one) for name, one in everyone.items() for key in methods}
+    judge = Normal(samples, log.reward, 0.95)
+    is_given = {
+        name: not one.verdict and one.effective_size >= LEAST_SIZE for name, one in found.weights.items()
+    } | {LOGGED: True}
+    rows = {"logged": judge.of_log()}
+    for key in methods:
+        rows[key] = judge.interval("a", key) if is_given["a"] else NOTHING
+        for other in ("b", LOGGED):
+            ends = judge.difference("a", other, key) if is_given["a"] and is_given[other] else NOTHING
+            rows[f"a - {other}, {key}"] = ends
+    return rows
 
 
 def played(cell: Cell, logs: int, folder: Path) -> dict[str, Any]:

@@ -6,6 +6,10 @@ that of a decision with the reward that moves the mean furthest, b + W (most - q
 below. W is the largest possible weight if it is known (``max_weight``). Otherwise it is sum w² / sum w, the
 mean weight of decisions as the candidate makes them: a log meets weight w with a chance in proportion to 1/w.
 
+Where few decisions carry sum w², this is too little: what half of the candidate's choices earn may be known
+from five heavy decisions. Then W is their weight, that above which half of sum w² lies, and the number added
+is at least as far out as any that was seen.
+
 With q = b = least, z is at least ``least`` whatever the weights, and with q = b = most it is at most
 ``most``. So these two give bounds for any weights. They are longer, unless one decision of weight W would
 move the mean by more than its own error. Then no interval exceeds them.
@@ -28,6 +32,7 @@ from sketchbandit.evaluation.weights import LEAST_UNCOMMON
 from sketchbandit.linalg import inner
 
 _ROUNDS = 30  # of the correction for selection, at most
+_FEW = 10  # decisions: (sum w²)² / sum w⁴, the effective size of squared weights
 _CERTAIN = 0.999  # a chance of selection that needs no correction
 
 
@@ -75,9 +80,11 @@ class Bounded:
     def _value(self, name: str, with_model: bool) -> Interval:
         terms, selected, (least, most) = self._terms[name], self._selected[name], self._assumed.reward_range
         z, q, b = _controlled(terms, with_model)
-        further = self._next_weight(terms)
+        further, are_few = self._next_weight(terms)
         lowest = float(b.min()) + further * min(least - float(q.max()), 0.0)
         highest = float(b.max()) + further * max(most - float(q.min()), 0.0)
+        if are_few:
+            lowest, highest = min(lowest, float(z.min())), max(highest, float(z.max()))
         numbers, value = Numbers.of(z), float(z.mean())
         is_heavy = self._is_heavy(terms.weight, further)
         below = Numbers.of(least + terms.weight * (terms.reward - least)) if is_heavy else None
@@ -98,10 +105,12 @@ class Bounded:
         one, other, selected = self._terms[name], self._terms[of_other], self._selected.get(name)
         z, q, b = _controlled(one, with_model)
         z_other, q_other, b_other = _controlled(other, with_model)
-        further, further_other = self._next_weight(one), self._next_weight(other)
+        (further, are_few), (further_other, are_few_other) = self._next_weight(one), self._next_weight(other)
         falls = further * max(float(q.max()) - least, 0.0)
         rises = further_other * max(most - float(q_other.min()), 0.0)
         lowest, numbers = float((b - b_other).min()) - max(falls, rises), Numbers.of(z - z_other)
+        if are_few or are_few_other:
+            lowest = min(lowest, float(numbers.values[0]))
         robust = one.weight * (one.reward - least) + other.weight * (most - other.reward) - (most - least)
         is_heavy = self._is_heavy(one.weight - other.weight, max(further, further_other))
         any_weights, value = Numbers.of(robust) if is_heavy else None, float(z_other.mean())
@@ -122,12 +131,19 @@ class Bounded:
         error = -float(ndtri(self._alpha)) * float(weight.std()) * math.sqrt(len(weight))
         return -further * math.log(self._alpha) > error
 
-    def _next_weight(self, terms: Terms) -> float:
-        """W. The weights of the policy that made the log are 1."""
+    def _next_weight(self, terms: Terms) -> tuple[float, bool]:
+        """W, and whether few decisions carry sum w². The weights of the policy that made the log are 1."""
         if self._assumed.max_weight is not None and terms is not self._terms[LOGGED]:
-            return self._assumed.max_weight
-        total = float(terms.weight.sum())
-        return inner(terms.weight, terms.weight) / total if total else 0.0
+            return self._assumed.max_weight, False
+        squares = terms.weight**2
+        total = float(squares.sum())
+        if not total > 0.0:
+            return 0.0, True
+        if total * total >= _FEW * inner(squares, squares):
+            return total / float(terms.weight.sum()), False
+        order = np.argsort(-squares)
+        half = int(np.searchsorted(np.cumsum(squares[order]), 0.5 * total))
+        return float(terms.weight[order[half]]), True
 
 
 def _at_least(end: float, any_weights: Numbers | None, least: float, share: float) -> float:

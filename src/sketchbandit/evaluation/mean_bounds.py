@@ -62,12 +62,15 @@ class Numbers(NamedTuple):
 
 
 def lower_bound(numbers: Numbers, least: float, alpha: float) -> float:
-    """A lower bound on the mean, wrong with probability alpha < 1/2; no number can be below ``least``."""
-    least = min(least, float(numbers.values[0]))
-    above, counts = np.append(0.0, numbers.values - least), np.append(1.0, numbers.counts)
-    span = float(above[-1])
+    """A lower bound on the mean, wrong with probability alpha < 1/2.
+
+    ``least`` is the number that is added. That the bound holds is conjectured if no number can be below it.
+    """
+    base = min(least, float(numbers.values[0]))
+    above, counts = np.append(least, numbers.values) - base, np.append(1.0, numbers.counts)
+    span = float(above.max())
     if not span > 0.0:
-        return least
+        return base
     wanted = float(ndtri(alpha))
 
     @cache
@@ -89,11 +92,11 @@ def lower_bound(numbers: Numbers, least: float, alpha: float) -> float:
         if excess(low) <= 0.0:
             break
         low -= _STEP
-    return least + at(brentq(excess, low, high, xtol=_TOLERANCE))[0]
+    return base + at(brentq(excess, low, high, xtol=_TOLERANCE))[0]
 
 
 def upper_bound(numbers: Numbers, most: float, alpha: float) -> float:
-    """An upper bound on the mean, wrong with probability alpha; no number can be above ``most``."""
+    """An upper bound on the mean, wrong with probability alpha; ``most`` is the number that is added."""
     return -lower_bound(numbers.flipped(), -most, alpha)
 
 

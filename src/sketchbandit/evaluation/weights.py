@@ -68,7 +68,8 @@ def weights_of(terms: Terms, log: Log, common: float, *, is_normal: bool) -> Wei
     """
     weight, count = terms.weight, len(terms)
     heaviest = max(1, count // 100)
-    top = np.partition(weight, count - heaviest)[count - heaviest :].sum()
+    ordered = np.sort(weight)
+    top = ordered[count - heaviest :].sum()
     total = float(weight.sum())
     mean = total / count
     mean_error = float(weight.std(ddof=1)) / np.sqrt(count) if count > 1 else float("inf")
@@ -80,8 +81,8 @@ def weights_of(terms: Terms, log: Log, common: float, *, is_normal: bool) -> Wei
         effective_size=size,
         mean=mean,
         mean_error=mean_error,
-        largest=float(weight.max()),
-        p99=float(np.quantile(weight, 0.99)),
+        largest=float(ordered[-1]),
+        p99=float(np.quantile(ordered, 0.99)),
         top_share=float(top) / total if total else float("nan"),
         overlap=float((weight > 0.0).mean()),
         unlogged=terms.unlogged,
