@@ -26,6 +26,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from sketchbandit.arrays import Vector
+from sketchbandit.linalg import inner
 
 _EXACT = 4_000  # up to so many different numbers are kept; of more, those in the middle are pooled
 _TAIL = 1_000  # numbers at either end that are never pooled
@@ -71,16 +72,15 @@ def lower_bound(numbers: Numbers, least: float, alpha: float) -> float:
     span = float(above.max())
     if not span > 0.0:
         return base
-    wanted = float(ndtri(alpha))
+    wanted, size = float(ndtri(alpha)), float(counts.sum())
 
     @cache
     def at(power: float) -> tuple[float, float]:
-        return _signed_root(above, counts, span * math.exp(power))
+        return _signed_root(above, counts, size, span * math.exp(power))
 
     def excess(power: float) -> float:
         return at(power)[1] - wanted
 
-    size = float(counts.sum())
     spread = math.sqrt(float((counts * (above - float((counts * above).sum()) / size) ** 2).sum()) / size)
     high = math.log(spread / span) + 0.5 * math.log(size) - math.log(-wanted)  # where normal numbers have it
     for _ in range(_STEPS):
@@ -100,17 +100,17 @@ def upper_bound(numbers: Numbers, most: float, alpha: float) -> float:
     return -lower_bound(numbers.flipped(), -most, alpha)
 
 
-def _signed_root(above: Vector, counts: Vector, distance: float) -> tuple[float, float]:
-    """For a at this distance below 0: the t that belongs to it, and the normal quantile of P(mean <= t)."""
+def _signed_root(above: Vector, counts: Vector, size: float, distance: float) -> tuple[float, float]:
+    """For a at this distance below 0: the t that belongs to it, and the normal quantile of P(mean <= t).
+
+    With gaps x - a and reach t - a = -1/s, a term 1 - s (x - t) is gap / reach.
+    """
     gaps = above + distance
     shares = counts / gaps
-    total = float(shares.sum())
-    t = float((shares * above).sum()) / total
-    reach = distance + t  # t - a = -1/s
-    off = (above - t) / reach
-    ratio = 2.0 * float((counts * np.log1p(off)).sum())
-    spread = math.sqrt(float((counts * (off * reach / gaps) ** 2).sum()))
+    reach = size / float(shares.sum())
+    ratio = 2.0 * (inner(counts, np.log(gaps)) - size * math.log(reach))
     root = -math.sqrt(max(ratio, 0.0))
-    if root > -1e-4:  # ln(u/r)/r is of the order of the skewness there, and the root is not looked for
-        return t, root
-    return t, root + math.log(spread / -root) / root
+    if root > -1e-3:  # ln(u/r)/r is of the order of the skewness there, and the root is not looked for
+        return reach - distance, root
+    spread = math.sqrt(reach**2 * float((shares / gaps).sum()) - size)
+    return reach - distance, root + math.log(spread / -root) / root
