@@ -144,8 +144,8 @@ def _notes(log: Log, settings: Settings) -> list[str]:
         notes.append(f"{settings.interval} intervals: for a log whose length was fixed beforehand")
     if settings.interval == "bounded":
         low, high = settings.range_of(log)
-        most = "that of the heaviest decision" if settings.max_weight is None else f"{settings.max_weight:g}"
-        notes.append(f"rewards lie within {low:g} and {high:g}, and weights are hardly ever above {most}")
+        most = "" if settings.max_weight is None else f", and weights are at most {settings.max_weight:g}"
+        notes.append(f"rewards lie within {low:g} and {high:g}{most}")
     if settings.needs_model:
         folded = (
             "the rows before"

@@ -47,7 +47,7 @@ def evaluate(
         by a model of the others. "past": each row is predicted by a model of rows before it. Default 3.
     interval : {"bounded", "normal", "bootstrap", "anytime"}
         The kind of confidence interval. The first three are for a log whose length was fixed in advance.
-        "bounded", the default, holds for rare rewards and heavy weights too (docs/evaluation.md has its
+        "bounded", the default, holds for rare rewards and heavy weights too (docs/coverage.md has its
         coverage); "normal" and "bootstrap" do not. "anytime" holds however often one looks and whenever one
         stops. It exists for "ips", and for "dr" with ``max_weight``.
     level : float
@@ -57,7 +57,8 @@ def evaluate(
         (0, 1), if all rewards are in it.
     max_weight : float
         An upper bound on all weights. For a log with a floor it is K/floor. "anytime" with "dr" needs it.
-        Default for "bounded": the mean weight of decisions as the candidate makes them, (Σ w²)/(Σ w).
+        Default for "bounded": the mean weight of decisions as the candidate makes them, (Σ w²)/(Σ w), or that
+        of the heaviest if few decisions carry the sum.
     draws, seed : int
         The number of bootstrap samples, and their seed. Default 1,000 and 0.
 
