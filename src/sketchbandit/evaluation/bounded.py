@@ -7,8 +7,8 @@ below. W is the largest possible weight if it is known (``max_weight``). Otherwi
 mean weight of decisions as the candidate makes them: a log meets weight w with a chance in proportion to 1/w.
 
 Where few decisions carry sum w², this is too little: what half of the candidate's choices earn may be known
-from five heavy decisions. Then W is their weight, that above which half of sum w² lies, and the number added
-is at least as far out as any that was seen.
+from five heavy decisions. Until a hundred do, by (sum w²)² / sum w⁴, the number added is at least as far out
+as any that was seen; until ten do, W is their weight, that above which half of sum w² lies.
 
 With q = b = least, z is at least ``least`` whatever the weights, and with q = b = most it is at most
 ``most``. So these two give bounds for any weights. They are longer, unless one decision of weight W would
@@ -32,7 +32,7 @@ from sketchbandit.evaluation.weights import LEAST_UNCOMMON
 from sketchbandit.linalg import inner
 
 _ROUNDS = 30  # of the correction for selection, at most
-_FEW = 10  # decisions: (sum w²)² / sum w⁴, the effective size of squared weights
+_FEW, _MANY = 10, 100  # decisions: (sum w²)² / sum w⁴, the effective size of squared weights
 _CERTAIN = 0.999  # a chance of selection that needs no correction
 
 
@@ -80,10 +80,10 @@ class Bounded:
     def _value(self, name: str, with_model: bool) -> Interval:
         terms, selected, (least, most) = self._terms[name], self._selected[name], self._assumed.reward_range
         z, q, b = _controlled(terms, with_model)
-        further, are_few = self._next_weight(terms)
+        further, are_many = self._next_weight(terms)
         lowest = float(b.min()) + further * min(least - float(q.max()), 0.0)
         highest = float(b.max()) + further * max(most - float(q.min()), 0.0)
-        if are_few:
+        if not are_many:
             lowest, highest = min(lowest, float(z.min())), max(highest, float(z.max()))
         numbers, value = Numbers.of(z), float(z.mean())
         is_heavy = self._is_heavy(terms.weight, further)
@@ -105,11 +105,11 @@ class Bounded:
         one, other, selected = self._terms[name], self._terms[of_other], self._selected.get(name)
         z, q, b = _controlled(one, with_model)
         z_other, q_other, b_other = _controlled(other, with_model)
-        (further, are_few), (further_other, are_few_other) = self._next_weight(one), self._next_weight(other)
+        (further, are_many), (further_other, are_others) = self._next_weight(one), self._next_weight(other)
         falls = further * max(float(q.max()) - least, 0.0)
         rises = further_other * max(most - float(q_other.min()), 0.0)
         lowest, numbers = float((b - b_other).min()) - max(falls, rises), Numbers.of(z - z_other)
-        if are_few or are_few_other:
+        if not (are_many and are_others):
             lowest = min(lowest, float(numbers.values[0]))
         robust = one.weight * (one.reward - least) + other.weight * (most - other.reward) - (most - least)
         is_heavy = self._is_heavy(one.weight - other.weight, max(further, further_other))
@@ -132,18 +132,19 @@ class Bounded:
         return -further * math.log(self._alpha) > error
 
     def _next_weight(self, terms: Terms) -> tuple[float, bool]:
-        """W, and whether few decisions carry sum w². The weights of the policy that made the log are 1."""
+        """W, and whether many decisions carry sum w². The weights of the policy that made the log are 1."""
         if self._assumed.max_weight is not None and terms is not self._terms[LOGGED]:
-            return self._assumed.max_weight, False
+            return self._assumed.max_weight, True
         squares = terms.weight**2
         total = float(squares.sum())
         if not total > 0.0:
-            return 0.0, True
-        if total * total >= _FEW * inner(squares, squares):
-            return total / float(terms.weight.sum()), False
+            return 0.0, False
+        size = total * total / inner(squares, squares)
+        if size >= _FEW:
+            return total / float(terms.weight.sum()), size >= _MANY
         order = np.argsort(-squares)
         half = int(np.searchsorted(np.cumsum(squares[order]), 0.5 * total))
-        return float(terms.weight[order[half]]), True
+        return float(terms.weight[order[half]]), False
 
 
 def _at_least(end: float, any_weights: Numbers | None, least: float, share: float) -> float:
