@@ -16,8 +16,8 @@ from sketchbandit.data import OpenBandit, load_open_bandit
 from sketchbandit.drawing import save
 from sketchbandit.evaluation import METHODS, Evaluation, evaluate
 from sketchbandit.evaluation.bounded import of_rewards
-from sketchbandit.evaluation.figure import forest
 from sketchbandit.evaluation.open_bandit import at_positions, open_bandit_log, shown_shares
+from sketchbandit.evaluation.report import forest
 from sketchbandit_paper.reporting import markdown_table
 
 MODELS: dict[str, Any] = {

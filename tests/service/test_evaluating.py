@@ -82,7 +82,9 @@ async def test_a_service_is_evaluated_while_it_runs(tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
         told = json.loads(done.stdout)
         assert [row["low"] for row in told["estimates"]] == [None]
-        assert re.search("decide nothing|all rewards that count for it are 0", told["weights"]["oful"]["verdict"])
+        assert re.search(
+            "decide nothing|all rewards that count for it are 0", told["weights"]["oful"]["verdict"]
+        )
     export(state, tmp_path / "log.parquet")
     with pytest.raises(sb.InputError, match="several bandits"):
         read_log(tmp_path / "log.parquet")

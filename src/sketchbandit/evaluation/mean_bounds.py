@@ -4,7 +4,7 @@ Gaffke's bound (Gaffke 2005, Three test statistics for a nonparametric one-sided
 nonnegative variable; Learned-Miller and Thomas 2019, arXiv:1905.06208): one more number is added at the least
 possible value, all n + 1 numbers get random weights, uniform over those that sum to one, and the bound is the
 alpha-quantile of the weighted mean. For numbers 0 and 1 it is the bound of Clopper and Pearson. No upper
-limit is needed for a lower bound. That it holds for every distribution is a conjecture; docs/evaluation.md
+limit is needed for a lower bound. That it holds for every distribution is a conjecture; docs/coverage.md
 has the measured coverage.
 
 The weights are independent exponential variables E_i over their sum, so the weighted mean is at most t if and

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from sketchbandit.errors import InputError
-from sketchbandit.evaluation.anytime import Anytime
 from sketchbandit.evaluation.bounded import Bounded, Selected
 from sketchbandit.evaluation.estimators import METHODS
 from sketchbandit.evaluation.evaluation import Evaluation
@@ -21,6 +20,7 @@ from sketchbandit.evaluation.intervals import (
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import PAST
 from sketchbandit.evaluation.results import LOGGED, Difference, Estimate
+from sketchbandit.evaluation.sequences import Anytime
 from sketchbandit.evaluation.settings import Settings
 from sketchbandit.evaluation.terms import Terms, logged_terms
 from sketchbandit.evaluation.weights import Weights, common_reward, undecided, weights_of
@@ -39,7 +39,7 @@ def conclude(log: Log, terms: Mapping[str, Terms], settings: Settings) -> Evalua
     rows = []
     for name, found in weights.items():
         for method in settings.methods:
-            ends = judge.interval(name, method) if _is_said(found, settings) else NOTHING
+            ends = judge.interval(name, method) if has_interval(found, settings) else NOTHING
             rows.append(Estimate(name, method, judge.value(name, method), *ends, found.effective_size))
 
     def compare(policy: str, other: str, method: str) -> Difference:
@@ -50,7 +50,7 @@ def conclude(log: Log, terms: Mapping[str, Terms], settings: Settings) -> Evalua
             raise InputError(f"{method!r} was not asked for; there are {', '.join(settings.methods)}")
         value = judge.value(policy, method) - judge.value(other, method)
         named = [(name, weights[name]) for name in (policy, other) if name != LOGGED]
-        silent = [f"{name}: {found.verdict}" for name, found in named if not _is_said(found, settings)]
+        silent = [f"{name}: {found.verdict}" for name, found in named if not has_interval(found, settings)]
         if silent:
             return Difference(policy, other, method, value, *NOTHING, "; ".join(silent))
         ends = judge.difference(policy, other, method)
@@ -68,7 +68,7 @@ def conclude(log: Log, terms: Mapping[str, Terms], settings: Settings) -> Evalua
     )
 
 
-def _is_said(weights: Weights, settings: Settings) -> bool:
+def has_interval(weights: Weights, settings: Settings) -> bool:
     """Whether there is an interval. An any-time interval holds for few decisions too."""
     return not weights.verdict or (settings.interval == "anytime" and weights.is_covered)
 
