@@ -1,16 +1,18 @@
 """How often intervals of evaluation hold the truth: simulated logs whose truth is known.
 
-    python -m benchmarks.evaluation_coverage [--logs 1000] [--out results/coverage] [--figure FILE]
+    python -m benchmarks.evaluation_coverage [--logs 1000] [--out results/coverage] [--docs docs]
 
 plays a grid of logs: rewards that are rare, common or lognormal; from 2 to 100 arms; uniform and skewed logs;
 candidates with and without chance; effective sample sizes from 20 to 5,000. For every cell and every quantity
 it counts how often there is an interval, how often it holds the truth, and how often a difference is "clear"
-where there is none, and prints the tables of docs/coverage.md, worst first. It takes an hour. Finished cells
-are kept in the folder, so that a second call goes on. ``--any-time`` prints the table of any-time intervals.
+where there is none, and prints the tables of docs/coverage.md, worst first. It takes half an hour. Finished
+cells are kept in the folder, so that a second call goes on. ``--docs`` is where the figure and coverage.json,
+which has all shares, are written. ``--any-time`` prints the table of any-time intervals.
 """
 
 import argparse
 import json
+import textwrap
 import time
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -24,13 +26,15 @@ from numpy.typing import NDArray
 from tests.logs import ARMS, TRUTH, contexts, mean_rewards, world
 
 from sketchbandit.drawing import STYLE, footnote, panels, save
-from sketchbandit.evaluation import AnytimeValue, Log
-from sketchbandit.evaluation.anytime import Anytime
-from sketchbandit.evaluation.concluding import conclude
-from sketchbandit.evaluation.intervals import Assumed
+from sketchbandit.evaluation import AnytimeValue, Evaluation, Log
+from sketchbandit.evaluation.estimators import METHODS
+from sketchbandit.evaluation.intervals import NOTHING, Assumed, Interval, Normal
 from sketchbandit.evaluation.results import LOGGED
+from sketchbandit.evaluation.sequences import Anytime
 from sketchbandit.evaluation.settings import Settings
-from sketchbandit.evaluation.terms import Terms
+from sketchbandit.evaluation.summary import conclude
+from sketchbandit.evaluation.terms import Terms, logged_terms
+from sketchbandit.evaluation.weights import LEAST_SIZE
 from sketchbandit_paper.reporting import markdown_table
 
 Array = NDArray[np.float64]
@@ -62,23 +66,30 @@ class Cell(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Contexts to draw from: logged probabilities, their sums, and the relative rewards of all arms."""
+    """Contexts to draw from: logged probabilities, and the relative rewards of all arms."""
 
     chances: Array
     sums: Array
+    """Context number + running sum of its probabilities, flat and ascending: one search finds an arm."""
     factors: Array
+    context: NDArray[np.int64]
+    """The class of a context, by its mean reward: what the model of the rewards sees."""
 
 
 @cache
 def pool(arms: int, skew: float) -> Pool:
     """Twenty thousand contexts. Rewards differ between contexts and arms; all arms are equal in the mean."""
     random = np.random.default_rng(arms)
-    factors = random.uniform(0.5, 1.5, (_POOL, 1)) * random.uniform(0.6, 1.4, (_POOL, arms))
+    factors = random.uniform(0.6, 1.4, (_POOL, 1)) * random.uniform(0.6, 1.4, (_POOL, arms))
     factors /= factors.mean(axis=0)
     scores = skew * random.standard_normal((_POOL, arms)) + 0.3 * skew * (factors - 1.0)
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     chances = powers / powers.sum(axis=1, keepdims=True)
-    return Pool(chances, chances.cumsum(axis=1), factors)
+    sums = np.arange(_POOL)[:, np.newaxis] + np.minimum(chances.cumsum(axis=1), 1.0)
+    sums[:, -1] = np.arange(1, _POOL + 1)
+    means = factors.mean(axis=1)
+    context = np.searchsorted(np.quantile(means, np.arange(1, _CLASSES) / _CLASSES), means)
+    return Pool(chances, sums.ravel(), factors, context)
 
 
 def candidate(arm: int, arms: int, kind: str) -> Array:
@@ -88,6 +99,7 @@ def candidate(arm: int, arms: int, kind: str) -> Array:
     return chances if kind == "deterministic" else 0.5 * chances + 0.5 / arms
 
 
+@cache
 def length(cell: Cell) -> int:
     """The decisions that give the effective size aimed at, n / E[w²]; 0 if they are too many or too few."""
     given = pool(cell.arms, SKEWS[cell.logged]).chances
@@ -107,19 +119,15 @@ def cells() -> Iterator[Cell]:
 def draw(cell: Cell, seed: int) -> tuple[Log, dict[str, Terms]]:
     """A log, and the terms of two candidates of equal value, with a model of the context, cross-fitted."""
     random, count = np.random.default_rng([seed, length(cell)]), length(cell)
-    given = pool(cell.arms, SKEWS[cell.logged])
-    rows, at = random.integers(_POOL, size=count), np.arange(count)
-    chosen = np.minimum((given.sums[rows] < random.random((count, 1))).sum(axis=1), cell.arms - 1)
+    given, at = pool(cell.arms, SKEWS[cell.logged]), np.arange(count)
+    drawn = np.searchsorted(given.sums, np.sort(random.uniform(0.0, _POOL, count)), side="right")
+    rows, chosen = np.divmod(random.permutation(drawn), cell.arms)
     probability, means = given.chances[rows, chosen], given.factors[rows, chosen]
     if cell.reward == LOGNORMAL:
         reward = means * random.lognormal(-0.5, 1.0, count)
     else:
         reward = (random.random(count) < float(cell.reward) * means).astype(float)
-    context = np.searchsorted(
-        np.quantile(given.factors.mean(axis=1), np.arange(1, _CLASSES) / _CLASSES),
-        given.factors[rows].mean(axis=1),
-    )
-    keys = context + _CLASSES * (at * _FOLDS // count)
+    keys = given.context[rows] + _CLASSES * (at * _FOLDS // count)
     sums, sizes = (
         np.bincount(keys, weights=w, minlength=_CLASSES * _FOLDS).reshape(_FOLDS, -1)
         for w in (reward, np.ones(count))
@@ -155,14 +163,14 @@ def measure(cell: Cell, logs: int) -> dict[str, Any]:
     for seed in range(logs):
         log, terms = draw(cell, seed)
         found = conclude(log, terms, Settings(methods=methods))
-        normal = conclude(log, terms, Settings(methods=methods, interval="normal"))
+        normal = _normal(log, terms, found)
         sizes.append(found.weights["a"].effective_size)
-        rows: dict[str, Any] = {name: (found.of("a", name), normal.of("a", name)) for name in methods}
+        rows: dict[str, Any] = {name: (found.of("a", name), normal[name]) for name in methods}
         for name in methods:
             for other, key in (("b", "b"), (LOGGED, "logged")):
-                pair = (found.difference("a", other, name), normal.difference("a", other, name))
-                rows[f"a - {key}, {name}"] = pair
-        rows["logged"] = (found.logged, normal.logged)
+                what = f"a - {key}, {name}"
+                rows[what] = (found.difference("a", other, name), normal[what])
+        rows["logged"] = (found.logged, normal["logged"])
         for key, (row, usual) in rows.items():
             (true, is_zero), count = wanted[key], counts[key]
             count["normal given"] += not np.isnan(usual.low)
@@ -186,6 +194,24 @@ def measure(cell: Cell, logs: int) -> dict[str, Any]:
     }
 
 
+def _normal(log: Log, terms: dict[str, Terms], found: Evaluation) -> dict[str, Interval]:
+    """The normal intervals of the same log, where ``evaluate(..., interval="normal")`` gives one."""
+    methods = ("ips", "snips", "dr")
+    everyone = {**terms, LOGGED: logged_terms(log, terms["a"].predicted)}
+    samples = {(name, key): METHODS[key].sample(one) for name, one in everyone.items() for key in methods}
+    judge = Normal(samples, log.reward, 0.95)
+    is_given = {
+        name: not one.verdict and one.effective_size >= LEAST_SIZE for name, one in found.weights.items()
+    } | {LOGGED: True}
+    rows = {"logged": judge.of_log()}
+    for key in methods:
+        rows[key] = judge.interval("a", key) if is_given["a"] else NOTHING
+        for other in ("b", LOGGED):
+            ends = judge.difference("a", other, key) if is_given["a"] and is_given[other] else NOTHING
+            rows[f"a - {other}, {key}"] = ends
+    return rows
+
+
 def played(cell: Cell, logs: int, folder: Path) -> dict[str, Any]:
     """What came of a cell: from its file, or played now."""
     path = folder / f"{cell.name}-{logs}.json"
@@ -202,6 +228,7 @@ class Row(NamedTuple):
 
     cell: Cell
     decisions: int
+    logs: int
     what: str
     given: float
     """The share of logs with an interval."""
@@ -225,49 +252,75 @@ def rows_of(results: Iterable[dict[str, Any]]) -> list[Row]:
             shares = (given / found["logs"], count["holds"] / given if given else np.nan)
             clear, usual = count["clear"] / found["logs"], count["normal given"]
             normal = usual / found["logs"], count["normal holds"] / usual if usual else np.nan
-            rows.append(Row(Cell(*found["cell"]), found["decisions"], what, *shares, clear, width, *normal))
+            played = found["decisions"], found["logs"]
+            rows.append(Row(Cell(*found["cell"]), *played, what, *shares, clear, width, *normal))
     return sorted(rows, key=lambda row: (np.isnan(row.holds), row.holds))
 
 
-def page(rows: list[Row], logs: int) -> str:
+def dump(rows: list[Row]) -> str:
+    """The rows as JSON, a line for each, in the order of ``Row``; null is nan."""
+    lines = [
+        [None if isinstance(one, float) and np.isnan(one) else _rounded(one) for one in row] for row in rows
+    ]
+    return "[\n" + ",\n".join(json.dumps(line, separators=(",", ":")) for line in lines) + "\n]\n"
+
+
+def load(text: str) -> list[Row]:
+    """The rows that ``dump`` wrote."""
+    lines: list[Any] = [[np.nan if one is None else one for one in line] for line in json.loads(text)]
+    return [Row(Cell(*cell), *rest) for cell, *rest in lines]
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 5) if isinstance(value, float) else value
+
+
+def measured(rows: list[Row]) -> str:
     """The tables of docs/coverage.md."""
     judged = [row for row in rows if row.given >= _OFTEN]
     seldom = [row for row in rows if 0.0 < row.given < _OFTEN]
-    holds = np.array([row.holds for row in judged])
-    count = len({row.cell for row in rows})
-    said = [
-        f"{count} cells, {logs:,} logs each; {len(judged):,} pairs of cell and quantity have an interval in",
-        f"at least {_OFTEN:.0%} of the logs. It holds the truth in {holds.mean():.1%} in the mean, and in",
-        f"{holds.min():.1%} in the worst pair; {(holds < _WANTED).sum()} pairs are below {_WANTED:.0%}.",
+    equal = [row for row in judged if row.what.startswith("a - b")]
+    holds, cells = np.array([row.holds for row in judged]), {row.cell for row in rows}
+    few = sum(row.given * row.logs for row in seldom), sum(row.given * row.logs * row.holds for row in seldom)
+    large = [
+        row
+        for row in judged
+        if (row.cell.reward, row.cell.size) == (REWARDS[3], SIZES[-1]) and row.what in _MAIN
     ]
-    lines = [
-        "\n".join(said),
-        markdown_table(_HEADER, [_shown(row) for row in judged[:_WORST]]),
-        "By reward: the worst and the mean coverage, the share of logs with an interval, the largest share "
-        "of clear differences where there is none, and the width over that of the normal interval (median).",
-        markdown_table(
-            ["reward", "worst", "mean", "given", "most clear", "width"],
-            [_of_group([row for row in judged if row.cell.reward == one], one) for one in REWARDS],
-        ),
-        "By effective sample size:",
-        markdown_table(
-            ["size", "worst", "mean", "given", "most clear", "width"],
-            [_of_group([row for row in judged if row.cell.size == one], one) for one in SIZES],
-        ),
-        "Rewards of 50 %, effective size 5,000 (the width may be 1.15 times the normal one):",
-        markdown_table(
-            _HEADER,
-            [
-                _shown(row)
-                for row in judged
-                if (row.cell.reward, row.cell.size) == (REWARDS[3], SIZES[-1]) and row.what in _MAIN
-            ],
-        ),
-        "Intervals that are given in fewer than one log of a hundred, worst first:",
-        markdown_table(_HEADER, [_shown(row) for row in seldom[:_WORST]]),
-        _of_normal([row for row in rows if row.normal_given >= _OFTEN]),
-    ]
-    return "\n\n".join(lines)
+    return "\n\n".join(
+        [
+            _filled(
+                f"{len(cells)} cells, {_span([row.logs for row in rows])} logs each. {len(judged):,} pairs "
+                f"of cell and quantity have an interval in at least {_OFTEN:.0%} of the logs. It holds the "
+                f"truth in {holds.mean():.1%} in the mean, and in {holds.min():.1%} in the worst pair; "
+                f"{(holds < _WANTED).sum()} pairs are below {_WANTED:.0%}. Of the differences between equal "
+                f"candidates {np.mean([row.clear for row in equal]):.1%} are clear in the mean, and "
+                f"{max(row.clear for row in judged):.1%} in the worst pair. {len(seldom)} further pairs have "
+                f"an interval in fewer than {_OFTEN:.0%} of the logs: {few[0]:.0f} intervals, of which "
+                f"{few[1]:.0f} hold. The worst pairs:"
+            ),
+            markdown_table(_HEADER, [_shown(row) for row in judged[:_WORST]]),
+            _filled(
+                "By reward: the worst and the mean coverage, the mean share of logs with an interval, the "
+                "largest share of clear differences where there is none, and the width over that of the "
+                "normal interval (median over the pairs)."
+            ),
+            _groups("reward", REWARDS, judged),
+            "By effective sample size:",
+            _groups("size", SIZES, judged),
+            f"Rewards in 50 %, effective size {SIZES[-1]:,}, widest first:",
+            markdown_table(_HEADER, [_shown(row) for row in sorted(large, key=lambda row: -row.width)]),
+        ]
+    )
+
+
+def _groups(name: str, values: tuple[Any, ...], judged: list[Row]) -> str:
+    rows = [_of_group([row for row in judged if getattr(row.cell, name) == one], one) for one in values]
+    return markdown_table([name, "worst", "mean", "given", "most clear", "width"], rows)
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 110, break_on_hyphens=False)
 
 
 _OFTEN, _WANTED, _HALF, _WORST = 0.01, 0.93, 0.5, 15
@@ -275,8 +328,9 @@ _MAIN = ("ips", "snips", "dr", "a - b, dr", "a - logged, dr")
 _HEADER = ["reward", "arms", "log", "candidate", "decisions", "what", "given", "holds", "clear", "width"]
 
 
-def _of_normal(rows: list[Row]) -> str:
+def of_normal(rows: list[Row]) -> str:
     """A sentence and a table: how normal intervals did."""
+    rows = [row for row in rows if row.normal_given >= _OFTEN]
     holds = np.array([row.normal_holds for row in rows])
     below, half = (holds < _WANTED).sum(), (holds < _HALF).sum()
     worst = sorted(rows, key=lambda row: row.normal_holds)[:_WORST]
@@ -284,8 +338,14 @@ def _of_normal(rows: list[Row]) -> str:
         [*_HEADER[:6], "given", "holds"],
         [[*_shown(row)[:6], f"{row.normal_given:.0%}", f"{row.normal_holds:.1%}"] for row in worst],
     )
-    said = f"{below} of {len(rows)} pairs are below {_WANTED:.0%}, {half} of them below {_HALF:.0%}"
-    return f"Normal intervals: {said}. The worst:\n\n{table}"
+    said = f"{below} of {len(rows):,} pairs are below {_WANTED:.0%}, {half} of them below {_HALF:.0%}"
+    return f"{said}. The worst:\n\n{table}"
+
+
+def _span(counts: list[int]) -> str:
+    """The least and the largest count."""
+    ends = sorted({min(counts), max(counts)})
+    return " to ".join(f"{one:,}" for one in ends)
 
 
 def _shown(row: Row) -> list[str]:
@@ -294,7 +354,7 @@ def _shown(row: Row) -> list[str]:
     shares = [
         f"{row.given:.0%}",
         f"{row.holds:.1%}",
-        f"{row.clear:.1%}" if row.what.startswith("a - b") else "",
+        f"{row.clear:.1%}" if row.what.startswith("a - ") and row.clear else "",
     ]
     width = "" if np.isnan(row.width) else f"{row.width:.2f}"
     return [
@@ -387,17 +447,18 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("results/coverage"), help="folder for finished cells"
     )
-    parser.add_argument("--figure", type=Path, help="draw the figure into this file")
+    parser.add_argument("--docs", type=Path, help="write the figure and coverage.json into this folder")
     parser.add_argument("--any-time", action="store_true", help="the table of any-time intervals instead")
     given = parser.parse_args()
     if given.any_time:
         print(any_time(given.logs))
         return
     given.out.mkdir(parents=True, exist_ok=True)
-    rows = rows_of([played(cell, given.logs, given.out) for cell in cells()])
-    print(page(rows, given.logs))
-    if given.figure:
-        figure(rows, given.figure)
+    rows = rows_of([played(cell, given.logs, given.out) for cell in sorted(cells(), key=length)])
+    print("\n\n".join([measured(rows), of_normal(rows)]))
+    if given.docs:
+        (given.docs / "coverage.json").write_text(dump(rows))
+        figure(rows, given.docs / "images/evaluation/coverage")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ from sklearn.linear_model import LogisticRegression
 from sketchbandit.data import OpenBandit, load_open_bandit
 from sketchbandit.drawing import save
 from sketchbandit.evaluation import METHODS, Evaluation, evaluate
-from sketchbandit.evaluation.figure import forest
+from sketchbandit.evaluation.bounded import of_rewards
 from sketchbandit.evaluation.open_bandit import at_positions, open_bandit_log, shown_shares
+from sketchbandit.evaluation.report import forest
 from sketchbandit_paper.reporting import markdown_table
 
 MODELS: dict[str, Any] = {
@@ -25,18 +26,20 @@ MODELS: dict[str, Any] = {
 }
 
 
-def judged(of: OpenBandit, by: OpenBandit, model: Any) -> Evaluation:
+def judged(of: OpenBandit, by: OpenBandit, model: Any, interval: str = "bounded") -> Evaluation:
     """The policy of one log, estimated from the other."""
     log = open_bandit_log(by)
     shares = shown_shares(of) if of.policy == "bts" else np.full((3, of.items), 1.0 / of.items)
-    return evaluate(log, {of.policy: at_positions(shares, by)}, tuple(METHODS), model=model)
+    return evaluate(
+        log, {of.policy: at_positions(shares, by)}, tuple(METHODS), model=model, interval=interval
+    )
 
 
 def table(found: dict[str, Evaluation], of: OpenBandit) -> str:
     """Every method beside the truth: the click rate of the candidate's own log, in per cent."""
     truth = 100.0 * of.click.mean()
-    error = 196.0 * of.click.std() / np.sqrt(len(of.click))
-    rows = [["its own log", "", f"{truth:.3f}", f"{truth - error:.3f} to {truth + error:.3f}", ""]]
+    own = of_rewards(of.click, 0.05, (0.0, 1.0))
+    rows = [["its own log", "", f"{truth:.3f}", f"{100.0 * own.low:.3f} to {100.0 * own.high:.3f}", ""]]
     for model, one in found.items():
         for row in one:
             needs = METHODS[row.method].needs_model
@@ -63,7 +66,9 @@ def main() -> None:
         print(table(found, logs[of]))
         between = first.difference(of, method="snips")
         ends = f"{100 * between.low:+.3f} to {100 * between.high:+.3f}"
-        print(f"minus the log (snips): {100 * between.value:+.3f}, {ends}; {between.verdict}\n")
+        print(f"minus the log (snips): {100 * between.value:+.3f}, {ends}; {between.verdict}")
+        usual = judged(logs[of], logs[by], "ridge", "bootstrap").of(of, "snips")
+        print(f"percentiles of resamples (snips): {100 * usual.low:.3f} to {100 * usual.high:.3f}\n")
         if len(sys.argv) > 1:
             title, truth = f"{of} from the log of {by}", float(logs[of].click.mean())
             drawn = forest(first, title=title, unit="clicks an impression", truth=truth)

@@ -45,7 +45,7 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def here() -> Iterator[None]:
-    """Experiments run in this process."""
+    """What workers do is done in this process."""
     with in_process():
         yield
 

@@ -10,7 +10,8 @@ import pytest
 from pyarrow import parquet
 
 import sketchbandit as sb
-from sketchbandit.evaluation import Log, evaluate, from_frame, read_log, replay, tables, write_log
+from sketchbandit.evaluation import Log, evaluate, from_frame, read_log, replay, write_log
+from sketchbandit.evaluation.evaluation import differences, numbers
 from sketchbandit.evaluation.parquet import ParquetArms
 from sketchbandit.evaluation.report import write_report
 from sketchbandit.evaluation.results import Difference, Estimate
@@ -183,14 +184,14 @@ def test_equally_many_digits() -> None:
     """The values and their ends, in all rows; a difference has its sign."""
     row = Estimate("p", "ips", 0.7, 0.0451, 0.849, 10.0)
     one, other = row._replace(high=1.2), row._replace(low=np.nan, high=np.nan)
-    assert tables.numbers([row, one, other]) == [
+    assert numbers([row, one, other]) == [
         ["0.7000", "0.0451 to 0.8490"],
         ["0.7000", "0.0451 to 1.2000"],
         ["0.7000", "-"],
     ]
-    assert tables.numbers([row._replace(value=7.0, high=12345.6)]) == [["7", "0 to 12346"]]
+    assert numbers([row._replace(value=7.0, high=12345.6)]) == [["7", "0 to 12346"]]
     less = Difference("p", "logged", "ips", 0.02, -0.001, 0.041)
-    header, (shown,) = tables.differences([less], 0.95)
+    header, (shown,) = differences([less], 0.95)
     assert dict(zip(header, shown, strict=True))["minus"] == "logged"
     assert shown[3:] == ["+0.02000", "-0.00100 to 0.04100", "no"]
 

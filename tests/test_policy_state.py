@@ -133,7 +133,7 @@ def test_a_sketch_changed_from_outside_is_noticed(name: str, dim: int) -> None:
 
     def interrupted() -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("sketchbandit.policy.posterior.learn_fused", cut_short)
+            patch.setattr("sketchbandit.estimate.linear.Linear.learn_fused", cut_short)
             patch.setattr(Precision, "rebuild", cut_short)
             with pytest.raises(KeyboardInterrupt):
                 policy.update(arms[0], 1.0)

@@ -78,7 +78,7 @@ def test_the_fused_loop_is_the_plain_pair(name: str, dtype: Any, monkeypatch: py
         chosen = fused.select(given_arms)
         fused.update(given_arms[chosen], rewards[chosen])
         with monkeypatch.context() as patch:
-            patch.setattr("sketchbandit.policy.posterior.learn_fused", lambda *_: None)
+            patch.setattr("sketchbandit.estimate.linear.Linear.learn_fused", lambda *_: None)
             plain.update(given_arms[chosen], rewards[chosen])
         assert np.allclose(fused.theta, plain.theta, rtol=1e-8, atol=1e-11)
         assert np.allclose(fused.width(given_arms), plain.width(given_arms), rtol=1e-7)

@@ -35,7 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tour itself, with 80 rounds."""
     out = tmp_path_factory.mktemp("tour")
     with in_process():
-        runner.run([EXPERIMENTS[name] for name in TOUR], SHORT, out=out, jobs=1)
+        outcome = runner.run([EXPERIMENTS[name] for name in TOUR], SHORT, out=out, jobs=1)
+    assert not outcome.failures
     return out
 
 

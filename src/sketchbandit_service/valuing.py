@@ -11,12 +11,14 @@ Decisions are added in intervals of time. V = sum (x - g)² has the same g withi
 that came before it. So g does not depend on the interval itself.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sketchbandit.evaluation.sequences import mixture_boundary
+from sketchbandit.evaluation.weights import unbalanced, undecided
 from sketchbandit_service.weighed import NOTHING, Weighed
 
 LEVEL = 0.95
@@ -24,7 +26,7 @@ LEVEL = 0.95
 
 
 class Interval(NamedTuple):
-    """A mean reward, and an interval that holds at any time. No ends if a reward was outside its range."""
+    """A mean reward, and an interval that holds at any time. No ends if nothing can be said."""
 
     value: float
     low: float | None
@@ -40,6 +42,8 @@ class Valued:
     """The effective sample size of these decisions."""
     candidate: Interval
     live: Interval
+    verdict: str
+    """Why this does not show that one of them earns more; empty if their intervals are apart."""
 
 
 class Value:
@@ -68,18 +72,31 @@ class Value:
         sums = np.array([one for one, _ in _series(total)])
         reach = mixture_boundary(np.array(self._variances), (1.0 - LEVEL) / 2.0)
         bounds = np.clip((sums - reach) / total.count, 0.0, 1.0)
-        width = most - least
+        width, gap = most - least, self._gap()
 
-        def interval(mean: float, low: float, high: float) -> Interval:
+        def interval(mean: float, low: float, high: float, *, is_said: bool) -> Interval:
             value = least + width * mean
-            if total.outside:
-                return Interval(value, None, None)
-            return Interval(value, least + width * low, most - width * high)
+            return Interval(value, *((least + width * low, most - width * high) if is_said else (None, None)))
 
         low, high, own_low, own_high = bounds.tolist()
         worth = total.weight * total.weight / total.weight_sq if total.weight_sq else 0.0
-        candidate = interval(total.up / total.count, low, high)
-        return Valued(total.count, worth, candidate, interval(total.own / total.count, own_low, own_high))
+        live = interval(total.own / total.count, own_low, own_high, is_said=not total.outside)
+        candidate = interval(total.up / total.count, low, high, is_said=not (total.outside or gap))
+        verdict = gap or _undecided(total.count, candidate, live)
+        return Valued(total.count, worth, candidate, live, verdict)
+
+    def _gap(self) -> str:
+        """Why there is no interval: the weights are not 1 on average, or rewards were outside their range."""
+        total = self.total
+        if total.outside:
+            return "some rewards are outside of reward_range"
+        mean, count = total.weight / total.count, total.count
+        error = (
+            math.sqrt(max(total.weight_sq / count - mean * mean, 0.0) / (count - 1))
+            if count > 1
+            else math.inf
+        )
+        return unbalanced(mean, error)
 
     def dump(self) -> list[Any]:
         """The state as JSON."""
@@ -89,6 +106,15 @@ class Value:
     def undump(cls, saved: list[Any]) -> "Value":
         """Read what ``dump`` has written."""
         return cls(Weighed(*saved[0]), tuple(saved[1]))
+
+
+def _undecided(count: int, candidate: Interval, live: Interval) -> str:
+    """Why the intervals do not show which of the two earns more; empty if they are apart."""
+    better, worse = sorted((candidate, live), key=lambda one: -one.value)
+    if better.low is None or worse.high is None or better.low > worse.high:
+        return ""
+    halves = better.value - better.low + worse.high - worse.value
+    return undecided(f"{count:,} decisions", count, better.value - worse.value, halves)
 
 
 def _series(of: Weighed) -> tuple[tuple[float, float], ...]:

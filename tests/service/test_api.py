@@ -149,13 +149,13 @@ async def test_npy_arms_are_writable(tmp_path: Path, monkeypatch: pytest.MonkeyP
     async with service(tmp_path) as found:
         await found.create(**PLAIN)
         policy = found.engine.bandit("b").policy
-        choose = policy.choose
+        rank = policy.rank
 
-        def look(_: Any, arms: Any, **options: Any) -> Any:
+        def look(_: Any, arms: Any, *more: Any, **options: Any) -> Any:
             seen.append(arms.flags.writeable)
-            return choose(arms, **options)
+            return rank(arms, *more, **options)
 
-        monkeypatch.setattr(type(policy), "choose", look)
+        monkeypatch.setattr(type(policy), "rank", look)
         headers = {"content-type": "application/x-npy"}
         await found.http.post("/v1/bandits/b/decide", content=npy(np.eye(DIM)), headers=headers)
     assert seen == [True]

@@ -19,7 +19,7 @@ from sketchbandit_service.offered import ArmSet
 from sketchbandit_service.problems import Unavailable
 from sketchbandit_service.settings import MIB, Limits
 from sketchbandit_service.storage.records import DecisionRow
-from sketchbandit_service.valuing import Value
+from sketchbandit_service.valuing import Value, Valued
 from sketchbandit_service.weighed import weighed
 from tests.service.harness import DIM, PLAIN, Service, crashing, error_of, in_loop, service
 
@@ -300,6 +300,7 @@ async def test_the_value_of_a_candidate(tmp_path: Path, monkeypatch: pytest.Monk
         assert value["value"] == pytest.approx(expected.value, rel=1e-12)
         assert (value["low"], value["high"]) == (pytest.approx(expected.low), pytest.approx(expected.high))
         assert value["effective"] == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+        assert value["verdict"].startswith("80 decisions decide nothing")
         live = value_of(np.ones(80), rewards)
         assert value["live"] == {
             "value": pytest.approx(live.value),
@@ -674,3 +675,39 @@ def test_intervals_of_stretches_hold_at_every_moment() -> None:
         held += is_within
         assert width < 0.12
     assert held >= 95
+
+
+def told_of(weights: list[float], rewards: list[float], times: int = 1) -> Valued:
+    """What a candidate is said to have earned by these decisions, so many times."""
+    happened = [weighed(*one) for one in zip(weights, rewards, strict=True)] * times
+    told = Value().plus(sum(happened[1:], happened[0])).told((0.0, 1.0))
+    assert told is not None
+    return told
+
+
+def test_a_promotion_is_backed_by_intervals_that_are_apart() -> None:
+    """Two arms by a coin, one earns 1 in 4, the other 3 in 4, and a candidate that plays the better one."""
+    weights, rewards = [0.0] * 4 + [2.0] * 4, [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0]
+    few, many = told_of(weights, rewards, 10), told_of(weights, rewards, 1000)
+    assert few.verdict.startswith("80 decisions decide nothing; about ")
+    more = int(few.verdict.split("about ")[1].split(" ")[0].replace(",", ""))
+    assert told_of(weights, rewards, 10 + more // 4).verdict == ""
+    assert many.verdict == ""
+    assert many.live.high is not None
+    assert many.candidate.low is not None
+    assert many.candidate.low > many.live.high
+    equal = told_of([0.0, 2.0] * 4, [1.0, 1.0, 0.0, 0.0] * 2, 100)
+    assert equal.verdict == "800 decisions decide nothing; nor would 100 times as many, as it looks"
+
+
+def test_a_candidate_that_was_hardly_ever_logged_has_no_interval() -> None:
+    """Its weights are far from 1 on average: the sentence of the library, and the live interval stays."""
+    told = told_of([0.25, 0.2, 0.1, 0.3], [1.0, 0.0, 1.0, 0.0], 50)
+    assert told.candidate.value == pytest.approx(0.0875)
+    assert (told.candidate.low, told.candidate.high) == (None, None)
+    assert told.verdict == (
+        "the mean weight is 0.21, not 1: the candidate plays what was hardly ever logged, or the logged "
+        "probabilities are wrong"
+    )
+    assert None not in told.live
+    assert told_of([1.0] * 4, [0.0, 3.0, 0.0, 1.0]).verdict == "some rewards are outside of reward_range"

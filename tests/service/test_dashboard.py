@@ -130,6 +130,7 @@ def test_candidates_are_shown(server: ServerProcess, browser: Browser) -> None:
     expect(shown).to_contain_text(name)
     expect(shown).to_contain_text("oful, greedy")
     expect(shown).to_contain_text("0.5 (")
+    expect(shown).to_contain_text("30 decisions decide nothing")
     assert "owned" not in page.title()
     page.close()
 

@@ -1,6 +1,7 @@
 """The log of a service is evaluated: from its export, and beside a server that goes on writing."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,21 @@ async def test_a_service_is_evaluated_while_it_runs(tmp_path: Path) -> None:
         ]
         done = CliRunner().invoke(app, [*map(str, asked), "--out", str(tmp_path / "out")])
         assert done.exit_code == 0, done.output
-        assert json.loads(done.stdout)["logged"]["effective_size"] == 31  # the later half of 61
+        told = json.loads(done.stdout)
+        assert told["logged"]["effective_size"] == 31  # the later half of 61
+        assert told["interval"] == "bounded"
+        await found.create("rare", **{**PLAIN, "exploration": 0.5}, log_arms=True)
+        for number in range(40):
+            answer = (await found.decide(sets[number].tolist(), name="rare")).json()
+            await found.reward(answer["decision"], float(number == 30), "rare")
+        asked[asked.index("b")] = "rare"
+        done = CliRunner().invoke(app, [*map(str, asked), "--out", str(tmp_path / "rare")])
+        assert done.exit_code == 0, done.output
+        told = json.loads(done.stdout)
+        assert [row["low"] for row in told["estimates"]] == [None]
+        assert re.search(
+            "decide nothing|all rewards that count for it are 0", told["weights"]["oful"]["verdict"]
+        )
     export(state, tmp_path / "log.parquet")
     with pytest.raises(sb.InputError, match="several bandits"):
         read_log(tmp_path / "log.parquet")

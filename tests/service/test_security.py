@@ -150,7 +150,7 @@ async def test_an_error_inside_tells_nothing(tmp_path: Path, monkeypatch: pytest
         def break_down(*_: object, **__: object) -> None:
             raise RuntimeError("secret detail")
 
-        monkeypatch.setattr(found.engine.bandit("b").policy, "choose", break_down)
+        monkeypatch.setattr(found.engine.bandit("b").policy, "rank", break_down)
         answer = await found.decide()
         assert error_of(answer) == (500, "internal error; the log of the server says what went wrong")
         assert "secret" not in answer.text

@@ -12,8 +12,8 @@ from rich.progress import BarColumn, TaskID, TextColumn
 from sketchbandit.cli.live import LiveProgress
 from sketchbandit.cli.output import console, print_table
 from sketchbandit.errors import InputError, SketchBanditError
-from sketchbandit.evaluation import Evaluation, Replay, tables
-from sketchbandit.evaluation.evaluation import plain
+from sketchbandit.evaluation import Evaluation, Replay
+from sketchbandit.evaluation.evaluation import numbers, plain
 from sketchbandit.evaluation.report import FILES, write_report
 from sketchbandit.simulation import judging
 
@@ -144,7 +144,7 @@ def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
                 "no" if life.verdict else "yes",
             ]
             for life, shown in zip(
-                lives.values(), tables.numbers([life.estimate for life in lives.values()]), strict=True
+                lives.values(), numbers([life.estimate for life in lives.values()]), strict=True
             )
         ],
     )

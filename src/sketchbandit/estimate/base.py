@@ -192,7 +192,7 @@ class Estimate(Kinds, ABC):
         """
 
     def learn_fused(self, x: AnyVector, norm_sq: float, leverage: Leverage, reward: float) -> float | None:
-        """``learn`` from an arm and append it to the inverse, both in one loop; the prediction error from before.
+        """``learn``, and append the arm to the inverse, in one loop; the prediction error from before.
 
         None, and nothing is done, if there is no such loop.
         """

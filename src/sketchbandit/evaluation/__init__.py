@@ -7,15 +7,14 @@ another part. ``replay`` asks what a policy earns *while it learns*.
 
 from sketchbandit.evaluation.candidates import Batched
 from sketchbandit.evaluation.estimators import METHODS
-from sketchbandit.evaluation.evaluating import evaluate
 from sketchbandit.evaluation.evaluation import Evaluation
-from sketchbandit.evaluation.judging import train_and_judge
+from sketchbandit.evaluation.leakage import train
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import Ridge
+from sketchbandit.evaluation.off_policy import evaluate, train_and_judge
 from sketchbandit.evaluation.reading import from_frame, read_log, write_log
 from sketchbandit.evaluation.replaying import Replay, replay
 from sketchbandit.evaluation.results import Difference, Estimate
-from sketchbandit.evaluation.seen import train
 from sketchbandit.evaluation.sequences import AnytimeValue, LowerBound
 from sketchbandit.evaluation.settings import INTERVALS
 from sketchbandit.evaluation.weights import Weights

@@ -6,6 +6,10 @@ that of a decision with the reward that moves the mean furthest, b + W (most - q
 below. W is the largest possible weight if it is known (``max_weight``). Otherwise it is sum w² / sum w, the
 mean weight of decisions as the candidate makes them: a log meets weight w with a chance in proportion to 1/w.
 
+Where few decisions carry sum w², this is too little: what half of the candidate's choices earn may be known
+from five heavy decisions. Until a hundred do, by (sum w²)² / sum w⁴, the number added is at least as far out
+as any that was seen; until ten do, W is their weight, that above which half of sum w² lies.
+
 With q = b = least, z is at least ``least`` whatever the weights, and with q = b = most it is at most
 ``most``. So these two give bounds for any weights. They are longer, unless one decision of weight W would
 move the mean by more than its own error. Then no interval exceeds them.
@@ -28,6 +32,7 @@ from sketchbandit.evaluation.weights import LEAST_UNCOMMON
 from sketchbandit.linalg import inner
 
 _ROUNDS = 30  # of the correction for selection, at most
+_FEW, _MANY = 10, 100  # decisions: (sum w²)² / sum w⁴, the effective size of squared weights
 _CERTAIN = 0.999  # a chance of selection that needs no correction
 
 
@@ -41,13 +46,15 @@ class Selected(NamedTuple):
 
 
 class Bounded:
-    """Intervals for rewards within a range."""
+    """Intervals for rewards within a range. Methods without a model share theirs: it is computed once."""
 
     def __init__(
         self, terms: Mapping[str, Terms], level: float, assumed: Assumed, selected: Mapping[str, Selected]
     ) -> None:
         self._terms, self._alpha = terms, (1.0 - level) / 2.0
         self._assumed, self._selected = assumed, selected
+        self._values: dict[tuple[str, bool], Interval] = {}
+        self._differences: dict[tuple[str, str, bool], Interval] = {}
 
     def of_log(self) -> Interval:
         """The interval of the mean reward of the log."""
@@ -55,11 +62,29 @@ class Bounded:
 
     def interval(self, name: str, method: str) -> Interval:
         """The interval of a value."""
+        key, (least, most) = (name, METHODS[method].needs_model), self._assumed.reward_range
+        if key not in self._values:
+            self._values[key] = self._value(*key)
+        value = METHODS[method].sample(self._terms[name]).value
+        return self._values[key].stretched(min(max(value, least), most))
+
+    def difference(self, one: str, other: str, method: str) -> Interval:
+        """The interval of one - other, paired."""
+        key = (one, other, METHODS[method].needs_model)
+        if key not in self._differences:
+            self._differences[key] = Interval(
+                self._least_difference(*key), -self._least_difference(other, one, key[2])
+            )
+        return self._differences[key]
+
+    def _value(self, name: str, with_model: bool) -> Interval:
         terms, selected, (least, most) = self._terms[name], self._selected[name], self._assumed.reward_range
-        z, q, b = _controlled(terms, method)
-        further = self._next_weight(terms)
+        z, q, b = _controlled(terms, with_model)
+        further, are_many = self._next_weight(terms)
         lowest = float(b.min()) + further * min(least - float(q.max()), 0.0)
         highest = float(b.max()) + further * max(most - float(q.min()), 0.0)
+        if not are_many:
+            lowest, highest = min(lowest, float(z.min())), max(highest, float(z.max()))
         numbers, value = Numbers.of(z), float(z.mean())
         is_heavy = self._is_heavy(terms.weight, further)
         below = Numbers.of(least + terms.weight * (terms.reward - least)) if is_heavy else None
@@ -72,27 +97,22 @@ class Bounded:
             return -_at_least(-upper_bound(numbers, highest, share), above, -most, share)
 
         ends = Interval(_end(low, self._alpha, value, selected), _end(high, self._alpha, value, selected))
-        found = Interval(max(ends.low, least), min(ends.high, most))
-        return found.stretched(min(max(METHODS[method].sample(terms).value, least), most))
+        return Interval(max(ends.low, least), min(ends.high, most))
 
-    def difference(self, one: str, other: str, method: str) -> Interval:
-        """The interval of one - other, paired."""
-        terms = self._terms
-        return Interval(
-            self._least_difference(terms[one], terms[other], method, self._selected.get(one)),
-            -self._least_difference(terms[other], terms[one], method, self._selected.get(other)),
-        )
-
-    def _least_difference(self, one: Terms, other: Terms, method: str, selected: Selected | None) -> float:
+    def _least_difference(self, name: str, of_other: str, with_model: bool) -> float:
         """The lower end of one - other. What selects ``one`` matters: it makes it look better, or worse."""
         (least, most), alpha = self._assumed.reward_range, self._alpha
-        (z, q, b), (z_other, q_other, b_other) = _controlled(one, method), _controlled(other, method)
-        further, of_other = self._next_weight(one), self._next_weight(other)
+        one, other, selected = self._terms[name], self._terms[of_other], self._selected.get(name)
+        z, q, b = _controlled(one, with_model)
+        z_other, q_other, b_other = _controlled(other, with_model)
+        (further, are_many), (further_other, are_others) = self._next_weight(one), self._next_weight(other)
         falls = further * max(float(q.max()) - least, 0.0)
-        rises = of_other * max(most - float(q_other.min()), 0.0)
+        rises = further_other * max(most - float(q_other.min()), 0.0)
         lowest, numbers = float((b - b_other).min()) - max(falls, rises), Numbers.of(z - z_other)
+        if not (are_many and are_others):
+            lowest = min(lowest, float(numbers.values[0]))
         robust = one.weight * (one.reward - least) + other.weight * (most - other.reward) - (most - least)
-        is_heavy = self._is_heavy(one.weight - other.weight, max(further, of_other))
+        is_heavy = self._is_heavy(one.weight - other.weight, max(further, further_other))
         any_weights, value = Numbers.of(robust) if is_heavy else None, float(z_other.mean())
 
         def low(share: float) -> float:
@@ -111,12 +131,20 @@ class Bounded:
         error = -float(ndtri(self._alpha)) * float(weight.std()) * math.sqrt(len(weight))
         return -further * math.log(self._alpha) > error
 
-    def _next_weight(self, terms: Terms) -> float:
-        """W. The weights of the policy that made the log are 1."""
+    def _next_weight(self, terms: Terms) -> tuple[float, bool]:
+        """W, and whether many decisions carry sum w². The weights of the policy that made the log are 1."""
         if self._assumed.max_weight is not None and terms is not self._terms[LOGGED]:
-            return self._assumed.max_weight
-        total = float(terms.weight.sum())
-        return inner(terms.weight, terms.weight) / total if total else 0.0
+            return self._assumed.max_weight, True
+        squares = terms.weight**2
+        total = float(squares.sum())
+        if not total > 0.0:
+            return 0.0, False
+        size = total * total / inner(squares, squares)
+        if size >= _FEW:
+            return total / float(terms.weight.sum()), size >= _MANY
+        order = np.argsort(-squares)
+        half = int(np.searchsorted(np.cumsum(squares[order]), 0.5 * total))
+        return float(terms.weight[order[half]]), False
 
 
 def _at_least(end: float, any_weights: Numbers | None, least: float, share: float) -> float:
@@ -130,9 +158,9 @@ def of_rewards(reward: Vector, error: float, reward_range: tuple[float, float]) 
     return Interval(lower_bound(numbers, least, error / 2.0), upper_bound(numbers, most, error / 2.0))
 
 
-def _controlled(terms: Terms, method: str) -> tuple[Vector, Vector, Vector]:
+def _controlled(terms: Terms, with_model: bool) -> tuple[Vector, Vector, Vector]:
     """z, q and b. The interval of "ips" is that of "snips": the same value, and the constant is free."""
-    if METHODS[method].needs_model:
+    if with_model:
         q, b = terms.predicted, terms.value
     else:
         total = float(terms.weight.sum())

@@ -7,10 +7,9 @@ import numpy as np
 
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.evaluation.chunk import Action, Chunk
-from sketchbandit.evaluation.log import Log
+from sketchbandit.evaluation.leakage import refuse_seen
+from sketchbandit.evaluation.log import Action, Chunk, Log
 from sketchbandit.evaluation.results import LOGGED
-from sketchbandit.evaluation.seen import refuse_seen
 from sketchbandit.policy import PerAction, Policy
 
 Chances = Callable[[Chunk], Vector]

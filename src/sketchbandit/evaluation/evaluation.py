@@ -1,9 +1,10 @@
 """The result of an evaluation: estimates, differences, and how far the log supports them."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any, overload
 
-from sketchbandit.evaluation import tables
 from sketchbandit.evaluation.results import LOGGED, Difference, Estimate
 from sketchbandit.evaluation.weights import Weights
 from sketchbandit.html_repr import grid, sentence
@@ -112,15 +113,15 @@ class Evaluation(Sequence[Estimate]):
     def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
         """The tables to show, each with title, header and rows."""
         return [
-            ("values", *tables.estimates([self.logged, *self], self.level)),
-            ("beside the policy of the log", *tables.differences(self.differences(), self.level)),
-            ("how well the log covers them", *tables.diagnostics(self.weights)),
+            ("values", *estimates([self.logged, *self], self.level)),
+            ("beside the policy of the log", *differences(self.differences(), self.level)),
+            ("how well the log covers them", *diagnostics(self.weights)),
         ]
 
     def __repr__(self) -> str:
-        header, rows = tables.estimates([self.logged, *self], self.level)
+        header, rows = estimates([self.logged, *self], self.level)
         silent = [f"{name}: nothing can be said: {why}" for name, why in self.verdicts().items()]
-        return "\n".join([*tables.aligned([header, *rows]), *silent])
+        return "\n".join([*aligned([header, *rows]), *silent])
 
     def _repr_html_(self) -> str:
         """What notebooks show: the tables, and in sentences what cannot be said and what was assumed."""
@@ -134,3 +135,72 @@ def plain(row: Any) -> dict[str, Any]:
         key: None if isinstance(value, float) and not abs(value) < float("inf") else value
         for key, value in row._asdict().items()
     }
+
+
+Table = tuple[list[str], list[list[str]]]
+"""Header and rows."""
+_DIGITS = 4  # of a usual number
+_DECIMALS = 9  # at most
+
+
+def estimates(found: Sequence[Estimate], level: float) -> Table:
+    """One row per estimate."""
+    header = ["policy", "method", "value", f"{level:.0%} interval", "effective size"]
+    pairs = zip(found, numbers(found), strict=True)
+    return header, [[e.policy, e.method, *shown, f"{e.effective_size:,.0f}"] for e, shown in pairs]
+
+
+def differences(found: Sequence[Difference], level: float) -> Table:
+    """One row per difference, with whether it is clear, and if not, what would be needed."""
+    header = ["policy", "minus", "method", "difference", f"{level:.0%} interval", "clear"]
+    pairs = zip(found, numbers(found, sign="+"), strict=True)
+    return header, [[row.policy, row.other, row.method, *shown, _clear(row)] for row, shown in pairs]
+
+
+def _clear(row: Difference) -> str:
+    if math.isnan(row.low):
+        return "nothing can be said"
+    return "yes" if row.is_clear else ": ".join(filter(None, ["no", row.verdict]))
+
+
+def diagnostics(found: Mapping[str, Weights]) -> Table:
+    """One row per candidate, about its weights. The reasons why one cannot be judged are ``verdicts``."""
+    header = ["policy", "effective size", "mean weight", "largest", "99 %", "top 1 % holds", "overlap"]
+    return [*header, "judged"], [_weights(name, row) for name, row in found.items()]
+
+
+def _weights(name: str, row: Weights) -> list[str]:
+    return [
+        name,
+        f"{row.effective_size:,.0f} of {row.decisions:,}",
+        f"{row.mean:.3f} ± {row.mean_error:.3f}",
+        f"{row.largest:.3g}",
+        f"{row.p99:.3g}",
+        "" if math.isnan(row.top_share) else f"{row.top_share:.0%}",
+        f"{row.overlap:.0%}",
+        "no" if row.verdict else "yes",
+    ]
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with columns of equal width."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def numbers(found: Sequence[Estimate] | Sequence[Difference], sign: str = "") -> list[list[str]]:
+    """Value and interval of each row, all with equally many decimals; a dash for what is not known."""
+    largest = [
+        max(map(abs, filter(math.isfinite, (row.value, row.low, row.high))), default=0) for row in found
+    ]
+    usual = median(filter(None, largest)) if any(largest) else 1.0
+    decimals = min(max(_DIGITS - 1 - math.floor(math.log10(usual)), 0), _DECIMALS)
+    return [
+        [
+            "-" if math.isnan(row.value) else f"{row.value:{sign}.{decimals}f}",
+            "-" if math.isnan(row.low) else f"{row.low:.{decimals}f} to {row.high:.{decimals}f}",
+        ]
+        for row in found
+    ]

@@ -2,17 +2,104 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from scipy import sparse
 
-from sketchbandit.arrays import AnyArray
-from sketchbandit.errors import InputError
+from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.evaluation import checking
-from sketchbandit.evaluation.chunk import Action, Chunk
-from sketchbandit.evaluation.naming import indices_of, names_of, place_of
-from sketchbandit.evaluation.sources import Arms, OfferedArms, ProductArms, arms_of
+from sketchbandit.evaluation.sources import Arms, OfferedArms, ProductArms, Sets, arms_of
+
+Action = str | int
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive decisions of a log."""
+
+    start: int
+    arms: Sets
+    chosen: AnyArray
+    reward: Vector
+    probability: Vector
+    contexts: Any = None
+    """The contexts (decisions, p), if the log has them."""
+    offered: Sequence[Sequence[Action]] | None = None
+    """The names of the actions of each decision, if they have names."""
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    @cached_property
+    def counts(self) -> AnyArray:
+        """The number of arms of each decision."""
+        if isinstance(self.arms, np.ndarray):
+            return np.full(len(self.arms), self.arms.shape[1])
+        return np.array([arms.shape[0] for arms in self.arms])
+
+    @cached_property
+    def bounds(self) -> AnyArray:
+        """The first row of each decision, if all arms are concatenated, and the end."""
+        return np.concatenate([[0], np.cumsum(self.counts)])
+
+    @cached_property
+    def rows(self) -> Any:
+        """All arms, concatenated, (arms, dim); CSR if some are sparse."""
+        if isinstance(self.arms, np.ndarray):
+            return self.arms.reshape(-1, self.arms.shape[2])
+        is_sparse = any(sparse.issparse(arms) for arms in self.arms)
+        return sparse.vstack(self.arms, format="csr") if is_sparse else np.concatenate(self.arms)
+
+    @cached_property
+    def chosen_rows(self) -> Any:
+        """The arms that were chosen, (decisions, dim)."""
+        return self.rows[self.bounds[:-1] + self.chosen]
+
+    def sums(self, flat: Vector) -> Vector:
+        """Sums over the arms of each decision."""
+        if isinstance(self.arms, np.ndarray):
+            rows: Vector = flat.reshape(self.arms.shape[:2]).sum(axis=1)
+            return rows
+        return np.add.reduceat(flat, self.bounds[:-1])
+
+
+def names_of(actions: Any) -> tuple[Action, ...] | None:
+    """The names of the actions; None if they are features."""
+    if actions is None or np.ndim(actions) != 1:
+        return None
+    names = tuple(name.item() if hasattr(name, "item") else name for name in actions)
+    if not all(isinstance(name, (str, int)) for name in names):
+        raise InputTypeError("actions are names, or an array of their features (actions, q)")
+    if len(set(names)) < len(names):
+        raise InputError(f"an action is there twice: {names}")
+    return names
+
+
+def indices_of(chosen: Any, names: tuple[Action, ...] | None) -> Any:
+    """The indices of the chosen actions, which may be given by name."""
+    values = np.asarray(chosen)
+    if names is None or values.dtype.kind in "iuf":
+        return values
+    places = {name: place for place, name in enumerate(names)}
+    for at, name in enumerate(values.tolist()):
+        if name not in places:
+            _refuse_name(at, name, names)
+    return np.array([places[name] for name in values.tolist()], dtype=np.int64)
+
+
+def place_of(at: int, name: Action, offered: Sequence[Action]) -> int:
+    """The place of a name among the actions offered in decision ``at``."""
+    if name not in offered:
+        _refuse_name(at, name, offered)
+    return list(offered).index(name)
+
+
+def _refuse_name(at: int, name: Any, names: Sequence[Action]) -> NoReturn:
+    raise InputError(f"decision {at}: {name!r} was chosen, and is none of the actions {tuple(names[:8])}")
 
 
 class Summary(NamedTuple):

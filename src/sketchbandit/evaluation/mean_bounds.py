@@ -4,7 +4,7 @@ Gaffke's bound (Gaffke 2005, Three test statistics for a nonparametric one-sided
 nonnegative variable; Learned-Miller and Thomas 2019, arXiv:1905.06208): one more number is added at the least
 possible value, all n + 1 numbers get random weights, uniform over those that sum to one, and the bound is the
 alpha-quantile of the weighted mean. For numbers 0 and 1 it is the bound of Clopper and Pearson. No upper
-limit is needed for a lower bound. That it holds for every distribution is a conjecture; docs/evaluation.md
+limit is needed for a lower bound. That it holds for every distribution is a conjecture; docs/coverage.md
 has the measured coverage.
 
 The weights are independent exponential variables E_i over their sum, so the weighted mean is at most t if and
@@ -18,6 +18,7 @@ With a = t + 1/s the condition K'(s) = 0 gives t = sum x_i/(a - x_i) / sum 1/(a 
 """
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -25,9 +26,10 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from sketchbandit.arrays import Vector
+from sketchbandit.linalg import inner
 
-_EXACT = 8_000  # up to so many different numbers are kept; of more, those in the middle are pooled
-_TAIL = 2_000  # numbers at either end that are never pooled
+_EXACT = 4_000  # up to so many different numbers are kept; of more, those in the middle are pooled
+_TAIL = 1_000  # numbers at either end that are never pooled
 _STEP = 2.0  # of the search for a bracket, in the logarithm of the distance of a from the least number
 _STEPS = 400  # at most: exp(-800) is 0
 _TOLERANCE = 1e-9  # of that logarithm
@@ -61,18 +63,24 @@ class Numbers(NamedTuple):
 
 
 def lower_bound(numbers: Numbers, least: float, alpha: float) -> float:
-    """A lower bound on the mean, wrong with probability alpha < 1/2; no number can be below ``least``."""
-    least = min(least, float(numbers.values[0]))
-    above, counts = np.append(0.0, numbers.values - least), np.append(1.0, numbers.counts)
-    span = float(above[-1])
+    """A lower bound on the mean, wrong with probability alpha < 1/2.
+
+    ``least`` is the number that is added. That the bound holds is conjectured if no number can be below it.
+    """
+    base = min(least, float(numbers.values[0]))
+    above, counts = np.append(least, numbers.values) - base, np.append(1.0, numbers.counts)
+    span = float(above.max())
     if not span > 0.0:
-        return least
-    wanted = float(ndtri(alpha))
+        return base
+    wanted, size = float(ndtri(alpha)), float(counts.sum())
+
+    @cache
+    def at(power: float) -> tuple[float, float]:
+        return _signed_root(above, counts, size, span * math.exp(power))
 
     def excess(power: float) -> float:
-        return _signed_root(above, counts, span * math.exp(power))[1] - wanted
+        return at(power)[1] - wanted
 
-    size = float(counts.sum())
     spread = math.sqrt(float((counts * (above - float((counts * above).sum()) / size) ** 2).sum()) / size)
     high = math.log(spread / span) + 0.5 * math.log(size) - math.log(-wanted)  # where normal numbers have it
     for _ in range(_STEPS):
@@ -84,26 +92,25 @@ def lower_bound(numbers: Numbers, least: float, alpha: float) -> float:
         if excess(low) <= 0.0:
             break
         low -= _STEP
-    power = brentq(excess, low, high, xtol=_TOLERANCE)
-    return least + _signed_root(above, counts, span * math.exp(power))[0]
+    return base + at(brentq(excess, low, high, xtol=_TOLERANCE))[0]
 
 
 def upper_bound(numbers: Numbers, most: float, alpha: float) -> float:
-    """An upper bound on the mean, wrong with probability alpha; no number can be above ``most``."""
+    """An upper bound on the mean, wrong with probability alpha; ``most`` is the number that is added."""
     return -lower_bound(numbers.flipped(), -most, alpha)
 
 
-def _signed_root(above: Vector, counts: Vector, distance: float) -> tuple[float, float]:
-    """For a at this distance below 0: the t that belongs to it, and the normal quantile of P(mean <= t)."""
+def _signed_root(above: Vector, counts: Vector, size: float, distance: float) -> tuple[float, float]:
+    """For a at this distance below 0: the t that belongs to it, and the normal quantile of P(mean <= t).
+
+    With gaps x - a and reach t - a = -1/s, a term 1 - s (x - t) is gap / reach.
+    """
     gaps = above + distance
     shares = counts / gaps
-    total = float(shares.sum())
-    t = float((shares * above).sum()) / total
-    reach = distance + t  # t - a = -1/s
-    off = (above - t) / reach
-    ratio = 2.0 * float((counts * np.log1p(off)).sum())
-    spread = math.sqrt(float((counts * (off * reach / gaps) ** 2).sum()))
+    reach = size / float(shares.sum())
+    ratio = 2.0 * (inner(counts, np.log(gaps)) - size * math.log(reach))
     root = -math.sqrt(max(ratio, 0.0))
-    if root > -1e-4:  # ln(u/r)/r is of the order of the skewness there, and the root is not looked for
-        return t, root
-    return t, root + math.log(spread / -root) / root
+    if root > -1e-3:  # ln(u/r)/r is of the order of the skewness there, and the root is not looked for
+        return reach - distance, root
+    spread = math.sqrt(reach**2 * float((shares / gaps).sum()) - size)
+    return reach - distance, root + math.log(spread / -root) / root

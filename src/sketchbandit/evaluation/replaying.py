@@ -10,16 +10,14 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.evaluation.blas import one_blas_thread
 from sketchbandit.evaluation.bounded import of_rewards
-from sketchbandit.evaluation.chunk import Chunk
 from sketchbandit.evaluation.intervals import NOTHING, Interval
-from sketchbandit.evaluation.log import Log
+from sketchbandit.evaluation.leakage import learn
+from sketchbandit.evaluation.log import Chunk, Log
 from sketchbandit.evaluation.results import Estimate
-from sketchbandit.evaluation.seen import learn
 from sketchbandit.evaluation.sequences import check_range
 from sketchbandit.evaluation.settings import range_with
-from sketchbandit.evaluation.terms import Tell
+from sketchbandit.evaluation.terms import Tell, one_blas_thread
 from sketchbandit.evaluation.weights import FAR, OFF, common_reward, too_few
 from sketchbandit.policy import PerAction
 from sketchbandit.sketch.checks import check_real

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sketchbandit.errors import InputError
-from sketchbandit.evaluation import anytime
+from sketchbandit.evaluation import sequences
 from sketchbandit.evaluation.estimators import METHODS, methods_of
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import FOLDS, PAST
@@ -42,7 +42,7 @@ class Settings:
             object.__setattr__(self, "reward_range", check_range(self.reward_range))
         if self.interval != "anytime":
             return
-        without = [name for name in methods if name not in anytime.METHODS]
+        without = [name for name in methods if name not in sequences.ANYTIME_METHODS]
         if without:
             raise InputError(
                 f"there is no any-time interval for {', '.join(without)}; use methods=('ips',), or 'dr' with "

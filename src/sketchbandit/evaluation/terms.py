@@ -1,7 +1,9 @@
 """The terms of all estimators: four numbers per decision, from one pass over the log."""
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,6 +11,17 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.evaluation.candidates import Chances
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import Fitted, predict
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Use one thread for BLAS inside the block, if threadpoolctl is installed (extra "evaluation")."""
+    try:
+        threadpoolctl = importlib.import_module("threadpoolctl")
+    except ModuleNotFoundError:
+        return nullcontext()
+    limits: AbstractContextManager[Any] = threadpoolctl.threadpool_limits(1, user_api="blas")
+    return limits
+
 
 Tell = Callable[[int], None]
 """Called with the number of further decisions done."""

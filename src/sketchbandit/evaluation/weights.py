@@ -17,6 +17,7 @@ FAR = 4.0
 """The number of standard errors by which the mean weight may differ from 1."""
 OFF = 0.05
 """The difference from 1 that is always allowed, because of rounding and sampled probabilities."""
+_MOST_TIMES = 10  # an interval so many times the difference is a sign that there may be none
 
 
 class Weights(NamedTuple):
@@ -67,7 +68,8 @@ def weights_of(terms: Terms, log: Log, common: float, *, is_normal: bool) -> Wei
     """
     weight, count = terms.weight, len(terms)
     heaviest = max(1, count // 100)
-    top = np.partition(weight, count - heaviest)[count - heaviest :].sum()
+    ordered = np.sort(weight)
+    top = ordered[count - heaviest :].sum()
     total = float(weight.sum())
     mean = total / count
     mean_error = float(weight.std(ddof=1)) / np.sqrt(count) if count > 1 else float("inf")
@@ -79,8 +81,8 @@ def weights_of(terms: Terms, log: Log, common: float, *, is_normal: bool) -> Wei
         effective_size=size,
         mean=mean,
         mean_error=mean_error,
-        largest=float(weight.max()),
-        p99=float(np.quantile(weight, 0.99)),
+        largest=float(ordered[-1]),
+        p99=float(np.quantile(ordered, 0.99)),
         top_share=float(top) / total if total else float("nan"),
         overlap=float((weight > 0.0).mean()),
         unlogged=terms.unlogged,
@@ -98,12 +100,17 @@ def _gap(terms: Terms, is_deterministic: bool, mean: float, error: float) -> str
         return "no overlap: the candidate would never have done what was logged"
     if terms.unlogged > OFF:
         return f"{terms.unlogged:.0%} of its choices are actions that were never logged"
-    if abs(mean - 1.0) > max(FAR * error, OFF):
-        return (
-            f"the mean weight is {mean:.2f}, not 1: the candidate plays what was hardly ever logged, or the "
-            "logged probabilities are wrong"
-        )
-    return ""
+    return unbalanced(mean, error)
+
+
+def unbalanced(mean: float, error: float) -> str:
+    """Why no interval holds with this mean weight, which has a standard error; empty if it may be 1."""
+    if abs(mean - 1.0) <= max(FAR * error, OFF):
+        return ""
+    return (
+        f"the mean weight is {mean:.2f}, not 1: the candidate plays what was hardly ever logged, or the "
+        "logged probabilities are wrong"
+    )
 
 
 def too_few(uncommon: float, decisions: int, common: float) -> str:
@@ -119,6 +126,18 @@ def too_few(uncommon: float, decisions: int, common: float) -> str:
         f"{uncommon:.1f} rewards other than {common:g} count for it, and they decide nothing; about {more:,} "
         f"more decisions would bring {LEAST_UNCOMMON:.0f}"
     )
+
+
+def undecided(seen: str, decisions: int, value: float, half: float) -> str:
+    """Why a difference is not clear, and how many more decisions would decide.
+
+    ``half`` is the length of the interval on the side of zero. It shrinks at least with the root of the
+    number of decisions.
+    """
+    if not abs(value) * _MOST_TIMES > half:
+        return f"{seen} decide nothing; nor would {_MOST_TIMES**2} times as many, as it looks"
+    more = rounded_up(decisions * ((half / value) ** 2 - 1.0))
+    return f"{seen} decide nothing; about {more:,} more decisions would, if the difference is what it seems"
 
 
 def rounded_up(count: float) -> int:

@@ -64,9 +64,9 @@ class Explore(Kinds, ABC):
     exact_probabilities: ClassVar[bool] = True
     """Whether ``probabilities`` are exact. If not, they are estimated by sampling."""
     chooses_by: ClassVar[Literal["bound", "draw", "mean", "gap"] | None] = None
-    """What ``choose`` follows from, if that is all, so that a policy may find the arm its own fastest way: the
-    largest mean + beta·width, the largest score of one draw from N(theta, beta²·A^-1), the largest mean, or
-    inverse gap weighting of the means with ``gap_factor``. A subclass with a ``choose`` of its own has None."""
+    """What ``choose`` follows from, if that is all, so that a policy may find the arm its own fastest way:
+    the largest mean + beta·width, the largest score of one draw from N(theta, beta²·A^-1), the largest mean,
+    or inverse gap weighting of the means with ``gap_factor``. A subclass with its own ``choose`` has None."""
     per: str = "request"
     """Whether every request of a batch gets a draw of its own; "batch": one draw serves them all."""
 

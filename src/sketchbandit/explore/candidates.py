@@ -225,6 +225,7 @@ class ArmCandidates(Candidates):
         scan: Scan,
         precision: Precision,
         radius: float,
+        *,
         expected: Callable[[Vector], Vector] | None = None,
         baseline: float = 0.0,
         direction: Vector | None = None,

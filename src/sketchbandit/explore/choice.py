@@ -9,7 +9,7 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.explore.base import Explore, chances_of, mixed, with_share
 from sketchbandit.explore.candidates import Candidates
-from sketchbandit.explore.thompson import Draws, Thompson, check_few
+from sketchbandit.explore.thompson import GaussianScores, Thompson, check_few
 
 
 class Choice(NamedTuple):
@@ -95,7 +95,7 @@ class Scores:
     rule: Explore
     chances: Vector | None
     """The probabilities of the rule, if they are exact."""
-    draws: Draws | None
+    draws: GaussianScores | None
     """The scores that Thompson sampling draws, if not."""
 
     @classmethod
@@ -103,7 +103,7 @@ class Scores:
         """The scores of a set of arms."""
         if isinstance(rule, Thompson) and type(rule).probabilities is Thompson.probabilities:
             check_few(candidates)
-            return cls(rule, None, Draws.of(candidates, rule.samples))
+            return cls(rule, None, GaussianScores.of(candidates, rule.samples))
         return cls(rule, chances_of(rule, candidates), None)
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """The fast paths of the built-in rules: what the loops can find without ``Candidates``.
 
-A rule states by ``chooses_by`` what its choice follows from: the largest bound, the largest score of a draw, the
-largest mean, or the gaps between the means. Rules that choose otherwise are asked with all candidates.
+A rule states by ``chooses_by`` what its choice follows from: the largest bound, the largest score of a draw,
+the largest mean, or the gaps between the means. Rules that choose otherwise are asked with all candidates.
 """
 
 from typing import NamedTuple
@@ -34,11 +34,12 @@ class Question(NamedTuple):
 
 
 def search(asked: Question, arms: View, random: Random) -> int | None:
-    """The rule's choice among dense arms; None if it has to be asked, or if a score is not finite."""
-    how, theta, precision, radius = asked.rule.chooses_by, asked.theta, asked.precision, asked.radius
-    if how == "bound":
-        return precision.search(arms, theta, radius)
-    compiled = loops(arms.array.size)
+    """The choice among dense arms of a rule that needs no widths; None if it has to be asked.
+
+    Then a score is not finite, or nothing is compiled. For "bound" there is ``Precision.search``.
+    """
+    rule, theta, precision, radius, direction = asked
+    how, compiled = rule.chooses_by, loops(arms.array.size)
     if compiled is None or how is None:
         return None
     means = np.empty(len(arms.array))
@@ -50,7 +51,7 @@ def search(asked: Question, arms: View, random: Random) -> int | None:
     if how == "gap":
         gamma = _gamma(asked)
         return None if gamma is None else int(kernels().pick_by_gap(means, gamma, random.random()))
-    direction = precision.sample_direction(random) if asked.direction is None else asked.direction
+    direction = precision.sample_direction(random) if direction is None else direction
     index: int = compiled.best_along(*arms, means, direction, radius)
     if index < 0:
         rivals = close_to_best(means, -1 - index)
@@ -64,10 +65,11 @@ def search_many(asked: Question, batch: Batch, random: Random) -> AnyArray | Non
     A negative entry says that this set has to be searched separately. Then nothing was drawn.
     """
     how, theta, precision, radius = asked.rule.chooses_by, asked.theta, asked.precision, asked.radius
-    (arms, bounds), compiled = batch, kernels()
+    (arms, bounds), compiled, gamma = batch, kernels(), _gamma(asked)
     if how == "bound":
         return precision.inverse.search_many(batch, theta, radius)
-    if compiled is None or how is None or (how == "draw" and asked.direction is None):
+    is_lacking = (how == "draw" and asked.direction is None) or (how == "gap" and gamma is None)
+    if compiled is None or how is None or is_lacking:
         return None
     means, found = np.empty(len(arms.array)), np.empty(len(bounds) - 1, dtype=np.intp)
     if how == "mean":
@@ -76,11 +78,8 @@ def search_many(asked: Question, batch: Batch, random: Random) -> AnyArray | Non
         return None
     if how == "draw":
         compiled.best_of_each(*arms, means, bounds, asked.direction, radius, found)
-        return found
-    gamma = _gamma(asked)
-    if gamma is None:
-        return None
-    compiled.pick_from_each(means, bounds, gamma, random.random(len(found)), found)
+    else:
+        compiled.pick_from_each(means, bounds, gamma, random.random(len(found)), found)
     return found
 
 

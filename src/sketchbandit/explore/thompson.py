@@ -91,7 +91,7 @@ class Thompson(Explore):
     def probabilities(self, candidates: Candidates) -> Vector:
         """Probabilities by sampling; exact for one or two arms. Equal scores give equal estimates."""
         check_few(candidates)
-        return Draws.of(candidates, self.samples).chances()
+        return GaussianScores.of(candidates, self.samples).chances()
 
 
 def check_few(candidates: Candidates) -> None:
@@ -113,7 +113,7 @@ def _best_of_draw(candidates: Candidates, scores: Vector, count: int) -> list[in
 
 
 @dataclass(frozen=True)
-class Draws:
+class GaussianScores:
     """Gaussian scores of K arms: means + F z. The largest wins; ties go to the first."""
 
     means: Vector
@@ -123,7 +123,7 @@ class Draws:
     samples: int
 
     @classmethod
-    def of(cls, candidates: Candidates, samples: int) -> "Draws":
+    def of(cls, candidates: Candidates, samples: int) -> "GaussianScores":
         """The draws of Thompson sampling."""
         return cls(candidates.means, candidates.factor(), candidates.first_copies(), samples)
 
@@ -158,7 +158,7 @@ class Draws:
             return float(self._exactly()[place])
         return float(self._wins()[place] + 1.0) / (self.samples + 1.0)
 
-    def among(self, indices: AnyArray) -> "Draws":
+    def among(self, indices: AnyArray) -> "GaussianScores":
         """The draws of some of the arms."""
         first = copies_among(self.first, indices)
         return replace(self, means=self.means[indices], factor=self.factor[indices], first=first)

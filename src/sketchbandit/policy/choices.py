@@ -11,7 +11,7 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore import ArmCandidates, Candidates, Explore
 from sketchbandit.explore.screening import screened
 from sketchbandit.explore.screening_many import best_of_each, can_share
-from sketchbandit.explore.search import Question, aim_of, search
+from sketchbandit.explore.search import Question, aim_of
 from sketchbandit.features import Features
 from sketchbandit.policy.chooser import Choices, Numbers, Random
 from sketchbandit.policy.posterior import Posterior
@@ -41,8 +41,7 @@ class ArmChoices(Choices):
     def best(self, count: int, rule: Explore, random: Random) -> list[int]:
         """The choice of the rule; for one of dense arms in compiled calls, if that is possible."""
         view = self._arms.view if count == 1 else None
-        asked = None if view is None else self._posterior.ask(rule, self._direction)
-        own = None if view is None or asked is None else search(asked, view, random)
+        own = None if view is None else self._posterior.search(view, rule, random, self._direction)
         return super().best(count, rule, random) if own is None else [own]
 
     def numbers(self, indices: AnyArray) -> Numbers:

@@ -14,8 +14,7 @@ from sketchbandit.errors import FileError, InputError, InputTypeError, RowError
 from sketchbandit.explore import ActionChoice, Choice, Explore, Ranking, Scores
 from sketchbandit.features import Scaling
 from sketchbandit.html_repr import Facts, amount, certificate
-from sketchbandit.policy.action_board import Board
-from sketchbandit.policy.action_candidates import ActionCandidates
+from sketchbandit.policy.action_board import ActionCandidates, Board
 from sketchbandit.policy.action_names import Action, check_action, made_by, read_names, some_of
 from sketchbandit.policy.chooser import Choices, Chooser, Random
 from sketchbandit.policy.files import Part, content_of

@@ -27,7 +27,7 @@ from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.estimate import Estimate, Linear, RewardScale
 from sketchbandit.explore import DEFAULT_BETA, UCB, Choice, Explore, Ranking, Scores
 from sketchbandit.explore.base import Auto, chances_with_share
-from sketchbandit.explore.search import Question, chances_many, search, search_many
+from sketchbandit.explore.search import Question, chances_many, search_many
 from sketchbandit.features import EVERY, Features, Intercept, Kind, Scaling
 from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.policy.baseline import read_baseline, why_no_baseline
@@ -209,8 +209,7 @@ class LinUCB(Learner):
             chooser, features = self._chooser, self._features
             draws = chooser.random if random is None else chooser.generator(random)
             view = features.view(arms)
-            asked = None if view is None else self._posterior.ask(chooser.rule)
-            own = None if view is None or asked is None else search(asked, view, draws)
+            own = None if view is None else self._posterior.search(view, chooser.rule, draws)
             if own is not None:  # most choices: dense arms, in a few compiled calls
                 if features.sample is not None:
                     self._saw((arms,))

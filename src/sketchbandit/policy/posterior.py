@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sketchbandit.arms import Arms, DenseArms, Scan, refuse
+from sketchbandit.arms import Arms, DenseArms, Scan, View, refuse
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, MergeError
 from sketchbandit.estimate import STRENGTH, Estimate, RewardScale
 from sketchbandit.explore import ArmCandidates, Explore
 from sketchbandit.explore.base import Auto, check_strength
-from sketchbandit.explore.search import Question
+from sketchbandit.explore.search import Question, search
 from sketchbandit.linalg import AnyVector
 from sketchbandit.policy.baseline import check_baseline
 from sketchbandit.policy.forgetting import Clock, check_can_forget
@@ -191,14 +191,33 @@ class Posterior:
         if not math.isfinite(most):
             raise refuse(arms, scan.norms_sq, scan.means)
         expected = estimate.expected if estimate.has_link else None
-        return ArmCandidates(scan, self.precision, radius, expected, estimate.baseline, direction)
+        return ArmCandidates(
+            scan,
+            self.precision,
+            radius,
+            expected=expected,
+            baseline=estimate.baseline,
+            direction=direction,
+        )
+
+    def search(
+        self, arms: View, rule: Explore, random: np.random.Generator, direction: Vector | None = None
+    ) -> int | None:
+        """The rule's choice among dense arms in compiled calls; None if that is impossible."""
+        if rule.chooses_by != "bound":
+            asked = self.ask(rule, direction)
+            return None if asked is None else search(asked, arms, random)
+        theta, beta = self.estimate.linear_theta, self.beta
+        radius = beta if type(beta) is float else self.radius
+        return None if theta is None else self.precision.search(arms, theta, radius)
 
     def ask(self, rule: Explore, direction: Vector | None = None) -> Question | None:
         """What the loops need to know to choose by this rule; None if margins are not x'theta."""
-        theta = self.estimate.linear_theta
+        theta, beta = self.estimate.linear_theta, self.beta
         if theta is None or (rule.by_rewards and self.estimate.has_link):
             return None
-        return Question(rule, theta, self.precision, self.radius, direction)
+        radius = beta if type(beta) is float else self.radius
+        return Question(rule, theta, self.precision, radius, direction)
 
     # -- learning -----------------------------------------------------------------------------------
 

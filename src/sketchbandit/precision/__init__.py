@@ -1,7 +1,7 @@
 """A^-1 through a sketch: confidence widths, posterior draws and determinants."""
 
 from sketchbandit.precision.dense import DenseInverse
-from sketchbandit.precision.inverse import Inverse, Leverage, LinearState, Step
+from sketchbandit.precision.inverse import Inverse, Leverage, LinearState, Step, ToBeat
 from sketchbandit.precision.lowrank import LowRankInverse
 from sketchbandit.precision.precision import Precision, Saved
 from sketchbandit.precision.weighting import take_weighted
@@ -15,5 +15,6 @@ __all__ = [
     "Precision",
     "Saved",
     "Step",
+    "ToBeat",
     "take_weighted",
 ]

@@ -20,7 +20,7 @@ from sketchbandit.linalg import (
     row_norms_sq,
 )
 from sketchbandit.precision.factor import MOST_TRIES, least_jitter
-from sketchbandit.precision.inverse import Found, Leverage, LinearState, Step, step_along
+from sketchbandit.precision.inverse import Found, Leverage, LinearState, Step, ToBeat, step_along
 from sketchbandit.precision.root import UpdatedRoot
 from sketchbandit.sketch import Change
 
@@ -156,7 +156,7 @@ class DenseInverse:
                 *some, theta, p, q, count, shift, radius, len(close), x, image, seen, value
             )
             index = int(close[best])
-        return Found(index, x, Leverage(image, seen, value.item())) if index >= 0 else None
+        return (index, (x, Leverage(image, seen, value.item()))) if index >= 0 else None
 
     def _close_to_best(self, arms: View, theta: Vector, radius: float) -> AnyArray:
         """All arms whose scores could be the best, with a margin far above rounding."""
@@ -179,16 +179,13 @@ class DenseInverse:
         compiled.search_many_dense(*arms, bounds, theta, p, q, count, shift, radius, self.few, found)
         return found
 
-    def leverage_to_beat(
-        self, x: Vector, norm_sq: float, mean: float, radius: float, least: float
-    ) -> Leverage | None:
-        """The leverage of a dense x; None as soon as mean + radius·width cannot reach ``least``."""
+    def leverage_to_beat(self, x: Vector, norm_sq: float, to_beat: ToBeat) -> Leverage | None:
+        """The leverage of a dense x; None as soon as its score cannot be the best."""
         compiled, count = kernels(), self.pending_count
-        if compiled is None or least == -math.inf:
+        if compiled is None or to_beat.least == -math.inf:
             return self.leverage(x, norm_sq)
-        may_win = compiled.may_win_dense(
-            x, norm_sq, mean, radius, least, self.inverse, self.pending, count, self.shift
-        )
+        p, q = self.inverse, self.pending
+        may_win = compiled.may_win_dense(x, norm_sq, *to_beat, p, q, count, self.shift)
         return self.leverage(x, norm_sq) if may_win else None
 
     def append_and_move(

@@ -31,12 +31,16 @@ class Leverage(NamedTuple):
         return Leverage(factor * self.image, factor * self.seen, factor * factor * self.value)
 
 
-class Found(NamedTuple):
-    """The best of many arms: its index, the arm in float64, and its leverage."""
+class ToBeat(NamedTuple):
+    """The mean of an arm, the factor on its width, and the score that it has to beat."""
 
-    index: int
-    x: Vector
-    leverage: Leverage
+    mean: float
+    radius: float
+    least: float
+
+
+Found = tuple[int, tuple[Vector, Leverage]]
+"""The best of many arms: its index; the arm in float64, and its leverage."""
 
 
 def step_along(vectors: Matrix, along: Vector, image: Vector) -> Matrix | None:
@@ -112,10 +116,8 @@ class Inverse(Protocol):
     def search_many(self, batch: Batch, theta: Vector, radius: float) -> AnyArray | None:
         """The same for each of many sets. Negative: this set has to be searched separately."""
 
-    def leverage_to_beat(
-        self, x: Vector, norm_sq: float, mean: float, radius: float, least: float
-    ) -> Leverage | None:
-        """The leverage of a dense x; None as soon as mean + radius·width cannot reach ``least``."""
+    def leverage_to_beat(self, x: Vector, norm_sq: float, to_beat: ToBeat) -> Leverage | None:
+        """The leverage of a dense x; None as soon as its score cannot be the best."""
 
     def append_and_move(
         self, x: Vector, norm_sq: float, leverage: Leverage, value: float, moved: "LinearState"

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import SparseArms, View
+from sketchbandit.arms import Batch, SparseArms, View
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
 from sketchbandit.kernels import CANCELLED, kernels, loops
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, inner, product, row_norms_sq
 from sketchbandit.precision.factor import GrowingFactor
-from sketchbandit.precision.inverse import Found, Leverage, LinearState, Step, step_along
+from sketchbandit.precision.inverse import Found, Leverage, LinearState, Step, ToBeat, step_along
 from sketchbandit.precision.products import combine, gram_of_parts, project, project_sparse
 from sketchbandit.sketch import Change, Sketch
 
@@ -126,7 +126,7 @@ class LowRankInverse:
         index: int = compiled.search_rows(
             *arms, theta, rows, factor.array, count, factor.shift, radius, x, y, u, value
         )
-        return Found(index, x, Leverage(y, u, value.item())) if index >= 0 else None
+        return (index, (x, Leverage(y, u, value.item()))) if index >= 0 else None
 
     def search_many(self, batch: Batch, theta: Vector, radius: float) -> AnyArray | None:
         """The best arm of each of many sets. Negative: this set has to be searched separately."""
@@ -139,18 +139,14 @@ class LowRankInverse:
         )
         return found
 
-    def leverage_to_beat(
-        self, x: Vector, norm_sq: float, mean: float, radius: float, least: float
-    ) -> Leverage | None:
-        """The leverage of a dense x; None as soon as mean + radius·width cannot reach ``least``."""
+    def leverage_to_beat(self, x: Vector, norm_sq: float, to_beat: ToBeat) -> Leverage | None:
+        """The leverage of a dense x; None as soon as its score cannot be the best."""
         compiled, rows = kernels(), self.plain_rows
         if compiled is None or rows is None:
             return self.leverage(x, norm_sq)
         factor, count = self.factor.array, self.factor.count
         y, u = np.empty(count), np.empty(count)
-        value = compiled.leverage_above(
-            x, norm_sq, mean, radius, least, rows, factor, count, self.shift, y, u
-        )
+        value = compiled.leverage_above(x, norm_sq, *to_beat, rows, factor, count, self.shift, y, u)
         return None if value < 0.0 else Leverage(y, u, value)
 
     def append_and_move(

@@ -165,13 +165,13 @@ class Precision:
         return self.inverse.leverage(x, norm_sq)
 
     def search(self, arms: View, theta: Vector, radius: float) -> int | None:
-        """The dense arm of the largest x'theta + radius·width, and keep its leverage; None if that cannot be."""
+        """The dense arm of the largest x'theta + radius·width, whose leverage is kept; None if impossible."""
         self.last_choice = None  # a matrix keeps what it finds in the same arrays
         found = self.inverse.search(arms, theta, radius)
         if found is None:
             return None
-        self.last_choice = found.x, found.leverage
-        return found.index
+        index, self.last_choice = found
+        return index
 
     def leverage_in(self, arms: Arms, index: int, norm_sq: float, products: Matrix | None) -> Leverage:
         """The leverage of one arm of a set, for which S X' may be known."""

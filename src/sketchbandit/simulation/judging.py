@@ -12,9 +12,9 @@ import numpy as np
 from sketchbandit import evaluation
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.evaluation import Estimate, Evaluation, Log, Replay
-from sketchbandit.evaluation.concluding import conclude
-from sketchbandit.evaluation.judging import judged, judging_rows
+from sketchbandit.evaluation.off_policy import judged, judging_rows
 from sketchbandit.evaluation.settings import Settings
+from sketchbandit.evaluation.summary import conclude
 from sketchbandit.evaluation.terms import Terms
 from sketchbandit.policy import PerAction
 from sketchbandit.processes import Answer, ask_all

@@ -171,7 +171,7 @@ class IntervalAnswer(BaseModel):
     """A mean reward and its interval, which holds at all times at once with probability 95 %."""
 
     value: float
-    low: Annotated[float | None, Field(description="null: a reward was outside reward_range.")]
+    low: Annotated[float | None, Field(description="null: nothing can be said; see verdict.")]
     high: float | None
 
 
@@ -180,6 +180,10 @@ class ValueAnswer(IntervalAnswer):
 
     count: Annotated[int, Field(description="Decisions in the estimate.")]
     effective: Annotated[float, Field(description="Effective sample size of these decisions.")]
+    verdict: Annotated[
+        str | None,
+        Field(description="Why it is not clear which of the two earns more. null: the intervals are apart."),
+    ]
     live: Annotated[IntervalAnswer, Field(description="What the same decisions really earned.")]
 
 

@@ -188,7 +188,8 @@ def candidate_answer(bandit: Bandit, candidate: Candidate, now: float) -> dict[s
     value = None
     if valued is not None:
         of_both = {**valued.candidate._asdict(), "live": valued.live._asdict()}
-        value = {"count": valued.count, "effective": valued.effective, **of_both}
+        told = {"count": valued.count, "effective": valued.effective, "verdict": valued.verdict or None}
+        value = {**told, **of_both}
     return {
         "name": candidate.name,
         "created": candidate.created,
@@ -218,7 +219,7 @@ def _value_note(bandit: Bandit, candidate: Candidate, valued: Valued | None) -> 
             return f"No value can be estimated. {why}"
         wait = "" if timeout is None else f" A decision counts {timeout:g} seconds (reward_timeout) after it."
         return f"No decisions to estimate it from yet; none count while the candidate warms up.{wait}"
-    if valued.candidate.low is None:
+    if valued.live.low is None:
         least, most = candidate.reward_range
         return (
             f"Some rewards are outside reward_range, {least:g} to {most:g}, so there is no interval. "

@@ -155,7 +155,7 @@ function showCandidates(candidates) {
     one.name, one.explore ? `${one.policy}, ${one.explore.rule}` : one.policy, whole.format(one.rounds),
     one.value ? interval(one.value) : "unknown", one.value ? interval(one.value.live) : "unknown",
     one.value ? `${whole.format(one.value.count)}, effective ${compact.format(one.value.effective)}` : "–",
-    one.value_note ?? "",
+    [one.value?.verdict, one.value_note].filter(Boolean).join(" "),
   ])));
 }
 

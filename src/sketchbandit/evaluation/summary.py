@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from sketchbandit.errors import InputError
-from sketchbandit.evaluation.anytime import Anytime
 from sketchbandit.evaluation.bounded import Bounded, Selected
 from sketchbandit.evaluation.estimators import METHODS
 from sketchbandit.evaluation.evaluation import Evaluation
@@ -21,12 +20,12 @@ from sketchbandit.evaluation.intervals import (
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import PAST
 from sketchbandit.evaluation.results import LOGGED, Difference, Estimate
+from sketchbandit.evaluation.sequences import Anytime
 from sketchbandit.evaluation.settings import Settings
 from sketchbandit.evaluation.terms import Terms, logged_terms
-from sketchbandit.evaluation.weights import Weights, common_reward, rounded_up, weights_of
+from sketchbandit.evaluation.weights import Weights, common_reward, undecided, weights_of
 
 _RARE = 10  # one reward of so many is worth counting by itself
-_MOST_TIMES = 10  # an interval so many times the difference is a sign that there may be none
 
 
 def conclude(log: Log, terms: Mapping[str, Terms], settings: Settings) -> Evaluation:
@@ -40,7 +39,7 @@ def conclude(log: Log, terms: Mapping[str, Terms], settings: Settings) -> Evalua
     rows = []
     for name, found in weights.items():
         for method in settings.methods:
-            ends = judge.interval(name, method) if _is_said(found, settings) else NOTHING
+            ends = judge.interval(name, method) if has_interval(found, settings) else NOTHING
             rows.append(Estimate(name, method, judge.value(name, method), *ends, found.effective_size))
 
     def compare(policy: str, other: str, method: str) -> Difference:
@@ -51,7 +50,7 @@ def conclude(log: Log, terms: Mapping[str, Terms], settings: Settings) -> Evalua
             raise InputError(f"{method!r} was not asked for; there are {', '.join(settings.methods)}")
         value = judge.value(policy, method) - judge.value(other, method)
         named = [(name, weights[name]) for name in (policy, other) if name != LOGGED]
-        silent = [f"{name}: {found.verdict}" for name, found in named if not _is_said(found, settings)]
+        silent = [f"{name}: {found.verdict}" for name, found in named if not has_interval(found, settings)]
         if silent:
             return Difference(policy, other, method, value, *NOTHING, "; ".join(silent))
         ends = judge.difference(policy, other, method)
@@ -69,25 +68,18 @@ def conclude(log: Log, terms: Mapping[str, Terms], settings: Settings) -> Evalua
     )
 
 
-def _is_said(weights: Weights, settings: Settings) -> bool:
+def has_interval(weights: Weights, settings: Settings) -> bool:
     """Whether there is an interval. An any-time interval holds for few decisions too."""
     return not weights.verdict or (settings.interval == "anytime" and weights.is_covered)
 
 
 def _undecided(value: float, ends: Interval, log: Log, common: float) -> str:
-    """Why a difference is not clear, and how many more decisions would decide; empty if it is clear.
-
-    Intervals shrink at least with the root of the number of decisions.
-    """
+    """Why a difference is not clear, and how many more decisions would decide; empty if it is clear."""
     if np.isnan(ends.low) or ends.low > 0.0 or ends.high < 0.0:
         return ""
-    count, half = len(log), value - ends.low if value > 0.0 else ends.high - value
-    told = int((log.reward != common).sum())
+    count, told = len(log), int((log.reward != common).sum())
     seen = f"{told:,} rewards other than {common:g}" if _RARE * told < count else f"{count:,} decisions"
-    if not abs(value) * _MOST_TIMES > half:
-        return f"{seen} decide nothing; nor would a log {_MOST_TIMES**2} times as long, as it looks"
-    more = rounded_up(count * ((half / value) ** 2 - 1.0))
-    return f"{seen} decide nothing; about {more:,} more decisions would, if the difference is what it seems"
+    return undecided(seen, count, value, value - ends.low if value > 0.0 else ends.high - value)
 
 
 class _Judge:
@@ -152,8 +144,8 @@ def _notes(log: Log, settings: Settings) -> list[str]:
         notes.append(f"{settings.interval} intervals: for a log whose length was fixed beforehand")
     if settings.interval == "bounded":
         low, high = settings.range_of(log)
-        most = "that of the heaviest decision" if settings.max_weight is None else f"{settings.max_weight:g}"
-        notes.append(f"rewards lie within {low:g} and {high:g}, and weights are hardly ever above {most}")
+        most = "" if settings.max_weight is None else f", and weights are at most {settings.max_weight:g}"
+        notes.append(f"rewards lie within {low:g} and {high:g}{most}")
     if settings.needs_model:
         folded = (
             "the rows before"

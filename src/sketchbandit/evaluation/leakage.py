@@ -7,8 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from sketchbandit.errors import InputError
-from sketchbandit.evaluation.chunk import Chunk
-from sketchbandit.evaluation.log import Log
+from sketchbandit.evaluation.log import Chunk, Log
 from sketchbandit.linalg import row_norms_sq
 from sketchbandit.policy import PerAction, Policy
 
