@@ -12,6 +12,7 @@ from scipy import sparse
 import sketchbandit as sb
 from sketchbandit.explore import ArmCandidates
 from sketchbandit.kernels import kernels
+from sketchbandit.policy.posterior import Posterior
 from tests.policies import CERTIFIED, EVERY, Oracle, rounds, train, unit
 
 pytestmark = [
@@ -226,7 +227,7 @@ def test_cbrap_is_oful_of_projected_arms() -> None:
 
 def test_pruning_skips_arms_that_cannot_win(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a small radius most widths are never computed, by numpy's search at least."""
-    monkeypatch.setattr(sb.UCB, "search", lambda *_: None)
+    monkeypatch.setattr(Posterior, "search", lambda *_: None)
     looked_at: list[int] = []
     original = ArmCandidates.width
 
