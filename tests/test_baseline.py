@@ -205,6 +205,7 @@ def test_a_constant_changes_no_choice_of_any_recipe(
     assert ends[0] == ends[1]
 
 
+@either_backend
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("forget", [None, 0.97])

@@ -162,8 +162,9 @@ def test_rates_are_slopes_of_the_regret() -> None:
 
 
 @pytest.fixture
-def played(tmp_path: Path) -> Results:
+def played(here: None, tmp_path: Path) -> Results:
     """Clicks, in small."""
+    del here
     experiment = _small(EXPERIMENTS["clicks-gaussian-10"])
     outcome = runner.run([experiment], TINY, out=tmp_path / "runs", jobs=1)
     assert not outcome.failures

@@ -34,7 +34,7 @@ def test_against_a_dense_oracle_at_every_round(
     """Means, widths and theta to 1e-8, and the choice is the argmax of the oracle's scores, up to ties."""
     policy = CERTIFIED[name](dim, size=size, ridge=ridge, beta=0.3)
     oracle = Oracle(copy.deepcopy(policy.sketch), ridge)
-    for arms, rewards in rounds(400, dim, seed=dim, decay=decay):
+    for arms, rewards in rounds(200, dim, seed=dim, decay=decay):
         chosen = policy.select(arms)
         means, widths = arms @ oracle.theta(), oracle.width(arms)
         scores = means + 0.3 * widths
@@ -46,7 +46,7 @@ def test_against_a_dense_oracle_at_every_round(
         assert np.allclose(policy.theta, oracle.theta(), rtol=1e-8, atol=1e-9 * scale)
         policy.update(arms[chosen], rewards[chosen])
         oracle.update(arms[chosen], rewards[chosen])
-    assert policy.rounds == policy.sketch.count == 400
+    assert policy.rounds == policy.sketch.count == 200
 
 
 @pytest.mark.parametrize("name", EVERY)

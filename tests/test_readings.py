@@ -81,6 +81,7 @@ def test_nothing_is_tuned() -> None:
     assert {(run.contender.get("ridge"), run.contender.get("beta")) for run in runs} == {(1, 0.1)}
 
 
+@pytest.mark.usefixtures("here")
 def test_a_reading_travels_with_the_results(tmp_path: Path) -> None:
     """Into the manifest, the report and every figure; a folder of one reading does not take another."""
     policies = contenders.alone(contenders.OFUL, *contenders.sized("SOFUL", 10))

@@ -32,6 +32,7 @@ from sketchbandit_paper.profiles import Profile
 from sketchbandit_paper.results import Results
 from sketchbandit_paper.store import Store
 from sketchbandit_paper.tables import table
+from tests.in_process import in_process
 
 TINY = Profile(
     name="tiny",
@@ -78,7 +79,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 def run_everything(out: Path) -> None:
     """Runs, figures and the report."""
     experiments = [experiment for experiment in choose(["embedded"]) if experiment.id not in ALIKE]
-    outcome = runner.run(experiments, TINY, out=out, jobs=2)
+    with in_process():
+        outcome = runner.run(experiments, TINY, out=out, jobs=1)
     assert not outcome.failures
     reporting.write(Results.read(out), out)
 

@@ -26,6 +26,7 @@ from sketchbandit_paper.definitions import EXPERIMENTS, choose
 from sketchbandit_paper.experiment import Experiment, Series
 from sketchbandit_paper.profiles import BETAS, PROFILES, RIDGES, Profile, profile
 from sketchbandit_paper.store import Store
+from tests.in_process import in_process
 
 TINY = Profile(
     name="tiny",
@@ -666,8 +667,9 @@ def test_damaged_folders_are_said(tmp_path: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_results(tmp_path: Path) -> None:
-    """To the bit but for timings, on one core or two, in whatever order runs finish."""
-    one = runner.run([SMALL], TINY, out=tmp_path / "one", jobs=1)
+    """To the bit but for timings, here or in two processes, in whatever order runs finish."""
+    with in_process():
+        one = runner.run([SMALL], TINY, out=tmp_path / "one", jobs=1)
     two = runner.run([SMALL], TINY, out=tmp_path / "two", jobs=2)
     assert not one.failures
     pd.testing.assert_frame_equal(untimed(one.rows), untimed(two.rows), check_exact=True)
@@ -690,6 +692,7 @@ def test_resuming_does_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyP
     pd.testing.assert_frame_equal(first.rows, again.rows)
 
 
+@pytest.mark.usefixtures("here")
 def test_a_failed_run_is_tried_again_on_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And a contender whose tuning failed is left out of the rest."""
 
@@ -735,7 +738,8 @@ def test_killed_and_resumed_is_never_killed(tmp_path: Path) -> None:
         seen.append(Store(tmp_path / "killed").frame())
         assert seen[-1]["run"].nunique() >= moment
     resumed = runner.run([LONG], TINY, out=tmp_path / "killed", jobs=2, resume=True)
-    clean = runner.run([LONG], TINY, out=tmp_path / "clean", jobs=2)
+    with in_process():
+        clean = runner.run([LONG], TINY, out=tmp_path / "clean", jobs=1)
     pd.testing.assert_frame_equal(untimed(resumed.rows), untimed(clean.rows), check_exact=True)
     for before in seen:
         kept = resumed.rows[resumed.rows["run"].isin(set(before["run"]))].reset_index(drop=True)

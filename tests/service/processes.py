@@ -24,7 +24,7 @@ warm_up()
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
 print("prepared", flush=True)
 for line in sys.stdin:
-    state, database, port, tokens, extra = line.rstrip("\\n").split("\\t")
+    number, state, database, port, tokens, extra = line.rstrip("\\n").split("\\t")
     if (pid := os.fork()) == 0:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         logs.configure(as_json=True)
@@ -37,10 +37,10 @@ for line in sys.stdin:
                 port=int(port),
                 token_file=Path(tokens) if tokens else None,
                 standby=standby,
-                on_ready=lambda url: print("ready", os.getpid(), flush=True),
+                on_ready=lambda url: print(number, "ready", os.getpid(), flush=True),
             )
         except BaseException as error:
-            print("failed", repr(error), flush=True)
+            print(number, "failed", repr(error), flush=True)
         os._exit(0)
 """
 
@@ -51,6 +51,7 @@ class Zygote:
     def __init__(self, log: Path) -> None:
         self._log = log.open("a", encoding="utf-8")
         self._started: list[ServerProcess] = []
+        self._count = 0
         self._process = subprocess.Popen(
             [sys.executable, "-c", _SCRIPT],
             stdin=subprocess.PIPE,
@@ -66,14 +67,28 @@ class Zygote:
     ) -> "ServerProcess":
         """A server that takes requests, or the reason why there is none."""
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{state}\t{database}\t{port}\t{tokens}\t{extra}\n")
+        self._count += 1
+        self._process.stdin.write(f"{self._count}\t{state}\t{database}\t{port}\t{tokens}\t{extra}\n")
         self._process.stdin.flush()
-        word, _, rest = self._say().partition(" ")
+        word, _, rest = self._said_by(self._count).partition(" ")
         if word != "ready":
             raise RuntimeError(rest)
-        started = ServerProcess(int(rest), f"http://127.0.0.1:{port}")
+        started = ServerProcess(self._count, int(rest), f"http://127.0.0.1:{port}")
         self._started.append(started)
         return started
+
+    def last_words(self, server: "ServerProcess") -> str:
+        """Why a server that was ready has failed."""
+        return self._said_by(server.number)
+
+    def _said_by(self, number: int) -> str:
+        """The next line of this server; what those before it may say as they end is not asked for."""
+        while True:
+            said = self._say()
+            assert said, "the servers' parent is gone"
+            by, _, rest = said.partition(" ")
+            if int(by) == number:
+                return rest
 
     def _say(self) -> str:
         assert self._process.stdout is not None
@@ -98,7 +113,8 @@ class Zygote:
 class ServerProcess:
     """A running server."""
 
-    def __init__(self, pid: int, url: str) -> None:
+    def __init__(self, number: int, pid: int, url: str) -> None:
+        self.number = number
         self.pid = pid
         self.url = url
 
