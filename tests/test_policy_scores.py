@@ -222,7 +222,7 @@ def test_cbrap_is_oful_of_projected_arms() -> None:
         policy.update(arms[chosen], rewards[chosen])
         small.update(projected[chosen], rewards[chosen])
     with pytest.raises(sb.InputTypeError, match="constant beta only"):
-        sb.cbrap(50, beta=sb.Confidence())  # type: ignore[arg-type]
+        sb.cbrap(50, beta=sb.Confidence())
 
 
 def test_pruning_skips_arms_that_cannot_win(monkeypatch: pytest.MonkeyPatch) -> None:

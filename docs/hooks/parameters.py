@@ -50,3 +50,22 @@ class OneByOne(griffe.Extension):
         """Called once for each object, as soon as its members are known."""
         if obj.docstring is not None:
             obj.docstring.value = one_by_one(obj.docstring.value)
+
+
+class SharedSettings(griffe.Extension):
+    """Shows the settings that recipes share where they stand as ``**settings: Unpack[...]``."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Called once for each package, when all of its modules are known."""
+        if pkg.path != "sketchbandit":
+            return
+        home = pkg["policy.policy"]
+        shared = home["LinUCB"].members["__init__"].parameters
+        members = pkg["policy.recipes"].members.values()
+        functions = [one for one in members if not one.is_alias and one.is_function]
+        for function in (*functions, pkg["policy.projected.ProjectedLinUCB"].members["__init__"]):
+            if any(one.name == "settings" for one in function.parameters):
+                del function.parameters["settings"]
+                for name in (*home["Settings"].members, *home["CommonSettings"].members):
+                    if name not in function.parameters:
+                        function.parameters.add(shared[name])

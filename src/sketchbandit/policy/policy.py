@@ -2,7 +2,7 @@
 
 import copy
 import math
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,24 @@ from sketchbandit.theory import Confidence
 from sketchbandit.thread_safety import Lock, holds_the_lock
 
 _KNOWN = 0.5  # of its largest width: an arm with a larger width is hardly known
+
+
+class CommonSettings(TypedDict, total=False):
+    """Settings of ``LinUCB`` that every recipe passes on."""
+
+    beta: float | Confidence | Auto | None
+    explore: Explore | None
+    rewards: Estimate | None
+    forget: float | None
+    baseline: bool | None
+
+
+class Settings(CommonSettings, total=False):
+    """The settings that recipes share. ``LinUCB`` has their defaults, and ``oful`` says what they mean."""
+
+    ridge: float
+    scaling: Kind
+    intercept: Intercept
 
 
 class LinUCB(Learner):

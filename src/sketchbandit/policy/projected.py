@@ -1,6 +1,6 @@
 """CBRAP: a random projection of the arms, then exact LinUCB in the small space."""
 
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -18,12 +18,11 @@ from sketchbandit.arms import (
 )
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeError
-from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
 from sketchbandit.features import Features, Intercept, Kind
 from sketchbandit.linalg import product
 from sketchbandit.policy.health import Complaints, Health
-from sketchbandit.policy.policy import LinUCB
+from sketchbandit.policy.policy import LinUCB, Settings
 from sketchbandit.policy.posterior import Posterior
 from sketchbandit.precision.products import project_sparse
 from sketchbandit.sketch import ExactSketch, Sketch
@@ -109,16 +108,12 @@ class ProjectedLinUCB(LinUCB):
         Number of features of an arm.
     size : int
         The dimension of the small space.
-    ridge : float
-        lambda, the ridge parameter.
-    beta : float, optional
-        The confidence radius, a constant. Default 0.1.
     seed : int
         Seed of the projection.
     dtype : dtype
         float64 or float32, in which the projection is stored.
-    explore, rewards, forget, baseline, scaling, intercept
-        As for ``LinUCB``.
+    ridge, beta, explore, rewards, forget, baseline, scaling, intercept
+        As for ``LinUCB``, but ``beta`` must be a constant.
 
     Examples
     --------
@@ -137,34 +132,17 @@ class ProjectedLinUCB(LinUCB):
         dim: int,
         *,
         size: int = 50,
-        ridge: float = 1.0,
-        beta: float | None = None,
         seed: int = 0,
         dtype: DTypeLike = np.float64,
-        explore: Explore | None = None,
-        rewards: Estimate | None = None,
-        forget: float | None = None,
-        baseline: bool | None = None,
-        scaling: Kind = None,
-        intercept: Intercept = False,
+        **settings: Unpack[Settings],
     ) -> None:
         dim = check_count("dim", dim, at_least=1)
         size = check_count("size", size, at_least=2)
         self._seed = check_count("seed", seed, at_least=0)
-        precise = check_dtype(dtype)
-        draws = np.random.default_rng(self._seed).standard_normal((dim + bool(intercept), size))
+        precise, columns = check_dtype(dtype), dim + bool(settings.get("intercept"))
+        draws = np.random.default_rng(self._seed).standard_normal((columns, size))
         self._projection = (draws / np.sqrt(size)).astype(precise, copy=False)
-        super().__init__(
-            ExactSketch(size),
-            ridge=ridge,
-            beta=beta,
-            explore=explore,
-            rewards=rewards,
-            forget=forget,
-            baseline=baseline,
-            scaling=scaling,
-            intercept=intercept,
-        )
+        super().__init__(ExactSketch(size), **settings)
 
     def _make_features(self, sketch: Sketch, scaling: Kind, intercept: Intercept) -> Features:
         del sketch

@@ -1,20 +1,37 @@
 """The paper's algorithms and ``adaptive``, each a recipe that joins the same parts."""
 
+import inspect
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar, Unpack
+
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.estimate import Estimate
-from sketchbandit.explore import UCB, Explore, Thompson
-from sketchbandit.explore.base import Auto
+from sketchbandit.explore import UCB, Thompson
 from sketchbandit.features import Intercept, Kind
 from sketchbandit.policy.learner import copy_of_rule
-from sketchbandit.policy.policy import LinUCB
+from sketchbandit.policy.policy import CommonSettings, LinUCB, Settings
 from sketchbandit.policy.projected import ProjectedLinUCB
 from sketchbandit.sketch import AdaptiveSketch, DyadicBlockSketch, ExactSketch, FrequentDirections
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.theory import Confidence, epsilon_within
+from sketchbandit.theory import epsilon_within
 
-Beta = float | Confidence | Auto
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+_LAST = ("ridge", "beta", "order", "dtype", *Settings.__annotations__, "seed")
+
+
+def _shares_settings(make: Callable[Given, Made]) -> Callable[Given, Made]:
+    """Let ``help()`` and readers of signatures see the shared settings of a recipe with their defaults."""
+    own, shared = inspect.signature(make), inspect.signature(LinUCB).parameters
+    named = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    more = [shared[name] for name in Settings.__annotations__ if name not in own.parameters]
+    ordered = sorted([*named, *more], key=lambda one: _LAST.index(one.name) if one.name in _LAST else -1)
+    vars(make)["__signature__"] = own.replace(parameters=ordered)
+    return make
+
 
 SMALLEST_SIZE = 10
 """The smallest size of the adaptive sketch, above ``EXACT_UP_TO`` columns."""
@@ -25,18 +42,12 @@ EXACT_UP_TO = 128
 """Columns up to which ``adaptive`` is exact: at 57 a sketch takes twice the time of a matrix."""
 
 
+@_shares_settings
 def oful(
     dim: int,
     *,
-    ridge: float = 1.0,
-    beta: Beta | None = None,
     dtype: DTypeLike = np.float64,
-    explore: Explore | None = None,
-    rewards: Estimate | None = None,
-    forget: float | None = None,
-    baseline: bool | None = None,
-    scaling: Kind = None,
-    intercept: Intercept = False,
+    **settings: Unpack[Settings],
 ) -> LinUCB:
     """OFUL (Abbasi-Yadkori et al. 2011): exact LinUCB, O(dim²) time per round and O(dim²) memory.
 
@@ -86,32 +97,16 @@ def oful(
     array([0.854, 0.5  ])
 
     """
-    return LinUCB(
-        ExactSketch(_columns(dim, intercept), dtype=dtype),
-        ridge=ridge,
-        beta=beta,
-        explore=explore,
-        rewards=rewards,
-        forget=forget,
-        baseline=baseline,
-        scaling=scaling,
-        intercept=intercept,
-    )
+    return LinUCB(ExactSketch(_columns(dim, settings), dtype=dtype), **settings)
 
 
+@_shares_settings
 def soful(
     dim: int,
     *,
     size: int = 50,
-    ridge: float = 1.0,
-    beta: Beta | None = None,
     dtype: DTypeLike = np.float64,
-    explore: Explore | None = None,
-    rewards: Estimate | None = None,
-    forget: float | None = None,
-    baseline: bool | None = None,
-    scaling: Kind = None,
-    intercept: Intercept = False,
+    **settings: Unpack[Settings],
 ) -> LinUCB:
     """SOFUL (Kuzborskij et al. 2019): LinUCB on Frequent Directions of fixed size, O(dim · size) per round.
 
@@ -136,33 +131,16 @@ def soful(
     1
 
     """
-    sketch = FrequentDirections(_columns(dim, intercept), size=size, dtype=dtype)
-    return LinUCB(
-        sketch,
-        ridge=ridge,
-        beta=beta,
-        explore=explore,
-        rewards=rewards,
-        forget=forget,
-        baseline=baseline,
-        scaling=scaling,
-        intercept=intercept,
-    )
+    return LinUCB(FrequentDirections(_columns(dim, settings), size=size, dtype=dtype), **settings)
 
 
+@_shares_settings
 def cbscfd(
     dim: int,
     *,
     size: int = 50,
-    ridge: float = 1.0,
-    beta: Beta | None = None,
     dtype: DTypeLike = np.float64,
-    explore: Explore | None = None,
-    rewards: Estimate | None = None,
-    forget: float | None = None,
-    baseline: bool | None = None,
-    scaling: Kind = None,
-    intercept: Intercept = False,
+    **settings: Unpack[Settings],
 ) -> LinUCB:
     """CBSCFD (Chen et al. 2021): Frequent Directions with full compensation, O(dim · size) per round.
 
@@ -186,35 +164,19 @@ def cbscfd(
     1.0
 
     """
-    sketch = FrequentDirections(_columns(dim, intercept), size=size, compensation=1.0, dtype=dtype)
-    return LinUCB(
-        sketch,
-        ridge=ridge,
-        beta=beta,
-        explore=explore,
-        rewards=rewards,
-        forget=forget,
-        baseline=baseline,
-        scaling=scaling,
-        intercept=intercept,
-    )
+    sketch = FrequentDirections(_columns(dim, settings), size=size, compensation=1.0, dtype=dtype)
+    return LinUCB(sketch, **settings)
 
 
+@_shares_settings
 def dbslinucb(
     dim: int,
     *,
     size: int = 50,
     epsilon: float = 8.0,
     compensation: float = 1.0,
-    ridge: float = 1.0,
-    beta: Beta | None = None,
     dtype: DTypeLike = np.float64,
-    explore: Explore | None = None,
-    rewards: Estimate | None = None,
-    forget: float | None = None,
-    baseline: bool | None = None,
-    scaling: Kind = None,
-    intercept: Intercept = False,
+    **settings: Unpack[Settings],
 ) -> LinUCB:
     """DBSLinUCB (Alg. 2 of the paper): the spectral error stays below 2·epsilon on every stream.
 
@@ -243,21 +205,12 @@ def dbslinucb(
 
     """
     sketch = DyadicBlockSketch(
-        _columns(dim, intercept), size=size, epsilon=epsilon, compensation=compensation, dtype=dtype
+        _columns(dim, settings), size=size, epsilon=epsilon, compensation=compensation, dtype=dtype
     )
-    return LinUCB(
-        sketch,
-        ridge=ridge,
-        beta=beta,
-        explore=explore,
-        rewards=rewards,
-        forget=forget,
-        baseline=baseline,
-        scaling=scaling,
-        intercept=intercept,
-    )
+    return LinUCB(sketch, **settings)
 
 
+@_shares_settings
 def adaptive(
     dim: int,
     *,
@@ -267,16 +220,12 @@ def adaptive(
     size: int | None = None,
     compensation: float = 1.0,
     ridge: float | None = None,
-    beta: Beta | None = None,
     order: float | None = None,
     dtype: DTypeLike = np.float64,
-    explore: Explore | None = None,
-    rewards: Estimate | None = None,
-    forget: float | None = None,
-    baseline: bool | None = None,
     scaling: Kind = "auto",
     intercept: Intercept = True,
     seed: int | None = None,
+    **settings: Unpack[CommonSettings],
 ) -> LinUCB:
     """The policy to start with: it takes features as they are and needs no tuning (docs/bakeoff.md).
 
@@ -356,9 +305,10 @@ def adaptive(
     'The spectral error is 0 so far and never exceeds 1.25: the regret bound of UCB stays sublinear.'
 
     """
-    columns = _columns(dim, intercept)
+    columns = _columns(dim, {"intercept": intercept})
+    explore, baseline = settings.get("explore"), settings.get("baseline")
     if explore is None:
-        explore = Thompson("auto") if beta is None else UCB()
+        explore = Thompson("auto") if settings.get("beta") is None else UCB()
     if seed is not None:
         explore = copy_of_rule(explore)
         explore.seed = check_count("seed", seed, at_least=0)
@@ -377,37 +327,22 @@ def adaptive(
         order=order,
         dtype=dtype,
     )
-    policy = LinUCB(
-        sketch,
-        ridge=ridge,
-        beta=beta,
-        explore=explore,
-        rewards=rewards,
-        forget=forget,
-        baseline=baseline,
-        scaling=scaling,
-        intercept=intercept,
-    )
+    settings["explore"] = explore
+    policy = LinUCB(sketch, ridge=ridge, scaling=scaling, intercept=intercept, **settings)
     if baseline is None and not intercept:
         policy._wants_baseline = False
     policy._default_to_baseline()
     return policy
 
 
+@_shares_settings
 def cbrap(
     dim: int,
     *,
     size: int = 50,
-    ridge: float = 1.0,
-    beta: float | None = None,
     seed: int = 0,
     dtype: DTypeLike = np.float64,
-    explore: Explore | None = None,
-    rewards: Estimate | None = None,
-    forget: float | None = None,
-    baseline: bool | None = None,
-    scaling: Kind = None,
-    intercept: Intercept = False,
+    **settings: Unpack[Settings],
 ) -> ProjectedLinUCB:
     """CBRAP (Yu et al. 2017): arms are projected to ``size`` random directions, then exact, O(dim · size).
 
@@ -433,22 +368,9 @@ def cbrap(
     (100,)
 
     """
-    return ProjectedLinUCB(
-        dim,
-        size=size,
-        ridge=ridge,
-        beta=beta,
-        seed=seed,
-        dtype=dtype,
-        explore=explore,
-        rewards=rewards,
-        forget=forget,
-        baseline=baseline,
-        scaling=scaling,
-        intercept=intercept,
-    )
+    return ProjectedLinUCB(dim, size=size, seed=seed, dtype=dtype, **settings)
 
 
-def _columns(dim: int, intercept: Intercept) -> int:
+def _columns(dim: int, settings: Settings) -> int:
     """The number of columns of the sketch: one more than an arm has if there is an intercept."""
-    return check_count("dim", dim, at_least=1) + bool(intercept)
+    return check_count("dim", dim, at_least=1) + bool(settings.get("intercept"))
