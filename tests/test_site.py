@@ -230,7 +230,7 @@ def parameters_of(page: str) -> dict[str, tuple[str, str, str]]:
 
 def test_the_reference_has_the_types_of_the_signatures(pages: dict[str, str]) -> None:
     """Also where a docstring describes several parameters in one entry."""
-    settings = griffe.load_extensions(ROOT / "docs/hooks/parameters.py")  # those that recipes share
+    settings = griffe.load_extensions(str(ROOT / "docs/hooks/parameters.py"))  # those that recipes share
     library = griffe.load("sketchbandit", search_paths=[ROOT / "src"], extensions=settings)
     recipes = library["policy.recipes"]
     for name in ("soful", "cbscfd", "dbslinucb", "cbrap"):
