@@ -168,9 +168,10 @@ def test_names_are_imported_when_they_are_used() -> None:
     (typed,) = (node for node in source.body if isinstance(node, ast.If))
     imports = [node for node in typed.body if isinstance(node, ast.ImportFrom)]
     homes = {alias.name: node.module for node in imports for alias in node.names}
-    modules = dict.fromkeys(("data", "evaluation", "theory"), "sketchbandit")
+    modules = dict.fromkeys(sb._MODULES, "sketchbandit")
     named = {name: f"sketchbandit.{module}" for name, module in sb._HOMES.items()}
     assert homes == {**modules, **named}, "type checkers see the same names in the same places"
+    assert all(alias.asname == alias.name for node in imports for alias in node.names), "and may import them"
 
 
 @pytest.mark.parametrize("extra", ["service", "client"])

@@ -9,7 +9,7 @@ from sketchbandit.simulation import environments, streams
 from sketchbandit.simulation.pool import in_order
 from sketchbandit.simulation.runs import Run
 from sketchbandit.simulation.specs import parse
-from sketchbandit.simulation.streams import Stream
+from sketchbandit.simulation.streams import CachedRounds
 
 ARMS = "gaussian:dim=6,arms=4"
 
@@ -19,7 +19,7 @@ ARMS = "gaussian:dim=6,arms=4"
 )
 def test_rounds_that_are_kept_are_those_of_the_environment(text: str) -> None:
     """Also after somebody wrote into the arms, and when more are asked for than before."""
-    kept = Stream(environments.build(parse(text), 3))
+    kept = CachedRounds(environments.build(parse(text), 3))
     for count in (5, 9, 9, 2):
         plain = environments.build(parse(text), 3).rounds(count)
         for here, there in zip(kept.rounds(count), plain, strict=True):
@@ -37,7 +37,7 @@ def test_a_stream_too_long_to_keep_is_drawn_anew(
     """The rounds are the same."""
     monkeypatch.setattr(streams, "MOST_BYTES", 5 * 4 * 6 * 8)
     plain = environments.build(parse(ARMS), 0)
-    kept = Stream(plain)
+    kept = CachedRounds(plain)
     found = [drawn.arms for drawn in kept.rounds(count)]
     np.testing.assert_array_equal(found, [drawn.arms for drawn in plain.rounds(count)])
     assert bool(kept._kept) is is_kept

@@ -228,7 +228,7 @@ def test_the_report_of_the_tour(folder: Path, results: Results, tmp_path: Path) 
     assert [path.name for path in (folder / "figures").iterdir()] == ["mine.png"], "--fresh takes ours along"
 
 
-class Stages(runner.Watcher):
+class Stages(runner.RunProgress):
     """Writes down the names of the stages."""
 
     def __init__(self) -> None:

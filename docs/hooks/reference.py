@@ -15,6 +15,8 @@ import griffe
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
+import sketchbandit
+
 PACKAGE = "sketchbandit"
 OTHERS = {"sketchbandit_service": "src", "sketchbandit_paper": "paper"}  # beside it: modules named in full
 LIST = "<!-- the list of all pages -->"  # reference.md has it where the list goes
@@ -244,6 +246,8 @@ class Reference:
         return f"{part}-{name}" if parent.count(".") and part in {"dask", "outofcore"} else name
 
     def _exports(self, path: str) -> list[str] | None:
+        if path == PACKAGE:
+            return sketchbandit.__all__
         names = self._module(path).exports
         return None if names is None else [str(name) for name in names]
 

@@ -25,8 +25,8 @@ Performer = Callable[[list[Run]], Iterator[list[Result | Failure]]]
 """Performs runs somewhere."""
 
 
-class Watcher:
-    """Who is told how the work goes: this one keeps it to itself, a progress bar shows it."""
+class RunProgress:
+    """Progress callbacks; each does nothing by default."""
 
     def stage(self, name: str, total: int, done: int) -> None:
         """A stage of so many runs begins; some of them were done before."""
@@ -57,7 +57,7 @@ def settings_of(
     return settings
 
 
-def check(experiments: Sequence[Experiment], profile: Profile, watcher: Watcher) -> dict[str, str]:
+def check(experiments: Sequence[Experiment], profile: Profile, watcher: RunProgress) -> dict[str, str]:
     """Read every data set and check every contender, so that nothing is found wrong after an hour.
 
     Returns the digests of the named data sets.
@@ -85,14 +85,14 @@ def run(
     dask: str | None = None,
     resume: bool = False,
     fresh: bool = False,
-    watcher: Watcher | None = None,
+    watcher: RunProgress | None = None,
     stages: Mapping[str, Sequence[Experiment]] | None = None,
 ) -> Outcome:
     """Tune, then play, whatever is not in ``out`` yet. What fails is reported and does not stop the rest.
 
     ``stages`` names what is played first and what follows, for the watcher; by default there is one stage.
     """
-    watcher = watcher or Watcher()
+    watcher = watcher or RunProgress()
     settings = settings_of(experiments, profile, check(experiments, profile, watcher))
     if dask is None:
         perform: Performer = partial(run_all, jobs=jobs or os.cpu_count() or 1)
@@ -106,7 +106,9 @@ def run(
         return Outcome(store.frame(), failures)
 
 
-def _perform(name: str, runs: list[Run], store: Store, perform: Performer, watcher: Watcher) -> list[Failure]:
+def _perform(
+    name: str, runs: list[Run], store: Store, perform: Performer, watcher: RunProgress
+) -> list[Failure]:
     missing = [run for run in runs if run.key not in store.finished]
     failures: list[Failure] = []
     if runs:

@@ -24,7 +24,7 @@ from sketchbandit_paper.readings import DEFAULT
 from sketchbandit_paper.readings import reading as reading_named
 from sketchbandit_paper.reporting import Report
 from sketchbandit_paper.results import Results
-from sketchbandit_paper.runner import Watcher
+from sketchbandit_paper.runner import RunProgress
 from sketchbandit_paper.store import Store
 from sketchbandit_paper.verifying import Verified
 
@@ -47,7 +47,7 @@ def reproduce(
     out: str | Path = "results",
     resume: bool = False,
     fresh: bool = False,
-    watcher: Watcher | None = None,
+    watcher: RunProgress | None = None,
 ) -> Report:
     """Run the paper's experiments and write figures, tables and the report into ``out``.
 
@@ -71,7 +71,7 @@ def reproduce(
     resume, fresh : bool
         Whether to go on with what is in the folder, or to delete it. Without either a folder with results
         is refused.
-    watcher : Watcher, optional
+    watcher : RunProgress, optional
         Is told how the work goes.
 
     """
@@ -87,7 +87,7 @@ def tour(
     out: str | Path = "results",
     resume: bool = False,
     fresh: bool = False,
-    watcher: Watcher | None = None,
+    watcher: RunProgress | None = None,
 ) -> Report:
     """A first look: regret, time and memory of the default, the paper's algorithms, OFUL and chance.
 
@@ -119,7 +119,7 @@ def compare(
     out: str | Path = "comparison",
     resume: bool = False,
     fresh: bool = False,
-    watcher: Watcher | None = None,
+    watcher: RunProgress | None = None,
 ) -> Report:
     """Play any policies on any data set and write figure, table and report into ``out``.
 
@@ -229,7 +229,7 @@ def _run(
     *,
     resume: bool,
     fresh: bool,
-    watcher: Watcher | None,
+    watcher: RunProgress | None,
 ) -> Report:
     if resume and fresh:
         raise InputError("resume goes on with what is there and fresh deletes it: choose one")

@@ -28,228 +28,118 @@ True
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sketchbandit._version import __version__
+from sketchbandit._version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from sketchbandit import data, evaluation, theory
-    from sketchbandit.arms import Catalogue, Offer
+if TYPE_CHECKING:  # the same names in the same places, for type checkers and editors
+    from sketchbandit import data as data, evaluation as evaluation, theory as theory
+    from sketchbandit.arms import Catalogue as Catalogue, Offer as Offer
     from sketchbandit.environment import (
-        Classification,
-        Clicks,
-        Environment,
-        GaussianArms,
-        HeavyTails,
-        Rotating,
-        Round,
-        Switching,
+        Classification as Classification,
+        Clicks as Clicks,
+        Environment as Environment,
+        GaussianArms as GaussianArms,
+        HeavyTails as HeavyTails,
+        Rotating as Rotating,
+        Round as Round,
+        Switching as Switching,
     )
     from sketchbandit.errors import (
-        FileError,
-        InputError,
-        InputTypeError,
-        MergeError,
-        MergeKindError,
-        RowError,
-        SketchBanditError,
-        SketchTooSmallWarning,
-        TooFewDigitsWarning,
-        WorldChangedWarning,
+        FileError as FileError,
+        InputError as InputError,
+        InputTypeError as InputTypeError,
+        MergeError as MergeError,
+        MergeKindError as MergeKindError,
+        RowError as RowError,
+        SketchBanditError as SketchBanditError,
+        SketchTooSmallWarning as SketchTooSmallWarning,
+        TooFewDigitsWarning as TooFewDigitsWarning,
+        WorldChangedWarning as WorldChangedWarning,
     )
-    from sketchbandit.estimate import Estimate, Linear, Logistic, Poisson, Robust
+    from sketchbandit.estimate import (
+        Estimate as Estimate,
+        Linear as Linear,
+        Logistic as Logistic,
+        Poisson as Poisson,
+        Robust as Robust,
+    )
     from sketchbandit.explore import (
-        UCB,
-        ActionChoice,
-        Candidates,
-        Choice,
-        EpsilonGreedy,
-        Explore,
-        Greedy,
-        InverseGap,
-        Thompson,
+        UCB as UCB,
+        ActionChoice as ActionChoice,
+        Candidates as Candidates,
+        Choice as Choice,
+        EpsilonGreedy as EpsilonGreedy,
+        Explore as Explore,
+        Greedy as Greedy,
+        InverseGap as InverseGap,
+        Thompson as Thompson,
     )
-    from sketchbandit.features import Scaling
-    from sketchbandit.loading import load
+    from sketchbandit.loading import load as load
     from sketchbandit.policy import (
-        Health,
-        LinUCB,
-        PerAction,
-        Policy,
-        ProjectedLinUCB,
-        adaptive,
-        cbrap,
-        cbscfd,
-        dbslinucb,
-        oful,
-        soful,
+        Health as Health,
+        LinUCB as LinUCB,
+        PerAction as PerAction,
+        Policy as Policy,
+        ProjectedLinUCB as ProjectedLinUCB,
+        adaptive as adaptive,
+        cbrap as cbrap,
+        cbscfd as cbscfd,
+        dbslinucb as dbslinucb,
+        oful as oful,
+        soful as soful,
     )
-    from sketchbandit.policy.named import register
-    from sketchbandit.precision import Precision
-    from sketchbandit.simulation.loop import RoundResult, play
+    from sketchbandit.policy.named import register as register
+    from sketchbandit.precision import Precision as Precision
+    from sketchbandit.features import Scaling as Scaling
+    from sketchbandit.simulation.loop import RoundResult as RoundResult, play as play
     from sketchbandit.sketch import (
-        AdaptiveSketch,
-        Block,
-        BulkReader,
-        Change,
-        DyadicBlockSketch,
-        ExactSketch,
-        FrequentDirections,
-        IncrementalSVD,
-        RandomProjection,
-        Sketch,
+        AdaptiveSketch as AdaptiveSketch,
+        Block as Block,
+        BulkReader as BulkReader,
+        Change as Change,
+        DyadicBlockSketch as DyadicBlockSketch,
+        ExactSketch as ExactSketch,
+        FrequentDirections as FrequentDirections,
+        IncrementalSVD as IncrementalSVD,
+        RandomProjection as RandomProjection,
+        Sketch as Sketch,
     )
-    from sketchbandit.sketch.singular_values import Spectrum, spectrum
-    from sketchbandit.theory import Confidence
+    from sketchbandit.sketch.spectrum import Spectrum as Spectrum, spectrum as spectrum
+    from sketchbandit.theory import Confidence as Confidence
 
-__all__ = [
-    "UCB",
-    "ActionChoice",
-    "AdaptiveSketch",
-    "Block",
-    "BulkReader",
-    "Candidates",
-    "Catalogue",
-    "Change",
-    "Choice",
-    "Classification",
-    "Clicks",
-    "Confidence",
-    "DyadicBlockSketch",
-    "Environment",
-    "EpsilonGreedy",
-    "Estimate",
-    "ExactSketch",
-    "Explore",
-    "FileError",
-    "FrequentDirections",
-    "GaussianArms",
-    "Greedy",
-    "Health",
-    "HeavyTails",
-    "IncrementalSVD",
-    "InputError",
-    "InputTypeError",
-    "InverseGap",
-    "LinUCB",
-    "Linear",
-    "Logistic",
-    "MergeError",
-    "MergeKindError",
-    "Offer",
-    "PerAction",
-    "Poisson",
-    "Policy",
-    "Precision",
-    "ProjectedLinUCB",
-    "RandomProjection",
-    "Robust",
-    "Rotating",
-    "Round",
-    "RoundResult",
-    "RowError",
-    "Scaling",
-    "Sketch",
-    "SketchBanditError",
-    "SketchTooSmallWarning",
-    "Spectrum",
-    "Switching",
-    "Thompson",
-    "TooFewDigitsWarning",
-    "WorldChangedWarning",
-    "__version__",
-    "adaptive",
-    "cbrap",
-    "cbscfd",
-    "data",
-    "dbslinucb",
-    "evaluation",
-    "load",
-    "oful",
-    "play",
-    "register",
-    "soful",
-    "spectrum",
-    "theory",
-]
-
-# Where each name is defined. Modules are imported when one of their names is first used: the command line
-# prints its help without numpy and scipy.
-_MODULES = {
-    "arms": ("Catalogue", "Offer"),
-    "environment": (
-        "Classification",
-        "Clicks",
-        "Environment",
-        "GaussianArms",
-        "HeavyTails",
-        "Rotating",
-        "Round",
-        "Switching",
-    ),
+# The public names, by the module that defines them. It is imported when one of its names is first used: the
+# command line prints its help without numpy and scipy.
+_DEFINED_IN = {
+    "arms": "Catalogue Offer",
+    "environment": "Classification Clicks Environment GaussianArms HeavyTails Rotating Round Switching",
     "errors": (
-        "FileError",
-        "InputError",
-        "InputTypeError",
-        "MergeError",
-        "MergeKindError",
-        "RowError",
-        "SketchBanditError",
-        "SketchTooSmallWarning",
-        "TooFewDigitsWarning",
-        "WorldChangedWarning",
+        "FileError InputError InputTypeError MergeError MergeKindError RowError SketchBanditError "
+        "SketchTooSmallWarning TooFewDigitsWarning WorldChangedWarning"
     ),
-    "estimate": ("Estimate", "Linear", "Logistic", "Poisson", "Robust"),
-    "explore": (
-        "UCB",
-        "ActionChoice",
-        "Candidates",
-        "Choice",
-        "EpsilonGreedy",
-        "Explore",
-        "Greedy",
-        "InverseGap",
-        "Thompson",
-    ),
-    "loading": ("load",),
-    "policy": (
-        "Health",
-        "LinUCB",
-        "PerAction",
-        "Policy",
-        "ProjectedLinUCB",
-        "adaptive",
-        "cbrap",
-        "cbscfd",
-        "dbslinucb",
-        "oful",
-        "soful",
-    ),
-    "policy.named": ("register",),
-    "precision": ("Precision",),
-    "features": ("Scaling",),
-    "simulation.loop": ("RoundResult", "play"),
+    "estimate": "Estimate Linear Logistic Poisson Robust",
+    "explore": "UCB ActionChoice Candidates Choice EpsilonGreedy Explore Greedy InverseGap Thompson",
+    "loading": "load",
+    "policy": "Health LinUCB PerAction Policy ProjectedLinUCB adaptive cbrap cbscfd dbslinucb oful soful",
+    "policy.named": "register",
+    "precision": "Precision",
+    "scaling": "Scaling",
+    "simulation.loop": "RoundResult play",
     "sketch": (
-        "AdaptiveSketch",
-        "Block",
-        "BulkReader",
-        "Change",
-        "DyadicBlockSketch",
-        "ExactSketch",
-        "FrequentDirections",
-        "IncrementalSVD",
-        "RandomProjection",
-        "Sketch",
+        "AdaptiveSketch Block BulkReader Change DyadicBlockSketch ExactSketch FrequentDirections "
+        "IncrementalSVD RandomProjection Sketch"
     ),
-    "sketch.singular_values": ("Spectrum", "spectrum"),
-    "theory": ("Confidence",),
+    "sketch.spectrum": "Spectrum spectrum",
+    "theory": "Confidence",
 }
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+_MODULES = ("data", "evaluation", "theory")
+_HOMES = {name: module for module, names in _DEFINED_IN.items() for name in names.split()}
+__all__ = sorted(["__version__", *_MODULES, *_HOMES])  # noqa: PLE0605  (of strings, made of the table)
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
     if name in _HOMES:
         found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    elif name in __all__ or name in _MODULES:
+    elif name in _MODULES or name in _DEFINED_IN:
         found = import_module(f"{__name__}.{name}")  # sb.data, sb.sketch: modules are attributes too
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

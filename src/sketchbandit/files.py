@@ -14,13 +14,13 @@ import json
 import os
 import secrets
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load as from_safetensors
 
-from sketchbandit.arrays import AnyArray
+from sketchbandit.arrays import AnyArray, Arrays, Scalars
 from sketchbandit.errors import FileError
 
 FORMAT = "sketchbandit"
@@ -43,16 +43,16 @@ class Contents(NamedTuple):
     """The contents of a file."""
 
     kind: str
-    scalars: dict[str, Any]
-    arrays: dict[str, AnyArray]
+    scalars: Scalars
+    arrays: Arrays
 
 
-def write(path: Path, kind: str, scalars: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
+def write(path: Path, kind: str, scalars: Scalars, arrays: Arrays) -> None:
     """Write arrays and JSON values, atomically."""
     replace_file(path, *to_parts(kind, scalars, arrays))
 
 
-def to_parts(kind: str, scalars: dict[str, Any], arrays: dict[str, AnyArray]) -> list[bytes | memoryview]:
+def to_parts(kind: str, scalars: Scalars, arrays: Arrays) -> list[bytes | memoryview]:
     """The bytes that ``write`` writes, in safetensors format: a header, and the arrays without a copy.
 
     The writer of safetensors would copy all arrays twice, and block other threads meanwhile.
@@ -66,7 +66,7 @@ def to_parts(kind: str, scalars: dict[str, Any], arrays: dict[str, AnyArray]) ->
         "scalars": text,
         "sha256": _digest(kind, text, arrays),
     }
-    header: dict[str, Any] = {"__metadata__": metadata}
+    header: Scalars = {"__metadata__": metadata}
     end = 0
     for name, array in arrays.items():
         begin, end = end, end + array.nbytes
@@ -130,7 +130,7 @@ def from_bytes(content: bytes, name: str) -> Contents:
     return _checked(name, metadata, arrays)
 
 
-def _checked(path: Path | str, metadata: dict[str, str], arrays: dict[str, AnyArray]) -> Contents:
+def _checked(path: Path | str, metadata: dict[str, str], arrays: Arrays) -> Contents:
     try:
         kind, text, expected = metadata["kind"], metadata["scalars"], metadata["sha256"]
     except KeyError as error:
@@ -160,7 +160,7 @@ def _check_format(path: Path | str, metadata: dict[str, str]) -> None:
         )
 
 
-def _digest(kind: str, text: str, arrays: dict[str, AnyArray]) -> str:
+def _digest(kind: str, text: str, arrays: Arrays) -> str:
     digest = hashlib.sha256(f"{kind}\n{text}\n".encode())
     for name in sorted(arrays):
         array = arrays[name]

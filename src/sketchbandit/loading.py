@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from sketchbandit import files
-from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import FileError, InputTypeError, SketchBanditError
 from sketchbandit.policy import PerAction, Policy
 from sketchbandit.serialization import Stored
@@ -71,8 +70,3 @@ def load(path: str | Path, expected: Any = Stored, **extra: Any) -> Any:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileError(f"{path} does not hold a valid {cls.__name__}: {error!r}") from error
-
-
-def policy_from(kind: str, scalars: Scalars, arrays: Arrays) -> Policy:
-    """The policy of this ``kind`` that ``dump`` described, for callers with a file format of their own."""
-    return Policy.of_kind(kind).undump(scalars, arrays)

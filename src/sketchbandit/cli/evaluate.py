@@ -1,4 +1,4 @@
-"""The command that estimates from a log what policies would earn: its options. ``judging`` does the work."""
+"""The command that estimates from a log what policies would earn: its options. ``offline`` does the work."""
 
 from pathlib import Path
 from typing import Annotated
@@ -100,7 +100,7 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
 
     Example: `sketchbandit evaluate log.parquet --policy adaptive --methods ips --interval anytime --fresh`
     """
-    from sketchbandit.cli.judging import judge  # noqa: PLC0415  (help needs none of it)
+    from sketchbandit.cli.offline import judge  # noqa: PLC0415  (help needs none of it)
     from sketchbandit.cli.output import complaints  # noqa: PLC0415
 
     options = {"methods": methods, "interval": interval, "level": level, "split": split, "parts": parts}

@@ -1,12 +1,15 @@
-"""What the commands have in common: the console, tables, and errors as messages."""
+"""What the commands have in common: the console, tables, progress bars, and errors as messages."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from sketchbandit.errors import SketchBanditError
@@ -36,3 +39,23 @@ def print_table(title: str, header: list[str], rows: list[list[str]]) -> None:
     for row in rows:
         shown.add_row(*map(escape, row))
     console.print(shown)
+
+
+class LiveProgress:
+    """Lines that are drawn between ``with`` and its end, with the time taken and the time left."""
+
+    def __init__(self, *columns: ProgressColumn) -> None:
+        times = (TimeElapsedColumn(), TextColumn("elapsed,"), TimeRemainingColumn(), TextColumn("left"))
+        self._progress = Progress(*columns, *times, console=Console(stderr=True))
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()

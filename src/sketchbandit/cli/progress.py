@@ -2,11 +2,11 @@
 
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 
-from sketchbandit.cli.live import LiveProgress
-from sketchbandit_paper.runner import Watcher
+from sketchbandit.cli.output import LiveProgress
+from sketchbandit_paper.runner import RunProgress
 
 
-class Bar(LiveProgress, Watcher):
+class Bar(LiveProgress, RunProgress):
     """Told of stages and finished runs; draws one line for each stage."""
 
     def __init__(self) -> None:

@@ -157,7 +157,7 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
     Example: `sketchbandit service evaluate bandit-state --bandit shop --policy adaptive --policy soful`
     """
     try:
-        from sketchbandit.cli.judging import judge  # noqa: PLC0415  (another extra)
+        from sketchbandit.cli.offline import judge  # noqa: PLC0415  (another extra)
     except ModuleNotFoundError as error:
         install = how_to_install("evaluation")
         typer.secho(f"Error: service evaluate needs {error.name}: {install}", err=True, fg=typer.colors.RED)

@@ -11,8 +11,7 @@ import numpy as np
 from rich.progress import BarColumn, TaskID, TextColumn
 
 from sketchbandit import outofcore
-from sketchbandit.cli.live import LiveProgress
-from sketchbandit.cli.output import complaints, console, print_table
+from sketchbandit.cli.output import LiveProgress, complaints, console, print_table
 from sketchbandit.errors import InputError
 from sketchbandit.outofcore.sources import names_in, option
 from sketchbandit.sketch import Sketch, spectrum

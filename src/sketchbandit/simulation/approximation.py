@@ -1,12 +1,12 @@
 """Matrix approximation: a sketch reads rows, and its true error stands beside certificate and bound."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from sketchbandit import data
-from sketchbandit.arrays import Matrix
+from sketchbandit.arrays import Matrix, Scalars
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import covariance_error, fd_bound, normalised, row_norms_sq
 from sketchbandit.simulation.specs import Spec
@@ -16,7 +16,7 @@ from sketchbandit.sketch import DyadicBlockSketch, FrequentDirections, Sketch
 class Studied(NamedTuple):
     """A sketch, the paper's name for it, and the paper's bound on its error."""
 
-    kind: type[Any]
+    kind: Callable[..., Sketch]
     title: str
     bound_sign: str
     bound: Callable[[Spec, Matrix], float]
@@ -52,14 +52,12 @@ def matrix(environment: Spec, count: int, seed: int) -> Matrix:
     return normalised(rows)
 
 
-def measure(
-    environment: Spec, contender: Spec, count: int, *, seed: int, points: int
-) -> Iterator[dict[str, Any]]:
+def measure(environment: Spec, contender: Spec, count: int, *, seed: int, points: int) -> Iterator[Scalars]:
     """Stream the matrix through the sketch; a row at each point."""
     rows = matrix(environment, count, seed)
     dim = rows.shape[1]
     studied = SKETCHES[contender.name]
-    sketch: Sketch = studied.kind(dim, **dict(contender.settings))
+    sketch = studied.kind(dim, **dict(contender.settings))
     covariance = np.zeros((dim, dim))
     every = max(1, len(rows) // points)
     for start in range(0, len(rows), every):

@@ -4,15 +4,15 @@ import json
 import math
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Any
 
+from sketchbandit.arrays import Scalars
 from sketchbandit.environment import Environment
 from sketchbandit.policy import Policy
 
 EDGES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Between the bins of the predictions."""
 LEAST = 0.001
-"""What a prediction counts as at least in the log loss, and one less that at most: for every model alike."""
+"""For the log loss, predictions are clipped to [LEAST, 1 - LEAST]."""
 
 
 class Calibration:
@@ -36,7 +36,7 @@ class Calibration:
         return json.dumps(self._bins)
 
 
-def measure(policy: Policy, environment: Environment, rounds: int, points: int) -> Iterator[dict[str, Any]]:
+def measure(policy: Policy, environment: Environment, rounds: int, points: int) -> Iterator[Scalars]:
     """Play, and compare the mean reward that was predicted of each arm chosen with the reward."""
     found, every = Calibration(), max(1, rounds // points)
     reward = regret = 0.0

@@ -1,10 +1,10 @@
 """Chance: what a uniform choice earns. It is the reference of every comparison."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from sketchbandit.arrays import Scalars
 from sketchbandit.environment import Environment
 from sketchbandit.errors import InputError
 from sketchbandit.simulation.specs import Spec, spec
@@ -20,7 +20,7 @@ def is_chance(policy: Spec) -> bool:
     return policy == UNIFORM
 
 
-def measure(environment: Environment, rounds: int, points: int) -> Iterator[dict[str, Any]]:
+def measure(environment: Environment, rounds: int, points: int) -> Iterator[Scalars]:
     """Rows like those of a policy: the exact expectation over the choice, so that nothing is drawn.
 
     >>> from sketchbandit.environment import Classification

@@ -1,11 +1,9 @@
 """Columns of a data set: brought to one scale, and a word where their scales are far apart."""
 
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arrays import Vector
+from sketchbandit.arrays import AnyArray, Rows, Vector
 from sketchbandit.data import DataSet
 from sketchbandit.data.dataset import column_name
 
@@ -13,7 +11,7 @@ _FAR = 30.0  # times: pixels, word counts and moments stay below it
 _OFTEN = 0.01  # a column that is nearly always zero says little about its scale
 
 
-def standardised(features: Any) -> Any:
+def standardised(features: Rows) -> Rows:
     """Every column with mean 0 and deviation 1; a constant column becomes zero.
 
     Sparse columns are divided by their deviation and not centred, which would fill them.
@@ -55,7 +53,7 @@ def said_of_scales(data: DataSet) -> str:
     )
 
 
-def _scales(features: Any) -> Vector:
+def _scales(features: Rows) -> Vector:
     """Zero for a column that is nearly always zero."""
     count = features.shape[0]
     if sparse.issparse(features):
@@ -72,7 +70,7 @@ def _scales(features: Any) -> Vector:
     return found
 
 
-def _column_sums(rows: Any, values: Any) -> Vector:
+def _column_sums(rows: Rows, values: AnyArray) -> Vector:
     """Of what is stored of a CSR matrix, or of something else in the same places."""
     return np.bincount(rows.indices, weights=values, minlength=rows.shape[1]).astype(np.float64)
 

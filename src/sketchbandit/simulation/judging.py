@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit import evaluation
+from sketchbandit.arrays import Scalars
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.evaluation import Estimate, Evaluation, Log, Replay
 from sketchbandit.evaluation.off_policy import judged, judging_rows
@@ -17,7 +18,7 @@ from sketchbandit.evaluation.settings import Settings
 from sketchbandit.evaluation.summary import conclude
 from sketchbandit.evaluation.terms import Terms
 from sketchbandit.policy import PerAction
-from sketchbandit.processes import Answer, ask_all
+from sketchbandit.processes import Answer, Message, ask_all
 from sketchbandit.simulation import policies as known
 from sketchbandit.simulation import rules
 from sketchbandit.simulation.specs import parse
@@ -29,8 +30,8 @@ ALWAYS = "always:"
 """Followed by the name of an action: the policy that always takes it."""
 
 
-class Watcher:
-    """Is told how the work goes; does nothing."""
+class DecisionProgress:
+    """Progress callbacks; each does nothing by default."""
 
     def begin(self, decisions: int) -> None:
         """So many decisions are to be judged, by all candidates together."""
@@ -46,7 +47,7 @@ class Candidate(NamedTuple):
     bandit: str | None
     dim: int | None
     policy: str
-    settings: dict[str, Any]
+    settings: Scalars
     split: float | None
     parts: int | None
     learning: bool
@@ -82,7 +83,7 @@ def evaluate(
     reward_range: tuple[float, float] | None = None,
     max_weight: float | None = None,
     jobs: int | None = None,
-    watcher: Watcher | None = None,
+    watcher: DecisionProgress | None = None,
 ) -> Evaluation:
     """What policies would earn that have learned from a part of the log, by the rows that they have not seen.
 
@@ -100,11 +101,11 @@ def evaluate(
         As for ``evaluation.train_and_judge``.
     jobs : int, optional
         Processes at a time; by default one for each core.
-    watcher : Watcher, optional
-        Is told how the work goes.
+    watcher : DecisionProgress, optional
+        Its methods are called as the work goes on.
 
     """
-    settings: dict[str, Any] = {"methods": tuple(methods), "interval": interval, "level": level}
+    settings: Scalars = {"methods": tuple(methods), "interval": interval, "level": level}
     settings |= {"reward_range": reward_range, "max_weight": max_weight}
     wanted = Settings(**settings)
     where = {"log": str(log), "bandit": bandit, "dim": dim, "split": split, "parts": parts}
@@ -121,7 +122,7 @@ def replay(
     dim: int | None = None,
     level: float = 0.95,
     jobs: int | None = None,
-    watcher: Watcher | None = None,
+    watcher: DecisionProgress | None = None,
 ) -> dict[str, Replay]:
     """What policies earn while they learn, by replay of the log; the settings are those of ``evaluate``."""
     whole = evaluation.read_log(log, bandit=bandit, dim=dim)
@@ -139,18 +140,18 @@ def replay(
 
 
 def _ask(
-    policies: Sequence[str], task: dict[str, Any], decisions: int, jobs: int | None, watcher: Watcher | None
+    policies: Sequence[str], task: Scalars, decisions: int, jobs: int | None, watcher: DecisionProgress | None
 ) -> Iterable[tuple[str, Path]]:
     """Every candidate's file, when all are done; the files go afterwards."""
     names = _checked(policies)
-    watch = watcher or Watcher()
+    watch = watcher or DecisionProgress()
     watch.begin(decisions * len(names))
     count = os.cpu_count() or 1 if jobs is None else check_count("jobs", jobs, at_least=1)
     with tempfile.TemporaryDirectory(prefix="sketchbandit-") as folder:
         paths = {name: Path(folder) / f"{number}.npz" for number, name in enumerate(names)}
         tasks = [Candidate(policy=name, out=str(path), **task) for name, path in paths.items()]
 
-        def tell(news: Any) -> None:
+        def tell(news: Message) -> None:
             watch.advance(news["decisions"])
 
         if count == 1 or len(tasks) == 1:

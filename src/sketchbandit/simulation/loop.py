@@ -10,6 +10,9 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.policy import Policy
 from sketchbandit.sketch.checks import check_count
 
+Played = Any
+"""The arm that was chosen, or the context with the action taken (``environment.Taken``)."""
+
 
 class RoundResult(NamedTuple):
     """One round as a flat row: ``pandas.DataFrame(sb.play(...))`` is a table.
@@ -71,9 +74,9 @@ class LateRewards:
 
     def __init__(self, delay: int) -> None:
         self._delay = check_count("delay", delay, at_least=0)
-        self._waiting: deque[tuple[Any, float]] = deque()
+        self._waiting: deque[tuple[Played, float]] = deque()
 
-    def send(self, arm: Any, reward: float) -> tuple[Any, float] | None:
+    def send(self, arm: Played, reward: float) -> tuple[Played, float] | None:
         """Send an arm with its reward. Return the older pair that arrives now, or None."""
         if not self._delay:
             return arm, reward
@@ -89,7 +92,7 @@ def play(
     delay: int = 0,
     every: int = 1,
     clock: Callable[[], float] = time.perf_counter,
-    watch: Callable[[Any], None] | None = None,
+    watch: Callable[[Played], None] | None = None,
 ) -> Iterator[RoundResult]:
     """Play ``rounds`` rounds. Yield a row for every ``every``-th round, and for the last.
 

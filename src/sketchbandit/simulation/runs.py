@@ -6,12 +6,12 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from sketchbandit._version import __version__
+from sketchbandit.arrays import Rows, Scalars
 from sketchbandit.environment import Environment
 from sketchbandit.errors import SketchTooSmallWarning, WorldChangedWarning
 from sketchbandit.linalg import fd_bound, gram_spectrum
@@ -29,7 +29,7 @@ from sketchbandit.simulation.specs import Spec
 from sketchbandit.simulation.streams import stream
 from sketchbandit.simulation.tuning import Pair, Player, race
 
-Row = dict[str, Any]
+Row = Scalars
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _play(run: Run) -> Iterator[Row]:
     environment = stream(run.environment, run.seed)
     policies.warm_up(run.contender, per_action=environment.actions is not None)
     policy = policies.build_for(environment, run.contender, run.seed, run.rounds)
-    chosen: list[Any] = []
+    chosen: list[Rows] = []
     every = max(1, run.rounds // run.points)
     watch = None if run.spectrum == "no" else lambda arm: chosen.append(arm.copy())  # not all of its round
     how = {"delay": run.contender.get(policies.DELAY, 0), "every": every, "watch": watch}
@@ -145,7 +145,7 @@ def _chance(run: Run) -> Iterator[Row]:
     return chance.measure(stream(run.environment, run.seed), run.rounds, run.points)
 
 
-def _spectrum(chosen: Sequence[Any], contender: Spec) -> Row:
+def _spectrum(chosen: Sequence[Rows], contender: Spec) -> Row:
     """The rank of the arms chosen so far, and Delta_t of eq. (spectral error) for the contender's size."""
     stream = sparse.vstack(chosen) if sparse.issparse(chosen[0]) else np.asarray(chosen)
     sigma_sq = gram_spectrum(stream)

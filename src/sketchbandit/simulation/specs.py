@@ -1,5 +1,6 @@
 """A name with settings, as data: ``soful:size=50``. Policies, environments and sketches are asked for so."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sketchbandit.errors import InputError
@@ -18,7 +19,7 @@ class Spec(NamedTuple):
         return self.name + (":" + ",".join(f"{k}={v}" for k, v in self.settings) if self.settings else "")
 
     @classmethod
-    def from_list(cls, parts: Any) -> "Spec":
+    def from_list(cls, parts: Sequence[Any]) -> "Spec":
         """The spec that JSON turned into lists."""
         name, settings = parts
         return cls(name, tuple((key, value) for key, value in settings))

@@ -12,12 +12,12 @@ MOST_BYTES = 2 << 30
 
 
 @lru_cache(maxsize=1)
-def stream(environment: Spec, seed: int) -> "Stream":
+def stream(environment: Spec, seed: int) -> "CachedRounds":
     """The environment of that seed; the same object as long as nobody asks for another one."""
-    return Stream(environments.build(environment, seed))
+    return CachedRounds(environments.build(environment, seed))
 
 
-class Stream(Environment):
+class CachedRounds(Environment):
     """An environment whose rounds are kept after they were drawn. Everybody gets arms of their own."""
 
     def __init__(self, environment: Environment) -> None:

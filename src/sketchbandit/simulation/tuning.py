@@ -16,7 +16,7 @@ Pair = tuple[float, float | None]
 _LOOK = 8  # after one round in so many it is seen who leads
 
 
-class Found(NamedTuple):
+class RaceResult(NamedTuple):
     """How far a pair came, and its mean regret until then; the best one came to the end."""
 
     rounds: int
@@ -45,7 +45,7 @@ def race(
     players: Callable[[Pair], list[Player]],
     environments: Callable[[], list[Environment]],
     rounds: int,
-) -> dict[Pair, Found]:
+) -> dict[Pair, RaceResult]:
     """Every pair on every permutation, side by side; a pair that cannot win any more is given up.
 
     After an eighth of the rounds whoever leads then plays alone to the end: that is the regret to beat.
@@ -63,13 +63,13 @@ def race(
 
     """
     running = {pair: players(pair) for pair in pairs}
-    found: dict[Pair, Found] = {}
+    found: dict[Pair, RaceResult] = {}
     to_beat = inf
     for number, drawn in enumerate(_rounds(environments(), rounds), start=1):
         for pair, here in list(running.items()):
             regret = _play(here, drawn)
             if number == rounds or regret > to_beat:
-                found[pair] = Found(number, regret / len(here))
+                found[pair] = RaceResult(number, regret / len(here))
                 del running[pair]
         if number == rounds // _LOOK and len(running) > 1:
             leader = min(running, key=lambda pair: _total(running[pair]))

@@ -4,13 +4,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.progress import BarColumn, TaskID, TextColumn
 
-from sketchbandit.cli.live import LiveProgress
-from sketchbandit.cli.output import console, print_table
+from sketchbandit.arrays import Scalars
+from sketchbandit.cli.output import LiveProgress, console, print_table
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.evaluation import Evaluation, Replay
 from sketchbandit.evaluation.evaluation import numbers, plain
@@ -26,7 +25,7 @@ _OPTIONS = {
 """What the library calls by the names of its arguments, as options."""
 
 
-class DecisionBar(LiveProgress, judging.Watcher):
+class DecisionBar(LiveProgress, judging.DecisionProgress):
     """A bar of decisions judged, with the time left."""
 
     def __init__(self) -> None:
@@ -46,7 +45,7 @@ class DecisionBar(LiveProgress, judging.Watcher):
 def judge(
     log: Path,
     policies: Sequence[str],
-    options: dict[str, Any],
+    options: Scalars,
     *,
     learning: bool,
     jobs: int | None,
@@ -93,7 +92,7 @@ def _said_as_options() -> Iterator[None]:
         raise InputError(said) from error
 
 
-def _refuse_unused(options: dict[str, Any]) -> None:
+def _refuse_unused(options: Scalars) -> None:
     """Refuse what a replay does not heed, where it was given."""
     given = [name for name in ("split", "parts", "reward_range", "max_weight") if options[name] is not None]
     given += ["interval"] if options["interval"] != "bounded" else []
