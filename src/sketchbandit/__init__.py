@@ -103,7 +103,7 @@ if TYPE_CHECKING:  # the same names in the same places, for type checkers and ed
         RandomProjection as RandomProjection,
         Sketch as Sketch,
     )
-    from sketchbandit.sketch.spectrum import Spectrum as Spectrum, spectrum as spectrum
+    from sketchbandit.sketch.singular_values import Spectrum as Spectrum, spectrum as spectrum
     from sketchbandit.theory import Confidence as Confidence
 
 # The public names, by the module that defines them. It is imported when one of its names is first used: the
@@ -121,13 +121,13 @@ _DEFINED_IN = {
     "policy": "Health LinUCB PerAction Policy ProjectedLinUCB adaptive cbrap cbscfd dbslinucb oful soful",
     "policy.named": "register",
     "precision": "Precision",
-    "scaling": "Scaling",
+    "features": "Scaling",
     "simulation.loop": "RoundResult play",
     "sketch": (
         "AdaptiveSketch Block BulkReader Change DyadicBlockSketch ExactSketch FrequentDirections "
         "IncrementalSVD RandomProjection Sketch"
     ),
-    "sketch.spectrum": "Spectrum spectrum",
+    "sketch.singular_values": "Spectrum spectrum",
     "theory": "Confidence",
 }
 _MODULES = ("data", "evaluation", "theory")
