@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Estimate(NamedTuple):
+class MeanWithError(NamedTuple):
     """A mean over permutations with half the width of its 95 % interval (Student's t)."""
 
     mean: float
@@ -37,13 +37,13 @@ class Estimate(NamedTuple):
         return f"{self.mean:{how}} ± {self.half:{how}}" if np.isfinite(self.half) else f"{self.mean:{how}}"
 
 
-def estimate(values: Iterable[float]) -> Estimate:
+def estimate(values: Iterable[float]) -> MeanWithError:
     """Mean and half width; the width is nan for a single value and where there is nothing finite."""
     sample = np.asarray(list(values), dtype=np.float64)
     if len(sample) < 2 or not np.isfinite(sample).all():
-        return Estimate(float(sample.mean()), float("nan"))
+        return MeanWithError(float(sample.mean()), float("nan"))
     half = stats.t.ppf(0.975, len(sample) - 1) * sample.std(ddof=1) / np.sqrt(len(sample))
-    return Estimate(float(sample.mean()), float(half))
+    return MeanWithError(float(sample.mean()), float(half))
 
 
 class Curve(NamedTuple):
@@ -129,7 +129,7 @@ class Results:
         last = rows[rows["round"] == rows["rounds"]].sort_values("seed")
         return last[column].to_numpy(dtype=np.float64)
 
-    def final(self, name: str, member: Spec, column: str = "regret") -> Estimate:
+    def final(self, name: str, member: Spec, column: str = "regret") -> MeanWithError:
         """Its mean and interval."""
         return estimate(self.finals(name, member, column))
 
@@ -197,11 +197,11 @@ def _rounds(results: Results, name: str, member: Spec) -> float:
     return float(results.of(name, member)["rounds"].iloc[0])
 
 
-def estimate_of_difference(results: Results, name: str, member: Spec) -> Estimate:
+def estimate_of_difference(results: Results, name: str, member: Spec) -> MeanWithError:
     """Its regret less that of the first contender, paired by permutation; nan where a run is missing."""
     first = next(results.series(name))[1][0]
     here, there = results.finals(name, member), results.finals(name, first)
-    return estimate(here - there) if len(here) == len(there) else Estimate(np.nan, np.nan)
+    return estimate(here - there) if len(here) == len(there) else MeanWithError(np.nan, np.nan)
 
 
 def _differing(member: Spec, members: list[Spec]) -> str:

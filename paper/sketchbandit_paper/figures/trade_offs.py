@@ -13,7 +13,7 @@ from sketchbandit.simulation import environments
 from sketchbandit.simulation.policies import family
 from sketchbandit_paper.fronts import pareto_optimal
 from sketchbandit_paper.lines import lines_of
-from sketchbandit_paper.results import Estimate, Results
+from sketchbandit_paper.results import MeanWithError, Results
 
 
 def pareto(results: Results, name: str) -> Figure:
@@ -60,7 +60,7 @@ def _plain_ticks(axis: Axis, low: float, high: float) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def _front(axis: Axes, look: Look, costs: Vector, regrets: list[Estimate]) -> float:
+def _front(axis: Axes, look: Look, costs: Vector, regrets: list[MeanWithError]) -> float:
     """Draw one method; returns its lowest regret."""
     means, halves = (np.array(values) for values in zip(*regrets, strict=True))
     axis.errorbar(costs, means, yerr=halves, fmt="none", ecolor=look.colour, elinewidth=0.7, alpha=0.4)
