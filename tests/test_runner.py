@@ -155,8 +155,10 @@ def test_a_race_finds_what_playing_everything_finds(bare: Spec) -> None:
 
 def test_the_projection_of_cbrap_changes_with_the_permutation() -> None:
     """Its seed is that of the run unless one was given."""
-    assert policies.build(spec("cbrap", size=3), 9, seed=5).seed == 5
-    assert policies.build(spec("cbrap", size=3, seed=2), 9, seed=5).seed == 2
+    for asked, wanted in ((spec("cbrap", size=3), 5), (spec("cbrap", size=3, seed=2), 2)):
+        policy = policies.build(asked, 9, seed=5)
+        assert isinstance(policy, sb.ProjectedLinUCB)
+        assert policy.seed == wanted
 
 
 RULES: dict[str, tuple[str | None, tuple[float | None, ...]]] = {
@@ -201,6 +203,7 @@ def test_the_rule_that_is_asked_for_is_built() -> None:
     policy = policies.build(parse("adaptive:epsilon=8,explore=epsilon-greedy,explore.epsilon=0.2"), 200)
     assert (policy.explore.epsilon, policy.sketch.epsilon) == (0.2, 8.0)
     policy = policies.build(parse("cbrap:size=3,explore=thompson,scale=0.3,seed=2,explore.seed=9"), 9)
+    assert isinstance(policy, sb.ProjectedLinUCB)
     assert (policy.explore.scale, policy.explore.seed, policy.seed) == (0.3, 9, 2)
     for wrong, words in (
         ("adaptive:explore=boltzmann", "boltzmann.*thompson"),
@@ -245,6 +248,8 @@ def test_the_seed_of_the_run_makes_a_rule_repeat(text: str) -> None:
     given = perform(replace(run, contender=run.contender.with_settings(**{"explore.seed": 5})))
     assert once[-1]["regret"] == again[-1]["regret"] != given[-1]["regret"]
     first, second = (policies.build(run.contender, 15, seed=seed) for seed in (3, 4))
+    assert first.random is not None
+    assert second.random is not None
     assert first.random.random() != second.random.random()
     seed = first.explore.seed
     assert seed not in {3, 4}, "the seed of the run draws the arms"
