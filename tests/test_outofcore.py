@@ -764,8 +764,8 @@ def set_trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str) ->
     (tmp_path / "trap").mkdir()
     (tmp_path / "trap" / "sitecustomize.py").write_text(
         "import os, pathlib, signal\n"
-        "from sketchbandit.outofcore.sources import Source\n"
-        "original = Source.read_into\n"
+        "from sketchbandit.outofcore.sources import MatrixSource\n"
+        "original = MatrixSource.read_into\n"
         "def read_into(source, update, start, stop, tell):\n"
         "    def deadly(rows):\n"
         f"        marker = pathlib.Path({str(tmp_path / 'marker')!r} + str(start))\n"
@@ -774,7 +774,7 @@ def set_trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str) ->
         "            os.kill(os.getpid(), signal.SIGKILL)\n"
         "        tell(rows)\n"
         "    original(source, update, start, stop, deadly)\n"
-        "Source.read_into = read_into\n",
+        "MatrixSource.read_into = read_into\n",
         encoding="utf-8",
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'trap'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")

@@ -156,8 +156,8 @@ def test_a_race_finds_what_playing_everything_finds(bare: Spec) -> None:
 
 def test_the_projection_of_cbrap_changes_with_the_permutation() -> None:
     """Its seed is that of the run unless one was given."""
-    for settings, wanted in (({}, 5), ({"seed": 2}, 2)):
-        policy = policies.build(spec("cbrap", size=3, **settings), 9, seed=5)
+    for asked, wanted in ((spec("cbrap", size=3), 5), (spec("cbrap", size=3, seed=2), 2)):
+        policy = policies.build(asked, 9, seed=5)
         assert isinstance(policy, sb.ProjectedLinUCB)
         assert policy.seed == wanted
 
@@ -249,8 +249,8 @@ def test_the_seed_of_the_run_makes_a_rule_repeat(text: str) -> None:
     given = perform(replace(run, contender=run.contender.with_settings(**{"explore.seed": 5})))
     assert once[-1]["regret"] == again[-1]["regret"] != given[-1]["regret"]
     first, second = (policies.build(run.contender, 15, seed=seed) for seed in (3, 4))
-    assert first.random
-    assert second.random
+    assert first.random is not None
+    assert second.random is not None
     assert first.random.random() != second.random.random()
     seed = first.explore.seed
     assert seed not in {3, 4}, "the seed of the run draws the arms"

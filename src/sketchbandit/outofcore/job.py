@@ -13,8 +13,8 @@ from sketchbandit import errors
 from sketchbandit._version import __version__
 from sketchbandit.arrays import Scalars
 from sketchbandit.errors import FileError, InputError, InputTypeError, SketchBanditError
-from sketchbandit.outofcore.shards import Plan, Reader, Shard, ShardFolder, check_alike, divide
-from sketchbandit.outofcore.sources import STANDARD_INPUT, Source, find, leave_out, open_source
+from sketchbandit.outofcore.shards import Plan, Shard, ShardFolder, SketchReader, check_alike, divide
+from sketchbandit.outofcore.sources import STANDARD_INPUT, MatrixSource, find, leave_out, open_source
 from sketchbandit.processes import Answer, NoAnswer, ask_all
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
@@ -153,7 +153,7 @@ def _checked_target(path: Path, names: Sequence[str]) -> Path:
     return path
 
 
-def _from_standard_input(plan: Plan, source: Source, watcher: Watcher) -> Reader:
+def _from_standard_input(plan: Plan, source: MatrixSource, watcher: Watcher) -> SketchReader:
     bulk = plan.reader()
     watcher.begin(source.rows, 0)
     source.read_into(bulk.update, 0, source.rows or 0, watcher.advance)
@@ -161,8 +161,8 @@ def _from_standard_input(plan: Plan, source: Source, watcher: Watcher) -> Reader
 
 
 def _read_in_shards(
-    plan: Plan, sources: Sequence[Source], folder: Path, jobs: int, watcher: Watcher
-) -> Reader:
+    plan: Plan, sources: Sequence[MatrixSource], folder: Path, jobs: int, watcher: Watcher
+) -> SketchReader:
     shards = divide(plan, sources, folder)
     missing = [shard for shard in shards if not _is_done(shard)]
     watcher.begin(plan.rows, sum(shard.rows for shard in shards) - sum(shard.rows for shard in missing))
@@ -170,7 +170,7 @@ def _read_in_shards(
     return _together(plan, shards)
 
 
-def _finish(bulk: Reader, target: Path | None) -> Sketch:
+def _finish(bulk: SketchReader, target: Path | None) -> Sketch:
     result = bulk.finish()
     result.compress()  # a stream's sketch may hold up to 2·size rows
     if target is not None:
@@ -222,7 +222,7 @@ def _error(reason: str) -> SketchBanditError:
     return SketchBanditError(message if is_of_the_system else reason)
 
 
-def _together(plan: Plan, shards: Sequence[Shard]) -> Reader:
+def _together(plan: Plan, shards: Sequence[Shard]) -> SketchReader:
     """The shards merged in their order, whoever read them."""
     total = plan.reader()
     for shard in shards:

@@ -12,7 +12,7 @@ from sketchbandit import files
 from sketchbandit.arrays import Arrays, Rows, Scalars
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.locking import lock_folder
-from sketchbandit.outofcore.sources import Source
+from sketchbandit.outofcore.sources import MatrixSource
 from sketchbandit.sketch import AdaptiveSketch, BulkReader, FrequentDirections, Sketch
 from sketchbandit.sketch.bulk_reader import CentredReader
 
@@ -23,7 +23,7 @@ MANIFEST = "manifest.json"
 _OURS = (MANIFEST, "[0-9][0-9][0-9][0-9][0-9].safetensors", ".*.safetensors.*.tmp", f".{MANIFEST}.*.tmp")
 
 
-class Reader(Protocol):
+class SketchReader(Protocol):
     """Makes a sketch of rows that come in pieces: ``BulkReader`` or ``CentredReader``."""
 
     @property
@@ -58,7 +58,7 @@ class Plan:
     center: bool = False
     """Whether the mean of each column is subtracted."""
 
-    def reader(self) -> Reader:
+    def reader(self) -> SketchReader:
         """One for a shard, or for everything."""
         return self.kind(self._sketch())
 
@@ -129,12 +129,12 @@ class Shard:
         plan = {**fields["plan"], "drop": tuple(fields["plan"]["drop"])}
         return cls(Plan(**plan), tuple(pieces), fields["out"])
 
-    def write(self, bulk: Reader) -> None:
+    def write(self, bulk: SketchReader) -> None:
         """Keep what was read."""
         scalars, arrays = bulk.dump()
         files.write(Path(self.out), _KIND, {"key": self.key, "bulk": scalars}, arrays)
 
-    def read(self) -> Reader | None:
+    def read(self) -> SketchReader | None:
         """What was kept; None if that is not there, or of another shard."""
         path = Path(self.out)
         if not path.is_file():
@@ -151,7 +151,7 @@ def stamp_of(source: str) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
-def check_alike(sources: Sequence[Source]) -> None:
+def check_alike(sources: Sequence[MatrixSource]) -> None:
     """Refuse files that do not belong together."""
     first = sources[0]
     named = next((source for source in sources if source.columns), first)
@@ -169,7 +169,7 @@ def check_alike(sources: Sequence[Source]) -> None:
                 )
 
 
-def divide(plan: Plan, sources: Sequence[Source], folder: Path) -> list[Shard]:
+def divide(plan: Plan, sources: Sequence[MatrixSource], folder: Path) -> list[Shard]:
     """Every shard, in the order of the rows: ranges of large files, several small ones together."""
     bytes_a_row = 8 * plan.dim
     wished = (plan.rows or 0) * bytes_a_row // _SHARDS

@@ -17,14 +17,14 @@ CHUNK_BYTES = 1 << 25  # of float64 at a time: much for BLAS, little for the mem
 _SHOWN = 10  # columns in a message
 
 
-class Chunk(NamedTuple):
+class RowChunk(NamedTuple):
     """Some rows, dense or sparse, and the number in its file of the first."""
 
     rows: Rows
     first: int
 
 
-class Source(ABC):
+class MatrixSource(ABC):
     """A matrix in a file. Making one reads what it says of itself, not its rows."""
 
     name: str
@@ -57,7 +57,7 @@ class Source(ABC):
         del names
 
     @abstractmethod
-    def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
+    def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
         """The rows of a range that ``divide`` gave, in order."""
 
     def read_into(
@@ -106,7 +106,7 @@ def check_matrix(name: str, shape: tuple[int, ...], dtype: Dtype) -> None:
         raise InputTypeError(f"{name}: its entries must be real numbers, but the dtype is {dtype}")
 
 
-def leave_out(sources: Sequence[Source], drop: Sequence[str], *, drop_text: bool) -> tuple[str, ...]:
+def leave_out(sources: Sequence[MatrixSource], drop: Sequence[str], *, drop_text: bool) -> tuple[str, ...]:
     """Leave columns out of all sources, and tell which; InputError if one is unknown, or text is left.
 
     A column that is text in one file is left out of all of them.

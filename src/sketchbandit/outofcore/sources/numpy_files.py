@@ -14,7 +14,7 @@ from scipy import sparse
 from sketchbandit.arrays import AnyArray, Dtype, Rows
 from sketchbandit.errors import FileError, InputError, SketchBanditError
 from sketchbandit.outofcore.sources import direct_io
-from sketchbandit.outofcore.sources.base import Chunk, Source, check_matrix
+from sketchbandit.outofcore.sources.base import MatrixSource, RowChunk, check_matrix
 
 _DENSE = "X"  # the name of a dense matrix beside other arrays
 
@@ -45,7 +45,7 @@ def _read_any_header(name: str, file: IO[bytes]) -> Header:
     return Header(shape, is_fortran, dtype)
 
 
-class NpySource(Source):
+class NpySource(MatrixSource):
     """A matrix in an .npy file of any real dtype, never in memory as a whole.
 
     Rows are read through a memory map; from files that are large beside the machine's memory, past its cache.
@@ -66,7 +66,7 @@ class NpySource(Source):
                 f"{path} is cut short: {there:,} bytes, and {self._header.shape} needs {needed:,}"
             )
 
-    def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
+    def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
         """Views of the file, each good until the next is asked for."""
         if start == stop:
             return
@@ -77,7 +77,7 @@ class NpySource(Source):
         else:
             yield from self._mapped(start, stop)
 
-    def _mapped(self, start: int, stop: int) -> Iterator[Chunk]:
+    def _mapped(self, start: int, stop: int) -> Iterator[RowChunk]:
         with self._path.open("rb") as file:
             begin = self._offset + start * self._row_bytes
             skipped = begin % mmap.ALLOCATIONGRANULARITY  # a map begins at a page
@@ -86,11 +86,11 @@ class NpySource(Source):
         _advise(mapped, "MADV_SEQUENTIAL", 0, length)
         for first, last in self.bounds(start, stop):
             at = skipped + (first - start) * self._row_bytes
-            yield Chunk(self._rows(mapped, last - first, at), first)
+            yield RowChunk(self._rows(mapped, last - first, at), first)
             # Pages that were read count as our memory until they are given back.
             _advise(mapped, "MADV_DONTNEED", at, (last - first) * self._row_bytes)
 
-    def _directly(self, start: int, stop: int) -> Iterator[Chunk]:
+    def _directly(self, start: int, stop: int) -> Iterator[RowChunk]:
         step = max(1, direct_io.BLOCK_BYTES // self._row_bytes)
         begin, end = (self._offset + row * self._row_bytes for row in (start, stop))
         first = start
@@ -98,18 +98,18 @@ class NpySource(Source):
             count = len(block) // self._row_bytes
             rows = self._rows(block, count, 0)
             for at in range(0, count, self.rows_a_chunk):
-                yield Chunk(rows[at : at + self.rows_a_chunk], first + at)
+                yield RowChunk(rows[at : at + self.rows_a_chunk], first + at)
             first += count
             del rows  # the block is used again
 
     def _rows(self, buffer: mmap.mmap | memoryview, count: int, at: int) -> AnyArray:
         return np.frombuffer(buffer, self._header.dtype, count * self.dim, at).reshape(count, self.dim)
 
-    def _strided(self, start: int, stop: int) -> Iterator[Chunk]:
+    def _strided(self, start: int, stop: int) -> Iterator[RowChunk]:
         """Columns lie together: every chunk is gathered from all over the file."""
         matrix = np.memmap(self._path, self._header.dtype, "r", self._offset, self._header.shape, "F")
         for first, last in self.bounds(start, stop):
-            yield Chunk(np.ascontiguousarray(matrix[first:last]), first)
+            yield RowChunk(np.ascontiguousarray(matrix[first:last]), first)
 
 
 def _advise(mapped: mmap.mmap, advice: str, start: int, length: int) -> None:
@@ -123,7 +123,7 @@ def _advise(mapped: mmap.mmap, advice: str, start: int, length: int) -> None:
         mapped.madvise(getattr(mmap, advice), first, length)
 
 
-class NpzSource(Source):
+class NpzSource(MatrixSource):
     """A matrix in an .npz file. The archive is packed, so it is read as a whole: a file is a part."""
 
     def __init__(self, path: Path) -> None:
@@ -145,11 +145,11 @@ class NpzSource(Source):
         check_matrix(self.name, shape, dtype)
         self.rows, self.dim = shape
 
-    def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
+    def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
         """Pieces of the matrix, which is in memory meanwhile."""
         matrix = self._read()
         for first, last in self.bounds(start, stop):
-            yield Chunk(matrix[first:last], first)
+            yield RowChunk(matrix[first:last], first)
 
     def _read(self) -> Rows:
         try:

@@ -10,7 +10,7 @@ from typing import IO
 import numpy as np
 
 from sketchbandit.errors import FileError, InputError
-from sketchbandit.outofcore.sources.base import Chunk, Source
+from sketchbandit.outofcore.sources.base import MatrixSource, RowChunk
 from sketchbandit.outofcore.sources.numpy_files import read_header
 
 STANDARD_INPUT = "-"
@@ -27,7 +27,7 @@ _KINDS = {
 SUFFIXES = tuple(_KINDS)
 
 
-class PipeSource(Source):
+class PipeSource(MatrixSource):
     """A matrix that can be read once, from its start."""
 
     def __init__(self, file: IO[bytes], header: bool | None = None, name: str = "standard input") -> None:
@@ -58,7 +58,7 @@ class PipeSource(Source):
         if self._table is not None:
             self.dim, self.columns, self.text = self._table.dim, self._table.columns, self._table.text
 
-    def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
+    def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
         """All that comes."""
         del start, stop
         if self._table is not None:
@@ -69,7 +69,7 @@ class PipeSource(Source):
             payload = self._file.read((last - first) * row_bytes)
             if len(payload) < (last - first) * row_bytes:
                 raise FileError(f"{self.name} ended early: {self.rows:,} rows were announced")
-            yield Chunk(np.frombuffer(payload, self._header.dtype).reshape(-1, self.dim), first)
+            yield RowChunk(np.frombuffer(payload, self._header.dtype).reshape(-1, self.dim), first)
         if self._file.read(1):
             raise FileError(
                 f"{self.name} goes on after the {self.rows:,} rows of an .npy file: one file at a time"
@@ -103,7 +103,7 @@ def find(inputs: Sequence[str]) -> list[str]:
     return found
 
 
-def open_source(name: str, header: bool | None = None) -> Source:
+def open_source(name: str, header: bool | None = None) -> MatrixSource:
     """The matrix in a file, or what comes on standard input; ``header``: whether text begins with names."""
     if name == STANDARD_INPUT:
         return PipeSource(sys.stdin.buffer, header)
@@ -118,7 +118,7 @@ def open_source(name: str, header: bool | None = None) -> Source:
     settings = {"header": header} if module == "text" else {}
     try:
         made = getattr(import_module(f"sketchbandit.outofcore.sources.{module}"), kind)
-        source: Source = made(path, **settings)
+        source: MatrixSource = made(path, **settings)
     except PermissionError as error:
         raise FileError(f"{name} may not be read: {error.strerror}") from error
     return source

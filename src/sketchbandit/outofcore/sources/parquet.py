@@ -9,11 +9,11 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from sketchbandit.errors import FileError, InputError
-from sketchbandit.outofcore.sources.base import Chunk, Source
+from sketchbandit.outofcore.sources.base import MatrixSource, RowChunk
 from sketchbandit.outofcore.sources.text import table_rows
 
 
-class ParquetSource(Source):
+class ParquetSource(MatrixSource):
     """A matrix in a Parquet file, a batch of rows at a time."""
 
     divisible = True
@@ -51,7 +51,7 @@ class ParquetSource(Source):
             edges.append(self._edges[-1])
         return list(pairwise(edges))
 
-    def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
+    def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
         """Batches of the row groups between."""
         groups = [i for i, (low, high) in enumerate(pairwise(self._edges)) if start <= low < high <= stop]
         first = start
@@ -59,7 +59,7 @@ class ParquetSource(Source):
             with parquet.ParquetFile(self._path) as file:
                 batches = file.iter_batches(self.rows_a_chunk, groups, self.columns, use_threads=False)
                 for batch in batches:
-                    yield Chunk(table_rows(batch), first)
+                    yield RowChunk(table_rows(batch), first)
                     first += batch.num_rows
         except (pa.ArrowInvalid, OSError) as error:
             raise FileError(f"{self.name}: damaged after row {first}: {error}") from error

@@ -13,7 +13,7 @@ from pyarrow import csv as arrow_csv
 
 from sketchbandit.arrays import Matrix
 from sketchbandit.errors import FileError, InputError
-from sketchbandit.outofcore.sources.base import CHUNK_BYTES, Chunk, Source, option
+from sketchbandit.outofcore.sources.base import CHUNK_BYTES, MatrixSource, RowChunk, option
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -112,7 +112,7 @@ class TextTable:
             )
         return not any(map(_is_number, fields))
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[RowChunk]:
         """Its rows."""
         names = [str(i) for i in range(len(self.names))]
         kept = [names[at] for at in self._kept]
@@ -129,7 +129,7 @@ class TextTable:
                 ),
             )
             for batch in reader:
-                yield Chunk(table_rows(batch), first)
+                yield RowChunk(table_rows(batch), first)
                 first += batch.num_rows
         except pa.ArrowInvalid as error:
             if "Empty CSV" not in str(error):
@@ -149,7 +149,7 @@ class TextTable:
         )
 
 
-class CsvSource(Source):
+class CsvSource(MatrixSource):
     """A matrix in a text file, read from its start to its end: a file is a part."""
 
     def __init__(self, path: Path, header: bool | None = None) -> None:
@@ -171,7 +171,7 @@ class CsvSource(Source):
     def _describe(self) -> None:
         self.dim, self.columns, self.text = self._table.dim, self._table.columns, self._table.text
 
-    def chunks(self, start: int, stop: int) -> Iterator[Chunk]:
+    def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
         """All of them."""
         del start, stop
         with self._path.open("rb") as file:
