@@ -309,7 +309,9 @@ def measured(rows: list[Row]) -> str:
             "By effective sample size:",
             _groups("size", SIZES, judged),
             f"Rewards in 50 %, effective size {SIZES[-1]:,}, widest first:",
-            markdown_table(_HEADER, [_shown(row) for row in sorted(large, key=lambda row: -row.width)]),
+            markdown_table(
+                _HEADER, [_shown(row) for row in sorted(large, key=lambda row: -row.width)[:_WORST]]
+            ),
         ]
     )
 
