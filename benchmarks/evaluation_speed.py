@@ -72,16 +72,16 @@ def candidates() -> dict[str, sb.LinUCB]:
 
 
 def textbook(log: Log, arms: Any, chances: Any) -> dict[str, float]:
-    """IPS, SNIPS and DR as OBP defines them, with our default model written out: ridge 1, three folds."""
+    """IPS, SNIPS and DR as OBP defines them, with our default model: ridge 1 of rewards less their mean."""
     rows, n = np.arange(len(log)), len(log)
     wide = np.concatenate([arms, np.ones((n, ARMS, 1))], axis=2)
     predicted = np.empty((n, ARMS))
     for fold in range(3):
         mine = np.zeros(n, dtype=bool)
         mine[n * fold // 3 : n * (fold + 1) // 3] = True
-        x = wide[rows, log.chosen][~mine]
-        theta = np.linalg.solve(x.T @ x + np.eye(DIM + 1), x.T @ log.reward[~mine])
-        predicted[mine] = wide[mine] @ theta
+        x, rewards = wide[rows, log.chosen][~mine], log.reward[~mine]
+        theta = np.linalg.solve(x.T @ x + np.eye(DIM + 1), x.T @ (rewards - rewards.mean()))
+        predicted[mine] = rewards.mean() + wide[mine] @ theta
     iw = chances[rows, log.chosen] / log.probability
     baseline = np.average(predicted, weights=chances, axis=1)
     return {
