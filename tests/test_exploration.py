@@ -667,3 +667,44 @@ def test_rules_by_name() -> None:
     assert build("soful", 20, explore={"rule": "thompson", "scale": 2}, floor=0.5).explore.scale == 2.0
     assert build("oful", 3, explore=sb.UCB(0.7)).radius == 0.7
     assert sb.oful(3, beta=0.7, explore=sb.UCB(floor=0.1)).explore.beta == 0.7
+
+
+def test_what_a_subclass_overrides_is_what_it_plays() -> None:
+    """A choose from a mixin, or another gamma: choices, batches and logged probabilities follow."""
+
+    class Third:
+        def choose(self, candidates: Any, count: int, random: Any) -> list[int]:
+            del candidates, random
+            return [2, 1, 0][:count]
+
+    arms = np.diag([3.0, 2.0, 1.0])
+    for kind in (sb.UCB, sb.Greedy, sb.EpsilonGreedy):
+        rule: Any = type("Mixed", (Third, kind), {})
+        policy = sb.oful(3, explore=rule())
+        assert rule.chooses_by is None
+        assert policy.select_many([arms] * 3, random=np.random.default_rng(1)).tolist() == [2, 2, 2]
+
+    class Capped(sb.InverseGap):
+        kind = "capped"
+
+        def gamma_now(self, candidates: Any) -> float:
+            del candidates
+            return 2.0
+
+    policy = sb.oful(2, explore=Capped(1e6, seed=0))
+    policy.update(np.eye(2)[0], -1.0)
+    chance = policy.probabilities(np.eye(2))[0]
+    drawn = policy.select_many([np.eye(2)] * 4000)
+    assert abs((drawn == 0).mean() - chance) < 0.05
+    np.testing.assert_array_equal(policy.probabilities_many([np.eye(2)])[0], policy.probabilities(np.eye(2)))
+
+
+def test_copies_that_get_a_random_rule_draw_apart() -> None:
+    """A copied policy that drew nothing before has no generator to go on with."""
+    plain = sb.oful(2)
+    copies = [copy.deepcopy(plain), copy.deepcopy(plain), plain]
+    drawn = []
+    for one in copies:
+        one.explore = sb.Thompson(1.0)
+        drawn.append([one.select(np.eye(2)) for _ in range(40)])
+    assert drawn[0] != drawn[1] != drawn[2] != drawn[0]

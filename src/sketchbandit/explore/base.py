@@ -67,13 +67,19 @@ class Explore(Kinds, ABC):
     """What ``choose`` follows from, if that is all, so that a policy may find the arm its own fastest way:
     the largest mean + beta·width, the largest score of one draw from N(theta, beta²·A^-1), the largest mean,
     or inverse gap weighting of the means with ``gap_factor``. A subclass with its own ``choose`` has None."""
+    _has_own_probabilities = False  # whether they may differ from those of what it chooses by
     per: str = "request"
     """Whether every request of a batch gets a draw of its own; "batch": one draw serves them all."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "chooses_by" not in vars(cls) and not {"choose", "probabilities"}.isdisjoint(vars(cls)):
+        choose, probabilities, stated = (
+            next(place for place, owner in enumerate(cls.__mro__) if name in vars(owner))
+            for name in ("choose", "probabilities", "chooses_by")
+        )
+        if choose < stated:  # of its own, or of a mixin
             cls.chooses_by = None
+        cls._has_own_probabilities = probabilities < stated
 
     def __init__(self, *, floor: float = 0.0, seed: int | None = None) -> None:
         self.floor = check_real("floor", floor, at_least=0.0, at_most=1.0)

@@ -98,8 +98,10 @@ class InverseGap(Explore):
         return self._grown(self.gamma, candidates.rounds)
 
     def gap_factor(self, rounds: int) -> float | None:
-        """gamma, unless it needs the certificate, or arms have to be eliminated by their widths."""
-        if isinstance(self.gamma, Confidence) or self.eliminate is not None:
+        """gamma, unless a subclass has its own, it needs the certificate, or widths eliminate arms."""
+        kind = type(self)
+        is_own = kind.gamma_now is InverseGap.gamma_now and kind.probabilities is InverseGap.probabilities
+        if not is_own or isinstance(self.gamma, Confidence) or self.eliminate is not None:
             return None
         return self._grown(self.gamma, rounds)
 

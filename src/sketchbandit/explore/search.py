@@ -89,6 +89,8 @@ def chances_many(asked: Question, batch: Batch) -> Vector | None:
     NaN marks a set that has to be asked separately.
     """
     rule, (arms, bounds) = asked.rule, batch
+    if rule._has_own_probabilities or (rule.draws and rule.chooses_by != "gap"):
+        return None
     if rule.chooses_by == "gap":
         compiled, gamma, means = kernels(), _gamma(asked), np.empty(len(arms.array))
         if compiled is None or gamma is None:
@@ -97,8 +99,6 @@ def chances_many(asked: Question, batch: Batch) -> Vector | None:
         if not compiled.finite_means(*arms, asked.theta, shift, asked.radius, means):
             return None
         return inverse_gaps_of_many(means, bounds, gamma)
-    if rule.draws:
-        return None
     found = search_many(asked, batch, np.random.default_rng(0))
     if found is None:
         return None

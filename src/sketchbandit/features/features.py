@@ -324,7 +324,7 @@ class Features:
     # -- files --------------------------------------------------------------------------------------
 
     def dump(self) -> tuple[Scalars, Arrays]:
-        """JSON values and arrays that ``restored`` reads with the scaling. There must be one."""
+        """JSON values and arrays that ``restore`` reads with the scaling. There must be one."""
         assert self.scaling is not None  # noqa: S101  (for the type checker)
         numbers, arrays = self.scaling.dump()
         scalars = {"wanted": self.wanted, "intercept": self.intercept, "scaling": numbers}

@@ -73,19 +73,23 @@ class Chooser:
     """An exploration rule, the uniform share of its choices, and the generator that it draws from."""
 
     def __init__(self, rule: Explore) -> None:
+        self.random: Random = np.random.default_rng(rule.seed) if rule.is_random else NEVER_USED
+        self._use(rule)
+
+    def _use(self, rule: Explore) -> None:
         rule.bind()
         self.rule, self.share = rule, rule.uniform_share
-        self.random: Random = np.random.default_rng(rule.seed) if rule.is_random else NEVER_USED
 
     def explore_by(self, rule: Explore) -> None:
         """Use this rule from now on. The caller gives it away.
 
         The generator continues, unless the new rule has a seed.
         """
-        before = self.random
-        self.__init__(rule)  # type: ignore[misc]  # everything but the generator is new
-        if rule.is_random and rule.seed is None and before is not NEVER_USED:
-            self.random = before
+        if not rule.is_random:
+            self.random = NEVER_USED
+        elif rule.seed is not None or not self.rule.is_random:
+            self.random = np.random.default_rng(rule.seed)
+        self._use(rule)
 
     def generator(self, random: Random | None) -> Random:
         """The generator that the caller gave, checked; else the own one."""
@@ -138,8 +142,11 @@ class Chooser:
         if wanted == 1:
             (own,) = choices.best(1, rule, random)
             index = self.shared(own, len(choices), random)
-            chance = chance_of(rule, choices.candidates(), index, own) if with_chances else 0.0
-            return Places([index], [chance])
+            if not with_chances:
+                return Places([index], [0.0])
+            if rule.draws:
+                return Places([index], [chance_of(rule, choices.candidates(), index, own)])
+            return Places([index], [mixed(float(index == own), self.share, len(choices))])
         if rule.draws:
             return ranked(choices.candidates(), wanted, rule, random, with_chances=with_chances)
         return placed(choices.best(wanted, rule, random), len(choices), self.share, random)

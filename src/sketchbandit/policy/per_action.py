@@ -213,7 +213,8 @@ class PerAction(Learner):
         """
         with self._lock:
             roster, chooser, features = self._roster(actions), self._chooser, self._features
-            draws, row = chooser.generator(random), features.row(context)
+            is_quick = chooser.rule.chooses_by == "bound" and not features.is_projected
+            draws, row = chooser.generator(random), features.row(context) if is_quick else None
             own = None if row is None else search(row[0], roster, chooser.rule)
             if own is not None:  # most choices of UCB: a dense context
                 self._saw((context[np.newaxis],))

@@ -205,8 +205,8 @@ class LinUCB(Learner):
         Parameters
         ----------
         arms : array of shape (K, dim), sparse matrix, DataFrame or Offer
-            One row of features per arm. Anything that numpy can convert is taken. ``Catalogue.offer`` makes
-            an ``Offer``.
+            One row of features per arm. Anything that numpy can convert is taken. A ``Catalogue`` is an
+            ``Offer``, and makes others.
         random : numpy.random.Generator, optional
             The generator to draw from. Default: the policy's own.
 
@@ -274,6 +274,7 @@ class LinUCB(Learner):
         self._saw((read.raw,))
         return choice
 
+    @holds_the_lock  # while it takes the scores; others go on while Thompson sampling samples
     def probabilities(self, arms: Any) -> Any:
         """The probability that the next choice is this arm, for every arm, shape (K,).
 

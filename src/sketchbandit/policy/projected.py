@@ -141,12 +141,13 @@ class ProjectedLinUCB(LinUCB):
         self._seed = check_count("seed", seed, at_least=0)
         precise, columns = check_dtype(dtype), dim + bool(settings.get("intercept"))
         draws = np.random.default_rng(self._seed).standard_normal((columns, size))
-        self._projection = (draws / np.sqrt(size)).astype(precise, copy=False)
+        self._drawn = (draws / np.sqrt(size)).astype(precise, copy=False)
         super().__init__(ExactSketch(size), **settings)
+        del self._drawn  # the features have it
 
     def _make_features(self, sketch: Sketch, scaling: Kind, intercept: Intercept) -> Features:
         del sketch
-        projection = self._projection
+        projection = self._drawn
         dim = len(projection) - bool(intercept)
         return ProjectedFeatures.of(dim, projection.dtype, scaling, intercept, projection=projection)
 
@@ -157,6 +158,12 @@ class ProjectedLinUCB(LinUCB):
     def _explore_by(self, rule: Explore) -> None:
         _check_beta(self._posterior, rule)
         super()._explore_by(rule)
+
+    @property
+    def _projection(self) -> AnyArray:
+        features: Any = self._features
+        projection: AnyArray = features.projection
+        return projection
 
     size = property(lambda self: self.sketch.dim, doc="The dimension of the small space.")
     seed = property(lambda self: self._seed, doc="The seed of the projection.")
@@ -208,7 +215,7 @@ class ProjectedLinUCB(LinUCB):
         inner = {**scalars["inner"], "columns": settings.get("columns")}
         held = {**taken_from("inner", arrays), "projection": projection}
         policy = super().undump(inner, held, **extra)
-        policy._projection, policy._seed = projection, int(settings["seed"])
+        policy._seed = int(settings["seed"])
         return policy
 
     @classmethod

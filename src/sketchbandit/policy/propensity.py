@@ -1,8 +1,6 @@
 """Chance around a rule: the uniform share of choices, and rankings drawn place by place."""
 
 import operator
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +9,6 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import Candidates, Explore, Scores
 from sketchbandit.explore.base import mixed
 from sketchbandit.explore.candidates import Left
-from sketchbandit.sketch.row_input import ColumnNames
 
 
 class Places(NamedTuple):
@@ -29,17 +26,6 @@ def check_generator(random: Any) -> np.random.Generator:
             f"random is a {type(random).__name__}; give a generator: numpy.random.default_rng(seed)"
         )
     return random
-
-
-@contextmanager
-def unless_refused(random: np.random.Generator, columns: ColumnNames) -> Iterator[None]:
-    """Restore the generator and the column names if the block raises."""
-    state, names = random.bit_generator.state, columns.names
-    try:
-        yield
-    except BaseException:
-        random.bit_generator.state, columns.names = state, names
-        raise
 
 
 def best_of(candidates: Candidates, count: int, rule: Explore, random: np.random.Generator) -> list[int]:

@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from sketchbandit.arrays import AnyArray, Scalars
+from sketchbandit.arrays import Scalars
 from sketchbandit.errors import TooFewDigitsWarning, WorldChangedWarning
-from sketchbandit.features import EVERY, Features, RangeWatch
+from sketchbandit.features import Features, RangeWatch
 from sketchbandit.policy.drift import BLOCK, PredictionWatch, loss_of
 from sketchbandit.policy.health import Complaints, Health, HealthWatch, mass_to_look_at
 from sketchbandit.policy.posterior import Posterior, Step
@@ -78,16 +78,6 @@ class Watch:
             return ()
         self.health.has_warned_of_digits = True
         return (TooFewDigitsWarning(dropped_sentence(features.dropped)),)
-
-    def look_at_range(self, arm: AnyArray, before: int, features: Features) -> None:
-        """Look whether one arm has left the range of the scaling, in one of so many rounds."""
-        if not before % EVERY and features.scaling is not None:
-            self.ranges.look(arm, features.scaling)
-
-    def look_at_ranges(self, source: Any, before: int, features: Features) -> None:
-        """The same for the arms (n, dim) of rounds ``before``, ``before + 1``, ..."""
-        if features.scaling is not None:
-            self.ranges.look_at(source, before, features.scaling)
 
     def warn_again(self) -> None:
         """Give warnings again, because everything was learned anew with another scaling."""
