@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sketchbandit.arms import Batch, View, dense_arms, first_copies
-from sketchbandit.arrays import AnyArray, Matrix, Vector
+from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.base import Explore
 from sketchbandit.explore.inverse_gap import inverse_gaps_of_many
 from sketchbandit.explore.scores import close_to_best
@@ -18,8 +18,6 @@ from sketchbandit.kernels import kernels, loops
 from sketchbandit.precision import Precision
 
 Random = np.random.Generator
-Direction = Vector | Matrix
-"""A draw from N(0, A^-1), or one for each of several models."""
 
 
 class Question(NamedTuple):
@@ -39,8 +37,8 @@ def search(asked: Question, arms: View, random: Random) -> int | None:
     Then a score is not finite, or nothing is compiled. For "bound" there is ``Precision.search``.
     """
     rule, theta, precision, radius, direction = asked
-    how, compiled = rule.chooses_by, loops(arms.array.size)
-    if compiled is None or how is None:
+    how, compiled, gamma = rule.chooses_by, loops(arms.array.size), _gamma(asked)
+    if compiled is None or how is None or (how == "gap" and gamma is None):
         return None
     means = np.empty(len(arms.array))
     if how == "mean":
@@ -49,8 +47,7 @@ def search(asked: Question, arms: View, random: Random) -> int | None:
     if not compiled.finite_means(*arms, theta, precision.inverse.shift, radius, means):
         return None
     if how == "gap":
-        gamma = _gamma(asked)
-        return None if gamma is None else int(kernels().pick_by_gap(means, gamma, random.random()))
+        return int(kernels().pick_by_gap(means, gamma, random.random()))
     direction = precision.sample_direction(random) if direction is None else direction
     index: int = compiled.best_along(*arms, means, direction, radius)
     if index < 0:
