@@ -9,6 +9,7 @@ from sketchbandit.linalg.covariance import (
 from sketchbandit.linalg.inner import inner, inner_rows, length_of, product, row_norms_sq
 from sketchbandit.linalg.inverses import InverseAndDeterminant, invert_lower, invert_positive, invert_unscaled
 from sketchbandit.linalg.norms import SCALING_ROUNDING, SUM_ROUNDING, normalised, oriented, running_sums
+from sketchbandit.linalg.panels import gram_of_parts
 from sketchbandit.linalg.shrink import Shrinkage, shrink, storing_error
 from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
 from sketchbandit.linalg.spectral import (
@@ -50,6 +51,7 @@ __all__ = [
     "extend_span",
     "factor_of_covariance",
     "fd_bound",
+    "gram_of_parts",
     "gram_spectrum",
     "inner",
     "inner_rows",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sketchbandit.arrays import AnyArray, Matrix
+from sketchbandit.arrays import AnyArray, Matrix, Parts
 from sketchbandit.linalg.inner import product, row_norms_sq
 
 _PANEL_ELEMENTS = 1 << 18  # 2 MiB of float64: stays in the cache, wide enough for full BLAS speed
@@ -33,6 +33,33 @@ def gram(rows: AnyArray) -> Matrix:
     for _, panel in column_panels(rows):
         total += product(panel, panel.T)
     return total
+
+
+def gram_of_parts(parts: Parts) -> Matrix:
+    """SS', (r, r)."""
+    count = sum(len(part) for part in parts)
+    products = np.empty((count, count))
+    above = 0
+    for i, part in enumerate(parts):
+        rows = slice(above, above + len(part))
+        products[rows, rows] = gram(part)
+        left = 0
+        for other in parts[:i]:
+            columns = slice(left, left + len(other))
+            products[rows, columns] = _cross(part, other)
+            products[columns, rows] = products[rows, columns].T
+            left += len(other)
+        above += len(part)
+    return products
+
+
+def _cross(one: AnyArray, other: AnyArray) -> Matrix:
+    if one.dtype == other.dtype == np.float64:
+        return product(one, other.T)
+    products = np.zeros((len(one), len(other)))
+    for columns, panel in column_panels(one):
+        products += product(panel, other[:, columns].astype(np.float64, copy=False).T)
+    return products
 
 
 def multiply_in_place(weights: Matrix, rows: AnyArray) -> None:

@@ -307,7 +307,7 @@ class Posterior:
         """Learn if the sketch takes x itself, with weight one. Returns the prediction error too, or NaN."""
         precision, estimate = self.precision, self.estimate
         inverse = precision.inverse
-        change = precision.sketch.take_one(row, norm_sq)
+        change = precision.sketch.take_one(row, norm_sq, precision.products_of(leverage))
         follows = inverse.follows(change, norm_sq)
         fused = estimate.learn_fused(x, norm_sq, leverage, reward) if follows else None
         if fused is not None:

@@ -8,10 +8,10 @@ import numpy as np
 from sketchbandit.arms import Batch, SparseArms, View
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
 from sketchbandit.kernels import CANCELLED, kernels, loops
-from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, inner, product, row_norms_sq
+from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, inner, product
 from sketchbandit.precision.factor import GrowingFactor
 from sketchbandit.precision.inverse import Found, Leverage, LinearState, Step, ToBeat, step_along
-from sketchbandit.precision.products import combine, gram_of_parts, project, project_sparse
+from sketchbandit.precision.products import combine, project, project_sparse
 from sketchbandit.sketch import Change, Sketch
 
 # With r rows a round costs 2·r·d + 2·r² here and about 1.3·d² through a dense inverse.
@@ -31,11 +31,10 @@ class LowRankInverse:
     @classmethod
     def of(cls, sketch: Sketch, shift: float, *, orthogonal: bool) -> "LowRankInverse":
         """The inverse for the rows of a sketch: O(r²·d + r³), or O(r·d) if they are orthogonal."""
-        parts = sketch.views()
+        products = sketch.row_products(orthogonal=orthogonal)
         if orthogonal:
-            norms_sq = np.concatenate([row_norms_sq(part) for part in parts])
-            return cls(sketch, GrowingFactor.of_orthogonal(norms_sq, shift))
-        return cls(sketch, GrowingFactor.of_gram(gram_of_parts(parts), shift))
+            return cls(sketch, GrowingFactor.of_orthogonal(products.diagonal(), shift))
+        return cls(sketch, GrowingFactor.of_gram(products, shift))
 
     @property
     def shift(self) -> float:

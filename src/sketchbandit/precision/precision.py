@@ -253,12 +253,15 @@ class Precision:
 
     # -- following the sketch -------------------------------------------------------------------------
 
+    def products_of(self, leverage: Leverage) -> Vector | None:
+        """S x for an x with this leverage; None if the inverse is a matrix."""
+        return leverage.image if isinstance(self.inverse, LowRankInverse) else None
+
     def grown(self, x: AnyVector, norm_sq: float, leverage: Leverage, change: Change) -> None:
         """Finish adding x: the inverse includes it already, and the determinant follows."""
         self.last_choice = None
         if self._determinant is not None:
-            products = leverage.image if isinstance(self.inverse, LowRankInverse) else None
-            self._determinant.grow(x, norm_sq, products, change)
+            self._determinant.grow(x, norm_sq, self.products_of(leverage), change)
         self.seen_version = self.sketch.row_stats.version
 
     def nothing_changed(self) -> None:

@@ -4,8 +4,7 @@ import numpy as np
 
 from sketchbandit.arms import SparseArms, sum_runs
 from sketchbandit.arrays import AnyArray, Matrix, Parts, Vector
-from sketchbandit.linalg import AnyVector, SparseVector, product, rows_times, times_rows
-from sketchbandit.linalg.panels import column_panels, gram
+from sketchbandit.linalg import AnyVector, SparseVector, rows_times, times_rows
 
 
 def project(parts: Parts, x: AnyVector) -> Vector:
@@ -36,33 +35,6 @@ def combine(weights: Vector, parts: Parts) -> Vector:
         total += times_rows(some, part[: len(some)])
         taken += len(some)
     return total
-
-
-def gram_of_parts(parts: Parts) -> Matrix:
-    """SS', (r, r)."""
-    count = sum(len(part) for part in parts)
-    products = np.empty((count, count))
-    above = 0
-    for i, part in enumerate(parts):
-        rows = slice(above, above + len(part))
-        products[rows, rows] = gram(part)
-        left = 0
-        for other in parts[:i]:
-            columns = slice(left, left + len(other))
-            products[rows, columns] = _cross(part, other)
-            products[columns, rows] = products[rows, columns].T
-            left += len(other)
-        above += len(part)
-    return products
-
-
-def _cross(one: AnyArray, other: AnyArray) -> Matrix:
-    if one.dtype == other.dtype == np.float64:
-        return product(one, other.T)
-    products = np.zeros((len(one), len(other)))
-    for columns, panel in column_panels(one):
-        products += product(panel, other[:, columns].astype(np.float64, copy=False).T)
-    return products
 
 
 def _project_entries(parts: Parts, indices: AnyArray, values: Vector, bounds: AnyArray) -> Matrix:

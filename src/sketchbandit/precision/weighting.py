@@ -34,7 +34,7 @@ def take_weighted(
         leverage = leverage.times(root)
         if isinstance(x, SparseVector):
             scaled = SparseVector(x.indices, root * x.values)
-    change = sketch.take_one(own, scaled_sq)
+    change = sketch.take_one(own, scaled_sq, precision.products_of(leverage))
     if precision.inverse.follows(change, scaled_sq):
         precision.inverse.append(scaled, scaled_sq, leverage)
         precision.grown(scaled, scaled_sq, leverage, change)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
+from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import SUM_ROUNDING, Shrinkage, factor_of_covariance, shrink, storing_error
 from sketchbandit.sketch.base import Sketch, read_only
@@ -74,6 +74,7 @@ class AdaptiveSketch(Sketch):
     """
 
     kind = "adaptive"
+    _takes_products = True
 
     def __init__(
         self,
@@ -196,6 +197,10 @@ class AdaptiveSketch(Sketch):
         """The buffer itself, unless the sketch is dense."""
         return (self._store.rows,)
 
+    def row_products(self, *, orthogonal: bool = False) -> Matrix:
+        """SS', of which the buffer knows parts. Not of a matrix."""
+        return super().row_products(orthogonal=orthogonal) if self.is_dense else self._store.buffer.products()
+
     def gram(self) -> Matrix:
         """S'S."""
         return self._store.gram()
@@ -232,6 +237,11 @@ class AdaptiveSketch(Sketch):
         del norm_sq
         return ONE_APPENDED.then(self._make_room()) if self._store.buffer.append(row) else ONE_APPENDED
 
+    def _ingest_with_products(self, row: AnyArray, norm_sq: float, products: Vector) -> Change:
+        known = None if self.is_dense else products
+        is_full = self._store.buffer.append(row, known, norm_sq)
+        return ONE_APPENDED.then(self._make_room()) if is_full else ONE_APPENDED
+
     def _ingest(self, rows: AnyArray) -> Change:
         return self._store.buffer.fill(rows, self._make_room)
 
@@ -249,17 +259,18 @@ class AdaptiveSketch(Sketch):
 
     def _shrink(self) -> Change:
         buffer, most, worth = self._store.buffer, self._spendable, self._rows_worth_keeping
-        done = shrink(buffer.writable(), self._least_size, most=most, worth=worth)
+        products = buffer.known_products
+        done = shrink(buffer.writable(), self._least_size, most=most, worth=worth, products=products)
         if not done.rotated and done.stored > most:  # the budget has no room for float32 rounding
             buffer.widen()
-            done = shrink(buffer.writable(), self._least_size, most=most, worth=worth)
+            done = shrink(buffer.writable(), self._least_size, most=most, worth=worth, products=products)
         self._size = max(self._least_size, done.kept + 1)
         if not done.rotated:
             return NO_CHANGE
-        buffer.truncate(done.kept)
         # float32 rows are orthogonal only up to their own precision.
-        lossless = self._account.charge(done, most)
-        return Change(0, True, lossless=lossless, orthogonal=buffer.is_float64)
+        orthogonal = buffer.is_float64
+        buffer.truncate(done.kept, orthogonal=orthogonal)
+        return Change(0, True, lossless=self._account.charge(done, most), orthogonal=orthogonal)
 
     def _compress(self) -> Change:
         """Shrink now as far as the budget allows, and free the memory of the buffer."""
@@ -268,7 +279,7 @@ class AdaptiveSketch(Sketch):
             store.trim()
             return ADDED
         change = self._shrink() if len(store.buffer) >= self._least_size else NO_CHANGE
-        store.buffer.limit = max(self._wanted_limit, len(store.buffer) + 1)
+        store.buffer.resize(max(self._wanted_limit, len(store.buffer) + 1))
         store.trim()
         return change
 

@@ -13,7 +13,7 @@ from sketchbandit.array_api import is_foreign
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
 from sketchbandit.errors import InputTypeError, MergeError, MergeKindError
 from sketchbandit.html_repr import Facts, amount, certificate
-from sketchbandit.linalg import SUM_ROUNDING, covariance_of
+from sketchbandit.linalg import SUM_ROUNDING, covariance_of, gram_of_parts, row_norms_sq
 from sketchbandit.registry import setting_names
 from sketchbandit.serialization import Stored
 from sketchbandit.sketch.change import NO_CHANGE, Change
@@ -246,6 +246,14 @@ class Sketch(Stored):
         """``parts`` without a copy. Only for callers that hold the lock, and valid until the next update."""
         return (self.rows,)
 
+    @needs_the_lock
+    def row_products(self, *, orthogonal: bool = False) -> Matrix:
+        """SS', a new array. If the rows are known to be ``orthogonal``, only their lengths are computed."""
+        parts = self.views()
+        if orthogonal:
+            return np.diag(np.concatenate([row_norms_sq(part) for part in parts]))
+        return gram_of_parts(parts)
+
     @property
     def is_dense(self) -> bool:
         """Whether S'S is held as a matrix. Then ``covariance()`` is cheap and ``rows`` is not."""
@@ -369,7 +377,7 @@ class Sketch(Stored):
         row_stats.nonzero += 1
         if products is None or not self._takes_products:
             return self._ingest_one(row, norm_sq)
-        return self._ingest_with_products(row, products)
+        return self._ingest_with_products(row, norm_sq, products)
 
     @needs_the_lock
     def take(self, rows: AnyArray, norms_sq: Vector) -> Change:
@@ -410,7 +418,7 @@ class Sketch(Stored):
         del norm_sq
         return self._checked(self._ingest(row))
 
-    def _ingest_with_products(self, row: AnyArray, products: Vector) -> Change:
+    def _ingest_with_products(self, row: AnyArray, norm_sq: float, products: Vector) -> Change:
         """Do ``_ingest_one`` for a row x with known S x, if ``_takes_products``."""
         raise NotImplementedError(f"{type(self).__name__} takes products, so it needs _ingest_with_products")
 

@@ -16,7 +16,6 @@ from sketchbandit.sketch.error_account import ErrorAccount
 from sketchbandit.sketch.row_store import RowBuffer
 from sketchbandit.thread_safety import needs_the_lock
 
-_PRODUCTS_FROM = 32  # times the size: the dim from which on products are worth their memory
 _GRAM_TIMES_SIZE = 16
 MOST_IN_GRAM = 2048  # columns: 32 MiB, and about a second for the eigenvectors
 
@@ -64,6 +63,7 @@ class FrequentDirections(Sketch):
     """
 
     kind = "frequent-directions"
+    _takes_products = True
     _head = 0
     """The number of leading directions that a shrink leaves as they are."""
 
@@ -75,8 +75,6 @@ class FrequentDirections(Sketch):
         self._account = ErrorAccount(compensation)
         # No stream has a rank above dim, so a longer buffer would only hold redundant rows.
         self._buffer = RowBuffer(self.dim, 2 * min(self._size, self.dim), self.dtype)
-        # Rows rounded to float32 have others. They take up to 1/16 of the memory of the rows.
-        self._takes_products = self._buffer.is_float64 and self.dim >= _PRODUCTS_FROM * self._size
         self._on_device = DeviceRows()
 
     # -- what it tells ------------------------------------------------------------------------------
@@ -141,6 +139,11 @@ class FrequentDirections(Sketch):
         """The buffer itself."""
         return (self._buffer.rows,)
 
+    def row_products(self, *, orthogonal: bool = False) -> Matrix:
+        """SS', of which the buffer knows parts."""
+        del orthogonal
+        return self._buffer.products()
+
     @property
     def nbytes(self) -> int:
         """Bytes of the row buffer, the only array held."""
@@ -152,8 +155,8 @@ class FrequentDirections(Sketch):
         del norm_sq
         return ONE_APPENDED.then(self._make_room()) if self._buffer.append(row) else ONE_APPENDED
 
-    def _ingest_with_products(self, row: AnyArray, products: Vector) -> Change:
-        is_full = self._buffer.append(row, products)
+    def _ingest_with_products(self, row: AnyArray, norm_sq: float, products: Vector) -> Change:
+        is_full = self._buffer.append(row, products, norm_sq)
         return ONE_APPENDED.then(self._make_room()) if is_full else ONE_APPENDED
 
     def _ingest(self, rows: AnyArray) -> Change:
@@ -161,10 +164,11 @@ class FrequentDirections(Sketch):
 
     def _make_room(self) -> Change:
         buffer = self._buffer
-        done = shrink(buffer.writable(), self._size, head=self._head, products=buffer.products())
-        buffer.truncate(done.kept)
+        done = shrink(buffer.writable(), self._size, head=self._head, products=buffer.known_products)
         # float32 rows are orthogonal only up to their own precision.
-        return Change(0, True, lossless=self._account.charge(done), orthogonal=buffer.is_float64)
+        orthogonal = buffer.is_float64
+        buffer.truncate(done.kept, orthogonal=orthogonal)
+        return Change(0, True, lossless=self._account.charge(done), orthogonal=orthogonal)
 
     def _compress(self) -> Change:
         """Shrink now, to at most size - 1 rows, and free the memory of the buffer."""
