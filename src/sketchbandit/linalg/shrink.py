@@ -7,9 +7,7 @@ import numpy as np
 from scipy import linalg
 
 from sketchbandit.arrays import AnyArray, Dtype, Matrix
-from sketchbandit.linalg.inner import row_norms_sq
-from sketchbandit.linalg.norms import oriented
-from sketchbandit.linalg.panels import gram, multiply_in_place, residual_norm_sq
+from sketchbandit.linalg.products import gram, multiply_in_place, oriented, residual_norm_sq, row_norms_sq
 
 _EPS = float(np.finfo(np.float64).eps)
 _MOST = float(np.finfo(np.float64).max)

@@ -19,7 +19,7 @@ from sketchbandit.policy.forgetting import Clock, check_can_forget
 from sketchbandit.precision import Leverage, Precision, Saved, take_weighted
 from sketchbandit.registry import setting_names
 from sketchbandit.sketch import Change, Sketch
-from sketchbandit.sketch.change import NO_CHANGE
+from sketchbandit.sketch.accounts import NO_CHANGE
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.sketch.row_input import RowBatch
 from sketchbandit.theory import Confidence

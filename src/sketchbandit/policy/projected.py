@@ -24,7 +24,7 @@ from sketchbandit.linalg import product
 from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.policy import LinUCB, Settings
 from sketchbandit.policy.posterior import Posterior
-from sketchbandit.precision.products import project_sparse
+from sketchbandit.precision.lowrank import project_sparse
 from sketchbandit.sketch import ExactSketch, Sketch
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.row_input import RowBatch, read_rows

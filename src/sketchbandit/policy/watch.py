@@ -16,7 +16,7 @@ from sketchbandit.policy.verdicts import (
     out_of_range_sentence,
     world_sentence,
 )
-from sketchbandit.sketch.change import ONE_APPENDED
+from sketchbandit.sketch.accounts import ONE_APPENDED
 
 _FAR, _ENOUGH_REWARDS = 5.0, 100  # deviations from 0, and the number of rewards that it takes to say so
 _FOLLOWED = 3.0  # memory lengths after a change until a policy that forgets has adapted

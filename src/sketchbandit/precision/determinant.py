@@ -7,9 +7,8 @@ import numpy as np
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.linalg import SUM_ROUNDING, AnyVector
 from sketchbandit.precision.dense import DenseInverse
-from sketchbandit.precision.factor import with_room
 from sketchbandit.precision.inverse import Inverse
-from sketchbandit.precision.products import project
+from sketchbandit.precision.lowrank import project, with_room
 from sketchbandit.sketch import Change, Sketch
 
 _EPS = float(np.finfo(np.float64).eps)

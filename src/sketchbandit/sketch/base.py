@@ -16,10 +16,9 @@ from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.linalg import SUM_ROUNDING, covariance_of, gram_of_parts, row_norms_sq
 from sketchbandit.registry import setting_names
 from sketchbandit.serialization import Stored
-from sketchbandit.sketch.change import NO_CHANGE, Change
+from sketchbandit.sketch.accounts import NO_CHANGE, Change, RowStats
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
 from sketchbandit.sketch.row_input import ColumnNames, Name, device_rows, read_rows
-from sketchbandit.sketch.row_stats import RowStats
 from sketchbandit.thread_safety import both_locks, holds_the_lock, needs_the_lock
 
 

@@ -11,10 +11,9 @@ import numpy as np
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.linalg import extend_span, row_space
+from sketchbandit.sketch.accounts import Change, RowStats
 from sketchbandit.sketch.base import Sketch
-from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.frequent_directions import FrequentDirections
-from sketchbandit.sketch.row_stats import RowStats
 
 BaseFactory = Callable[[int, int], Sketch] | type[Sketch]
 """A function ``(dim, size) -> sketch`` with error bound <= mass / size, or the class of such a sketch."""

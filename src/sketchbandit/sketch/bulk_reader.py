@@ -12,10 +12,10 @@ from scipy import sparse
 from sketchbandit.array_api import Library, is_foreign
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.linalg import add_rows_to_covariance, inner, row_norms_sq
+from sketchbandit.sketch.accounts import RowStats
 from sketchbandit.sketch.base import Sketch
 from sketchbandit.sketch.device_gram import device_norms_sq, pieces
 from sketchbandit.sketch.row_input import RowBatch, device_rows, read_rows, row_source
-from sketchbandit.sketch.row_stats import RowStats
 from sketchbandit.thread_safety import Shared, both_locks, holds_the_lock
 
 _ROWS_AT_ONCE = 4096  # rows in one product, so that adding up the products costs little

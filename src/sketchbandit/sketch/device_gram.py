@@ -10,10 +10,9 @@ import numpy as np
 from sketchbandit.array_api import Library, dtype_name
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.linalg import oriented, row_norms_sq
+from sketchbandit.sketch.accounts import NO_CHANGE, Change, RowStats
 from sketchbandit.sketch.base import Sketch
-from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.row_input import device_rows, read_rows
-from sketchbandit.sketch.row_stats import RowStats
 from sketchbandit.thread_safety import SharedLock
 
 _MOST_DIM = 16384  # 2 GiB of float64

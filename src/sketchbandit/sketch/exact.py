@@ -7,8 +7,8 @@ from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
 from sketchbandit.linalg import SCALING_ROUNDING, are_independent, shrink
+from sketchbandit.sketch.accounts import ADDED, NO_CHANGE, ONE_APPENDED, Change
 from sketchbandit.sketch.base import Sketch, read_only
-from sketchbandit.sketch.change import ADDED, NO_CHANGE, ONE_APPENDED, Change
 from sketchbandit.sketch.frequent_directions import MOST_IN_GRAM
 from sketchbandit.sketch.row_store import HybridStore
 from sketchbandit.thread_safety import needs_the_lock

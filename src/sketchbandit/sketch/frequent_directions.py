@@ -8,11 +8,10 @@ from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
 from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
+from sketchbandit.sketch.accounts import NO_CHANGE, ONE_APPENDED, Change, ErrorAccount
 from sketchbandit.sketch.base import Sketch, read_only
-from sketchbandit.sketch.change import NO_CHANGE, ONE_APPENDED, Change
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sketch.device_gram import DeviceGram, DeviceRows, truncated_eigh
-from sketchbandit.sketch.error_account import ErrorAccount
 from sketchbandit.sketch.row_store import RowBuffer
 from sketchbandit.thread_safety import needs_the_lock
 

@@ -7,8 +7,8 @@ from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray, Arrays, Scalars
 from sketchbandit.errors import MergeError
+from sketchbandit.sketch.accounts import Change
 from sketchbandit.sketch.base import Sketch, read_only
-from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.checks import check_count
 
 

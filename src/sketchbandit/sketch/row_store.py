@@ -9,8 +9,8 @@ import numpy as np
 
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Vector
 from sketchbandit.linalg import PackedSymmetric, covariance_of, factor_of_covariance, row_norms_sq
-from sketchbandit.linalg.panels import gram
-from sketchbandit.sketch.change import NO_CHANGE, Change
+from sketchbandit.linalg.products import gram
+from sketchbandit.sketch.accounts import NO_CHANGE, Change
 
 _FIRST_ALLOCATION = 16  # rows
 _MUCH = 1.25  # times the limit: more memory than this is freed
