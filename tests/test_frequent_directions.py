@@ -53,7 +53,7 @@ class Told(sb.FrequentDirections):
 
     def __init__(self, dim: int, *, size: int = 50, dtype: DTypeLike = np.float64) -> None:
         super().__init__(dim, size=size, dtype=dtype)
-        self._buffer.share = 0
+        self._store.buffer.share = 0
 
     def take(self, rows: Any, norms_sq: Any) -> sb.Change:
         """Take them one by one."""

@@ -2,20 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
+from sketchbandit.arrays import Arrays, Matrix, Scalars
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import SUM_ROUNDING, Shrinkage, factor_of_covariance, shrink, storing_error
-from sketchbandit.sketch.accounts import ADDED, NO_CHANGE, ONE_APPENDED, Change, ErrorAccount
-from sketchbandit.sketch.base import Sketch, read_only
+from sketchbandit.sketch.accounts import ADDED, NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sketch.frequent_directions import gram_up_to
-from sketchbandit.sketch.row_store import HybridStore
-from sketchbandit.thread_safety import needs_the_lock
+from sketchbandit.sketch.row_store import BufferedSketch
 
 _FIRST_ROWS = 2000.0
 _FIRST_SHARE = 0.6
@@ -148,7 +146,7 @@ def budget_for(epsilon: float, horizon: int | None, order: float | None, compens
     return Anytime(epsilon)
 
 
-class AdaptiveSketch(Sketch):
+class AdaptiveSketch(BufferedSketch):
     """Frequent Directions that keeps only as many rows as its error budget needs.
 
     When the buffer is full, the size becomes the *smallest* l with
@@ -217,11 +215,10 @@ class AdaptiveSketch(Sketch):
         order: float | None = None,
         dtype: DTypeLike = np.float64,
     ) -> None:
-        super().__init__(dim, dtype)
+        super().__init__(dim, dtype, compensation)
         self._epsilon = check_real("epsilon", epsilon, above=0.0)
         self._horizon = None if horizon is None else check_count("horizon", horizon, at_least=1)
         self._least_size = check_count("size", size, at_least=2)
-        self._account = ErrorAccount(compensation)
         self._order = None if order is None else check_real("order", order, at_least=0.5, below=1.0)
         if self._horizon is not None and self._order is not None:
             raise InputError(
@@ -229,7 +226,6 @@ class AdaptiveSketch(Sketch):
             )
         self._schedule = budget_for(self._epsilon, self._horizon, self._order, compensation)
         self._size = self._least_size
-        self._store = HybridStore(self.dim, self.dtype)
         self._store.buffer.limit = self._wanted_limit
         self._merged_budget = 0.0
         self._left = 1.0  # weight left of a matrix since it was last checked
@@ -253,26 +249,6 @@ class AdaptiveSketch(Sketch):
     def compensation(self) -> float:
         """The share of the error bound that alpha gives back."""
         return self._account.compensation
-
-    @property
-    def alpha(self) -> float:
-        """compensation · e: X'X is estimated by S'S + alpha I."""
-        return self._account.alpha
-
-    @property
-    def error_bound(self) -> float:
-        """The error bound e: the sum of all shrinkage so far, plus what rounding may have taken."""
-        return self._account.error
-
-    @property
-    def rounding(self) -> float:
-        """The part of the error bound that is rounding. S'S may exceed X'X by as much."""
-        return self._account.rounding
-
-    @property
-    def uncounted(self) -> float:
-        """Rounding in float64 that the error bound leaves out: at most about 1e-11 of the mass."""
-        return super().uncounted + self._account.lossy + self._account.drift
 
     @property
     def budget(self) -> float:
@@ -300,45 +276,9 @@ class AdaptiveSketch(Sketch):
         return min(self._least_size - 1, self.dim)
 
     @property
-    def plain_room(self) -> int:
-        """No limit once it is dense: the matrix takes rows in, and only ``rows`` are computed again."""
-        return self._store.plain_room
-
-    @property
     def gram_up_to_dim(self) -> int:
         """As for Frequent Directions of the smallest size."""
         return gram_up_to(self._least_size)
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether S'S is held as a matrix rather than as rows."""
-        return self._store.is_dense
-
-    @property
-    def rows(self) -> AnyArray:
-        """S, shape (r, dim): a read-only copy. It takes O(dim³) if the sketch is dense.
-
-        It is float64 if the sketch holds a matrix, or rows for which float32 rounding would be too much.
-        """
-        return read_only(self._store.rows.copy())
-
-    @needs_the_lock
-    def views(self) -> tuple[AnyArray, ...]:
-        """The buffer itself, unless the sketch is dense."""
-        return (self._store.rows,)
-
-    def row_products(self, *, orthogonal: bool = False) -> Matrix:
-        """SS', of which the buffer knows parts. Not of a matrix."""
-        return super().row_products(orthogonal=orthogonal) if self.is_dense else self._store.buffer.products()
-
-    def gram(self) -> Matrix:
-        """S'S."""
-        return self._store.gram()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the rows, or of the covariance and its pending rows."""
-        return self._store.nbytes
 
     # -- the budgeted shrink ------------------------------------------------------------------------
 
@@ -362,18 +302,6 @@ class AdaptiveSketch(Sketch):
         """What may be lost now, such that e plus this is within the budget, in floats too."""
         budget = self.budget
         return max(0.0, budget - self._account.error - SUM_ROUNDING * budget)
-
-    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
-        del norm_sq
-        return ONE_APPENDED.then(self._make_room()) if self._store.buffer.append(row) else ONE_APPENDED
-
-    def _ingest_with_products(self, row: AnyArray, norm_sq: float, products: Vector) -> Change:
-        known = None if self.is_dense else products
-        is_full = self._store.buffer.append(row, known, norm_sq)
-        return ONE_APPENDED.then(self._make_room()) if is_full else ONE_APPENDED
-
-    def _ingest(self, rows: AnyArray) -> Change:
-        return self._store.buffer.fill(rows, self._make_room)
 
     def _make_room(self) -> Change:
         store = self._store
@@ -463,7 +391,7 @@ class AdaptiveSketch(Sketch):
 
     # -- merge and files ----------------------------------------------------------------------------
 
-    def _absorb(self, other: "AdaptiveSketch") -> None:
+    def _absorb(self, other: Self) -> None:
         now, theirs = self.row_stats.nonzero, other.row_stats.nonzero
         together = self._schedule(now - theirs) + self._merged_budget + other.budget
         self._merged_budget = max(0.0, together - self._schedule(now))

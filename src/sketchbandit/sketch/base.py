@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.array_api import is_foreign
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
+from sketchbandit.array_api import Array, is_foreign
+from sketchbandit.arrays import AnyArray, Arrays, Dtype, Matrix, Parts, Scalars, Vector
 from sketchbandit.errors import InputTypeError, MergeError, MergeKindError
 from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.linalg import SUM_ROUNDING, covariance_of, gram_of_parts, row_norms_sq
@@ -70,7 +70,7 @@ class Sketch(Stored):
     # -- what can be done with it -------------------------------------------------------------------
 
     @holds_the_lock
-    def update(self, rows: Any) -> Change:
+    def update(self, rows: object) -> Change:
         """Add one row or many rows.
 
         Many rows at once give the same sketch as one by one, but faster.
@@ -177,15 +177,15 @@ class Sketch(Stored):
         (2, 5.0)
 
         """
-        self._check_same_kind(other)
-        if other is self:
-            other = copy.deepcopy(self)
-        with both_locks(self, other):
-            self._check_mergeable(other)
-            self.row_stats.check(other.row_stats.mass)
-            self.column_names = self.column_names.merged(other.column_names)
-            self.row_stats.add(other.row_stats)
-            self._absorb(other)
+        mine = self._check_same_kind(other)
+        if mine is self:
+            mine = copy.deepcopy(self)
+        with both_locks(self, mine):
+            self._check_mergeable(mine)
+            self.row_stats.check(mine.row_stats.mass)
+            self.column_names = self.column_names.merged(mine.column_names)
+            self.row_stats.add(mine.row_stats)
+            self._absorb(mine)
         return Change(rebuilt=True)  # alpha may have changed even if rows were only appended
 
     # -- what it holds, certifies and promises ------------------------------------------------------
@@ -196,7 +196,7 @@ class Sketch(Stored):
         return self._dim
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> Dtype:
         """The dtype in which rows are stored."""
         return self._dtype
 
@@ -403,7 +403,7 @@ class Sketch(Stored):
 
     # -- hooks for subclasses -----------------------------------------------------------------------
 
-    def _update_foreign(self, rows: Any) -> Change:
+    def _update_foreign(self, rows: Array) -> Change:
         """Do ``update`` for an array of another library. The lock is not held yet."""
         library, rows = device_rows(rows, self._dim)
         return self.update(library.to_host(rows))
@@ -426,7 +426,7 @@ class Sketch(Stored):
         """The number of rows that ``_ingest`` may get at once. Small if it reads the row_stats in between."""
         return sys.maxsize
 
-    def _checked(self, change: Any, by: str = "_ingest") -> Change:
+    def _checked(self, change: object, by: str = "_ingest") -> Change:
         if not isinstance(change, Change):
             raise InputTypeError(
                 f"{type(self).__name__}.{by} must return a sketchbandit.Change, got {change!r}; "
@@ -458,7 +458,7 @@ class Sketch(Stored):
         return NO_CHANGE
 
     @abstractmethod
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         """Add another sketch of the same class and settings. The row_stats includes it already."""
 
     @abstractmethod
@@ -476,11 +476,12 @@ class Sketch(Stored):
         """
         raise NotImplementedError(f"{type(self).__name__} collects rows in X'X, so it needs _add_gram")
 
-    def _check_same_kind(self, other: Any) -> None:
-        if type(other) is not type(self):
+    def _check_same_kind(self, other: object) -> Self:
+        if not isinstance(other, type(self)) or type(other) is not type(self):
             raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
+        return other
 
-    def _check_mergeable(self, other: Any) -> None:
+    def _check_mergeable(self, other: Self) -> None:
         mine, theirs = self._settings(), other._settings()
         differing = [n for n in mine if mine[n] != theirs[n] and n not in self._differs_between_parts]
         if differing:

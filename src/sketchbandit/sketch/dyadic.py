@@ -333,7 +333,7 @@ class DyadicBlockSketch(Sketch):
 
     # -- merge and files ----------------------------------------------------------------------------
 
-    def _absorb(self, other: "DyadicBlockSketch") -> None:
+    def _absorb(self, other: Self) -> None:
         self._merged = self._merged.plus(Losses.of(other))
         theirs = other._active
         if theirs.never_loses and theirs.row_stats.count:

@@ -1,16 +1,19 @@
-"""Where a sketch holds its rows: in a buffer, or in S'S once that is smaller."""
+"""Where a sketch holds its rows: in a buffer, or in S'S once that is smaller. The base of those that do."""
 
 import math
 import sys
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Vector
+from sketchbandit.arrays import AnyArray, Arrays, Dtype, Matrix, Parts, Vector
 from sketchbandit.linalg import PackedSymmetric, covariance_of, factor_of_covariance, row_norms_sq
 from sketchbandit.linalg.products import gram
-from sketchbandit.sketch.accounts import NO_CHANGE, Change
+from sketchbandit.sketch.accounts import NO_CHANGE, ONE_APPENDED, Change, ErrorAccount
+from sketchbandit.sketch.base import Sketch, read_only
+from sketchbandit.thread_safety import needs_the_lock
 
 _FIRST_ALLOCATION = 16  # rows
 _MUCH = 1.25  # times the limit: more memory than this is freed
@@ -25,7 +28,7 @@ class RowBuffer:
     rows are so long that this takes little memory, and save most of the work of SS'.
     """
 
-    def __init__(self, dim: int, limit: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, dim: int, limit: int, dtype: Dtype) -> None:
         self.limit = limit
         self._dim = dim
         self._array: AnyArray = np.empty((0, dim), dtype)
@@ -149,7 +152,7 @@ class RowBuffer:
         self.truncate(0)
         self.append(rows)
 
-    def restart(self, limit: int, dtype: np.dtype[Any]) -> None:
+    def restart(self, limit: int, dtype: Dtype) -> None:
         """Hold no rows, and later up to ``limit`` of this dtype."""
         self.limit = limit
         self._array = np.empty((0, self._dim), dtype)
@@ -221,7 +224,7 @@ class RowBuffer:
             self._products = known
             self._reserve_products()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_view": None}  # a copied view would be a separate array
 
 
@@ -238,7 +241,7 @@ class HybridStore:
     case. When that is full, it calls ``flush`` if there is a matrix, else it makes room, or ``become_dense``.
     """
 
-    def __init__(self, dim: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, dim: int, dtype: Dtype) -> None:
         self.most_rows = max(1, dim // 2)
         """The number of rows that a matrix is worth."""
         self.buffer = RowBuffer(dim, 0, dtype)
@@ -337,3 +340,101 @@ class HybridStore:
         if arrays["rows"].dtype == np.float64 and not self.buffer.is_float64:
             self.buffer.widen()
         self.buffer.restore(arrays)
+
+
+class BufferedSketch(Sketch):
+    """A sketch that holds its rows in a store, and its losses in an account. Subclasses make room for more.
+
+    Attributes
+    ----------
+    _store : HybridStore
+        S, as rows or as S'S.
+    _account : ErrorAccount
+        alpha, e and rounding.
+
+    """
+
+    def __init__(
+        self, dim: int, dtype: DTypeLike, compensation: float = 0.0, *, stored: DTypeLike | None = None
+    ) -> None:
+        super().__init__(dim, dtype)
+        self._store = HybridStore(self.dim, self.dtype if stored is None else np.dtype(stored))
+        self._account = ErrorAccount(compensation)
+
+    @property
+    def alpha(self) -> float:
+        """compensation · e: X'X is estimated by S'S + alpha I."""
+        return self._account.alpha
+
+    @property
+    def error_bound(self) -> float:
+        """The error bound e: the sum of all shrinkage so far, plus what rounding may have taken."""
+        return self._account.error
+
+    @property
+    def rounding(self) -> float:
+        """The part of the error bound that is rounding. S'S may exceed X'X by as much."""
+        return self._account.rounding
+
+    @property
+    def uncounted(self) -> float:
+        """Rounding in float64 that the error bound leaves out: at most about 1e-11 of the mass."""
+        return super().uncounted + self._account.lossy + self._account.drift
+
+    @property
+    def plain_room(self) -> int:
+        """The free rows of the buffer minus one: the row that fills it is not only appended.
+
+        No limit once the sketch is dense: the matrix takes rows in, and only ``rows`` are computed again.
+        """
+        return self._store.plain_room
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether S'S is held as a matrix rather than as rows."""
+        return self._store.is_dense
+
+    @property
+    def rows(self) -> AnyArray:
+        """S, shape (r, dim), including buffered rows: a read-only copy, in O(dim³) if the sketch is dense.
+
+        It is float64 if the sketch holds a matrix, or rows for which float32 rounding would be too much.
+        """
+        return read_only(self._store.rows.copy())
+
+    @needs_the_lock
+    def views(self) -> Parts:
+        """The buffer itself, unless the sketch is dense."""
+        return (self._store.rows,)
+
+    @needs_the_lock
+    def row_products(self, *, orthogonal: bool = False) -> Matrix:
+        """SS', of which the buffer knows parts. Not of a matrix."""
+        return super().row_products(orthogonal=orthogonal) if self.is_dense else self._store.buffer.products()
+
+    def gram(self) -> Matrix:
+        """S'S."""
+        return self._store.gram()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, or of the covariance and its pending rows."""
+        return self._store.nbytes
+
+    # -- the stream ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _make_room(self) -> Change:
+        """Make room in the full buffer."""
+
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
+        del norm_sq
+        return ONE_APPENDED.then(self._make_room()) if self._store.buffer.append(row) else ONE_APPENDED
+
+    def _ingest_with_products(self, row: AnyArray, norm_sq: float, products: Vector) -> Change:
+        known = None if self.is_dense else products
+        is_full = self._store.buffer.append(row, known, norm_sq)
+        return ONE_APPENDED.then(self._make_room()) if is_full else ONE_APPENDED
+
+    def _ingest(self, rows: AnyArray) -> Change:
+        return self._store.buffer.fill(rows, self._make_room)
