@@ -36,6 +36,7 @@ class RowBuffer:
         self._view: AnyArray | None = None  # a view of the rows held; None if it is out of date
         self._products: Vector = _NONE  # of the rows from the first with products on: S x and |x|² of each
         self._first = 0  # the first row with products, if there are any
+        self._filled = 0  # the number of products, if there are any
         self._gram: Matrix | None = None  # SS' of the rows before it, once it was computed
         self.orthogonal = 0
         """The number of leading rows that are orthogonal to one another in float64."""
@@ -106,7 +107,7 @@ class RowBuffer:
     @property
     def _known(self) -> Vector:
         """The products of the rows held, one after the other."""
-        return self._products[: _triangle(self._count) - _triangle(self._first)]
+        return self._products[: self._filled]
 
     def _has_long_rows(self) -> bool:
         """Whether products take little memory beside the rows."""
@@ -125,9 +126,11 @@ class RowBuffer:
             if not len(self._products):
                 self._first = count
                 self._products = np.empty(_triangle(self.limit) - _triangle(count))
-            start = _triangle(count) - _triangle(self._first)
+                self._filled = 0
+            start = self._filled
             self._products[start : start + count] = products
             self._products[start + count] = norm_sq
+            self._filled = start + count + 1
         elif len(self._products):
             self._products = _NONE
         self._array[count:end] = rows
@@ -221,7 +224,7 @@ class RowBuffer:
         if "products" in arrays:
             known = arrays["products"]
             self._first = (math.isqrt(8 * (_triangle(self._count) - len(known)) + 1) - 1) // 2
-            self._products = known
+            self._products, self._filled = known, len(known)
             self._reserve_products()
 
     def __getstate__(self) -> dict[str, object]:
