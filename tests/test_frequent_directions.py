@@ -1,6 +1,7 @@
 """FrequentDirections for every compensation: the inherited laws, the paper's lemma, the RFD theorems."""
 
 import importlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from sketchbandit.testing import (
     snapshot,
     streams,
 )
+from tests.policies import adaptive, saved
 from tests.soak import long_stream
 from tests.theorems import assert_scfd_theorems
 
@@ -211,6 +213,33 @@ def test_a_policy_tells_its_sketch_the_products(
     assert np.allclose(told.sketch.gram(), many.sketch.gram(), rtol=0.0, atol=tolerance * mass)
     assert told.sketch.error_bound == pytest.approx(many.sketch.error_bound, rel=tolerance)
     assert np.allclose(told.theta, many.theta, rtol=tolerance, atol=tolerance * np.abs(many.theta).max())
+
+
+@pytest.mark.cores
+@pytest.mark.usefixtures("backend")
+@pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("forget", [None, 0.99])
+@pytest.mark.parametrize("recipe", [sb.soful, adaptive])
+def test_products_do_not_depend_on_questions_and_loads(
+    tmp_path: Path, recipe: Any, forget: float | None, dtype: DTypeLike
+) -> None:
+    """One policy chooses, one only learns, one is loaded between two shrinks: the same to the bit."""
+    dim, path, saved_products = 700, tmp_path / "policy.safetensors", 0
+    asked, silent = (recipe(dim, size=6, ridge=1.0, beta=0.1, forget=forget, dtype=dtype) for _ in range(2))
+    loaded = asked
+    for t in range(120):
+        arms = normalised(make_rows("gaussian", 4, dim, t)).astype(dtype)
+        chosen = asked.select(arms)
+        for policy in {id(one): one for one in (asked, silent, loaded)}.values():
+            policy.update(arms[chosen], 0.1 * chosen)
+        if t % 13 == 5:
+            saved_products += "products" in asked.sketch.dump()[1]
+            asked.save(path)
+            loaded = sb.load(path)
+    assert asked.sketch.error_bound > 0.0
+    assert saved_products > 1
+    assert saved(asked) == saved(silent) == saved(loaded)
 
 
 @given(streams())
