@@ -13,8 +13,9 @@ from scipy import stats
 from scipy.sparse import csr_array
 
 import sketchbandit as sb
-from sketchbandit.explore.named import RULES, rule_of, rule_parameters
+from sketchbandit.explore.base import RULES, rule_of
 from sketchbandit.policy.named import build
+from sketchbandit.registry import setting_names
 from tests.policies import EVERY, saved, train, unit
 
 pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
@@ -657,8 +658,8 @@ def test_merging_compares_rules() -> None:
 
 def test_rules_by_name() -> None:
     """A name, a mapping, flat settings, and settings that the recipe has too; there and back."""
-    assert set(RULES) == {"ucb", "thompson", "inverse-gap", "epsilon-greedy", "greedy"}
-    assert rule_parameters("epsilon-greedy") == ["epsilon", "floor", "seed"]
+    assert set(RULES.built_in) == {"ucb", "thompson", "inverse-gap", "epsilon-greedy", "greedy"}
+    assert setting_names(RULES.named("epsilon-greedy")) == ("epsilon", "floor", "seed")
     for rule in EVERY_RULE.values():
         assert rule_of(rule().settings()).settings() == rule().settings()
     made = build("adaptive", 20, **{"explore": "epsilon-greedy", "explore.epsilon": 0.25, "epsilon": 2.0})

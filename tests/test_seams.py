@@ -345,7 +345,7 @@ def test_an_estimate_may_refuse_a_reward() -> None:
 
 def test_names_that_are_taken() -> None:
     """A class or a policy under the name of another would change what files and requests mean."""
-    with pytest.raises(sb.InputTypeError, match=r"kind 'ucb' is that of sketchbandit\.explore\.ucb\.UCB"):
+    with pytest.raises(sb.InputTypeError, match=r"kind 'ucb' is that of sketchbandit\.explore\.rules\.UCB"):
         type("Mine", (sb.Explore,), {"kind": "ucb"})
     assert type(sb.LinUCB(sb.ExactSketch(2)).explore) is sb.UCB
     with pytest.raises(sb.InputError, match="there is a policy called 'oful' already"):

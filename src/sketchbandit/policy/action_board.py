@@ -9,7 +9,7 @@ import numpy as np
 from sketchbandit.arms import Arms, Scan
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.explore import ArmCandidates, Candidates
-from sketchbandit.explore.scores import upper_bound
+from sketchbandit.explore.candidates import upper_bound
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import inner_rows, row_norms_sq
 from sketchbandit.policy.posterior import Posterior

@@ -13,10 +13,13 @@ from sketchbandit.explore.base import check_rule
 from sketchbandit.features import Features, Scaling
 from sketchbandit.policy.chooser import Chooser
 from sketchbandit.policy.health import Complaints, say
+from sketchbandit.registry import Registry
 from sketchbandit.serialization import Stored
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.row_input import Name
 from sketchbandit.thread_safety import both_locks, holds_the_lock
+
+POLICIES: Registry["Learner"] = Registry("policy")
 
 
 class Learner(Stored):
@@ -26,6 +29,7 @@ class Learner(Stored):
     with the new scaling. After 200 requests it is fixed, and never changes again.
     """
 
+    _registry = POLICIES
     _features: Features
     _chooser: Chooser
     _is_part = False  # whether it is one of the models of a ``PerAction``

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.estimate.named import model_of, model_settings
-from sketchbandit.explore.named import rule_of
+from sketchbandit.estimate.base import model_of, model_settings
+from sketchbandit.explore.base import rule_of
 from sketchbandit.policy import recipes
 from sketchbandit.policy.policy import Policy
 from sketchbandit.registry import setting_names
@@ -95,8 +95,8 @@ def parameters(name: str, explore: Any = None, rewards: Any = None) -> list[str]
 def build(name: str, dim: int, **settings: Any) -> Policy:
     """Make the policy with this name. Unknown settings are refused by name.
 
-    ``explore`` is a rule, its name, or a mapping (``explore.named.rule_of``). ``rewards`` is a reward model,
-    its name, or a mapping (``estimate.named.model_of``).
+    ``explore`` is a rule, its name, or a mapping (``explore.base.rule_of``). ``rewards`` is a reward model,
+    its name, or a mapping (``estimate.base.model_of``).
 
     Examples
     --------

@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +20,7 @@ from sketchbandit.policy.chooser import Choices, Chooser, Random
 from sketchbandit.policy.files import Part, content_of
 from sketchbandit.policy.forgetting import Clock
 from sketchbandit.policy.health import Complaints, Health, say
-from sketchbandit.policy.learner import Learner, copy_of_rule
+from sketchbandit.policy.learner import POLICIES, Learner, copy_of_rule
 from sketchbandit.policy.policy import LinUCB
 from sketchbandit.policy.verdicts import are_enough_to_try, untried_action_sentence
 from sketchbandit.sketch.checks import check_count
@@ -127,8 +127,7 @@ class PerAction(Learner):
     """
 
     kind = "per-action"
-    _kinds: ClassVar[dict[str, type[Any]]] = {}
-    _noun = "set of models"
+    _scratch = ("_everything",)
 
     def __init__(self, actions: Iterable[Action], factory: Callable[[], LinUCB]) -> None:
         names = read_names(actions)
@@ -184,9 +183,6 @@ class PerAction(Learner):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._join(*self._all_models)
-
-    def _unlocked(self) -> dict[str, Any]:
-        return {**super()._unlocked(), "_everything": None}
 
     # -- choosing -----------------------------------------------------------------------------------
 
@@ -835,8 +831,11 @@ class PerAction(Learner):
 
         def restored(name: str) -> LinUCB:
             part = scalars["parts"][name]
-            policy = LinUCB.of_kind(part["kind"])
-            return policy.undump(part["content"], taken_from(name, arrays), **extra)
+            cls = POLICIES.of_kind(part["kind"])
+            policy = cls.undump(part["content"], taken_from(name, arrays), **extra)
+            if not isinstance(policy, LinUCB):
+                raise FileError(f"the file is damaged: a {cls.__name__} cannot be the model of an action")
+            return policy
 
         names = [check_action(name) for name in scalars["actions"]]
         retired = {check_action(name) for name in scalars["retired"]}

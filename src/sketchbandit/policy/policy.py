@@ -2,7 +2,7 @@
 
 import copy
 import math
-from typing import Any, ClassVar, Self, TypedDict
+from typing import Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,8 +129,6 @@ class LinUCB(Learner):
     """
 
     kind = "linucb"
-    _kinds: ClassVar[dict[str, type[Any]]] = {}
-    _noun = "policy"
 
     def __init__(
         self,

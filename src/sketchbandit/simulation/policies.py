@@ -12,8 +12,8 @@ from sketchbandit.environment import Clicks, ContextualClassification, Environme
 from sketchbandit.environment.classification import Taken
 from sketchbandit.errors import InputError
 from sketchbandit.estimate import Estimate
-from sketchbandit.estimate.named import model_class
-from sketchbandit.explore.named import RULES
+from sketchbandit.estimate.base import MODELS
+from sketchbandit.explore.base import RULES
 from sketchbandit.policy import PerAction, Policy, named
 from sketchbandit.policy.named import parameters, recipe
 from sketchbandit.simulation import chance, rules
@@ -132,7 +132,7 @@ def label(policy: Spec) -> str:
     of_rule = rules.settings_of(policy)
     of_model = {k: v for k, v in policy.settings if k.startswith(_OF_MODEL)}
     own = rules.without_settings(policy, *of_rule).without("compensation", rules.RULE, MODEL, *of_model)
-    model = [] if policy.get(MODEL) is None else [model_class(policy.get(MODEL)).__name__]
+    model = [] if policy.get(MODEL) is None else [MODELS.named(policy.get(MODEL)).__name__]
     model += [f"{key.removeprefix(_OF_MODEL)} = {value}" for key, value in of_model.items()]
     if policy.get(rules.RULE) is None:
         return ", ".join([family(policy), *_written(own, signs, hidden=ROUNDS), *model])
