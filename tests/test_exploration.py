@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 import sketchbandit as sb
 from sketchbandit.explore.base import RULES, rule_of
-from sketchbandit.policy.named import build
+from sketchbandit.policy.recipes import build
 from sketchbandit.registry import setting_names
 from tests.policies import EVERY, saved, train, unit
 

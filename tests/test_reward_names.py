@@ -7,7 +7,7 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit.estimate.base import MODELS, model_of, model_settings
-from sketchbandit.policy.named import RECIPES, build
+from sketchbandit.policy.recipes import RECIPES, build
 from sketchbandit.registry import setting_names
 from sketchbandit.simulation import environments, policies
 from sketchbandit.simulation.loop import play

@@ -15,7 +15,7 @@ from scipy import sparse
 
 import sketchbandit as sb
 from sketchbandit.kernels import kernels
-from sketchbandit.policy.named import RECIPES, build
+from sketchbandit.policy.recipes import RECIPES, build
 from sketchbandit.testing import Stream, streams
 from tests.policies import EVERY, rounds, saved, train, unit
 

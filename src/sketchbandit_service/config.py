@@ -14,7 +14,7 @@ from sketchbandit.explore.base import RULES
 from sketchbandit.features.features import KINDS, MOST_REWARDS
 from sketchbandit.features.sample import MOST
 from sketchbandit.policy import Confidence, PerAction
-from sketchbandit.policy.named import RECIPES, build, parameters, recipe
+from sketchbandit.policy.recipes import RECIPES, build, parameters, recipe
 from sketchbandit_service.costs import DEFAULT_SIZE, Shape, held_bytes
 from sketchbandit_service.exploring import kept_settings, rule_from, rule_settings
 from sketchbandit_service.problems import Invalid, Problem, TooLarge

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sketchbandit.errors import SketchBanditError
 from sketchbandit.estimate.base import MODELS
 from sketchbandit.explore.base import RULES
-from sketchbandit.policy.named import RECIPES, parameters
+from sketchbandit.policy.recipes import RECIPES, parameters
 from sketchbandit.registry import setting_names
 from sketchbandit_service.config import BanditConfig
 from sketchbandit_service.problems import Invalid, TooLarge

@@ -11,7 +11,7 @@ from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.cli.progress import Bar
 from sketchbandit.data import open_bandit
 from sketchbandit.estimate.base import MODELS
-from sketchbandit.policy.named import RECIPES, parameters
+from sketchbandit.policy.recipes import RECIPES, parameters
 from sketchbandit.registry import setting_names
 from sketchbandit.simulation.environments import VARIATIONS
 from sketchbandit.simulation.rules import listed

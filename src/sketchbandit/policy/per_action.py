@@ -14,15 +14,21 @@ from sketchbandit.errors import FileError, InputError, InputTypeError, RowError
 from sketchbandit.explore import ActionChoice, Choice, Explore, Ranking, Scores
 from sketchbandit.features import Scaling
 from sketchbandit.html_repr import Facts, amount, certificate
-from sketchbandit.policy.action_board import ActionCandidates, Board
-from sketchbandit.policy.action_names import Action, check_action, made_by, read_names, some_of
+from sketchbandit.policy.actions import (
+    Action,
+    ActionCandidates,
+    Board,
+    check_action,
+    made_by,
+    read_names,
+    some_of,
+)
 from sketchbandit.policy.chooser import Choices, Chooser, Random
 from sketchbandit.policy.files import Part, content_of
-from sketchbandit.policy.forgetting import Clock
-from sketchbandit.policy.health import Complaints, Health, say
+from sketchbandit.policy.health import Complaints, Health, are_enough_to_try, say, untried_action_sentence
 from sketchbandit.policy.learner import POLICIES, Learner, copy_of_rule
 from sketchbandit.policy.policy import LinUCB
-from sketchbandit.policy.verdicts import are_enough_to_try, untried_action_sentence
+from sketchbandit.policy.posterior import Clock
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.row_input import ColumnNames, complaint, row_source
 from sketchbandit.thread_safety import holds_the_lock

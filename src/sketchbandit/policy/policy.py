@@ -30,16 +30,18 @@ from sketchbandit.explore.base import Auto, chances_with_share
 from sketchbandit.explore.search import Question, chances_many, search_many
 from sketchbandit.features import EVERY, Features, Intercept, Kind, Scaling
 from sketchbandit.html_repr import Facts, amount, certificate
-from sketchbandit.policy.baseline import read_baseline, why_no_baseline
-from sketchbandit.policy.choices import best_of_offers, choices_of, given_back
-from sketchbandit.policy.chooser import Choices, Chooser, Random
+from sketchbandit.policy.chooser import Choices, Chooser, Random, best_of_offers, choices_of, given_back
 from sketchbandit.policy.files import Part, content_of, restored_parts
-from sketchbandit.policy.forgetting import Clock, read_forget
-from sketchbandit.policy.health import Complaints, Health, say
-from sketchbandit.policy.learner import Learner, copy_of_rule
-from sketchbandit.policy.posterior import Posterior, refused
-from sketchbandit.policy.verdicts import are_enough_to_try, untried_arms_sentence
-from sketchbandit.policy.warmup import InitialState, WarmUp
+from sketchbandit.policy.health import Complaints, Health, are_enough_to_try, say, untried_arms_sentence
+from sketchbandit.policy.learner import InitialState, Learner, WarmUp, copy_of_rule
+from sketchbandit.policy.posterior import (
+    Clock,
+    Posterior,
+    read_baseline,
+    read_forget,
+    refused,
+    why_no_baseline,
+)
 from sketchbandit.policy.watch import Watch
 from sketchbandit.precision import Precision
 from sketchbandit.sketch import Sketch

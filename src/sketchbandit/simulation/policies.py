@@ -14,8 +14,8 @@ from sketchbandit.errors import InputError
 from sketchbandit.estimate import Estimate
 from sketchbandit.estimate.base import MODELS
 from sketchbandit.explore.base import RULES
-from sketchbandit.policy import PerAction, Policy, named
-from sketchbandit.policy.named import parameters, recipe
+from sketchbandit.policy import PerAction, Policy, recipes
+from sketchbandit.policy.recipes import parameters, recipe
 from sketchbandit.simulation import chance, rules
 from sketchbandit.simulation.loop import play
 from sketchbandit.simulation.specs import Spec, Value, spec
@@ -33,8 +33,8 @@ def check(policy: Spec) -> None:
     """Refuse an unknown policy, an unknown setting or an impossible value, before any work starts."""
     if chance.is_chance(policy):
         return
-    if policy.name not in named.RECIPES:
-        choices = ", ".join([*named.RECIPES, chance.UNIFORM.name])
+    if policy.name not in recipes.RECIPES:
+        choices = ", ".join([*recipes.RECIPES, chance.UNIFORM.name])
         hint = f"; {policy.name} is a rule of exploration: write oful:{rules.RULE}={policy.name}"
         raise InputError(
             f"unknown policy {policy.name!r}; choose from {choices}" + (hint if policy.name in RULES else "")
@@ -101,7 +101,7 @@ def build(policy: Spec, dim: int, seed: int = 0, rounds: int | None = None) -> P
         if rounds is None:
             raise InputError(f"{policy} needs to know how many rounds are played")
         settings["horizon"] = rounds
-    return named.build(policy.name, dim, **settings)
+    return recipes.build(policy.name, dim, **settings)
 
 
 def model_of(policy: Spec) -> Estimate:

@@ -8,7 +8,7 @@ from sketchbandit.errors import InputError
 from sketchbandit.explore import Explore
 from sketchbandit.explore.base import RULES
 from sketchbandit.policy import Policy
-from sketchbandit.policy.named import parameters, recipe
+from sketchbandit.policy.recipes import parameters, recipe
 from sketchbandit.registry import setting_names
 from sketchbandit.simulation import chance
 from sketchbandit.simulation.specs import Spec, Value
