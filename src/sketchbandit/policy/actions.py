@@ -3,17 +3,18 @@
 import math
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sketchbandit.arms import Arms, Scan
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.explore import ArmCandidates, Candidates
+from sketchbandit.explore import ArmCandidates, Candidates, Explore
 from sketchbandit.explore.candidates import upper_bound
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import inner_rows, row_norms_sq
+from sketchbandit.policy.chooser import Choices, Random
 from sketchbandit.policy.policy import Policy
 from sketchbandit.policy.posterior import Posterior
 from sketchbandit.precision import ToBeat
@@ -272,3 +273,55 @@ class ActionCandidates(Candidates):
     def regression_bound(self, confidence: Confidence) -> float:
         """The sum over all actions, because a reward informs one model only."""
         return sum(self._of(index).regression_bound(confidence) for index in range(len(self)))
+
+
+class Roster(NamedTuple):
+    """Actions to choose from, and their places on the board of all models on offer."""
+
+    names: tuple[Action, ...]
+    which: AnyArray
+    board: Board
+
+
+class ActionChoices(Choices):
+    """One context, and the actions that may be chosen for it.
+
+    ``directions`` are draws that a batch of contexts shares, one for each model.
+    """
+
+    noun = "actions"
+
+    def __init__(self, context: Arms, roster: Roster, rounds: int, directions: Matrix | None = None) -> None:
+        self._context, self._roster, self._rounds, self._directions = context, roster, rounds, directions
+        self._candidates: ActionCandidates | None = None
+
+    def __len__(self) -> int:
+        return len(self._roster.names)
+
+    def candidates(self) -> ActionCandidates:
+        """The actions as a rule sees them. Raises unless all scores are finite."""
+        if self._candidates is None:
+            names, which, board = self._roster
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = ActionCandidates(self._context, board, which, self._rounds, self._directions)
+                most = np.abs(found.means) + found.most_bonuses()
+            if not np.isfinite(most).all():
+                name = names[int(np.flatnonzero(~np.isfinite(most))[0])]
+                raise InputError(f"the score of action {name!r} overflows; rescale contexts or rewards")
+            self._candidates = found
+        return self._candidates
+
+    def best(self, count: int, rule: Explore, random: Random) -> list[int]:
+        """The choice of the rule; that of UCB for a dense context in a few compiled calls."""
+        if count == 1 and self._context.view is not None:
+            own = search(self._context.vector(0), self._roster, rule)
+            if own is not None:
+                return [own]
+        return super().best(count, rule, random)
+
+
+def search(context: AnyArray, roster: Roster, rule: Explore) -> int | None:
+    """The choice of UCB for a dense context, in a few compiled calls; None if that is impossible."""
+    if rule.chooses_by != "bound":
+        return None
+    return roster.board.search(context.astype(np.float64, copy=False), roster.which)

@@ -12,7 +12,7 @@ from sketchbandit.arms import Arms, Offer, OfferedArms
 from sketchbandit.array_api import is_foreign, library_of
 from sketchbandit.arrays import AnyArray, Scalars, Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.explore import ArmCandidates, Candidates, Choice, Explore, Scores, upper_bound
+from sketchbandit.explore import ArmCandidates, Candidates, Choice, Explore, Ranking, Scores, upper_bound
 from sketchbandit.explore.base import mixed
 from sketchbandit.explore.candidates import Left
 from sketchbandit.explore.screening import screened
@@ -28,9 +28,14 @@ from sketchbandit.sketch.row_input import ColumnNames
 class Places(NamedTuple):
     """Arms in the order of a ranking."""
 
-    indices: list[int]
-    chances: list[float]
+    index: AnyArray  # type: ignore[assignment]  # tuples have a method of that name
+    chances: Vector
     """The probability of each arm at its place, given the places before; 0 if not asked for."""
+
+    @classmethod
+    def of(cls, indices: list[int], chances: list[float]) -> "Places":
+        """As arrays."""
+        return cls(np.array(indices, dtype=np.intp), np.array(chances))
 
 
 def check_generator(random: Any) -> np.random.Generator:
@@ -92,24 +97,25 @@ def placed(order: list[int], arms: int, share: float, random: np.random.Generato
     """The arms in ``order``, except for the share of places that is drawn uniformly."""
     count = len(order)
     if not share:
-        return Places(order, [1.0] * count)
-    places = Places([], [])
+        return Places.of(order, [1.0] * count)
+    indices: list[int] = []
+    chances: list[float] = []
     left = list(range(arms))
     where = left.copy()  # the place of an arm in ``left``; -1: it was chosen
     ahead = iter(order)
     own = next(ahead)
-    while len(places.indices) < count:
+    while len(indices) < count:
         while where[own] < 0:
             own = next(ahead)
         drawn = random.random()
         index = own if drawn >= share else left[min(int(drawn / share * len(left)), len(left) - 1)]
-        places.indices.append(index)
-        places.chances.append(share / len(left) + (1.0 - share) * (index == own))
+        indices.append(index)
+        chances.append(share / len(left) + (1.0 - share) * (index == own))
         at, last = where[index], left.pop()
         if at < len(left):  # the last arm moves to the free place
             left[at], where[last] = last, at
         where[index] = -1
-    return places
+    return Places.of(indices, chances)
 
 
 def _drawn_one_by_one(
@@ -120,16 +126,18 @@ def _drawn_one_by_one(
     *,
     with_chances: bool,
 ) -> Places:
-    left, among, places = np.arange(len(candidates)), candidates, Places([], [])
+    left, among = np.arange(len(candidates)), candidates
+    indices: list[int] = []
+    chances: list[float] = []
     for _ in range(count):
         (own,) = best_of(among, 1, rule, random)
         at = shared_with_all(own, len(left), rule.uniform_share, random)
-        places.indices.append(int(left[at]))
-        places.chances.append(chance_of(rule, among, at, own) if with_chances else 0.0)
+        indices.append(int(left[at]))
+        chances.append(chance_of(rule, among, at, own) if with_chances else 0.0)
         left = np.delete(left, at)
-        if len(places.indices) < count:
+        if len(indices) < count:
             among = Left(candidates, left)
-    return places
+    return Places.of(indices, chances)
 
 
 Random = np.random.Generator
@@ -148,6 +156,8 @@ class Numbers(NamedTuple):
 
 class Choices(ABC):
     """What may be chosen now. A rule sees it as ``candidates``; there may be faster ways to the best."""
+
+    noun = "arms"
 
     @abstractmethod
     def __len__(self) -> int:
@@ -248,17 +258,24 @@ class Chooser:
     def places(self, choices: Choices, k: Any, random: Random, *, with_chances: bool) -> Places:
         """``k`` choices, best first. If the rule draws, every place is drawn among the choices left."""
         wanted, rule = check_count("k", k, at_least=1), self.rule
+        if wanted > len(choices):
+            raise InputError(f"k is {k}, but there are {len(choices)} {choices.noun}")
         if wanted == 1:
             (own,) = choices.best(1, rule, random)
             index = self.shared(own, len(choices), random)
             if not with_chances:
-                return Places([index], [0.0])
+                return Places.of([index], [0.0])
             if rule.draws:
-                return Places([index], [chance_of(rule, choices.candidates(), index, own)])
-            return Places([index], [mixed(float(index == own), self.share, len(choices))])
+                return Places.of([index], [chance_of(rule, choices.candidates(), index, own)])
+            return Places.of([index], [mixed(float(index == own), self.share, len(choices))])
         if rule.draws:
             return ranked(choices.candidates(), wanted, rule, random, with_chances=with_chances)
         return placed(choices.best(wanted, rule, random), len(choices), self.share, random)
+
+    def rank(self, choices: Choices, k: Any, random: Random, *, with_chances: bool) -> Ranking:
+        """The same, with the numbers of each."""
+        places = self.places(choices, k, random, with_chances=with_chances)
+        return Ranking(*places, *choices.numbers(places.index))
 
     # -- refused calls, files -------------------------------------------------------------------------
 

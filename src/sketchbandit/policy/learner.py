@@ -3,11 +3,13 @@
 import copy
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from sketchbandit.arms import Arms
 from sketchbandit.arrays import Arrays, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeKindError
 from sketchbandit.estimate import Estimate
@@ -15,7 +17,7 @@ from sketchbandit.explore import Explore
 from sketchbandit.explore.base import check_rule
 from sketchbandit.features import Features, Scaling
 from sketchbandit.features.sample import as_arrays, from_arrays, stacked
-from sketchbandit.policy.chooser import Chooser
+from sketchbandit.policy.chooser import Chooser, Random
 from sketchbandit.policy.health import Complaints, say
 from sketchbandit.registry import Registry
 from sketchbandit.serialization import Stored
@@ -194,6 +196,23 @@ class Learner(Stored):
             raise InputError(f"the rounds so far cannot be read with that scaling: {error}") from error
         features.use(scaling, is_last=is_last, seen=seen)
         self._learn_anew()
+
+    @contextmanager
+    def _request(self, asked: Any, random: Random) -> Iterator[Arms]:
+        """Read a request, choose in the block, and take note of the request.
+
+        If reading or choosing fails, the generator and the column names are as they were before.
+        """
+        names = self._features.names
+        with self._chooser.undone_if_refused(random, names):
+            read = self._read(asked)
+            yield read
+            names.remember(asked)
+        self._saw((read.raw,))
+
+    @abstractmethod
+    def _read(self, asked: Any) -> Arms:
+        """What a request asks about: arms, or a context."""
 
     def _saw(self, requests: Iterable[Any]) -> None:
         """Take note of requests, during the warm-up: the arms of each, before scaling."""

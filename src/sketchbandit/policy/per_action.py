@@ -3,13 +3,13 @@
 import copy
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
 from sketchbandit.arms import Arms, is_scalar, is_vector, read_reward, read_rewards
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from
+from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector, taken_from
 from sketchbandit.errors import FileError, InputError, InputTypeError, RowError
 from sketchbandit.explore import ActionChoice, Choice, Explore, Ranking, Scores
 from sketchbandit.features import Scaling
@@ -17,13 +17,16 @@ from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.policy.actions import (
     Action,
     ActionCandidates,
+    ActionChoices,
     Board,
+    Roster,
     check_action,
     made_by,
     read_names,
+    search,
     some_of,
 )
-from sketchbandit.policy.chooser import Choices, Chooser, Random
+from sketchbandit.policy.chooser import Chooser, Random
 from sketchbandit.policy.files import Part, content_of
 from sketchbandit.policy.health import Complaints, Health, are_enough_to_try, say, untried_action_sentence
 from sketchbandit.policy.learner import POLICIES, Learner, copy_of_rule
@@ -37,56 +40,6 @@ _NAMES = (str, int)
 _SHOWN = 20  # actions in a notebook
 _HARDLY = 2  # rewards: an action with no more was (nearly) never tried
 _FORGOTTEN = 1e-12  # times the ridge: a model with so little mass has nothing left to forget
-
-
-class Roster(NamedTuple):
-    """Actions to choose from, and their places on the board of all models on offer."""
-
-    names: tuple[Action, ...]
-    which: AnyArray
-    board: Board
-
-
-class ActionChoices(Choices):
-    """One context, and the actions that may be chosen for it.
-
-    ``directions`` are draws that a batch of contexts shares, one for each model.
-    """
-
-    def __init__(self, context: Arms, roster: Roster, rounds: int, directions: Matrix | None = None) -> None:
-        self._context, self._roster, self._rounds, self._directions = context, roster, rounds, directions
-        self._candidates: ActionCandidates | None = None
-
-    def __len__(self) -> int:
-        return len(self._roster.names)
-
-    def candidates(self) -> ActionCandidates:
-        """The actions as a rule sees them. Raises unless all scores are finite."""
-        if self._candidates is None:
-            names, which, board = self._roster
-            with np.errstate(over="ignore", invalid="ignore"):
-                found = ActionCandidates(self._context, board, which, self._rounds, self._directions)
-                most = np.abs(found.means) + found.most_bonuses()
-            if not np.isfinite(most).all():
-                name = names[int(np.flatnonzero(~np.isfinite(most))[0])]
-                raise InputError(f"the score of action {name!r} overflows; rescale contexts or rewards")
-            self._candidates = found
-        return self._candidates
-
-    def best(self, count: int, rule: Explore, random: Random) -> list[int]:
-        """The choice of the rule; that of UCB for a dense context in a few compiled calls."""
-        if count == 1 and self._context.view is not None:
-            own = search(self._context.vector(0), self._roster, rule)
-            if own is not None:
-                return [own]
-        return super().best(count, rule, random)
-
-
-def search(context: AnyArray, roster: Roster, rule: Explore) -> int | None:
-    """The choice of UCB for a dense context, in a few compiled calls; None if that is impossible."""
-    if rule.chooses_by != "bound":
-        return None
-    return roster.board.search(context.astype(np.float64, copy=False), roster.which)
 
 
 class PerAction(Learner):
@@ -157,16 +110,10 @@ class PerAction(Learner):
 
     def _join(self, *policies: LinUCB) -> None:
         """Share lock, features and reward scale with these models. The set on offer has changed."""
+        initial = self._template._warm_up.initial
         for policy in policies:
-            posterior = policy._posterior
-            posterior.sketch._lock = self._lock
-            policy._lock = policy._make_lock()
-            policy._features = self._features
-            policy._is_part, posterior.owns_scale = True, False
-            posterior.estimate.reward_scale = self._reward_scale
-            policy._warm_up.initial = self._template._warm_up.initial
-            if posterior.clock is not None and posterior.clock.seen is None:
-                posterior.clock.seen = self._now
+            policy._become_part(self._lock, self._features, self._reward_scale, initial)
+            policy._posterior.count_from(self._now)
         self._next_sweep = self._now
         self._everything: Roster | None = None
 
@@ -221,12 +168,8 @@ class PerAction(Learner):
             if own is not None:  # most choices of UCB: a dense context
                 self._saw((context[np.newaxis],))
                 return roster.names[chooser.shared(own, len(roster.names), draws)]
-            with chooser.undone_if_refused(draws, features.names):
-                read = self._read(context)
-                index = chooser.select(self._choices(read, roster), draws)
-                features.names.remember(context)
-            self._saw((read.raw,))
-            return roster.names[index]
+            with self._request(context, draws) as read:
+                return roster.names[chooser.select(self._choices(read, roster), draws)]
 
     def choose(self, context: Any, actions: Any = None, *, random: Random | None = None) -> ActionChoice:
         """Choose as ``select`` does, and also return the probability, mean, width and score of the action.
@@ -248,15 +191,11 @@ class PerAction(Learner):
         ActionChoice(action='a', probability=0.75, mean=0.0, width=1.0, score=0.0)
 
         """
-        roster, chooser, features = self._roster(actions), self._chooser, self._features
-        draws = chooser.generator(random)
-        with chooser.undone_if_refused(draws, features.names):
-            read = self._read(context)
-            choice = chooser.choose(self._choices(read, roster), draws)
-            features.names.remember(context)
-        self._saw((read.raw,))
-        return _named(roster, choice)
+        roster, draws = self._roster(actions), self._chooser.generator(random)
+        with self._request(context, draws) as read:
+            return _named(roster, self._chooser.choose(self._choices(read, roster), draws))
 
+    @holds_the_lock  # while it takes the scores; others go on while Thompson sampling samples
     def probabilities(self, context: Any, actions: Any = None) -> Vector:
         """The probability that the next choice is this action, for every action in order.
 
@@ -278,9 +217,10 @@ class PerAction(Learner):
 
         If the rule is random, every place is drawn separately, among the actions that are left.
         """
-        roster = self._roster(actions)
-        ranking = self._ranked(context, k, roster, random, with_chances=False)
-        return [roster.names[index] for index in ranking.index.tolist()]
+        roster, draws = self._roster(actions), self._chooser.generator(random)
+        with self._request(context, draws) as read:
+            places = self._chooser.places(self._choices(read, roster), k, draws, with_chances=False)
+        return [roster.names[index] for index in places.index.tolist()]
 
     def slate(
         self, context: Any, k: int, actions: Any = None, *, random: Random | None = None
@@ -337,19 +277,9 @@ class PerAction(Learner):
     def _ranked(
         self, context: Any, k: Any, roster: Roster, random: Random | None, *, with_chances: bool
     ) -> Ranking:
-        chooser, features = self._chooser, self._features
-        draws = chooser.generator(random)
-        if check_count("k", k, at_least=1) > len(roster.names):
-            raise InputError(f"k is {k}, but there are {len(roster.names)} actions")
-        with chooser.undone_if_refused(draws, features.names):
-            read = self._read(context)
-            choices = self._choices(read, roster)
-            places = chooser.places(choices, k, draws, with_chances=with_chances)
-            index = np.array(places.indices, dtype=np.intp)
-            numbers = choices.numbers(index)  # now, because the models may start again below
-            features.names.remember(context)
-        self._saw((read.raw,))
-        return Ranking(index, np.array(places.chances), *numbers)
+        draws = self._chooser.generator(random)
+        with self._request(context, draws) as read:
+            return self._chooser.rank(self._choices(read, roster), k, draws, with_chances=with_chances)
 
     # -- several contexts -----------------------------------------------------------------------------
 

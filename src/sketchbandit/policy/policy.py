@@ -186,6 +186,20 @@ class LinUCB(Learner):
         self._warm_up = WarmUp()
         self._lock = self._make_lock()
 
+    def _become_part(
+        self, lock: Lock, features: Features, scale: RewardScale, initial: InitialState | None
+    ) -> None:
+        """Share these with the other models of a ``PerAction``."""
+        self._posterior.sketch._lock = lock
+        self._lock = self._make_lock()
+        self._features = features
+        self._posterior.share_scale(scale)
+        self._warm_up.initial = initial
+
+    @property
+    def _is_part(self) -> bool:  # type: ignore[override]
+        return not self._posterior.owns_scale
+
     def _make_lock(self) -> Lock:
         """The lock of the sketch, so that a compression of it happens between two rounds."""
         return self._posterior.sketch._lock
@@ -234,12 +248,8 @@ class LinUCB(Learner):
                 return chooser.shared(own, len(arms), draws) if chooser.share else own
             if isinstance(arms, Offer) and self._leaves_no_trace:
                 return chooser.select(self._choices(features.read(arms)), draws)
-            with chooser.undone_if_refused(draws, features.names):
-                read = features.read(arms)
-                index = chooser.select(self._choices(read), draws)
-                features.names.remember(arms)
-            self._saw((read.raw,))
-            return index
+            with self._request(arms, draws) as read:
+                return chooser.select(self._choices(read), draws)
 
     def choose(self, arms: Any, *, random: Random | None = None) -> Choice:
         """Choose as ``select`` does, and also return the probability, mean, width and score of the arm.
@@ -265,14 +275,9 @@ class LinUCB(Learner):
         Choice(index=0, probability=0.75, mean=0.0, width=1.0, score=0.0)
 
         """
-        chooser, features = self._chooser, self._features
-        draws = chooser.generator(random)
-        with chooser.undone_if_refused(draws, features.names):
-            read = features.read(arms)
-            choice = chooser.choose(self._choices(read), draws)
-            features.names.remember(arms)
-        self._saw((read.raw,))
-        return choice
+        draws = self._chooser.generator(random)
+        with self._request(arms, draws) as read:
+            return self._chooser.choose(self._choices(read), draws)
 
     @holds_the_lock  # while it takes the scores; others go on while Thompson sampling samples
     def probabilities(self, arms: Any) -> Any:
@@ -309,6 +314,9 @@ class LinUCB(Learner):
         """Whether a choice changes nothing, not even the generator: then nothing is to be restored."""
         return self._chooser.leaves_no_trace and not self._features.is_warming_up
 
+    def _read(self, asked: Any) -> Arms:
+        return self._features.read(asked)
+
     def _choices(self, read: Arms, direction: Vector | None = None) -> Choices:
         return choices_of(self._posterior, self._features, read, direction)
 
@@ -341,7 +349,9 @@ class LinUCB(Learner):
         array([1, 0])
 
         """
-        return self._ranked(arms, k, random, with_chances=False, with_numbers=False).index
+        draws = self._chooser.generator(random)
+        with self._request(arms, draws) as read:
+            return self._chooser.places(self._choices(read), k, draws, with_chances=False).index
 
     def slate(self, arms: Any, k: int, *, random: Random | None = None) -> list[Choice]:
         """Rank as ``top`` does, and return a ``Choice`` per place.
@@ -389,21 +399,10 @@ class LinUCB(Learner):
         with self._lock:
             return self._ranked(arms, k, random, with_chances=probabilities)
 
-    def _ranked(
-        self, arms: Any, k: Any, random: Random | None, *, with_chances: bool, with_numbers: bool = True
-    ) -> Ranking:
-        chooser, features = self._chooser, self._features
-        draws, read = chooser.generator(random), features.read(arms)
-        choices = self._choices(read)
-        if check_count("k", k, at_least=1) > len(choices):
-            raise InputError(f"k is {k}, but there are {len(choices)} arms")
-        with chooser.undone_if_refused(draws, features.names):
-            places = chooser.places(choices, k, draws, with_chances=with_chances)
-            index = np.array(places.indices, dtype=np.intp)
-            numbers = choices.numbers(index) if with_numbers else (index, index, index)
-            features.names.remember(arms)
-        self._saw((read.raw,))
-        return Ranking(index, np.array(places.chances), *numbers)
+    def _ranked(self, arms: Any, k: Any, random: Random | None, *, with_chances: bool) -> Ranking:
+        draws = self._chooser.generator(random)
+        with self._request(arms, draws) as read:
+            return self._chooser.rank(self._choices(read), k, draws, with_chances=with_chances)
 
     # -- several sets of arms -------------------------------------------------------------------------
 

@@ -264,6 +264,15 @@ class Posterior:
         """Location and spread of the rewards."""
         return self.estimate.reward_scale
 
+    def share_scale(self, scale: RewardScale) -> None:
+        """Use a scale that belongs to somebody else."""
+        self.estimate.reward_scale, self.owns_scale = scale, False
+
+    def count_from(self, now: int) -> None:
+        """Start counting at this round of a shared clock, unless the own clock counts already."""
+        if self.clock is not None and self.clock.seen is None:
+            self.clock.seen = now
+
     def use_baseline(self, baseline: bool, rule: Explore) -> None:
         """Learn from rewards less their mean, or as they are. Nothing may be learned yet."""
         if baseline == self.scale.baseline:
