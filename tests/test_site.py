@@ -19,7 +19,7 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit.errors import InputError
-from sketchbandit.locking import lock_folder
+from sketchbandit.files import lock_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = {  # what people look for, and a page that should be among those found

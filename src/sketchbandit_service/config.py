@@ -12,7 +12,7 @@ from sketchbandit.estimate import Estimate
 from sketchbandit.explore import UCB, Explore
 from sketchbandit.explore.base import RULES
 from sketchbandit.features.features import KINDS, MOST_REWARDS
-from sketchbandit.features.sample import MOST
+from sketchbandit.features.fitting import MOST
 from sketchbandit.policy import Confidence, PerAction
 from sketchbandit.policy.recipes import RECIPES, build, parameters, recipe
 from sketchbandit_service.costs import DEFAULT_SIZE, Shape, held_bytes

@@ -11,8 +11,7 @@ from sketchbandit.arms import Arms, Batch, Offer, View, batch_of, offered_array,
 from sketchbandit.array_api import check_real_dtype, is_foreign, library_of
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, MergeError, RowError
-from sketchbandit.features.fitting import Rounds, fitted
-from sketchbandit.features.sample import Sample
+from sketchbandit.features.fitting import Rounds, Sample, fitted
 from sketchbandit.features.scaling import Scaling
 from sketchbandit.kernels.view import COLUMNS, KIND, PLAIN
 from sketchbandit.sketch.checks import check_real

@@ -16,7 +16,7 @@ from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
 from sketchbandit.explore.base import check_rule
 from sketchbandit.features import Features, Scaling
-from sketchbandit.features.sample import as_arrays, from_arrays, stacked
+from sketchbandit.features.fitting import as_arrays, from_arrays, stacked
 from sketchbandit.policy.chooser import Chooser, Random
 from sketchbandit.policy.health import Complaints, say
 from sketchbandit.registry import Registry

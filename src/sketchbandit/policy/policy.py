@@ -28,7 +28,7 @@ from sketchbandit.estimate import Estimate, Linear, RewardScale
 from sketchbandit.explore import DEFAULT_BETA, UCB, Choice, Explore, Ranking, Scores
 from sketchbandit.explore.base import Auto, chances_with_share
 from sketchbandit.explore.search import Question, chances_many, search_many
-from sketchbandit.features import EVERY, Features, Intercept, Kind, Scaling
+from sketchbandit.features import Features, Intercept, Kind, Scaling
 from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.policy.chooser import Choices, Chooser, Random, best_of_offers, choices_of, given_back
 from sketchbandit.policy.files import Part, content_of, restored_parts
@@ -42,7 +42,7 @@ from sketchbandit.policy.posterior import (
     refused,
     why_no_baseline,
 )
-from sketchbandit.policy.watch import Watch
+from sketchbandit.policy.watch import EVERY, Watch
 from sketchbandit.precision import Precision
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count
